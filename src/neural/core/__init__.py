@@ -1,0 +1,1 @@
+"""Words that all the others share: names (registry) and mistakes (diagnostics). No torch."""

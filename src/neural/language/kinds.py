@@ -1,0 +1,263 @@
+"""The kinds of values that an argument takes: what each accepts, and how it says no."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from neural.core.names import did_you_mean
+from neural.core.registry import Registry
+
+LARGEST = 2**31 - 1
+
+
+class Refused(Exception):  # noqa: N818 (a word of the language)
+    """A value that a kind does not take: `must` be what, and which mistake it is."""
+
+    def __init__(self, code: str, must: str, got: Any, *helps: str | None) -> None:
+        super().__init__(f"must be {must}, got {shown(got)}")
+        self.code, self.helps = code, helps
+
+    def sentence(self, name: str) -> str:
+        """`units` must be a whole number of 1 or more, got -5."""
+        return f"`{name}` {self}"
+
+
+def shown(value: Any) -> str:
+    """A value in a message: short, as it was written."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value[:40]}"'
+    called = getattr(value, "name_where", None)
+    text = f"{value.name}(…)" if called is not None else repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+class Kind(ABC):
+    """What an argument may be."""
+
+    @property
+    @abstractmethod
+    def says(self) -> str:
+        """In words, after "must be"."""
+
+    @abstractmethod
+    def accept(self, value: Any) -> Any:
+        """The value, made the right type; Refused where it cannot be."""
+
+
+@dataclass(frozen=True)
+class Whole(Kind):
+    """A whole number."""
+
+    at_least: int = 1
+
+    @property
+    def says(self) -> str:
+        """In words."""
+        return f"a whole number of {self.at_least} or more"
+
+    def accept(self, value: Any) -> int:
+        """An int; 2.0 is one, 2.5 is not."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise Refused("E0206", self.says, value)
+        if isinstance(value, float) and (not isfinite(value) or value != int(value)):
+            raise Refused("E0208", self.says, value)
+        if value < self.at_least:
+            raise Refused("E0207", self.says, value)
+        if value > LARGEST:
+            raise Refused("E0207", f"at most {LARGEST:,}", value)
+        return int(value)
+
+
+@dataclass(frozen=True)
+class Real(Kind):
+    """A real number within bounds."""
+
+    above: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    below: float | None = None
+    code: str = "E0207"
+
+    @property
+    def says(self) -> str:
+        """In words."""
+        if self.at_least is not None and self.below is not None:
+            return f"from {self.at_least:g} up to, not including, {self.below:g}"
+        if self.at_least is not None and self.at_most is not None:
+            return f"from {self.at_least:g} to {self.at_most:g}"
+        bounds = {"above": self.above, "at least": self.at_least, "at most": self.at_most, "below": self.below}
+        words = [f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None]
+        return "a number" + (f" {' and '.join(words)}" if words else "")
+
+    def accept(self, value: Any) -> float:
+        """A float within the bounds."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise Refused("E0206", self.says if "number" in self.says else f"a number {self.says}", value)
+        fits = (
+            isfinite(value)
+            and (self.above is None or value > self.above)
+            and (self.at_least is None or value >= self.at_least)
+            and (self.at_most is None or value <= self.at_most)
+            and (self.below is None or value < self.below)
+        )
+        if not fits:
+            percent = f"did you mean {value / 100:g}?" if self.code == "E0209" and 1 < value < 100 else None
+            raise Refused(self.code, self.says, value, percent)
+        return float(value)
+
+
+@dataclass(frozen=True)
+class Flag(Kind):
+    """true or false."""
+
+    @property
+    def says(self) -> str:
+        """In words."""
+        return "true or false"
+
+    def accept(self, value: Any) -> bool:
+        """A bool and nothing else."""
+        if not isinstance(value, bool):
+            raise Refused("E0206", self.says, value)
+        return value
+
+
+@dataclass(frozen=True)
+class Text(Kind):
+    """Words."""
+
+    @property
+    def says(self) -> str:
+        """In words."""
+        return "text in quotes"
+
+    def accept(self, value: Any) -> str:
+        """A string."""
+        if not isinstance(value, str):
+            raise Refused("E0206", self.says, value)
+        return value
+
+
+@dataclass(frozen=True)
+class Choice(Kind):
+    """One of a few words."""
+
+    options: tuple[str, ...]
+    noun: str
+    code: str
+
+    @property
+    def says(self) -> str:
+        """In words."""
+        return " or ".join(f'"{option}"' for option in self.options) if len(self.options) < 5 else f"a known {self.noun}"
+
+    def accept(self, value: Any) -> str:
+        """One of the options, spelt exactly."""
+        if not isinstance(value, str):
+            raise Refused("E0206", self.says, value)
+        if value not in self.options:
+            known = f"known: {', '.join(self.options)}" if len(self.options) >= 5 else None
+            raise Refused(self.code, self.says, value, did_you_mean(value, self.options) or known)
+        return value
+
+
+@dataclass(frozen=True)
+class Pair(Kind):
+    """Two whole numbers, or one for both."""
+
+    @property
+    def says(self) -> str:
+        """In words."""
+        return "a whole number of 1 or more, or two in brackets"
+
+    def accept(self, value: Any) -> tuple[int, int]:
+        """Always a pair."""
+        both = tuple(value) if isinstance(value, tuple | list) else (value, value)
+        if len(both) != 2:
+            raise Refused("E0206", self.says, value)
+        first, second = (Whole().accept(one) for one in both)
+        return first, second
+
+
+@dataclass(frozen=True)
+class Sizes(Kind):
+    """A tuple of sizes, at most one of them -1."""
+
+    @property
+    def says(self) -> str:
+        """In words."""
+        return "sizes in brackets, such as `(196, 768)`, at most one of them -1"
+
+    def accept(self, value: Any) -> tuple[int, ...]:
+        """Always a tuple."""
+        given = tuple(value) if isinstance(value, tuple | list) else (value,)
+        if not given or list(given).count(-1) > 1:
+            raise Refused("E0206", self.says, value)
+        return tuple(-1 if one == -1 and not isinstance(one, bool) else Whole().accept(one) for one in given)
+
+
+@dataclass(frozen=True)
+class Numbers(Kind):
+    """A list of numbers."""
+
+    each: Kind
+    noun: str
+
+    @property
+    def says(self) -> str:
+        """In words."""
+        return f"a list of {self.noun}"
+
+    def accept(self, value: Any) -> tuple[Any, ...]:
+        """Always a tuple."""
+        if not isinstance(value, tuple | list):
+            raise Refused("E0206", self.says, value)
+        return tuple(self.each.accept(one) for one in value)
+
+
+@dataclass(frozen=True)
+class Entry(Kind):
+    """An entry of a registry: its name, a call of it, or an instance; perhaps a plain number instead."""
+
+    registry: Registry[Any]
+    or_number: Real | None = None
+
+    @property
+    def says(self) -> str:
+        """In words."""
+        article = "an" if self.registry.noun[0] in "aeiou" else "a"
+        return f"{self.or_number.says} or {article} {self.registry.noun}" if self.or_number else f"{article} {self.registry.noun}"
+
+    def accept(self, value: Any) -> Any:
+        """An instance (or the number)."""
+        if isinstance(value, self.registry.base):
+            return value
+        if self.or_number is not None and isinstance(value, int | float):
+            return self.or_number.accept(value)
+        if isinstance(value, str) and self.or_number is None:
+            return self.registry.get(value)()
+        raise Refused("E0206", self.says, value)
+
+
+@dataclass(frozen=True)
+class Several(Kind):
+    """Any number of entries of a registry."""
+
+    registry: Registry[Any]
+
+    @property
+    def says(self) -> str:
+        """In words."""
+        return f"one {self.registry.noun} or more"
+
+    def accept(self, value: Any) -> tuple[Any, ...]:
+        """A tuple of instances."""
+        given = tuple(value) if isinstance(value, tuple | list) else (value,)
+        if not given or not all(isinstance(one, self.registry.base) for one in given):
+            raise Refused("E0206", self.says, value)
+        return given

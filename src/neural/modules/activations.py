@@ -1,0 +1,29 @@
+"""Activations by name: what a layer does to each number (softmax: to each list of numbers) at its end."""
+
+from __future__ import annotations
+
+from neural.modules.late import Module, functional, nn, torch
+
+TORCH_NAMES = {
+    "linear": "Identity", "relu": "ReLU", "gelu": "GELU", "silu": "SiLU", "swish": "SiLU", "elu": "ELU", "selu": "SELU",
+    "tanh": "Tanh", "sigmoid": "Sigmoid", "softplus": "Softplus", "leaky_relu": "LeakyReLU",
+}  # fmt: skip
+NAMES = (*TORCH_NAMES, "softmax", "relu_squared")
+
+
+class SquaredReLU(Module):
+    """max(x, 0)² (So et al., 2021)."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Of every number alone."""
+        return functional.relu(x).square()
+
+
+def activation(name: str) -> nn.Module:
+    """The module for an activation's name; softmax goes over the last axis."""
+    if name == "softmax":
+        return nn.Softmax(dim=-1)
+    if name == "relu_squared":
+        return SquaredReLU()
+    made: nn.Module = getattr(nn, TORCH_NAMES[name])()
+    return made

@@ -1,0 +1,165 @@
+"""A transformer block: what encoder and decoder share, declared and built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from neural.language.declaration import choice, count, entry, flag, rate
+from neural.language.layer import Layer
+from neural.language.shapes import Advice, Cost, Misfit, Shape, need_rank, numbers, show, width
+from neural.modules.activations import NAMES, activation
+from neural.modules.attention import registry as attention
+from neural.modules.attention.self import Self
+from neural.modules.heads import Heads, advise_length, heads_cost
+from neural.modules.late import Module, nn
+from neural.modules.mechanism import Mechanism
+from neural.modules.position import InsideAttention, Position
+from neural.modules.positions import registry as positions
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+    from torch import Tensor
+
+USUAL_HEADS = (32, 128)
+"""Head widths outside this are worth a note; the guide's rule of thumb is 64."""
+
+
+class Block(Layer):
+    """Attention and a feed-forward part, each with a norm before it and a residual around it."""
+
+    num_heads: int = count("How many attentions side by side; must divide `d_model`.")
+    d_model: int | None = count("Width of the block: the input's.", default=None)
+    dff: int | None = count("Width inside the feed-forward part; by default 4 × `d_model`.", default=None, aliases=("ff_dim",))
+    dropout_rate: float = rate(
+        "Share dropped while training, of attention weights and inside the feed-forward part.",
+        default=0.0, aliases=("dropout",),
+    )  # fmt: skip
+    attention: Mechanism = entry(attention, "Who looks at whom, and how much.", default=Self())
+    positional: Position | None = entry(
+        positions, "How positions are told; by default sinusoidal, added before the first block.", default=None
+    )
+    activation: str = choice(NAMES, "Inside the feed-forward part.", default="relu", noun="activation", code="E0213")
+    norm: str = choice(("pre", "post"), "Where the norms stand.", default="pre")
+    final_norm: bool = flag("One more norm after the last copy.", default=False)
+
+    @property
+    def uses_mask(self) -> bool:
+        """Padding is not looked at."""
+        return True
+
+    def verify(self) -> None:
+        """Heads share the width evenly."""
+        if self.d_model is not None:
+            self._divides(self.d_model)
+
+    def _divides(self, features: int) -> None:
+        share, left = divmod(features, self.num_heads)
+        if left:
+            fitting = [heads for heads in range(1, features + 1) if features % heads == 0]
+            usual = min(fitting, key=lambda heads: (abs(features // heads - 64), abs(heads - self.num_heads)))
+            said = ", the usual size" if features // usual == 64 else ""
+            raise Misfit(
+                "E0203", "`num_heads` must divide `d_model`", at=["num_heads"],
+                notes={"d_model": f"{features} = {self.num_heads} × {share} + {left}"},
+                helps=[f"{usual} head{'s' if usual > 1 else ''} give{'' if usual > 1 else 's'} a head width of {features // usual}{said}"],
+            )  # fmt: skip
+
+    def shape(self, x: Shape) -> Shape:
+        """Unchanged."""
+        features = self.d_model if self.d_model is not None else width(x)
+        need_rank(x, 2, "a sequence, (time, features)", assume=("T", features))
+        if width(x) != features:
+            raise Misfit(
+                "E0301", f"`d_model` is {features}, but {width(x)} features arrive: {show(x)}", at=["d_model"],
+                assume=(x[0], features), helps=[f"`d_model={width(x)}`, or a `Dense({features})` before this"],
+            )  # fmt: skip
+        if self.d_model is None:
+            self._divides(features)
+        if self.positional is not None:
+            self.positional.fits(x, self.num_heads, features // self.num_heads)
+        return x
+
+    def cost(self, x: Shape) -> Cost:
+        """Attention, feed-forward part, norms."""
+        time, features = numbers(x)
+        inside = self.positional if self.positional is not None and not self.positional.adds else None
+        position = Cost(parameters=inside.parameters(x, self.num_heads) if inside else 0)
+        attended = heads_cost(self.attention, features, self.num_heads, features // self.num_heads, time, time)
+        return attended + position + feed_forward_cost(time, features, self.dff or 4 * features) + norm_cost(time, features) * 2
+
+    def advice(self, x: Shape) -> Iterator[Advice]:
+        """Head width, length, order, dropout."""
+        share = width(x) // self.num_heads
+        if not USUAL_HEADS[0] <= share <= USUAL_HEADS[1] and width(x) >= 2 * USUAL_HEADS[0]:
+            usual = max(1, round(width(x) / 64))
+            yield Advice(
+                code="N0704", message=f"heads are {share} wide; about 64 is usual", at=("num_heads",),
+                helps=(f"`num_heads={usual}` gives {width(x) // usual}",) if width(x) % usual == 0 else (),
+            )  # fmt: skip
+        if self.dropout_rate > 0.5:
+            yield Advice(
+                code="W0604", message=f"dropping {self.dropout_rate:.0%} leaves little to learn from",
+                at=("dropout_rate",), helps=("0.1 is usual, 0.2 to 0.3 for large models",),
+            )  # fmt: skip
+        if self.positional is not None and not self.positional.adds and type(self.positional).__name__ == "None_":
+            yield Advice(code="N0705", message="without positions, attention does not know the order", at=("positional",))
+        yield from advise_length(self.attention, x)
+
+    def heads(self, x: Shape, *, causal: bool) -> Heads:
+        """The attention of the block over its own input."""
+        features = width(x)
+        inside: InsideAttention | None = None
+        if self.positional is not None and not self.positional.adds:
+            inside = self.positional.build(x, self.num_heads, causal)
+        return Heads(
+            features, self.num_heads, features // self.num_heads, self.attention,
+            causal=causal, dropout=self.dropout_rate, position=inside,
+        )  # fmt: skip
+
+
+def feed_forward_cost(time: int, features: int, inner: int) -> Cost:
+    """Two linear maps."""
+    return Cost(
+        parameters=2 * features * inner + inner + features,
+        multiply_adds=2 * time * features * inner,
+        activations=time * (2 * inner + features),
+    )
+
+
+def norm_cost(time: int, features: int) -> Cost:
+    """A norm, and the sum around it."""
+    return Cost(parameters=2 * features, activations=time * (2 * features + 2))
+
+
+class FeedForward(Module):
+    """Two linear maps with an activation between them, at every position alike."""
+
+    def __init__(self, width: int, inner: int, activation_name: str, dropout: float) -> None:
+        super().__init__()
+        self.up = nn.Linear(width, inner)
+        self.activation = activation(activation_name)
+        self.dropout = nn.Dropout(dropout)
+        self.down = nn.Linear(inner, width)
+
+    def forward(self, x: Float[Tensor, "B T E"]) -> Float[Tensor, "B T E"]:
+        """Up, activation, down."""
+        return self.down(self.dropout(self.activation(self.up(x))))
+
+
+class ResidualNorm(Module):
+    """A norm before (or after) a part, and the way around it."""
+
+    def __init__(self, part: nn.Module, width: int, pre: bool) -> None:
+        super().__init__()
+        self.part = part
+        self.norm = nn.LayerNorm(width)
+        self.pre = pre
+
+    def forward(
+        self, x: Float[Tensor, "B T E"], *beside: Bool[Tensor, "B T"] | Float[Tensor, "B K M"] | None
+    ) -> Float[Tensor, "B T E"]:
+        """x + part(norm(x)), or norm(x + part(x))."""
+        if self.pre:
+            return x + self.part(self.norm(x), *beside)
+        return self.norm(x + self.part(x, *beside))

@@ -1,0 +1,130 @@
+"""Network → nn.Module.
+
+`forward` predicts; `scores` stops before the head's activation where the loss contains it (softmax or sigmoid
+with cross-entropy), so that nothing is squashed twice; `loss(scores, target)` says how wrong the scores are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from neural.language.network import Network, Placed
+from neural.language.shapes import Shape, show
+from neural.modules.activations import activation
+from neural.modules.late import Module, nn, torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def build(network: Network, *, device: str | None = None) -> Built:
+    """The module for a checked network; `device="meta"` makes one without memory."""
+    with torch.device(device or "cpu"):
+        return EncoderDecoder(network) if network.two_streams else Chain(network)
+
+
+def modules_of(network: Network, placed: Placed) -> list[nn.Module]:
+    """One module per copy. The last layer leaves out the activation that the network's head applies."""
+    layer, x = placed.layer, placed.given
+    if placed is network.layers[-1] and network.head != "linear":
+        layer = replace(layer, activation="linear")   # type: ignore[call-arg]  # heads have activations
+    made = []
+    for _ in range(placed.copies):
+        made.append(layer.build(x))
+        x = layer.shape(x)
+    return made
+
+
+class Built(Module):
+    """A network of the language, ready to run."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+        for placed in network.layers:
+            made = modules_of(network, placed)
+            self.add_module(placed.name, made[0] if placed.copies == 1 else nn.ModuleList(made))
+        self.head = activation(network.head)
+
+    def loss(self, scores: Tensor, target: Tensor) -> Tensor:
+        """The loss that the program names, of what `scores` gives."""
+        if self.network.loss is None:
+            raise ValueError(f"{self.network.name} has no loss: add a line such as `loss: \"mse\"`")
+        measured: Tensor = self.network.loss.measure(scores, target)
+        return measured
+
+    def through(
+        self, layers: tuple[Placed, ...], x: Tensor, mask: Tensor | None, memory: tuple[Tensor | None, ...] = ()
+    ) -> tuple[Tensor, Tensor | None]:
+        """Through some of the layers. The mask goes along as long as there is time to mask."""
+        for placed in layers:
+            found = getattr(self, placed.name)
+            for module in found if placed.copies > 1 else [found]:
+                if placed.layer.role == "embedding":
+                    mask = module.mask(x, mask)
+                if placed.layer.role == "decoder":
+                    x = module(x, mask, *memory)
+                else:
+                    x = module(x, mask) if placed.layer.uses_mask else module(x)
+            if not placed.layer.keeps_time:
+                mask = None
+        return x, mask
+
+
+class Chain(Built):
+    """One layer after the other."""
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Predictions. `mask` (batch, time) is True or 1 where a sequence is real, not padding."""
+        return self.head(self.scores(x, mask))
+
+    def scores(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """What the loss takes."""
+        check_input(self.network, x)
+        return self.through(self.network.layers, x, as_bool(mask))[0]
+
+
+class EncoderDecoder(Built):
+    """Two sequences: the encoder reads the source, the decoder writes the target and looks at what was read."""
+
+    def forward(
+        self, source: Tensor, target: Tensor, mask: Tensor | None = None, target_mask: Tensor | None = None
+    ) -> Tensor:
+        """Predictions for every position of the target from what stands before it and from the source."""
+        return self.head(self.scores(source, target, mask, target_mask))
+
+    def scores(
+        self, source: Tensor, target: Tensor, mask: Tensor | None = None, target_mask: Tensor | None = None
+    ) -> Tensor:
+        """What the loss takes."""
+        check_input(self.network, source)
+        check_input(self.network, target)
+        layers = self.network.layers
+        stem = tuple(placed for placed in layers if placed.stream == "both")
+        read = tuple(placed for placed in layers if placed.stream == "source")
+        write = tuple(placed for placed in layers if placed.stream == "target")
+        memory = self.through(read, *self.through(stem, source, as_bool(mask)))
+        x, target_mask = self.through(stem, target, as_bool(target_mask))
+        return self.through(write, x, target_mask, memory)[0]
+
+
+def as_bool(mask: Tensor | None) -> Tensor | None:
+    """Masks may come as 1/0 floats."""
+    return mask if mask is None or mask.dtype == torch.bool else mask != 0
+
+
+def check_input(network: Network, x: Any) -> None:
+    """Refuse what the program did not declare. Only the first axis (time) may have another size."""
+    fits = x.ndim == len(network.input) + 1 and all(
+        isinstance(wanted, str) or wanted == got
+        for wanted, got in zip(network.input[1:], x.shape[2:], strict=False)
+    )
+    if not fits:
+        raise ValueError(f"{network.name} takes {show(network.input, batch=True)}, got {_sizes(x.shape)}")
+    if network.ids and (x.is_floating_point() or x.is_complex()):
+        raise ValueError(f"{network.name} takes token ids (whole numbers), got {x.dtype}")
+
+
+def _sizes(shape: Shape) -> str:
+    return show(tuple(int(dim) for dim in shape))

@@ -1,0 +1,86 @@
+"""Sliding windows over one or two axes: what convolution and pooling layers share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from neural.language.shapes import Dim, Misfit
+from neural.modules.late import Module, functional, nn
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+    from torch import Tensor
+
+PADDINGS = ("valid", "same")
+
+
+def windows(x: Sequence[Dim], kernel: Sequence[int], strides: Sequence[int], padding: str, name: str) -> tuple[Dim, ...]:
+    """How many windows fit along each axis; an open size stays open, with a mark where it shrinks."""
+    out: list[Dim] = []
+    for dim, window, stride in zip(x, kernel, strides, strict=True):
+        if isinstance(dim, str):
+            unchanged = stride == 1 and (padding == "same" or window == 1)
+            out.append(dim if unchanged else f"{dim.rstrip(chr(39))}'")
+        elif padding == "same":
+            out.append(-(-dim // stride))
+        elif window > dim:
+            raise Misfit(
+                "E0303", f"`{name}` is {window}, but only {dim} position{'s are' if dim != 1 else ' is'} left", at=[name],
+                helps=[f"at most {dim}, or `padding=\"same\"`"],
+            )  # fmt: skip
+        else:
+            out.append((dim - window) // stride + 1)
+    return tuple(out)
+
+
+def same_padding(sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int]) -> list[int]:
+    """How much to add around each axis so that ceil(size / stride) windows fit; last axis first, as torch wants it."""
+    pads: list[int] = []
+    for size, window, stride in reversed(list(zip(sizes, kernel, strides, strict=True))):
+        total = max(0, (-(-size // stride) - 1) * stride + window - size)
+        pads += [total // 2, total - total // 2]
+    return pads
+
+
+class Convolution(Module):
+    """A convolution over one or two axes, channels last."""
+
+    def __init__(
+        self, channels: int, filters: int, kernel: tuple[int, ...], strides: tuple[int, ...], same: bool,
+        activation: nn.Module,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        kind = nn.Conv1d if len(kernel) == 1 else nn.Conv2d
+        self.convolution = kind(channels, filters, kernel, stride=strides)
+        self.kernel, self.strides, self.same = kernel, strides, same
+        self.activation = activation
+
+    def forward(self, x: Float[Tensor, "B *S C"], mask: Bool[Tensor, "B T"] | None = None) -> Float[Tensor, "B *S F"]:
+        """Padded positions count as zeros."""
+        if mask is not None:
+            x = x.masked_fill(~mask.unsqueeze(-1), 0)
+        x = x.movedim(-1, 1)
+        if self.same:
+            x = functional.pad(x, same_padding(x.shape[2:], self.kernel, self.strides))
+        return self.activation(self.convolution(x).movedim(1, -1))
+
+
+class MaxPooling(Module):
+    """The largest number in every window, channels last."""
+
+    def __init__(self, pool: tuple[int, ...], strides: tuple[int, ...], same: bool) -> None:
+        super().__init__()
+        self.pool, self.strides, self.same = pool, strides, same
+
+    def forward(self, x: Float[Tensor, "B *S C"], mask: Bool[Tensor, "B T"] | None = None) -> Float[Tensor, "B *S C"]:
+        """Padded positions are never the largest; a window of nothing else gives 0."""
+        lowest = float("-inf")
+        if mask is not None:
+            x = x.masked_fill(~mask.unsqueeze(-1), lowest)
+        x = x.movedim(-1, 1)
+        if self.same:
+            x = functional.pad(x, same_padding(x.shape[2:], self.pool, self.strides), value=lowest)
+        largest = functional.max_pool1d if len(self.pool) == 1 else functional.max_pool2d
+        x = largest(x, self.pool, self.strides).movedim(1, -1)
+        return x.masked_fill(x == lowest, 0)

@@ -1,0 +1,88 @@
+"""Attention with heads: projections in, a mechanism in the middle, a projection out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from neural.language.shapes import Advice, Cost, Shape
+from neural.modules.attention.self import Self
+from neural.modules.late import Module, nn
+from neural.modules.mask import Mask
+from neural.modules.mechanism import Mechanism
+from neural.modules.position import InsideAttention
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+    from torch import Tensor
+
+
+LONG = 1024
+"""Positions from which attention over all pairs is worth a warning."""
+
+
+class Heads(Module):
+    """Several attentions side by side, each on its own projection of the input."""
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        head_width: int,
+        mechanism: Mechanism,
+        *,
+        memory_width: int | None = None,
+        causal: bool = False,
+        dropout: float = 0.0,
+        position: InsideAttention | None = None,
+    ) -> None:
+        super().__init__()
+        inner = heads * head_width
+        self.heads, self.mechanism, self.causal, self.dropout = heads, mechanism, causal, dropout
+        self.query = nn.Linear(width, inner)
+        self.key = nn.Linear(memory_width or width, inner)
+        self.value = nn.Linear(memory_width or width, inner)
+        self.output = nn.Linear(inner, width)
+        self.position = position
+
+    def forward(
+        self, x: Float[Tensor, "B Q E"], mask: Bool[Tensor, "B K"] | None = None,
+        memory: Float[Tensor, "B K M"] | None = None,
+    ) -> Float[Tensor, "B Q E"]:  # fmt: skip
+        """Look at `memory`, or at `x` itself; `mask` tells the real keys from padding."""
+        source = x if memory is None else memory
+        q, k, v = self.split(self.query(x)), self.split(self.key(source)), self.split(self.value(source))
+        bias = None
+        if self.position is not None:
+            keys = k.shape[-2]
+            q, k = self.position.rotate(q, keys - q.shape[-2]), self.position.rotate(k, 0)
+            bias = self.position.bias(q, keys)
+        rules = Mask(causal=self.causal, keys=mask, bias=bias)
+        mixed = self.mechanism.mix(q, k, v, rules, self.dropout if self.training else 0.0)
+        return self.output(mixed.transpose(1, 2).flatten(2))
+
+    def split(self, x: Float[Tensor, "B T I"]) -> Float[Tensor, "B H T D"]:
+        """The features dealt out to the heads, the first ones to the first."""
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+
+def heads_cost(
+    mechanism: Mechanism, width: int, heads: int, head_width: int, queries: int, keys: int, memory_width: int | None = None
+) -> Cost:
+    """Four projections and what happens between them."""
+    inner, source = heads * head_width, memory_width or width
+    projections = Cost(
+        parameters=inner * (width + 1) + 2 * inner * (source + 1) + width * (inner + 1),
+        multiply_adds=2 * queries * width * inner + 2 * keys * source * inner,
+        activations=queries * (inner + width) + 2 * keys * inner,
+    )
+    return projections + mechanism.cost(heads, queries, keys, head_width)
+
+def advise_length(mechanism: Mechanism, x: Shape) -> Iterator[Advice]:
+    """Attention over everything grows with the square of the length."""
+    time = x[0]
+    if isinstance(time, int) and time > LONG and isinstance(mechanism, Self):
+        yield Advice(
+            code="W0603", message=f"attention over all pairs of {time:,} positions is slow and grows with the square",
+            at=("attention",), helps=('`attention="localized"` looks at a window only',),
+        )  # fmt: skip

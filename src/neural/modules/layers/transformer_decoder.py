@@ -1,0 +1,81 @@
+"""The decoder block of the transformer (Vaswani et al., 2017), pre-norm; alone it is GPT's block (Radford et al., 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from neural.language.layer import Layer, Role
+from neural.language.shapes import Cost, Shape, numbers, width
+from neural.modules.block import Block, FeedForward, ResidualNorm, norm_cost
+from neural.modules.heads import Heads, heads_cost
+from neural.modules.late import Module
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+    from torch import Tensor
+
+
+class TransformerDecoder(Block):
+    """Every position looks at itself and what came before; after an encoder, also at what the encoder made."""
+
+    role: ClassVar[Role] = "decoder"
+
+    memory: Shape | None = None
+    """What an encoder before this one made; set by the network, not by the program."""
+
+    def after_encoder(self, memory: Shape) -> TransformerDecoder:
+        """The same decoder, looking at the encoder's output as well."""
+        return replace(self, memory=memory)
+
+    def cost(self, x: Shape) -> Cost:
+        """As an encoder's; with an encoder before it, one attention and norm more."""
+        if self.memory is None:
+            return super().cost(x)
+        (time, features), (keys, source) = numbers(x), numbers(self.memory)
+        across = heads_cost(
+            self.attention, features, self.num_heads, features // self.num_heads, time, keys, memory_width=source
+        )
+        return super().cost(x) + across + norm_cost(time, features)
+
+    def build(self, x: Shape) -> Decoder:
+        """Attention back in time, attention to the memory if there is one, feed-forward part."""
+        features = width(x)
+        forward = FeedForward(features, self.dff or 4 * features, self.activation, self.dropout_rate)
+        cross = None
+        if self.memory is not None:
+            cross = Heads(
+                features, self.num_heads, features // self.num_heads, self.attention,
+                memory_width=width(self.memory), dropout=self.dropout_rate,
+            )  # fmt: skip
+        return Decoder(self.heads(x, causal=True), cross, forward, features, pre=self.norm == "pre")
+
+    @classmethod
+    def tiny(cls) -> tuple[Layer, Shape]:
+        """Two heads of three."""
+        return cls(num_heads=2, d_model=6, dff=11), (7, 6)
+
+
+class Decoder(Module):
+    """Causal self-attention, attention to an encoder's output if there is one, a feed-forward part."""
+
+    def __init__(
+        self, attention: Heads, cross: Heads | None, feed_forward: FeedForward, width: int, pre: bool
+    ) -> None:
+        super().__init__()
+        self.attention = ResidualNorm(attention, width, pre)
+        self.cross = ResidualNorm(cross, width, pre) if cross is not None else None
+        self.feed_forward = ResidualNorm(feed_forward, width, pre)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T E"],
+        mask: Bool[Tensor, "B T"] | None = None,
+        memory: Float[Tensor, "B K M"] | None = None,
+        memory_mask: Bool[Tensor, "B K"] | None = None,
+    ) -> Float[Tensor, "B T E"]:
+        """`mask` tells real positions from padding, `memory_mask` those of the encoder's output."""
+        x = self.attention(x, mask)
+        if self.cross is not None:
+            x = self.cross(x, memory_mask, memory)
+        return self.feed_forward(x)

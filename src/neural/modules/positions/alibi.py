@@ -1,0 +1,39 @@
+"""Attention with linear biases (Press et al., 2021): the further away, the lower the score."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from neural.language.shapes import Shape
+from neural.modules.late import torch
+from neural.modules.position import InsideAttention, Position
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+
+class Alibi(Position):
+    """Takes slope × distance off every score, with a slope of its own for each head; nothing is learned."""
+
+    adds: ClassVar[bool] = False
+
+    def build(self, x: Shape, heads: int = 1, causal: bool = False) -> AlibiPositions:
+        """One slope per head."""
+        return AlibiPositions(heads)
+
+
+class AlibiPositions(InsideAttention):
+    """Slopes 2^(-8/H), 2^(-16/H), … down to 2^-8."""
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def bias(self, q: Float[Tensor, "B H Q D"], keys: int) -> Float[Tensor, "H Q K"]:
+        """Minus slope × |i − j|; the last query stands at the last key."""
+        queries = torch.arange(keys - q.shape[-2], keys, device=q.device).unsqueeze(-1)
+        distance = (torch.arange(keys, device=q.device) - queries).abs()
+        steps = torch.arange(1, self.heads + 1, device=q.device, dtype=torch.float32)
+        slopes = torch.exp2(-8 * steps / self.heads)
+        return (-slopes[:, None, None] * distance).to(q.dtype)

@@ -1,0 +1,37 @@
+"""Sines and cosines of the position (Vaswani et al., 2017)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from neural.language.shapes import Shape
+from neural.modules.late import Module, torch
+from neural.modules.position import Position
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+
+class Sinusoidal(Position):
+    """Waves of growing length, one pair of features each; nothing is learned."""
+
+    def build(self, x: Shape, heads: int = 1, causal: bool = False) -> SinusoidalPositions:
+        """Sequences of any length."""
+        return SinusoidalPositions()
+
+
+def waves(length: int, width: int, device: torch.device) -> Float[Tensor, "T E"]:
+    """sin and cos of t / 10000^(2i/E), side by side; an odd width loses the last cosine."""
+    time = torch.arange(length, device=device, dtype=torch.float32)
+    rates = torch.exp(torch.arange(0, width, 2, device=device, dtype=torch.float32) * (-9.210340371976184 / width))
+    angles = torch.outer(time, rates)
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)[:, :width]
+
+
+class SinusoidalPositions(Module):
+    """Adds the waves."""
+
+    def forward(self, x: Float[Tensor, "B T E"]) -> Float[Tensor, "B T E"]:
+        """Computed in 32 bits, added in the input's precision."""
+        return x + waves(x.shape[1], x.shape[2], x.device).to(x.dtype)

@@ -1,0 +1,37 @@
+"""What every optimizer declares: its numbers, and the torch optimizers that use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from neural.language.declaration import Declared, entry, number
+from neural.language.kinds import Real
+from neural.training.schedule import Schedule
+from neural.training.schedules import registry as schedules
+
+if TYPE_CHECKING:
+    from torch.nn import Parameter
+    from torch.optim import Optimizer as TorchOptimizer
+
+
+class Optimizer(Declared):
+    """How gradients become steps."""
+
+    learning_rate: float | Schedule = entry(
+        schedules, "Size of the steps: a number, or a schedule.", default=0.001, or_number=Real(above=0)
+    )
+    clipnorm: float | None = number("Largest norm of all gradients together.", default=None, above=0)
+
+    def rate(self, step: float) -> float:
+        """The learning rate at a step, counted from 0."""
+        return self.learning_rate.at(step) if isinstance(self.learning_rate, Schedule) else self.learning_rate
+
+    def build(self, parameters: Iterable[tuple[str, Parameter]]) -> list[TorchOptimizer]:
+        """One torch optimizer, or several for several kinds of parameters, for named parameters."""
+        raise NotImplementedError
+
+    @classmethod
+    def tiny(cls) -> Optimizer:
+        """An instance for the contract tests."""
+        return cls()

@@ -1,0 +1,18 @@
+"""What every schedule promises: the learning rate at a step, as a formula."""
+
+from __future__ import annotations
+
+from neural.language.declaration import Declared
+
+
+class Schedule(Declared):
+    """How the learning rate changes while training."""
+
+    def at(self, step: float) -> float:
+        """The rate at an optimizer step, counted from 0."""
+        raise NotImplementedError
+
+    @classmethod
+    def tiny(cls) -> Schedule:
+        """An instance for the contract tests."""
+        raise NotImplementedError
