@@ -9,6 +9,7 @@ error[E0203]: `num_heads` must divide `d_model`
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
@@ -66,7 +67,7 @@ class Source:
 
     @cached_property
     def _starts(self) -> list[int]:
-        return [0, *(index + 1 for index, letter in enumerate(self.text) if letter == "\n")]
+        return [0, *(found.end() for found in re.finditer("\n", self.text))]
 
     def place(self, offset: int) -> tuple[int, int]:
         """Line and column of a character, both counted from 1."""
@@ -106,21 +107,21 @@ def render(diagnostic: Diagnostic, source: Source, style: Callable[..., str] = _
     margin = len(str(max(numbers)))
     for number in numbers:
         here = [mark for mark in marks if source.place(mark[0].start)[0] == number]
-        shown, under = _excerpt(source, number, here)
+        shown, *under = _excerpt(source, number, here)
         out.append(f"{style(f'{number:>{margin + 1}} |', fg='blue')} {shown}".rstrip())
-        out.append(f"{' ' * (margin + 1)} {style('|', fg='blue')} {style(under, fg=colour)}".rstrip())
+        out += [f"{' ' * (margin + 1)} {style('|', fg='blue')} {style(row, fg=colour)}" for row in under]
     out += [f"{' ' * (margin + 1)} {style('=', fg='blue')} help: {text}" for text in diagnostic.helps]
     return "\n".join(out)
 
 
-def _excerpt(source: Source, number: int, marks: Iterable[tuple[Where, str, str]]) -> tuple[str, str]:
-    """A line and the row of marks under it."""
+def _excerpt(source: Source, number: int, marks: Iterable[tuple[Where, str, str]]) -> list[str]:
+    """A line, the row of marks under it, and a row for each remark that is not about the last mark."""
     text = source.line(number)
     marks = sorted(marks, key=lambda mark: mark[0].start)
     columns = [source.place(where.start)[1] - 1 for where, _, _ in marks]
     cut = max(0, columns[0] - WIDEST // 2) if len(text) > WIDEST else 0
     shown = _printable(text[cut : cut + WIDEST])
-    under, words = "", []
+    under, words = "", []   # the words with the column of their mark
     for column, (where, sign, word) in zip(columns, marks, strict=True):
         start = _width(shown[: max(0, column - cut)])
         length = _width(_printable(text[column : column + where.end - where.start])) or 1
@@ -128,16 +129,25 @@ def _excerpt(source: Source, number: int, marks: Iterable[tuple[Where, str, str]
         if start < len(under):   # one mark inside another: the first one stays
             continue
         under = under.ljust(start) + sign * length
-        words += [word] if word else []
-    return shown, f"{under} {'; '.join(words)}".rstrip()
+        words.append((start, word))
+    last = words.pop()[1]
+    return [shown, f"{under} {last}".rstrip(), *(" " * start + word for start, word in words if word)]
 
 
 @dataclass(slots=True)
 class Findings:
-    """Collects diagnostics while a text is read; stops listening after `most` mistakes."""
+    """Collects diagnostics while a text is read; keeps `most` mistakes and as many remarks, and counts the rest."""
 
     most: int = 100
     items: list[Diagnostic] = field(default_factory=list)
+    wrong: int = 0
+    """How many mistakes there were, kept or not: a reader that asks whether one more came up asks this."""
+    remarks: int = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether there are more mistakes than anybody reads at once."""
+        return self.wrong >= self.most
 
     def say(
         self, code: str, message: str, where: Where, *, helps: Iterable[str | None] = (), labels: Iterable[Label] = ()
@@ -146,9 +156,14 @@ class Findings:
         new = Diagnostic(
             code=code, message=message, where=where, labels=tuple(labels), helps=tuple(text for text in helps if text)
         )
-        if len(self.items) < self.most and not any(
-            (old.code, old.message, old.where) == (new.code, new.message, new.where) for old in self.items[-8:]
-        ):
+        if any((old.code, old.message, old.where) == (new.code, new.message, new.where) for old in self.items[-8:]):
+            return
+        before = self.wrong if new.severity == "error" else self.remarks
+        if new.severity == "error":
+            self.wrong += 1
+        else:
+            self.remarks += 1
+        if before < self.most:
             self.items.append(new)
 
     @property

@@ -16,7 +16,7 @@ def key(name: str) -> str:
 
 
 def snake(name: str) -> str:
-    """A class name as a file name: `TransformerEncoder` → `transformer_encoder`, `Conv2D` → `conv2d`, `None_` → `none`."""
+    """A class name as a file name: `TransformerEncoder` → `transformer_encoder`, `Conv2D` → `conv2d`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().rstrip("_")
 
 

@@ -11,11 +11,13 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Iterable
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from neural.core.names import closest, key, snake
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 Entry = TypeVar("Entry")
 
@@ -84,6 +86,8 @@ class Registry(Generic[Entry]):
         return {key(stem): stem for stem in stems if not stem.startswith("_")}
 
     def _points(self) -> dict[str, EntryPoint]:
+        from importlib.metadata import entry_points  # 30 ms, and only a name that is in no folder needs it
+
         return {key(point.name): point for point in entry_points(group=self.package)}
 
     def _keys(self) -> list[str]:

@@ -21,7 +21,10 @@ def advise_network(network: Network, last: Bound, optimizer: Bound | None, findi
             helps=[f"use {usual}, or no activation: the loss takes scores of any sign"],
         )  # fmt: skip
     if network.loss is None:
-        findings.say("N0703", f"`{network.name}` has no loss: it can be built and run, not trained", last.call.name_where)
+        findings.say(
+            "N0703", f"`{network.name}` has no loss: it can be built and run, not trained", last.call.name_where,
+            helps=["to train it, add a `loss:`"],
+        )  # fmt: skip
     has_blocks = any(placed.layer.role in ("encoder", "decoder") for placed in network.layers)
     rate = getattr(network.optimizer, "learning_rate", None)
     if optimizer is not None and has_blocks and isinstance(rate, float) and rate > HIGH_RATE:
@@ -29,5 +32,5 @@ def advise_network(network: Network, last: Bound, optimizer: Bound | None, findi
         if name in ("Adam", "AdamW"):
             findings.say(
                 "W0602", f"a learning rate of {rate:g} is high for a transformer", optimizer.place(["learning_rate"]),
-                helps=["1e-4 to 1e-3 is usual; attention collapses when it is too high"],
+                helps=["1e-4 to 1e-3 is usual; attention often collapses above that"],
             )  # fmt: skip

@@ -55,6 +55,8 @@ class Binder:
 
     def call(self, call: Call, registry: Registry[Made], *, loosely: bool = False) -> Bound:
         """An instance of what the call names."""
+        if call.broken and call.where == call.name_where:   # a word alone: perhaps no call at all
+            return Bound(None, call)
         declaration = self.find(call.name, registry, call.name_where, loosely=loosely)
         if declaration is None or call.broken:
             return Bound(None, call)
@@ -73,13 +75,14 @@ class Binder:
 
     def arguments(self, call: Call, declaration: type[Made]) -> Bound:
         """The call's arguments, each checked by its kind."""
-        said = len(self.findings.mistakes)
+        said = self.findings.wrong
         bound = Bound(None, call)
         settings = declaration.settings()
         lenders = self._lenders(call, settings)
-        given = self._sort(call, declaration, settings, lenders, bound)
+        given, meant = self._sort(call, declaration, settings, lenders, bound)
+        lent = {name: argument for name, argument in given.items() if name not in settings}
         values = {
-            name: self._value(settings[name], argument, lenders, given)
+            name: self._value(settings[name], argument, lenders, lent)
             for name, argument in given.items()
             if name in settings
         }
@@ -90,9 +93,9 @@ class Binder:
             values[several.name] = tuple(made)
             if not nameless:
                 self._missing(call, declaration, [several])
-        missing = [one for one in settings.values() if one.required and one.name not in values]
+        missing = [one for one in settings.values() if one.required and one.name not in {*values, *meant}]
         self._missing(call, declaration, missing)
-        if len(self.findings.mistakes) == said:
+        if self.findings.wrong == said:
             bound.made = declaration.unverified(**values)
             try:
                 bound.made.verify()
@@ -112,11 +115,12 @@ class Binder:
         `attention="localized", window=7` says the same as `attention=localized(window=7)`.
         """
         found: dict[str, type[Declared]] = {}
-        for argument in call.arguments:
-            one = settings.get(argument.name or "")
+        order = list(settings)
+        for index, argument in enumerate(call.arguments):
+            one = settings.get(argument.name or (order[index] if index < len(order) else ""))
             if one is None or not isinstance(one.kind, Entry) or not isinstance(argument.value, Literal):
                 continue
-            if isinstance(argument.value.value, str):
+            if isinstance(argument.value.value, str) and not _is_number_in_quotes(one.kind, argument.value.value):
                 entry = self.find(argument.value.value, one.kind.registry, argument.value.where)
                 if entry is not None:
                     found[one.name] = entry
@@ -125,13 +129,17 @@ class Binder:
     def _sort(
         self, call: Call, declaration: type[Declared], settings: dict[str, Setting],
         lenders: dict[str, type[Declared]], bound: Bound,
-    ) -> dict[str, Argument]:  # fmt: skip
-        """Arguments by the name of their setting: positions, names, aliases; duplicates and strangers are mistakes."""
+    ) -> tuple[dict[str, Argument], set[str]]:  # fmt: skip
+        """Arguments by the name of their setting: positions, names, aliases; duplicates and strangers are mistakes.
+
+        Beside them the names that a mistake was probably meant for: those are not missing as well.
+        """
         order = list(settings)
         aliases = {alias: one.name for one in settings.values() for alias in one.aliases}
         lent = {name for entry in lenders.values() for name in entry.settings()}
         takes_several = any(isinstance(one.kind, Several) for one in settings.values())
         given: dict[str, Argument] = {}
+        meant: set[str] = set()
         keyword_seen = False
         position = 0
         for argument in call.arguments:
@@ -143,12 +151,14 @@ class Binder:
                         "E0211", "a value without a name stands behind one with a name", argument.where,
                         helps=["write the nameless values first, or name this one"],
                     )  # fmt: skip
+                    meant.update(order)
                     continue
                 if position >= len(order):
                     most = f"at most {len(order)}" if order else "no"
                     self.findings.say(
-                        "E0210", f"`{call.name}` takes {most} argument{'s' if len(order) != 1 else ''}", argument.where
-                    )
+                        "E0210", f"`{call.name}` takes {most} argument{'s' if len(order) != 1 else ''}", argument.where,
+                        helps=[f"they are {', '.join(order)}" if len(order) > 1 else None],
+                    )  # fmt: skip
                     break
                 name, position = order[position], position + 1
             else:
@@ -159,60 +169,80 @@ class Binder:
                         "N0701", f"`{argument.name}` is another name for `{name}`", argument.where
                     )
                 if name not in settings and name not in lent:
-                    self._stranger(call, declaration, argument, [*settings, *aliases, *lent])
+                    unclear = {one.name for one in call.arguments if one.name} - set(lenders)
+                    guess = self._stranger(call, declaration, argument, [*settings, *aliases, *lent], unclear)
+                    meant.add(aliases.get(guess, guess))
                     continue
             if name in given:
-                self.findings.say(
-                    "E0205", f"`{name}` is given twice", argument.where, labels=[Label(given[name].where, "first here")]
-                )
+                first = given[name]
+                others = {one.name for one in (first, argument) if one.name} - {name}
+                helps = [f"`{other}` is another name for `{name}`" for other in sorted(others)]
+                if first.name is None:
+                    helps.append(f"the value without a name is `{name}` already")
+                label = Label(first.where, "first here")
+                self.findings.say("E0205", f"`{name}` is given twice", argument.where, labels=[label], helps=helps)
                 continue
             given[name], bound.places[name] = argument, argument.where
-        return given
+        return given, meant
 
-    def _stranger(self, call: Call, declaration: type[Declared], argument: Argument, known: list[str]) -> None:
-        """An argument that nobody declared."""
+    def _stranger(
+        self, call: Call, declaration: type[Declared], argument: Argument, known: list[str], unclear: set[str]
+    ) -> str:
+        """An argument that nobody declared. Gives the name that was probably meant, or nothing.
+
+        It may belong to an entry whose own name is misspelt: the choices in `unclear` are not known.
+        """
         name = argument.name or ""
         where = Where(argument.where.start, argument.where.start + len(name))
         for one in declaration.settings().values():
             if isinstance(one.kind, Entry) and one.kind.or_number is None:
                 registry = one.kind.registry
                 owners = [owner for owner in registry.names() if name in registry.get(owner).settings()]
+                if owners and one.name in unclear:
+                    return ""
                 if owners:
                     self.findings.say(
                         "E0216", f"`{name}` belongs to `{one.name}=\"{owners[0]}\"`", where,
                         helps=[f'add `{one.name}="{owners[0]}"`, or leave `{name}` out'],
                     )  # fmt: skip
-                    return
+                    return ""
         guess = closest(name, known)
         takes = f"`{call.name}` takes {', '.join(declaration.settings())}" if known else f"`{call.name}` takes none"
         self.findings.say(
             "E0202", f"`{call.name}` has no argument `{name[:40]}`", where,
             helps=[f"did you mean `{guess}`?" if guess else takes],
         )  # fmt: skip
+        return guess or ""
 
     def _value(
         self, one: Setting, argument: Argument, lenders: dict[str, type[Declared]], given: dict[str, Argument]
     ) -> Any:
         """The value of an argument as its setting wants it, or None after a mistake."""
-        if isinstance(one.kind, Entry) and isinstance(argument.value, Literal) and isinstance(argument.value.value, str):
-            entry = lenders.get(one.name)
-            return self._with_lent(entry, given) if entry else None
+        literal = argument.value.value if isinstance(argument.value, Literal) else None
+        if isinstance(one.kind, Entry) and isinstance(literal, str) and not _is_number_in_quotes(one.kind, literal):
+            entry = lenders.get(one.name) or self.find(literal, one.kind.registry, argument.value.where)
+            return self._with_lent(entry, argument, given) if entry else None
         if isinstance(one.kind, Entry) and isinstance(argument.value, Call):
             return self._nested(argument, one.kind.registry)
         return self.accept(one, argument.value, argument.where)
 
-    def _with_lent(self, entry: type[Declared], given: dict[str, Argument]) -> Declared | None:
+    def _with_lent(self, entry: type[Declared], argument: Argument, given: dict[str, Argument]) -> Declared | None:
         """An entry chosen by name, with those of its arguments that stand beside it."""
-        said = len(self.findings.mistakes)
-        values = {
-            name: self.accept(one, given[name].value, given[name].where)
-            for name, one in entry.settings().items()
-            if name in given
-        }
-        missing = [one.name for one in entry.settings().values() if one.required and one.name not in values]
-        if missing or len(self.findings.mistakes) > said:
+        said = self.findings.wrong
+        beside = {name: (one, given[name]) for name, one in entry.settings().items() if name in given}
+        values = {name: self._value(one, its, {}, {}) for name, (one, its) in beside.items()}
+        missing = [one for one in entry.settings().values() if one.required and one.name not in values]
+        named = argument.value.where
+        call = Call(name=entry.__name__, name_where=named, arguments=(), where=named)
+        self._missing(call, entry, missing)
+        if missing or self.findings.wrong > said:
             return None
-        return entry(**values)
+        made = entry.unverified(**values)
+        try:
+            made.verify()
+        except Misfit as misfit:
+            Bound(None, call, {name: its.where for name, (_, its) in beside.items()}).report(self.findings, misfit)
+        return made
 
     def accept(self, one: Setting, value: Value, where: Where) -> Any:
         """A plain value, checked by the setting's kind."""
@@ -230,3 +260,14 @@ class Binder:
             return self.call(argument.value, registry, loosely=registry.spelling == "file").made
         self.findings.say("E0206", f"expected a {registry.noun} here", argument.where)
         return None
+
+
+def _is_number_in_quotes(kind: Entry, text: str) -> bool:
+    """`learning_rate="0.001"`: the quotes are the mistake, not the name."""
+    if kind.or_number is None:
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""The registries that a program's names are looked up in. Given to the checker, so that it needs none of them itself."""
+"""The registries that a program's names are looked up in; given to the checker, which knows none of them itself."""
 
 from __future__ import annotations
 

@@ -15,15 +15,17 @@ from neural.core.names import did_you_mean
 from neural.language.advice import advise_network
 from neural.language.binding import Binder, Bound
 from neural.language.catalogue import Catalogue
-from neural.language.flow import Step, arrange, check_size, check_stem, place, walk
+from neural.language.flow import Step, Walk, arrange, check_size, check_stem, place, walk
+from neural.language.kinds import MOST_AXES
 from neural.language.loss import Loss
 from neural.language.network import Network
 from neural.language.parser import parse
-from neural.language.shapes import Shape, show
-from neural.language.syntax import Block, Call, Layer, Literal, Program, Section, Value, plain
+from neural.language.shapes import Shape
+from neural.language.syntax import SECTIONS, Block, Call, Group, Layer, Literal, Program, Section, plain
 from neural.language.train import Train
 
-SECTIONS = ("input", "layers", "loss", "optimizer", "train")
+UNREAD = ("E0102", "E0106", "E0107")
+"""After these the text was not read to its end: what seems to be missing is not."""
 MOST_COPIES = 10_000
 USUAL_LENGTH = 1024
 """Costs are computed for this many positions where a program leaves the length open."""
@@ -53,6 +55,9 @@ def check(
     """
     findings = Findings()
     program = parse(text, findings)
+    unread = [one for one in findings.items if one.code in UNREAD]
+    if unread:
+        return Checked(program=program, networks=(), diagnostics=tuple(unread))
     checker = _Checker(catalogue, findings, dict(sizes or {}))
     if fragment:
         networks = [checker.network(block, None) for block in program.networks]
@@ -60,7 +65,8 @@ def check(
             checker.fragment(item)
     else:
         networks = checker.chosen(program, network)
-    order = sorted(findings.items, key=lambda one: (one.severity != "error", one.where.start))
+    # advice waits until there are no mistakes: half of it would be about them
+    order = sorted(findings.mistakes or findings.items, key=lambda one: (one.severity != "warning", one.where.start))
     return Checked(program=program, networks=tuple(net for net in networks if net), diagnostics=tuple(order))
 
 
@@ -69,15 +75,21 @@ class _Checker:
         self.catalogue, self.findings, self.sizes = catalogue, findings, sizes
         self.binder = Binder(findings)
         self.said = 0
-        """Mistakes said before the network at hand."""
+        """Mistakes that have nothing to do with the network at hand."""
+        self.unsure = False
+        """Whether the network at hand could not be read in full: then nothing is said to be missing."""
 
     def chosen(self, program: Program, name: str | None) -> list[Network | None]:
         """Check all networks, give the wanted one."""
         blocks, shared = program.networks, None
+        lost = any(not any(_inside(one, block) for block in blocks) for one in self.findings.mistakes)
         for item in program.items:
             if isinstance(item, Section) and item.name == "train" and item.block:
-                shared = item
-            elif not isinstance(item, Block):
+                if shared is not None:
+                    first = Label(shared.name_where, "first here")
+                    self.findings.say("E0402", "`train` is given twice", item.name_where, labels=[first])
+                shared = shared or item
+            elif not isinstance(item, Block) and not lost:
                 what = f"`{item.call.name}(…)`" if isinstance(item, Layer) else f"`{item.name}`"
                 self.findings.say(
                     "E0112", f"{what} stands outside a network", item.where if isinstance(item, Layer) else item.name_where,
@@ -89,7 +101,10 @@ class _Checker:
         for block in blocks:
             if block.name in seen:
                 first = Label(seen[block.name].name_where, "first here")
-                self.findings.say("E0412", f"two networks are called `{block.name}`", block.name_where, labels=[first])
+                self.findings.say(
+                    "E0412", f"two networks are called `{block.name}`", block.name_where, labels=[first],
+                    helps=["give one of them another name"],
+                )  # fmt: skip
             seen.setdefault(block.name, block)
         networks = {block.name: self.network(block, shared) for block in blocks}
         names = ", ".join(seen)
@@ -104,15 +119,17 @@ class _Checker:
 
     def network(self, block: Block, shared_train: Section | None) -> Network | None:
         """One network, or None after a mistake."""
-        self.said = said = len(self.findings.mistakes)
+        inside = [one for one in self.findings.mistakes if _inside(one, block)]
+        self.said = said = self.findings.wrong - len(inside)
+        self.unsure = bool(inside)
         sections = self.sections(block)
         start = self.input(sections.get("input"), block)
         steps, whole = self.layers(sections.get("layers"), block)
         loss = self.loss(sections.get("loss"))
         optimizer = self.optimizer(sections.get("optimizer"))
         train = self.train(sections.get("train") or shared_train)
-        made = self.assemble(block, start, steps, whole, loss, optimizer, train)
-        return made if len(self.findings.mistakes) == said else None
+        made = self.assemble(block, sections, start, steps, whole, loss, optimizer, train)
+        return made if self.findings.wrong == said else None
 
     def sections(self, block: Block) -> dict[str, Section]:
         """The sections by name; unknown and repeated ones are mistakes."""
@@ -133,18 +150,17 @@ class _Checker:
 
     def input(self, section: Section | None, block: Block) -> Shape | None:
         """The shape of the input: sizes, names of sizes, or None for a size that is open."""
-        if section is None:
+        if section is None and not self.unsure:
             self.findings.say(
                 "E0403", f"`{block.name}` has no `input:`", block.name_where, helps=["for example `input: (100, 64)`"]
             )
-            return None
-        if section.broken:
+        if section is None or section.broken:
             return None
         value = plain(section.body) if isinstance(section.body, Literal) or hasattr(section.body, "bracket") else None
-        dims = tuple(value) if isinstance(value, tuple | list) else (value,)
+        dims = (tuple(value) or (None,)) if isinstance(value, tuple | list) else (value,)
         shape: list[int | str] = []
-        for index, dim in enumerate(dims):
-            if dim is None and value is not None:
+        for index, dim in enumerate(dims if len(dims) <= MOST_AXES else [0]):
+            if dim is None and value:
                 shape.append("T" if index == 0 else f"T{index + 1}")
             elif (isinstance(dim, int) and not isinstance(dim, bool) and 0 < dim < 2**31) or (
                 isinstance(dim, str) and dim.isidentifier()
@@ -152,8 +168,10 @@ class _Checker:
                 shape.append(dim)
             else:
                 where = section.where if section.block or isinstance(section.body, tuple) else section.body.where
+                if isinstance(section.body, Group) and section.body.items:
+                    where = section.body.items[index].where
                 self.findings.say(
-                    "E0410", "`input` must be sizes of 1 or more in brackets", where,
+                    "E0410", "`input` must be whole sizes of 1 or more in brackets", where,
                     helps=["for example `(100, 64)`: 100 positions with 64 features; `None` leaves a size open"],
                 )  # fmt: skip
                 return None
@@ -162,19 +180,23 @@ class _Checker:
     def layers(self, section: Section | None, block: Block) -> tuple[list[Step], bool]:
         """The declared layers, and whether all of them could be read."""
         if section is None:
-            self.findings.say("E0403", f"`{block.name}` has no `layers:`", block.name_where)
+            if not self.unsure:
+                helps = ["below a line `layers:`, one layer per line, such as `Dense(10)`"]
+                self.findings.say("E0403", f"`{block.name}` has no `layers:`", block.name_where, helps=helps)
             return [], False
         body = section.body
         if isinstance(body, Call):   # a misspelt `layers:` with one layer
             body = (Layer(call=body, copies=None, where=body.where),)
         found = [item for item in body if isinstance(item, Layer)] if isinstance(body, tuple) else []
-        if not found:
+        if not found and not self.unsure:
             self.findings.say(
                 "E0411", f"`{block.name}` has no layers", section.name_where, helps=["one layer per line, such as `Dense(10)`"]
             )
         steps: list[Step] = []
         whole = True
         for layer in found:
+            if self.findings.full:
+                return [], False
             step = self.step(layer)
             whole = whole and step is not None
             steps += [step] if step else []
@@ -235,7 +257,7 @@ class _Checker:
             )
             return Train()
         for pair in section.body if section is not None and isinstance(section.body, tuple) else ():
-            if not isinstance(pair, Section) or pair.broken:
+            if not isinstance(pair, Section) or pair.broken or self.findings.full:
                 continue
             if pair.name not in settings:
                 guess = did_you_mean(pair.name, settings) or f"`train` takes {', '.join(settings)}"
@@ -245,46 +267,54 @@ class _Checker:
                 self.findings.say("E0502", f"`{pair.name}` is given twice", pair.name_where, labels=[label])
             else:
                 first[pair.name] = pair
-                value: Value | None = pair.body if not isinstance(pair.body, tuple) else None
-                made = self.binder.accept(settings[pair.name], value, pair.where) if value else None
+                if isinstance(pair.body, tuple):
+                    self.findings.say("E0206", f"`{pair.name}` must be {settings[pair.name].kind.says}", pair.where)
+                    continue
+                made = self.binder.accept(settings[pair.name], pair.body, pair.where)
                 if made is not None:
                     values[pair.name] = made
         if "epochs" in values and "steps" in values:
             label = Label(first["epochs"].where, "and this")
-            self.findings.say("E0503", "`steps` and `epochs` cannot both say how long to train", first["steps"].where, labels=[label])
+            self.findings.say(
+                "E0503", "`steps` and `epochs` cannot both say how long to train", first["steps"].where, labels=[label],
+                helps=["keep one of them"],
+            )  # fmt: skip
         return Train(**values)
 
     # --- the whole ------------------------------------------------------------------------------------------
 
     def assemble(
-        self, block: Block, start: Shape | None, steps: list[Step], whole: bool,
+        self, block: Block, sections: dict[str, Section], start: Shape | None, steps: list[Step], whole: bool,
         loss: tuple[Loss | None, Where | None], optimizer: Bound | None, train: Train,
     ) -> Network | None:  # fmt: skip
         """Shapes, costs, head and loss of what was read."""
         ids = bool(steps) and steps[0].layer.role == "embedding"
         if start is not None and steps and ids:
-            start = self.token_input(start, steps[0], block)
+            start = self.token_input(start, steps[0], sections["input"])
         layers = self.catalogue.layers
         steps, two_streams = arrange(steps, layers.get("PositionalEncoding"), layers.get("LayerNormalization"))
         check_stem(steps, self.findings)
-        for step in steps[:-1]:
-            if step.layer.role == "head" and not step.automatic:
+        for step in steps:
+            if step.layer.role == "head" and (step is not steps[-1] or step.copies > 1) and not step.automatic:
                 self.findings.say(
-                    "E0413", "`Output` must be the last layer", step.bound.call.name_where, helps=["`Dense` may stand anywhere"]
-                )
+                    "E0413", "`Output` must be the last layer", step.bound.call.name_where,
+                    helps=["leave the copies out" if step is steps[-1] else "`Dense` may stand anywhere"],
+                )  # fmt: skip
         if start is None or not whole:
             return None
         target = "T" if "T" not in start else "U"
         walked = walk(steps, start, self.findings, two_streams, target)
+        for step in steps[1:]:
+            if step.layer.role == "embedding" and walked.whole:
+                self.findings.say(
+                    "E0306", "`Embedding` takes token ids, but features arrive", step.bound.call.name_where,
+                    helps=["it must be the first layer, after `input: (length,)`"],
+                )  # fmt: skip
         head = self.head(steps, loss)
-        if not walked.whole or len(self.findings.mistakes) > self.said:
+        if not walked.whole or self.findings.wrong > self.said:
             return None
-        assumed = self.assumed(start, target if two_streams else None)
-        measured = walk(steps, tuple(assumed.get(d, d) if isinstance(d, str) else d for d in start), None, two_streams, assumed.get(target, 0))
+        measured, assumed = self.measured(steps, start, target if two_streams else None)
         if not measured.whole:
-            first = steps[len(measured.gives)]
-            sizes = ", ".join(f"{name} = {value}" for name, value in assumed.items())
-            self.findings.say("E0303", f"with {sizes} nothing is left for this layer", first.bound.call.name_where, helps=["`--size T=N` checks another length"])
             return None
         check_size(steps, measured, self.findings)
         network = Network(
@@ -299,9 +329,8 @@ class _Checker:
         advise_network(network, steps[-1].bound, optimizer, self.findings)
         return network
 
-    def token_input(self, start: Shape, first: Step, block: Block) -> Shape:
+    def token_input(self, start: Shape, first: Step, section: Section) -> Shape:
         """Rule 1: before an `Embedding` the input is token ids; a second size is the embedding's width, checked."""
-        section = next(section for section in block.sections if section.name == "input")
         where = section.where if isinstance(section.body, tuple) else section.body.where
         expected = first.layer.output_dim   # type: ignore[attr-defined]  # embeddings declare it
         if len(start) == 2:
@@ -326,18 +355,35 @@ class _Checker:
         made, where = loss
         if made is None:
             return "linear"
-        problem = made.head_problem(activation, getattr(last.layer, "units", None))
+        units = getattr(last.layer, "units", None)
+        problem = made.head_problem(activation, units)
         if problem is not None and where is not None:
             message, way_out = problem
             label = Label(where, "judged by this loss")
-            self.findings.say("E0407", message, last.bound.place(["activation", "units"]), labels=[label], helps=[way_out])
+            place = last.bound.call.where if units == 1 else last.bound.place(["activation"])
+            self.findings.say("E0407", message, place, labels=[label], helps=[way_out])
         return activation if activation in made.fuses else "linear"
 
-    def assumed(self, start: Shape, target: str | None) -> dict[str, int]:
-        """Values for the open sizes: as asked, else the source's length for the target, else a usual one."""
+    def measured(self, steps: list[Step], start: Shape, target: str | None) -> tuple[Walk, dict[str, int]]:
+        """The costs, at values for the open sizes: as asked, else the source's length for the target, else a usual one.
+
+        Where a layer ends earlier (learned positions), the usual length is halved until it fits.
+        """
         length = next((dim for dim in start[:1] if isinstance(dim, int)), USUAL_LENGTH)
-        names = [dim for dim in start if isinstance(dim, str)]
-        return {name: self.sizes.get(name, length) for name in [*names, *([target] if target else [])]}
+        names = [dim for dim in (*start, target) if isinstance(dim, str)]
+        tried: list[tuple[Walk, dict[str, int]]] = []
+        while length and not (tried and tried[-1][0].whole):
+            assumed = {name: self.sizes.get(name, length) for name in names}
+            known = tuple(assumed.get(dim, dim) if isinstance(dim, str) else dim for dim in start)
+            tried.append((walk(steps, known, None, target is not None, assumed.get(target or "", 0)), assumed))
+            length = length // 2 if not all(name in self.sizes for name in names) else 0
+        if tried[-1][0].whole:
+            return tried[-1]
+        failed, assumed = tried[0]
+        if failed.misfit is not None:
+            sizes = ", ".join(f"{name} = {value}" for name, value in assumed.items())
+            steps[len(failed.gives)].bound.report(self.findings, failed.misfit, f", with {sizes}")
+        return failed, assumed
 
     def fragment(self, item: Block | Section | Layer) -> None:
         """A piece of a program on its own: what can be checked of it without the rest."""
@@ -366,3 +412,5 @@ class _Checker:
         return step.layer.advice((1, width)) if width else ()
 
 
+def _inside(one: Diagnostic, block: Block) -> bool:
+    return block.where.start <= one.where.start < block.where.end

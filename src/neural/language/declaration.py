@@ -12,8 +12,8 @@ The checker, the help, the suggestions, the Python constructor and the exporter 
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field, fields
-from functools import lru_cache
-from typing import Any, Self, dataclass_transform
+from functools import cache
+from typing import Any, ClassVar, Self, dataclass_transform
 
 from neural.core.names import snake
 from neural.core.registry import Registry, UnknownName
@@ -29,6 +29,8 @@ class Setting:
     kind: Kind
     default: Any
     aliases: tuple[str, ...]
+    shown: bool
+    """Printed even where it is the default."""
 
     @property
     def required(self) -> bool:
@@ -36,17 +38,21 @@ class Setting:
         return self.default is MISSING
 
 
-def setting(kind: Kind, doc: str, *, default: Any = MISSING, aliases: tuple[str, ...] = ()) -> Any:
+def setting(
+    kind: Kind, doc: str, *, default: Any = MISSING, aliases: tuple[str, ...] = (), shown: bool = False
+) -> Any:
     """An argument of any kind; the functions below are the usual ones."""
-    metadata = {"doc": doc, "kind": kind, "aliases": aliases}
+    metadata = {"doc": doc, "kind": kind, "aliases": aliases, "shown": shown}
     if default is MISSING:
         return field(metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
-def count(doc: str, *, default: Any = MISSING, at_least: int = 1, aliases: tuple[str, ...] = ()) -> Any:
+def count(
+    doc: str, *, default: Any = MISSING, at_least: int = 1, aliases: tuple[str, ...] = (), shown: bool = False
+) -> Any:
     """A whole number."""
-    return setting(Whole(at_least=at_least), doc, default=default, aliases=aliases)
+    return setting(Whole(at_least=at_least), doc, default=default, aliases=aliases, shown=shown)
 
 
 def number(
@@ -73,7 +79,9 @@ def text(doc: str, *, default: Any = MISSING) -> Any:
     return setting(Text(), doc, default=default)
 
 
-def choice(options: tuple[str, ...], doc: str, *, default: Any = MISSING, noun: str = "value", code: str = "E0217") -> Any:
+def choice(
+    options: tuple[str, ...], doc: str, *, default: Any = MISSING, noun: str = "value", code: str = "E0217"
+) -> Any:
     """One of a few words."""
     return setting(Choice(options=options, noun=noun, code=code), doc, default=default)
 
@@ -88,9 +96,13 @@ def sizes(doc: str, *, default: Any = MISSING) -> Any:
     return setting(Sizes(), doc, default=default)
 
 
-def entry(registry: Registry[Any], doc: str, *, default: Any = MISSING, or_number: Real | None = None) -> Any:
+def entry(
+    registry: Registry[Any], doc: str, *, default: Any = MISSING, or_number: Real | None = None, shown: bool = False,
+    aliases: tuple[str, ...] = (),
+) -> Any:  # fmt: skip
     """An entry of a registry, by its name or as a call; its own arguments may stand beside it."""
-    return setting(Entry(registry=registry, or_number=or_number), doc, default=default)
+    kind = Entry(registry=registry, or_number=or_number)
+    return setting(kind, doc, default=default, shown=shown, aliases=aliases)
 
 
 def several(registry: Registry[Any], doc: str) -> Any:
@@ -99,10 +111,14 @@ def several(registry: Registry[Any], doc: str) -> Any:
 
 
 @dataclass_transform(
-    frozen_default=True, field_specifiers=(setting, count, number, rate, flag, text, choice, pair, sizes, entry, several)
+    frozen_default=True,
+    field_specifiers=(setting, count, number, rate, flag, text, choice, pair, sizes, entry, several),
 )
 class Declared:
     """Base of everything that a program can call. Subclasses are frozen dataclasses; bad values are refused."""
+
+    names_all: ClassVar[bool] = False
+    """Whether a printed call names even what has no default: `num_heads=8` says more than `8`."""
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, repr=False)(cls)
@@ -153,15 +169,15 @@ class Named(Declared):
 
 def accept(one: Setting, value: Any) -> Any:
     """The value as the declaration wants it; Refused says why not. A default is always accepted."""
-    if not one.required and (value is one.default or value == one.default):
+    if not one.required and (value is one.default or (type(value) is type(one.default) and value == one.default)):
         return value
     return one.kind.accept(value)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _settings(cls: type[Declared]) -> dict[str, Setting]:
     return {
-        one.name: Setting(one.name, one.metadata["doc"], one.metadata["kind"], one.default, one.metadata["aliases"])
+        one.name: Setting(name=one.name, default=one.default, **one.metadata)
         for one in fields(cls)  # type: ignore[arg-type]  # every subclass is a dataclass, see __init_subclass__
         if "kind" in one.metadata
     }
@@ -170,7 +186,7 @@ def _settings(cls: type[Declared]) -> dict[str, Setting]:
 def written(declared: Declared, name: str) -> str:
     """A call as a program spells it: what has no default stands first, without its name."""
     parts: list[str] = []
-    nameless = True
+    nameless = not declared.names_all
     for one in declared.settings().values():
         value = getattr(declared, one.name)
         if isinstance(one.kind, Several):
@@ -179,7 +195,7 @@ def written(declared: Declared, name: str) -> str:
             parts.append(spelt(value))
         else:
             nameless = False
-            if one.required or value != one.default:
+            if one.required or one.shown or value != one.default:
                 parts.append(f"{one.name}={spelt(value)}")
     return f"{name}({', '.join(parts)})"
 
@@ -195,6 +211,8 @@ def spelt(value: Any) -> str:
         return f"({', '.join(map(spelt, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, list):
         return f"[{', '.join(map(spelt, value))}]"
+    if isinstance(value, Named) and repr(value).endswith("()"):
+        return f'"{repr(value)[:-2]}"'
     return repr(value)
 
 

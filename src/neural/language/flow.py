@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from neural.core.names import snake
 from neural.language.binding import Bound
 from neural.language.layer import Layer
 from neural.language.network import Placed, Stream
-from neural.language.shapes import Cost, Misfit, Shape
+from neural.language.shapes import Cost, Misfit, Shape, show
 
 MOST_PARAMETERS = 2**42
 TARGET = "T"
@@ -42,6 +43,8 @@ class Walk:
     gives: list[Shape]
     costs: list[Cost]
     whole: bool = True
+    misfit: Misfit | None = None
+    """What ended a walk without findings."""
 
 
 def arrange(steps: list[Step], positions: type[Layer], norm: type[Layer]) -> tuple[list[Step], bool]:
@@ -101,13 +104,20 @@ def walk(steps: list[Step], start: Shape, findings: Findings | None, two_streams
             # the second sequence starts: it has been through the stem, and has a length of its own
             memory, decoding = x, True
             x = (target, *stem_end[1:]) if stem_end is not None else None
+            if memory is not None and len(memory) != 2:
+                _say_memory(step, memory, findings)
+                memory, result.whole = None, False
         if decoding and step.layer.role == "decoder" and memory is not None:
-            step.layer = step.layer.after_encoder(memory)   # type: ignore[attr-defined]  # decoders have it
+            with suppress(Misfit):   # what contradicts itself in the decoder's arguments has been said
+                step.layer = step.layer.after_encoder(memory)   # type: ignore[attr-defined]  # decoders have it
         if x is None:
             result.whole = False
             continue
         result.given.append(x)
-        x, cost = _through(step, x, findings)
+        x, cost, result.misfit = _through(step, x, findings)
+        if result.misfit is not None and findings is None:
+            x, result.whole = None, False
+            break
         if x is not None:
             result.gives.append(x)
             result.costs.append(cost)
@@ -117,7 +127,16 @@ def walk(steps: list[Step], start: Shape, findings: Findings | None, two_streams
     return result
 
 
-def _through(step: Step, x: Shape, findings: Findings | None) -> tuple[Shape | None, Cost]:
+def _say_memory(step: Step, memory: Shape, findings: Findings | None) -> None:
+    """A decoder that has no sequence to look at."""
+    if findings is not None:
+        findings.say(
+            "E0302", f"a decoder looks at a sequence, (time, features), but {show(memory)} comes from the encoder",
+            step.bound.call.name_where, helps=["between encoder and decoder, keep the time axis"],
+        )  # fmt: skip
+
+
+def _through(step: Step, x: Shape, findings: Findings | None) -> tuple[Shape | None, Cost, Misfit | None]:
     """The shape after all copies of a layer. Copies that change nothing more are not walked one by one."""
     total = Cost()
     for done in range(step.copies):
@@ -128,11 +147,11 @@ def _through(step: Step, x: Shape, findings: Findings | None) -> tuple[Shape | N
             if findings is not None:
                 said = f" (copy {done + 1} of {step.copies})" if done else ""
                 step.bound.report(findings, misfit, said)
-            return misfit.assume, total
+            return misfit.assume, total, misfit
         if y == x:
-            return x, total + cost * (step.copies - done)
+            return x, total + cost * (step.copies - done), None
         total, x = total + cost, y
-    return x, total
+    return x, total, None
 
 
 def check_stem(steps: list[Step], findings: Findings) -> None:
@@ -141,8 +160,9 @@ def check_stem(steps: list[Step], findings: Findings) -> None:
         if step.stream == "both" and not step.layer.pointwise:
             kind = type(step.layer).__name__
             findings.say(
-                "E0308", f"the target cannot go through `{kind}`", step.bound.call.name_where,
-                helps=["before an encoder that a decoder follows, only layers that treat every position alone can stand"],
+                "E0308", f"`{kind}` cannot stand before the encoder: the decoder's sequence goes through it as well",
+                step.bound.call.name_where,
+                helps=["`Dense`, `Dropout` and others that treat every position alone can stand there"],
             )  # fmt: skip
         if step.stream == "target" and step.layer.role == "encoder":
             findings.say(

@@ -11,9 +11,13 @@ from neural.core.names import did_you_mean
 from neural.core.registry import Registry
 
 LARGEST = 2**31 - 1
+MOST_AXES = 16
+"""Sizes of an example; torch itself ends at 64, and the product of thousands is a number that nothing can print."""
+FEW = 4
+"""Up to this many choices are named in the sentence itself."""
 
 
-class Refused(Exception):  # noqa: N818 (a word of the language)
+class Refused(Exception):
     """A value that a kind does not take: `must` be what, and which mistake it is."""
 
     def __init__(self, code: str, must: str, got: Any, *helps: str | None) -> None:
@@ -23,6 +27,18 @@ class Refused(Exception):  # noqa: N818 (a word of the language)
     def sentence(self, name: str) -> str:
         """`units` must be a whole number of 1 or more, got -5."""
         return f"`{name}` {self}"
+
+
+def _without_quotes(value: Any) -> str | None:
+    """The way out where a number or a truth value stands in quotes."""
+    if not isinstance(value, str):
+        return None
+    try:
+        float(value)
+    except ValueError:
+        if value.lower() not in ("true", "false"):
+            return None
+    return f"leave out the quotes: `{value[:40]}`"
 
 
 def shown(value: Any) -> str:
@@ -49,6 +65,14 @@ class Kind(ABC):
         """The value, made the right type; Refused where it cannot be."""
 
 
+def _accept_item(outer: Kind, inner: Kind, item: Any, value: Any) -> Any:
+    """One item of a value; a refusal speaks of the whole value, which is what the program wrote."""
+    try:
+        return inner.accept(item)
+    except Refused as refused:
+        raise Refused(refused.code, outer.says, value) from None
+
+
 @dataclass(frozen=True)
 class Whole(Kind):
     """A whole number."""
@@ -63,7 +87,7 @@ class Whole(Kind):
     def accept(self, value: Any) -> int:
         """An int; 2.0 is one, 2.5 is not."""
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise Refused("E0206", self.says, value)
+            raise Refused("E0206", self.says, value, _without_quotes(value))
         if isinstance(value, float) and (not isfinite(value) or value != int(value)):
             raise Refused("E0208", self.says, value)
         if value < self.at_least:
@@ -87,7 +111,7 @@ class Real(Kind):
     def says(self) -> str:
         """In words."""
         if self.at_least is not None and self.below is not None:
-            return f"from {self.at_least:g} up to, not including, {self.below:g}"
+            return f"at least {self.at_least:g} and below {self.below:g}"
         if self.at_least is not None and self.at_most is not None:
             return f"from {self.at_least:g} to {self.at_most:g}"
         bounds = {"above": self.above, "at least": self.at_least, "at most": self.at_most, "below": self.below}
@@ -97,7 +121,8 @@ class Real(Kind):
     def accept(self, value: Any) -> float:
         """A float within the bounds."""
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise Refused("E0206", self.says if "number" in self.says else f"a number {self.says}", value)
+            says = self.says if "number" in self.says else f"a number {self.says}"
+            raise Refused("E0206", says, value, _without_quotes(value))
         fits = (
             isfinite(value)
             and (self.above is None or value > self.above)
@@ -106,7 +131,7 @@ class Real(Kind):
             and (self.below is None or value < self.below)
         )
         if not fits:
-            percent = f"did you mean {value / 100:g}?" if self.code == "E0209" and 1 < value < 100 else None
+            percent = f"did you mean {value / 100:g}?" if self.code == "E0209" and 5 <= value < 100 else None
             raise Refused(self.code, self.says, value, percent)
         return float(value)
 
@@ -123,7 +148,7 @@ class Flag(Kind):
     def accept(self, value: Any) -> bool:
         """A bool and nothing else."""
         if not isinstance(value, bool):
-            raise Refused("E0206", self.says, value)
+            raise Refused("E0206", self.says, value, _without_quotes(value))
         return value
 
 
@@ -154,14 +179,17 @@ class Choice(Kind):
     @property
     def says(self) -> str:
         """In words."""
-        return " or ".join(f'"{option}"' for option in self.options) if len(self.options) < 5 else f"a known {self.noun}"
+        if len(self.options) > FEW:
+            return f"a known {self.noun}"
+        *others, last = [f'"{option}"' for option in self.options]
+        return f"{', '.join(others)} or {last}" if others else last
 
     def accept(self, value: Any) -> str:
         """One of the options, spelt exactly."""
         if not isinstance(value, str):
             raise Refused("E0206", self.says, value)
         if value not in self.options:
-            known = f"known: {', '.join(self.options)}" if len(self.options) >= 5 else None
+            known = f"known: {', '.join(self.options)}" if len(self.options) > FEW else None
             raise Refused(self.code, self.says, value, did_you_mean(value, self.options) or known)
         return value
 
@@ -180,7 +208,7 @@ class Pair(Kind):
         both = tuple(value) if isinstance(value, tuple | list) else (value, value)
         if len(both) != 2:
             raise Refused("E0206", self.says, value)
-        first, second = (Whole().accept(one) for one in both)
+        first, second = (_accept_item(self, Whole(), one, value) for one in both)
         return first, second
 
 
@@ -191,14 +219,16 @@ class Sizes(Kind):
     @property
     def says(self) -> str:
         """In words."""
-        return "sizes in brackets, such as `(196, 768)`, at most one of them -1"
+        return "sizes of 1 or more in brackets, such as `(196, 768)`, or -1 for one of them"
 
     def accept(self, value: Any) -> tuple[int, ...]:
         """Always a tuple."""
         given = tuple(value) if isinstance(value, tuple | list) else (value,)
-        if not given or list(given).count(-1) > 1:
+        if not 1 <= len(given) <= MOST_AXES or list(given).count(-1) > 1:
             raise Refused("E0206", self.says, value)
-        return tuple(-1 if one == -1 and not isinstance(one, bool) else Whole().accept(one) for one in given)
+        return tuple(
+            -1 if one == -1 and not isinstance(one, bool) else _accept_item(self, Whole(), one, value) for one in given
+        )
 
 
 @dataclass(frozen=True)
@@ -211,13 +241,13 @@ class Numbers(Kind):
     @property
     def says(self) -> str:
         """In words."""
-        return f"a list of {self.noun}"
+        return f"a list of {self.noun}, each {self.each.says}"
 
     def accept(self, value: Any) -> tuple[Any, ...]:
         """Always a tuple."""
         if not isinstance(value, tuple | list):
             raise Refused("E0206", self.says, value)
-        return tuple(self.each.accept(one) for one in value)
+        return tuple(_accept_item(self, self.each, one, value) for one in value)
 
 
 @dataclass(frozen=True)
@@ -237,11 +267,11 @@ class Entry(Kind):
         """An instance (or the number)."""
         if isinstance(value, self.registry.base):
             return value
-        if self.or_number is not None and isinstance(value, int | float):
+        if self.or_number is not None and isinstance(value, int | float) and not isinstance(value, bool):
             return self.or_number.accept(value)
         if isinstance(value, str) and self.or_number is None:
             return self.registry.get(value)()
-        raise Refused("E0206", self.says, value)
+        raise Refused("E0206", self.says, value, _without_quotes(value))
 
 
 @dataclass(frozen=True)

@@ -8,20 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from neural.core.diagnostics import Findings, Label, Where
+from neural.language.cursor import Lost
 from neural.language.lexer import Token, tokenize
-from neural.language.syntax import Argument, Block, Call, Comments, Group, Layer, Literal, Program, Section, Value
+from neural.language.syntax import SECTIONS, Block, Call, Comments, Layer, Literal, Program, Section, Value
+from neural.language.values import DEEPEST, Values
 
-DEEPEST = 32
-"""Brackets inside brackets; the deepest sensible program has five."""
 LARGEST = 2 * 2**20
 """Characters in a program."""
 
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
-_WORDS: dict[str, bool | None] = {"true": True, "True": True, "false": False, "False": False, "None": None}
-
-
-class _Lost(Exception):  # noqa: N818 (not an error: a jump to the next sensible place)
-    """What follows cannot be read from here; whoever can find its footing again catches this."""
+_ONE_PER_LINE = "one layer per line, such as `Dense(10)`, without brackets and commas around them"
 
 
 def parse(text: str, findings: Findings) -> Program:
@@ -36,101 +31,13 @@ def parse(text: str, findings: Findings) -> Program:
     return _Parser(tokenize(text, findings), findings).program()
 
 
-class _Parser:
+class _Parser(Values):
     def __init__(self, tokens: list[Token], findings: Findings) -> None:
-        self.tokens, self.findings = tokens, findings
-        self.at = 0
-        self.depth = 0
-        self.stopped = False
-        self.strays: list[str] = []
-        """Comments met where no line of their own can hold them; the next finished line takes them above it."""
+        super().__init__(tokens, findings)
+        self.blocks = 0
+        """The braces that are open here."""
 
-    # --- tokens ---------------------------------------------------------------------------------------------
-
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.at]
-
-    def peek(self, ahead: int = 1) -> Token:
-        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
-
-    def step(self) -> Token:
-        """Take the token; its comments become strays unless `opening` took them before."""
-        token = self.token
-        if token.remarks:
-            self.strays += [remark.text for remark in token.remarks]
-            self.tokens[self.at] = replace(token, remarks=())
-        if token.kind != "end":
-            self.at += 1
-        return token
-
-    def opening(self) -> Comments:
-        """The comments above the line that begins here."""
-        token = self.token
-        blank = token.remarks[0].blank if token.remarks else token.blank
-        return Comments(above=self.above(), blank=blank)
-
-    def above(self) -> tuple[str, ...]:
-        """Take the comments before this token; an empty one stands for a blank line between them."""
-        token = self.token
-        lines: list[str] = []
-        for remark in token.remarks:
-            lines += ["", remark.text] if remark.blank and lines else [remark.text]
-        if lines and token.blank and token.kind not in ("end", *_CLOSING.values()):
-            lines.append("")
-        self.tokens[self.at] = replace(token, remarks=())
-        return tuple(lines)
-
-    def closing(self, comments: Comments) -> Comments:
-        """The same, with the comment behind the line that just ended, and with what strayed on the way."""
-        behind = comments.behind or self.behind()
-        above = (*comments.above, *self.strays)
-        self.strays = []
-        return replace(comments, above=above, behind=behind)
-
-    def behind(self) -> str:
-        token = self.token
-        if not token.remarks or token.remarks[0].own_line:
-            return ""
-        self.tokens[self.at] = replace(token, remarks=token.remarks[1:])
-        return token.remarks[0].text
-
-    def tail(self) -> tuple[str, ...]:
-        """The comments before a closing bracket or the end."""
-        strays, self.strays = self.strays, []
-        return (*strays, *self.above())
-
-    def expect(self, kind: str, message: str) -> Token:
-        if self.token.kind != kind:
-            self.unexpected(message)
-        return self.step()
-
-    def unexpected(self, message: str, helps: list[str] | None = None) -> None:
-        """Say that something else was expected here, and give up this place."""
-        token = self.token
-        found = "the end of the file" if token.kind == "end" else f"`{token.text[:30]}`"
-        self.findings.say("E0105", f"{message}, found {found}", token.where, helps=helps or [])
-        raise _Lost
-
-    # --- where the next thing begins ------------------------------------------------------------------------
-
-    def begins_network(self) -> bool:
-        return self.token.text == "network" and self.peek().kind in ("name", "{")
-
-    def begins_section(self) -> bool:
-        return self.token.kind == "name" and self.peek().kind in (":", "{") and not self.begins_network()
-
-    def begins_call(self) -> bool:
-        return self.token.kind == "name" and self.peek().kind == "("
-
-    def skip_to_item(self) -> None:
-        """Go on to where a network, section or layer begins, or to a closing brace."""
-        while self.token.kind not in ("end", "}"):
-            if self.token.first and (self.begins_network() or self.begins_section() or self.begins_call()):
-                break
-            self.step()
-
-    # --- the grammar ----------------------------------------------------------------------------------------
+    # --- networks and sections ------------------------------------------------------------------------------
 
     def program(self) -> Program:
         items: list[Block | Section | Layer] = []
@@ -143,29 +50,43 @@ class _Parser:
                     items.append(self.section())
                 elif self.token.kind == "name":
                     items.append(self.layer())
-                elif self.token.kind in ")]}":
-                    self.findings.say("E0109", f"this `{self.token.text}` closes nothing", self.token.where)
-                    self.step()
-                else:
+                elif not self.stray(")", "]", "}"):
                     self.unexpected("expected `network`")
-            except _Lost:
-                if self.at == before:
+            except Lost:
+                self.step_from(before)
+                while self.token.kind not in ("end", "}") and not (self.token.first and self.begins_item()):
                     self.step()
-                self.skip_to_item()
         return Program(items=tuple(items), tail=self.tail())
+
+    def begins_item(self) -> bool:
+        return self.begins_network() or self.begins_section() or self.begins_call()
+
+    def step_from(self, before: int) -> None:
+        """Never stay: what was lost at this very token will not be found there."""
+        if self.at == before:
+            self.step()
+
+    def stray(self, *closers: str) -> bool:
+        """Say of a closing bracket that it closes nothing, and step over it."""
+        if self.token.kind not in closers:
+            return False
+        self.findings.say("E0109", f"this `{self.token.text}` closes nothing", self.token.where)
+        self.step()
+        return True
 
     def network(self) -> Block:
         comments, start = self.opening(), self.step()
-        if self.token.kind == "name":
-            name = self.step()
-        else:
-            self.findings.say("E0105", "a network needs a name", self.token.where, helps=["`network MyNetwork {`"])
-            name = replace(start, text="Unnamed")
-        brace = self.expect("{", f"expected `{{` after `network {name.text}`")
+        if start.text != "network":
+            self.say(f"expected `network`, found `{start.text[:30]}`", start.where)
+        name, brace = self.network_name(start)
         comments = self.closing(comments)
         sections: list[Section] = []
-        while self.token.kind not in ("}", "end") and not self.begins_network():
+        self.enter(start)
+        while self.token.kind != "end" and not self.begins_network():
+            if self.token.kind == "}" and not self.ends_early(name.text):
+                break
             self.section_into(sections)
+        self.blocks -= 1
         tail = self.tail() if self.token.kind == "}" else ()
         end = self.close(brace, f"`network {name.text} {{` is not closed")
         return Block(
@@ -173,42 +94,88 @@ class _Parser:
             comments=comments, tail=tail,
         )  # fmt: skip
 
+    def network_name(self, start: Token) -> tuple[Token, Token | None]:
+        """The name, and the brace behind it if there is one; what else stands on the line is stepped over."""
+        named = self.token.kind == "name" and self.peek().kind != ":"
+        name = self.step() if named else start._replace(text="Unnamed")
+        if not named:
+            self.say(f"a network needs a name, found {self.found}", self.token.where, "`network MyNetwork {`")
+        elif self.token.kind != "{" and not self.token.damaged:
+            self.say(f"expected `{{` after `network {name.text}`, found {self.found}", self.token.where)
+        while self.token.kind != "{" and not self.token.first:
+            self.step()
+        if self.token.kind == "{":
+            return name, self.step()
+        if not self.begins_section():
+            raise Lost
+        return name, None
+
+    def enter(self, brace: Token) -> None:
+        """One brace deeper."""
+        self.blocks += 1
+        if self.blocks > DEEPEST:
+            self.stop(brace)
+
+    def ends_early(self, name: str) -> bool:
+        """Whether this `}` is one too many: sections follow, and another `}`. Steps over it."""
+        self.at += 1
+        early = self.token.first and self.begins_known_section() and self.braces_left() > 0
+        self.at -= 1
+        if early:
+            self.findings.say(
+                "E0109", f"this `}}` closes nothing: `network {name}` goes on behind it", self.token.where,
+                labels=[Label(self.peek().where, "still of this network")],
+            )  # fmt: skip
+            self.step()
+        return early
+
     def section_into(self, sections: list[Section]) -> None:
         before = self.at
         try:
             if self.begins_section():
                 sections.append(self.section())
             elif self.begins_call():
-                where = self.token.where
-                layer = self.layer()
+                first = self.token
                 self.findings.say(
-                    "E0111", f"`{layer.call.name}(…)` stands outside `layers:`", where,
+                    "E0111", f"`{first.text}(…)` stands outside `layers:`", first.where,
                     helps=["layers follow the line `layers:`"],
                 )  # fmt: skip
-            else:
+                body = self.layers()
+                if not any(section.name == "layers" for section in sections):   # the line was forgotten
+                    sections.append(
+                        Section(name="layers", name_where=first.where, body=body, block=False, where=first.where)
+                    )
+            elif not self.stray(")", "]"):
                 self.unexpected("expected a section such as `input:` or `layers:`")
-        except _Lost:
-            if self.at == before:
-                self.step()
-            self.skip_to_item()
+        except Lost:
+            self.step_from(before)
+            self.next_line()
 
     def section(self) -> Section:
         comments, name = self.opening(), self.step()
-        mark = self.step()
-        if mark.kind == "{":
+        said = self.findings.wrong
+        mark = self.mark(name)
+        if mark.kind == "{" and name.text != "layers":
             return self.pairs(comments, name, mark)
         body: Value | tuple[Layer, ...]
         broken = False
+        comments = self.closing(comments)
         if name.text == "layers":
-            comments = self.closing(comments)
             body = self.layers()
+            if mark.kind == "{" and self.token.kind == "}":
+                self.step()
         else:
             try:
-                body = self.section_value(name)
-            except _Lost:
+                self.need_value(name, mark, quiet=self.findings.wrong > said)
+                if name.text in SECTIONS or not self.begins_call():
+                    comments = self.gathered(comments)
+                    body = self.value()
+                else:
+                    comments, body = self.call_or_layers(comments)
+            except Lost:
                 broken = True
                 body = Literal(value=None, text="None", where=mark.where)
-                self.skip_to_item()
+                self.next_line()
             comments = self.closing(comments)
         end = self.tokens[self.at - 1].where
         return Section(
@@ -216,181 +183,117 @@ class _Parser:
             comments=comments, broken=broken,
         )  # fmt: skip
 
-    def section_value(self, name: Token) -> Value | tuple[Layer, ...]:
-        """One value; or, under a misspelt `layers:`, the layers that were meant."""
-        if not self.begins_call():
-            if self.token.first and self.begins_section() or self.token.kind in ("}", "end"):
-                self.unexpected(f"expected a value after `{name.text}:`")
-            return self.value()
-        value = self.call()
+    def mark(self, name: Token) -> Token:
+        """The `:` or `{` behind a section's name; where another one is meant, a token of the one that is."""
+        token = self.token
+        if token.kind == "{" and name.text == "layers":
+            self.say("`layers` has no braces", token.where, f"write `layers:`, then {_ONE_PER_LINE}")
+            return self.step()
+        if token.kind in (":", "{"):
+            self.step()
+            if token.kind == "{" or name.text != "train":
+                return token
+            if self.token.kind == "{":
+                self.say("`train` has no `:`", token.where, "write `train {`")
+                return self.step()
+            if not (self.token.first and self.begins_section()) or self.begins_known_section():
+                return token   # `train: 5`; what it means is not the parser's business
+            self.say("expected `{` after `train`, found `:`", token.where)
+            return token._replace(kind="{", text="")
+        wanted = "{" if name.text == "train" else ":"
+        if not token.damaged:
+            where = name.where if token.first or token.kind == "end" else token.where
+            told = "" if token.first else f", found {self.found}"
+            self.say(f"expected `{wanted}` after `{name.text[:30]}`{told}", where)
+        if token.kind == "=":
+            self.step()
+        return name._replace(kind=wanted, text="")
+
+    def need_value(self, name: Token, mark: Token, *, quiet: bool) -> None:
+        """Lost where no value follows; `quiet`: something was said about this line already."""
+        if self.token.kind in ("}", "end") or (self.token.first and (quiet or self.begins_section())):
+            if not quiet:
+                self.say(f"expected a value after `{name.text[:30]}:`", name.where.to(mark.where))
+            raise Lost
+
+    def call_or_layers(self, comments: Comments) -> tuple[Comments, Value | tuple[Layer, ...]]:
+        """The value of a section that nobody knows: a call, or the layers that were meant by a misspelt `layers:`."""
+        first = self.opening()
+        call = self.call()
         if not (self.begins_call() or self.token.kind == "*"):
-            return value
-        first = Layer(call=value, copies=self.copies(), where=value.where, comments=self.closing(Comments()))
-        return (first, *self.layers())
+            return replace(comments, above=(*comments.above, *first.above)), call
+        layer = Layer(call=call, copies=self.copies(), where=call.where, comments=self.closing(first))
+        return comments, (layer, *self.layers())
+
+    def pairs(self, comments: Comments, name: Token, brace: Token) -> Section:
+        comments = self.closing(comments)
+        found: list[Section] = []
+        self.enter(brace)
+        while self.token.kind not in ("}", "end") and not self.begins_network():
+            if self.token.first and self.begins_known_section() and self.braces_left() < self.blocks:
+                break   # the block was not closed, and the network goes on
+            before = self.at
+            try:
+                if self.token.kind == "name":
+                    found.append(self.section())
+                elif not self.stray(")", "]"):
+                    self.unexpected(f"expected `key: value` in `{name.text[:30]}`")
+            except Lost:
+                self.step_from(before)
+                self.next_line()
+        self.blocks -= 1
+        tail = self.tail() if self.token.kind == "}" else ()
+        end = self.close(brace if brace.text else None, f"`{name.text[:30]} {{` is not closed")
+        return Section(
+            name=name.text, name_where=name.where, body=tuple(found), block=True, where=Where(name.where.start, end),
+            comments=comments, tail=tail,
+        )  # fmt: skip
+
+    # --- layers ---------------------------------------------------------------------------------------------
 
     def layers(self) -> tuple[Layer, ...]:
         found: list[Layer] = []
+        listed = self.token.kind in ("(", "[")
+        if listed:
+            self.say("layers stand without brackets", self.token.where, _ONE_PER_LINE)
+            self.step()
         while self.token.kind not in ("}", "end") and not self.begins_network() and not self.begins_section():
             before = self.at
             try:
-                found.append(self.layer())
-            except _Lost:
-                if self.at == before:
+                if listed and self.token.kind in (",", ")", "]"):
                     self.step()
-                self.skip_to_item()
+                elif not self.stray(")", "]"):
+                    found.append(self.layer())
+            except Lost:
+                self.step_from(before)
+                while not (self.token.first or self.token.kind == "}" or self.begins_call()):
+                    self.step()
         return tuple(found)
 
     def layer(self) -> Layer:
         comments = self.opening()
         if self.token.kind != "name":
-            self.unexpected("expected a layer", ["a layer looks like `Dense(10)`"])
-        if self.peek().kind != "(":
-            name = self.step()
-            self.findings.say(
-                "E0105", f"expected `(` after `{name.text}`", name.where, helps=[f"a layer is a call: `{name.text}()`"]
-            )
-            call = Call(name=name.text, name_where=name.where, arguments=(), where=name.where, broken=True)
-            while not self.token.first and self.token.kind not in ("}", "end"):
-                self.step()
-        else:
+            self.unexpected("expected a layer", [_ONE_PER_LINE])
+        if self.peek().kind == "(":
             call = self.call()
-        copies = self.copies()
+            copies = self.copies()
+        else:
+            name, copies = self.step(), None
+            self.say(f"expected `(` after `{name.text[:30]}`", name.where, f"a layer is a call: `{name.text[:30]}()`")
+            call = Call(name=name.text, name_where=name.where, arguments=(), where=name.where, broken=True)
+            self.next_line()
         where = call.where.to(copies.where) if copies else call.where
         return Layer(call=call, copies=copies, where=where, comments=self.closing(comments))
 
     def copies(self) -> Literal | None:
         if self.token.kind != "*":
             return None
-        self.step()
+        star = self.step()
         if self.token.kind != "number":
-            self.unexpected("expected a number of copies after `*`", ["`* 6` makes six independent copies"])
+            if not self.token.damaged:
+                found = "" if self.token.first else f", found {self.found}"
+                way_out = "`* 6` makes six independent copies"
+                self.say(f"expected a number of copies after `*`{found}", star.where, way_out)
+            raise Lost
         token = self.step()
         return Literal(value=token.value, text=token.text, where=token.where)
-
-    def pairs(self, comments: Comments, name: Token, brace: Token) -> Section:
-        comments = self.closing(comments)
-        found: list[Section] = []
-        while self.token.kind not in ("}", "end") and not self.begins_network():
-            before = self.at
-            try:
-                if not self.begins_section():
-                    self.unexpected(f"expected `key: value` in `{name.text}`")
-                found.append(self.section())
-            except _Lost:
-                if self.at == before:
-                    self.step()
-                self.skip_to_item()
-        tail = self.tail() if self.token.kind == "}" else ()
-        end = self.close(brace, f"`{name.text} {{` is not closed")
-        return Section(
-            name=name.text, name_where=name.where, body=tuple(found), block=True, where=Where(name.where.start, end),
-            comments=comments, tail=tail,
-        )  # fmt: skip
-
-    def value(self) -> Value:
-        token = self.token
-        if token.kind in ("number", "string"):
-            self.step()
-            return Literal(value=token.value, text=token.text, where=token.where)
-        if token.kind in ("(", "["):
-            self.step()
-            items, tail, end, _ = self.items(token, named=False)
-            return Group(bracket=token.kind, items=items, where=Where(token.where.start, end), tail=tail)
-        if self.begins_call():
-            return self.call()
-        if token.kind == "name":
-            self.step()
-            if token.text in _WORDS:
-                return Literal(value=_WORDS[token.text], text=token.text, where=token.where)
-            self.findings.say(
-                "E0110", f"`{token.text}` stands alone", token.where,
-                helps=[f'a word is written in quotes: `"{token.text}"`'],
-            )  # fmt: skip
-            return Literal(value=token.text, text=token.text, where=token.where)
-        self.unexpected("expected a value")
-        raise AssertionError
-
-    def call(self) -> Call:
-        name, bracket = self.step(), self.step()
-        said = len(self.findings.items)
-        items, tail, end, whole = self.items(bracket, named=True)
-        return Call(
-            name=name.text, name_where=name.where, arguments=items, where=Where(name.where.start, end), tail=tail,
-            broken=not whole or len(self.findings.items) > said,
-        )  # fmt: skip
-
-    def items(self, bracket: Token, *, named: bool) -> tuple[tuple[Argument, ...], tuple[str, ...], int, bool]:
-        """What stands between two brackets: the arguments, the comments at the end, the end, and if it was closed."""
-        self.depth += 1
-        if self.depth > DEEPEST:
-            self.findings.say("E0106", f"brackets are nested more than {DEEPEST} deep", bracket.where)
-            self.at, self.stopped = len(self.tokens) - 1, True   # nobody meant this: read no further
-        closing = _CLOSING[bracket.text]
-        found: list[Argument] = []
-        while self.token.kind not in (closing, "end") and not self.runs_out():
-            try:
-                found.append(self.argument(named=named))
-                if self.token.kind == ",":
-                    self.step()
-                    found[-1] = replace(found[-1], comments=self.closing(found[-1].comments))
-                elif self.token.kind != closing and not self.runs_out(after_value=True):
-                    self.unexpected(f"expected `,` or `{closing}`")
-                elif self.token.kind != closing:
-                    break
-            except _Lost:
-                if not self.skip_in_brackets(closing):
-                    break
-        tail = self.tail() if self.token.kind == closing else ()
-        whole = self.token.kind == closing
-        end = self.close(bracket, f"this `{bracket.text}` is not closed")
-        self.depth -= 1
-        return tuple(found), tail, end, whole
-
-    def argument(self, *, named: bool) -> Argument:
-        comments, start = self.opening(), self.token
-        name = None
-        if start.kind == "name" and self.peek().kind == "=":
-            if not named:
-                self.unexpected("a list or tuple has values without names")
-            name = self.step().text
-            self.step()
-        value = self.value()
-        return Argument(
-            name=name, value=value, where=start.where.to(value.where), comments=self.closing(comments)
-        )
-
-    # --- brackets -------------------------------------------------------------------------------------------
-
-    def runs_out(self, *, after_value: bool = False) -> bool:
-        """Whether something begins here that cannot stand in brackets: the bracket was forgotten."""
-        if self.token.kind in ("}", "{", "end") or self.begins_network():
-            return True
-        return self.token.first and (self.begins_section() or (after_value and self.begins_call()))
-
-    def skip_in_brackets(self, closing: str) -> bool:
-        """Go on behind the next comma of this level, or to its closing bracket; False where there is none."""
-        level = 0
-        while not self.runs_out(after_value=True):
-            kind = self.token.kind
-            if level == 0 and kind == closing:
-                return True
-            self.step()
-            if kind in "([":
-                level += 1
-            elif kind in ")]":
-                level = max(0, level - 1)
-            elif kind == "," and level == 0:
-                return True
-        return False
-
-    def close(self, bracket: Token, message: str) -> int:
-        """Take the closing bracket, or say where the open one is. Gives the end of what was enclosed."""
-        closing = _CLOSING[bracket.text]
-        if self.token.kind == closing:
-            return self.step().where.end
-        last = self.tokens[self.at - 1].where
-        if self.stopped:
-            return last.end
-        labels = [Label(self.token.where, f"`{closing}` is missing before this")] if self.token.kind != "end" else []
-        self.findings.say("E0104", message, bracket.where, labels=labels, helps=[f"add `{closing}`"])
-        return last.end

@@ -1,4 +1,4 @@
-"""Program → text, in one style: two spaces, one layer per line, comments where they were. Printing twice changes nothing."""
+"""Program → text, in one style: two spaces, a layer per line, comments where they were. Twice changes nothing more."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ def print_program(program: Program) -> str:
             lines.append("")
         lines += _item(item, "")
     tail = list(_comments(program.tail, ""))
+    if tail[:1] == [""]:
+        tail = tail[1:]
     if tail and lines and lines[-1]:
         lines.append("")
     return "\n".join([*lines, *tail, ""]) if lines or tail else ""
@@ -27,7 +29,7 @@ def print_program(program: Program) -> str:
 
 def _comments(texts: Iterable[str], indent: str) -> Iterator[str]:
     for text in texts:
-        yield f"{indent}# {text}".rstrip() if text else ""
+        yield f"{indent}{text}" if text else ""
 
 
 def _item(item: Block | Section | Layer, indent: str) -> Iterator[str]:
@@ -61,8 +63,8 @@ def _block(
 ) -> Iterator[str]:
     yield from _comments(comments.above, indent)
     yield f"{indent}{opening} {{{_behind(comments)}"
-    yield from _items(items, indent + STEP)
-    yield from _comments(tail, indent + STEP)
+    inside = [*_items(items, indent + STEP), *_comments(tail, indent + STEP)]
+    yield from inside if inside[:1] != [""] else inside[1:]
     yield f"{indent}}}"
 
 
@@ -74,7 +76,8 @@ def _line(before: str, value: Value, after: str, comments: Comments, indent: str
         yield short + _behind(comments)
         return
     arguments = value.arguments if isinstance(value, Call) else value.items
-    opening, closing = (f"{value.name}(", ")") if isinstance(value, Call) else (value.bracket, ")" if value.bracket == "(" else "]")
+    opening = f"{value.name}(" if isinstance(value, Call) else value.bracket
+    closing = "]" if opening == "[" else ")"
     yield f"{indent}{before}{opening}"
     for argument in arguments:
         name = f"{argument.name}=" if argument.name else ""
@@ -84,7 +87,7 @@ def _line(before: str, value: Value, after: str, comments: Comments, indent: str
 
 
 def _behind(comments: Comments) -> str:
-    return f"  # {comments.behind}" if comments.behind else ""
+    return f"  {comments.behind}" if comments.behind else ""
 
 
 def _commented(value: Value) -> bool:

@@ -12,7 +12,7 @@ Shape = tuple[Dim, ...]
 """What one example has: `("T", 64)` is a sequence of any length with 64 features."""
 
 
-class Misfit(ValueError):  # noqa: N818 (a word of the language, raised by declarations)
+class Misfit(ValueError):
     """A layer cannot work like this.
 
     `at` names the arguments to underline, `notes` says something about others, `assume` is the shape with which
@@ -92,16 +92,27 @@ def width(x: Shape) -> int:
     if not x:
         raise Misfit("E0302", "a single number arrives here; this layer needs at least a list of features")
     if isinstance(x[-1], str):
-        raise Misfit("E0307", f"the number of features must be known here, but {show(x)} arrives")
+        raise Misfit(
+            "E0307", f"the number of features must be known here, but {show(x)} arrives",
+            helps=["write the last size of `input:` as a number; the others may stay open"],
+        )  # fmt: skip
     return x[-1]
 
 
 def need_rank(x: Shape, rank: int, meaning: str, assume: Shape | None = None) -> None:
     """Refuse a shape with another number of axes; `meaning` says what the axes are, e.g. `(time, features)`."""
     if len(x) != rank:
-        helps = ["`Reshape` gives it other axes"]
-        if len(x) == 1 and rank == 2:
-            helps = ["after pooling or `Flatten` there is no time axis left"]
         raise Misfit(
-            "E0302", f"this layer needs {meaning}, but {show(x)} arrives", helps=helps, assume=assume
+            "E0302", f"this layer needs {meaning}, but {show(x)} arrives", helps=[_other_axes(x, rank)], assume=assume
         )
+
+
+def _other_axes(x: Shape, rank: int) -> str:
+    """How to come to that many axes."""
+    if len(x) == 1 and rank == 2:
+        return "a sequence has two sizes, such as `(100, 64)`; pooling and `Flatten` take the first one away"
+    if rank == 3 and len(x) == 2 and not any(isinstance(dim, str) for dim in x):
+        return f"`Reshape({show((*x, 1))})` makes an image with one channel of it"
+    if rank == 2 and len(x) == 3 and not any(isinstance(dim, str) for dim in x):
+        return f"`Reshape({show((size(x[:2]), x[2]))})` makes a sequence of it"
+    return "`Reshape` gives it other axes"

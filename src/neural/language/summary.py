@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from neural.language.network import Network
 from neural.language.shapes import Cost, show
+
+WIDEST_CALL = 56
+"""Longer calls go over several lines of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,9 @@ def rows(network: Network) -> list[Row]:
     """A row per layer as written; copies together."""
     return [
         Row(
-            layer=repr(placed.layer) + (f" * {placed.copies}" if placed.copies > 1 else ""),
+            layer=("+ " if placed.automatic else "")
+            + repr(placed.layer)
+            + (f" * {placed.copies}" if placed.copies > 1 else ""),
             output=show(placed.gives, batch=True),
             cost=placed.cost,
             automatic=placed.automatic,
@@ -37,7 +43,7 @@ def remarks(network: Network) -> Iterator[str]:
     added = [placed for placed in network.layers if placed.automatic]
     for placed in added:
         whose = " to the target" if placed.stream == "target" else " to the source" if network.two_streams else ""
-        yield f"added automatically{whose}: {placed.layer!r}"
+        yield f"+ added automatically{whose}: {placed.layer!r}"
     if network.two_streams:
         yield "two inputs: forward(source, target); the decoder looks at the last encoder's output"
     if network.head != "linear":
@@ -50,7 +56,8 @@ def quantity(number: float, unit: str = "") -> str:
     """A large number in three digits: 12.3 M."""
     for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= factor:
-            return f"{number / factor:.3g} {prefix}{unit}" if number / factor < 999.5 else f"{number / factor:.0f} {prefix}{unit}"
+            digits = ".3g" if number / factor < 999.5 else ".0f"
+            return f"{number / factor:{digits}} {prefix}{unit}"
     return f"{number:.0f} {unit}".rstrip()
 
 
@@ -67,14 +74,21 @@ def text_table(network: Network) -> str:
         for row in rows(network)
     ]
     total = network.cost
-    foot = ("total", show(network.output, batch=True), f"{total.parameters:,}", quantity(total.multiply_adds), memory(total))
-    widths = [max(len(line[column]) for line in (head, *body, foot)) for column in range(5)]
+    shape = show(network.output, batch=True)
+    foot = ("total", shape, f"{total.parameters:,}", quantity(total.multiply_adds), memory(total))
+    calls = [textwrap.wrap(line[0], WIDEST_CALL, subsequent_indent="    ", break_long_words=False) for line in body]
+    lengths = [len(piece) for call in calls for piece in call]
+    widths = [max(8, *lengths), *(max(len(line[column]) for line in (head, *body, foot)) for column in range(1, 5))]
 
     def line(cells: tuple[str, ...]) -> str:
         left = [cell.ljust(width) for cell, width in zip(cells[:2], widths[:2], strict=True)]
         right = [cell.rjust(width) for cell, width in zip(cells[2:], widths[2:], strict=True)]
         return "  ".join([*left, *right]).rstrip()
 
+    lines = []
+    for cells, call in zip(body, calls, strict=True):
+        lines += [line((call[0], *cells[1:])), *call[1:]]
     rule = "─" * (sum(widths) + 8)
     title = f"{network.name}: {show(network.input, batch=True)} → {show(network.output, batch=True)}"
-    return "\n".join([title, "", line(head), rule, *map(line, body), rule, line(foot), *[f"  · {one}" for one in remarks(network)]])
+    said = [f"  · {one}" for one in remarks(network)]
+    return "\n".join([title, "", line(head), rule, *lines, rule, line(foot), *said])

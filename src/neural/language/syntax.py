@@ -17,10 +17,16 @@ from neural.core.diagnostics import Where
 
 Plain = int | float | str | bool | None
 
+SECTIONS = ("input", "layers", "loss", "optimizer", "train")
+"""What a network is made of. The parser finds its footing by them; `check` refuses all others."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comments:
-    """The comments that belong to a line: those above it, the one behind it, and whether a blank line came first."""
+    """The comments that belong to a line: those above it, the one behind it, and whether a blank line came first.
+
+    Each is its text from `#` on; an empty text between those above is a blank line.
+    """
 
     above: tuple[str, ...] = ()
     behind: str = ""

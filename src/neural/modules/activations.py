@@ -9,6 +9,13 @@ TORCH_NAMES = {
     "tanh": "Tanh", "sigmoid": "Sigmoid", "softplus": "Softplus", "leaky_relu": "LeakyReLU",
 }  # fmt: skip
 NAMES = (*TORCH_NAMES, "softmax", "relu_squared")
+KNOWN_BY_RESULT = frozenset({"linear", "relu", "tanh", "sigmoid", "softmax"})
+"""Their gradient follows from what came out; the others keep what went in as well."""
+
+
+def kept(name: str) -> int:
+    """Numbers kept until the backward pass, per number that comes out."""
+    return 1 if name in KNOWN_BY_RESULT else 2
 
 
 class SquaredReLU(Module):

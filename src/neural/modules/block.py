@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isqrt
 from typing import TYPE_CHECKING
 
 from neural.language.declaration import choice, count, entry, flag, rate
 from neural.language.layer import Layer
 from neural.language.shapes import Advice, Cost, Misfit, Shape, need_rank, numbers, show, width
-from neural.modules.activations import NAMES, activation
+from neural.modules.activations import NAMES, activation, kept
 from neural.modules.attention import registry as attention
 from neural.modules.attention.self import Self
 from neural.modules.heads import Heads, advise_length, heads_cost
@@ -25,12 +26,20 @@ USUAL_HEADS = (32, 128)
 """Head widths outside this are worth a note; the guide's rule of thumb is 64."""
 
 
+SMALL = 256
+"""Below this width, heads are narrow because there is little to share."""
+
+
 class Block(Layer):
     """Attention and a feed-forward part, each with a norm before it and a residual around it."""
 
+    names_all = True
+
     num_heads: int = count("How many attentions side by side; must divide `d_model`.")
     d_model: int | None = count("Width of the block: the input's.", default=None)
-    dff: int | None = count("Width inside the feed-forward part; by default 4 × `d_model`.", default=None, aliases=("ff_dim",))
+    dff: int | None = count(
+        "Width inside the feed-forward part; by default 4 × `d_model`.", default=None, aliases=("ff_dim",)
+    )
     dropout_rate: float = rate(
         "Share dropped while training, of attention weights and inside the feed-forward part.",
         default=0.0, aliases=("dropout",),
@@ -56,13 +65,12 @@ class Block(Layer):
     def _divides(self, features: int) -> None:
         share, left = divmod(features, self.num_heads)
         if left:
-            fitting = [heads for heads in range(1, features + 1) if features % heads == 0]
-            usual = min(fitting, key=lambda heads: (abs(features // heads - 64), abs(heads - self.num_heads)))
-            said = ", the usual size" if features // usual == 64 else ""
+            near = min(divisors(features), key=lambda one: (abs(one - self.num_heads), -one))
+            said = ", the usual size" if features // near == 64 else ""
             raise Misfit(
                 "E0203", "`num_heads` must divide `d_model`", at=["num_heads"],
                 notes={"d_model": f"{features} = {self.num_heads} × {share} + {left}"},
-                helps=[f"{usual} head{'s' if usual > 1 else ''} give{'' if usual > 1 else 's'} a head width of {features // usual}{said}"],
+                helps=[f"{near} head{'s give' if near > 1 else ' gives'} a head width of {features // near}{said}"],
             )  # fmt: skip
 
     def shape(self, x: Shape) -> Shape:
@@ -86,12 +94,22 @@ class Block(Layer):
         inside = self.positional if self.positional is not None and not self.positional.adds else None
         position = Cost(parameters=inside.parameters(x, self.num_heads) if inside else 0)
         attended = heads_cost(self.attention, features, self.num_heads, features // self.num_heads, time, time)
-        return attended + position + feed_forward_cost(time, features, self.dff or 4 * features) + norm_cost(time, features) * 2
+        return attended + position + self._feed_forward_cost(time, features) + norm_cost(time, features) * 2
+
+    def _feed_forward_cost(self, time: int, features: int) -> Cost:
+        """Two linear maps; dropout between them keeps its result and what it was multiplied with."""
+        inner = self.dff or 4 * features
+        between = kept(self.activation) * inner + (2 * inner if self.dropout_rate else 0)
+        return Cost(
+            parameters=2 * features * inner + inner + features,
+            multiply_adds=2 * time * features * inner,
+            activations=time * (between + features),
+        )
 
     def advice(self, x: Shape) -> Iterator[Advice]:
         """Head width, length, order, dropout."""
         share = width(x) // self.num_heads
-        if not USUAL_HEADS[0] <= share <= USUAL_HEADS[1] and width(x) >= 2 * USUAL_HEADS[0]:
+        if not USUAL_HEADS[0] <= share <= USUAL_HEADS[1] and width(x) >= SMALL:
             usual = max(1, round(width(x) / 64))
             yield Advice(
                 code="N0704", message=f"heads are {share} wide; about 64 is usual", at=("num_heads",),
@@ -103,7 +121,8 @@ class Block(Layer):
                 at=("dropout_rate",), helps=("0.1 is usual, 0.2 to 0.3 for large models",),
             )  # fmt: skip
         if self.positional is not None and not self.positional.adds and type(self.positional).__name__ == "None_":
-            yield Advice(code="N0705", message="without positions, attention does not know the order", at=("positional",))
+            message = "without positions, attention does not know the order"
+            yield Advice(code="N0705", message=message, at=("positional",))
         yield from advise_length(self.attention, x)
 
     def heads(self, x: Shape, *, causal: bool) -> Heads:
@@ -118,18 +137,15 @@ class Block(Layer):
         )  # fmt: skip
 
 
-def feed_forward_cost(time: int, features: int, inner: int) -> Cost:
-    """Two linear maps."""
-    return Cost(
-        parameters=2 * features * inner + inner + features,
-        multiply_adds=2 * time * features * inner,
-        activations=time * (2 * inner + features),
-    )
+def divisors(number: int) -> list[int]:
+    """All whole numbers that divide it."""
+    small = [one for one in range(1, isqrt(number) + 1) if number % one == 0]
+    return [*small, *(number // one for one in small)]
 
 
 def norm_cost(time: int, features: int) -> Cost:
-    """A norm, and the sum around it."""
-    return Cost(parameters=2 * features, activations=time * (2 * features + 2))
+    """A norm. The sum around a part takes the place of the part's result: nothing more is kept."""
+    return Cost(parameters=2 * features, activations=time * (features + 2))
 
 
 class FeedForward(Module):

@@ -7,10 +7,10 @@ with cross-entropy), so that nothing is squashed twice; `loss(scores, target)` s
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from neural.language.network import Network, Placed
-from neural.language.shapes import Shape, show
+from neural.language.shapes import Misfit, Shape, show
 from neural.modules.activations import activation
 from neural.modules.late import Module, nn, torch
 
@@ -46,6 +46,7 @@ class Built(Module):
             made = modules_of(network, placed)
             self.add_module(placed.name, made[0] if placed.copies == 1 else nn.ModuleList(made))
         self.head = activation(network.head)
+        self.free = int(any_length(network))
 
     def loss(self, scores: Tensor, target: Tensor) -> Tensor:
         """The loss that the program names, of what `scores` gives."""
@@ -53,6 +54,10 @@ class Built(Module):
             raise ValueError(f"{self.network.name} has no loss: add a line such as `loss: \"mse\"`")
         measured: Tensor = self.network.loss.measure(scores, target)
         return measured
+
+    def check(self, x: Tensor, mask: Tensor | None) -> None:
+        """Refuse an input that the program did not declare."""
+        check_input(self.network, self.free, x, mask)
 
     def through(
         self, layers: tuple[Placed, ...], x: Tensor, mask: Tensor | None, memory: tuple[Tensor | None, ...] = ()
@@ -81,7 +86,7 @@ class Chain(Built):
 
     def scores(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """What the loss takes."""
-        check_input(self.network, x)
+        self.check(x, mask)
         return self.through(self.network.layers, x, as_bool(mask))[0]
 
 
@@ -98,8 +103,8 @@ class EncoderDecoder(Built):
         self, source: Tensor, target: Tensor, mask: Tensor | None = None, target_mask: Tensor | None = None
     ) -> Tensor:
         """What the loss takes."""
-        check_input(self.network, source)
-        check_input(self.network, target)
+        self.check(source, mask)
+        self.check(target, target_mask)
         layers = self.network.layers
         stem = tuple(placed for placed in layers if placed.stream == "both")
         read = tuple(placed for placed in layers if placed.stream == "source")
@@ -114,16 +119,32 @@ def as_bool(mask: Tensor | None) -> Tensor | None:
     return mask if mask is None or mask.dtype == torch.bool else mask != 0
 
 
-def check_input(network: Network, x: Any) -> None:
-    """Refuse what the program did not declare. Only the first axis (time) may have another size."""
+def any_length(network: Network) -> bool:
+    """Whether time may have another size than declared: no layer needs to know it."""
+    for placed in network.layers:
+        try:
+            gives = placed.gives if placed.layer.keeps_time else placed.layer.shape(("T", *placed.given[1:]))
+        except Misfit:
+            return False
+        if len(gives) < len(placed.given):   # no time left for the layers behind
+            return True
+    return True
+
+
+def check_input(network: Network, free: int, x: Tensor, mask: Tensor | None) -> None:
+    """Refuse what the program did not declare. The first `free` axes may have other sizes."""
     fits = x.ndim == len(network.input) + 1 and all(
         isinstance(wanted, str) or wanted == got
-        for wanted, got in zip(network.input[1:], x.shape[2:], strict=False)
+        for wanted, got in zip(network.input[free:], x.shape[1 + free :], strict=False)
     )
     if not fits:
         raise ValueError(f"{network.name} takes {show(network.input, batch=True)}, got {_sizes(x.shape)}")
     if network.ids and (x.is_floating_point() or x.is_complex()):
         raise ValueError(f"{network.name} takes token ids (whole numbers), got {x.dtype}")
+    if not network.ids and not x.is_floating_point():
+        raise ValueError(f"{network.name} takes floats, got {x.dtype}")
+    if mask is not None and mask.shape != x.shape[:2]:
+        raise ValueError(f"{network.name} takes a mask of {_sizes(x.shape[:2])}, got {_sizes(mask.shape)}")
 
 
 def _sizes(shape: Shape) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
-from neural.language.shapes import Dim, Misfit
+from neural.language.shapes import Dim, Misfit, Shape, numbers
 from neural.modules.late import Module, functional, nn
 
 if TYPE_CHECKING:
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 PADDINGS = ("valid", "same")
 
 
-def windows(x: Sequence[Dim], kernel: Sequence[int], strides: Sequence[int], padding: str, name: str) -> tuple[Dim, ...]:
+def windows(
+    x: Sequence[Dim], kernel: Sequence[int], strides: Sequence[int], padding: str, name: str
+) -> tuple[Dim, ...]:
     """How many windows fit along each axis; an open size stays open, with a mark where it shrinks."""
     out: list[Dim] = []
     for dim, window, stride in zip(x, kernel, strides, strict=True):
@@ -25,8 +28,9 @@ def windows(x: Sequence[Dim], kernel: Sequence[int], strides: Sequence[int], pad
         elif padding == "same":
             out.append(-(-dim // stride))
         elif window > dim:
+            left = f"{dim} positions are" if dim != 1 else "1 position is"
             raise Misfit(
-                "E0303", f"`{name}` is {window}, but only {dim} position{'s are' if dim != 1 else ' is'} left", at=[name],
+                "E0303", f"`{name}` is {window}, but only {left} left", at=[name],
                 helps=[f"at most {dim}, or `padding=\"same\"`"],
             )  # fmt: skip
         else:
@@ -41,6 +45,14 @@ def same_padding(sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[
         total = max(0, (-(-size // stride) - 1) * stride + window - size)
         pads += [total // 2, total - total // 2]
     return pads
+
+
+def padded_size(x: Shape, kernel: Sequence[int], strides: Sequence[int]) -> int:
+    """How many numbers the input has with its padding; 0 where it needs none."""
+    *sizes, channels = numbers(x)
+    pads = same_padding(sizes, kernel, strides)
+    wider = [size + before + after for size, before, after in zip(reversed(sizes), pads[::2], pads[1::2], strict=True)]
+    return prod(wider) * channels if any(pads) else 0
 
 
 class Convolution(Module):

@@ -67,8 +67,9 @@ class Heads(Module):
 
 
 def heads_cost(
-    mechanism: Mechanism, width: int, heads: int, head_width: int, queries: int, keys: int, memory_width: int | None = None
-) -> Cost:
+    mechanism: Mechanism, width: int, heads: int, head_width: int, queries: int, keys: int,
+    memory_width: int | None = None,
+) -> Cost:  # fmt: skip
     """Four projections and what happens between them."""
     inner, source = heads * head_width, memory_width or width
     projections = Cost(
@@ -77,6 +78,7 @@ def heads_cost(
         activations=queries * (inner + width) + 2 * keys * inner,
     )
     return projections + mechanism.cost(heads, queries, keys, head_width)
+
 
 def advise_length(mechanism: Mechanism, x: Shape) -> Iterator[Advice]:
     """Attention over everything grows with the square of the length."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from neural.language.declaration import count, flag
 from neural.language.layer import Layer
 from neural.language.shapes import Cost, Shape, need_rank, numbers, width
-from neural.modules.late import Module, nn
+from neural.modules.late import Module, nn, torch
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -39,13 +39,13 @@ class Recurrent(Layer):
         return (x[0], out) if self.return_sequences else (out,)
 
     def cost(self, x: Shape) -> Cost:
-        """Every gate looks at the input and at the memory; torch has two biases per gate."""
+        """Every gate sees input and memory; torch has two biases per gate. Each step keeps its gates and memories."""
         time, features = numbers(x)
         directions, rows = 1 + self.bidirectional, self.gates * self.units
         return Cost(
             parameters=directions * rows * (features + self.units + 2),
             multiply_adds=directions * time * rows * (features + self.units),
-            activations=directions * time * (rows + 2 * self.units),
+            activations=directions * time * 2 * rows,
         )
 
     def build(self, x: Shape) -> Recurrence:
@@ -68,6 +68,11 @@ class Recurrence(Module):
 
     def forward(self, x: Float[Tensor, "B T E"], mask: Bool[Tensor, "B T"] | None = None) -> Float[Tensor, "B *T U"]:
         """The memory after each step (zeros at padding), or after the last one read in each direction."""
+        with torch.autocast("cpu", enabled=False):   # few processors have recurrence in 16 bits
+            return self.read(x.to(self.cell.weight_ih_l0.dtype), mask)
+
+    def read(self, x: Float[Tensor, "B T E"], mask: Bool[Tensor, "B T"] | None) -> Float[Tensor, "B *T U"]:
+        """In the precision of the weights."""
         if mask is None:
             steps, last = self.cell(x)
         else:
@@ -82,5 +87,5 @@ class Recurrence(Module):
             steps = steps.gather(1, back).masked_fill(~mask.unsqueeze(-1), 0)
         if self.sequences:
             return steps
-        memory = last[0] if isinstance(last, tuple) else last
-        return memory.transpose(0, 1).flatten(1)
+        memory = (last[0] if isinstance(last, tuple) else last).transpose(0, 1).flatten(1)
+        return memory if mask is None else memory.masked_fill(~mask.any(dim=1, keepdim=True), 0)

@@ -19,8 +19,9 @@ class Optimizer(Declared):
     """How gradients become steps."""
 
     learning_rate: float | Schedule = entry(
-        schedules, "Size of the steps: a number, or a schedule.", default=0.001, or_number=Real(above=0)
-    )
+        schedules, "Size of the steps: a number, or a schedule.",
+        default=0.001, or_number=Real(above=0), aliases=("lr",),
+    )  # fmt: skip
     clipnorm: float | None = number("Largest norm of all gradients together.", default=None, above=0)
 
     def rate(self, step: float) -> float:

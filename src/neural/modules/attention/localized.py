@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Localized(Mechanism):
     """Every query looks at the keys at most `window // 2` positions away."""
 
-    window: int = count("Width of the window, the query's own position included.", default=7)
+    window: int = count("Width of the window, the query's own position included.", default=7, shown=True)
 
     def weights(
         self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], mask: Mask

@@ -5,8 +5,8 @@ from __future__ import annotations
 from neural.language.declaration import choice, count
 from neural.language.layer import Layer
 from neural.language.shapes import Cost, Shape, need_rank, size, width
-from neural.modules.activations import NAMES, activation
-from neural.modules.convolution import PADDINGS, Convolution, windows
+from neural.modules.activations import NAMES, activation, kept
+from neural.modules.convolution import PADDINGS, Convolution, padded_size, windows
 
 
 class Conv1D(Layer):
@@ -32,18 +32,21 @@ class Conv1D(Layer):
         return (*windows(x[:1], (self.kernel_size,), (self.strides,), self.padding, "kernel_size"), self.filters)
 
     def cost(self, x: Shape) -> Cost:
-        """One weight per place in the window, input and filter."""
+        """One weight per place in the window, input and filter; with zeros around it, the input is kept once more."""
         weights = self.kernel_size * width(x) * self.filters
         out = self.shape(x)
-        kept = 1 if self.activation == "linear" else 2
+        padded = padded_size(x, (self.kernel_size,), (self.strides,)) if self.padding == "same" else 0
         return Cost(
-            parameters=weights + self.filters, multiply_adds=weights * size(out[:1]), activations=kept * size(out)
+            parameters=weights + self.filters,
+            multiply_adds=weights * size(out[:1]),
+            activations=kept(self.activation) * size(out) + padded,
         )
 
     def build(self, x: Shape) -> Convolution:
         """torch's, with the axes turned."""
         same = self.padding == "same"
-        return Convolution(width(x), self.filters, (self.kernel_size,), (self.strides,), same, activation(self.activation))
+        after = activation(self.activation)
+        return Convolution(width(x), self.filters, (self.kernel_size,), (self.strides,), same, after)
 
     @classmethod
     def tiny(cls) -> tuple[Layer, Shape]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from neural.language.declaration import choice, count, pair
 from neural.language.layer import Layer
 from neural.language.shapes import Cost, Shape, need_rank, size, width
-from neural.modules.activations import NAMES, activation
-from neural.modules.convolution import PADDINGS, Convolution, windows
+from neural.modules.activations import NAMES, activation, kept
+from neural.modules.convolution import PADDINGS, Convolution, padded_size, windows
 
 
 class Conv2D(Layer):
@@ -27,12 +27,14 @@ class Conv2D(Layer):
         return (*windows(x[:2], self.kernel_size, self.strides, self.padding, "kernel_size"), self.filters)
 
     def cost(self, x: Shape) -> Cost:
-        """One weight per place in the window, input and filter."""
+        """One weight per place in the window, input and filter; with zeros around it, the input is kept once more."""
         weights = self.kernel_size[0] * self.kernel_size[1] * width(x) * self.filters
         out = self.shape(x)
-        kept = 1 if self.activation == "linear" else 2
+        padded = padded_size(x, self.kernel_size, self.strides) if self.padding == "same" else 0
         return Cost(
-            parameters=weights + self.filters, multiply_adds=weights * size(out[:2]), activations=kept * size(out)
+            parameters=weights + self.filters,
+            multiply_adds=weights * size(out[:2]),
+            activations=kept(self.activation) * size(out) + padded,
         )
 
     def build(self, x: Shape) -> Convolution:

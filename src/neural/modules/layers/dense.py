@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from neural.language.declaration import choice, count, flag
 from neural.language.layer import Layer
 from neural.language.shapes import Cost, Shape, size, width
-from neural.modules.activations import NAMES, activation
+from neural.modules.activations import NAMES, activation, kept
 from neural.modules.late import Module, nn
 
 if TYPE_CHECKING:
@@ -32,11 +32,10 @@ class Dense(Layer):
     def cost(self, x: Shape) -> Cost:
         """One weight per input and unit, used once per position."""
         positions = size(x[:-1])
-        kept = 1 if self.activation == "linear" else 2
         return Cost(
             parameters=self.units * (width(x) + self.use_bias),
             multiply_adds=positions * width(x) * self.units,
-            activations=kept * positions * self.units,
+            activations=kept(self.activation) * positions * self.units,
         )
 
     def build(self, x: Shape) -> Linear:

@@ -19,6 +19,7 @@ class Embedding(Layer):
 
     role: ClassVar[Role] = "embedding"
     pointwise = True
+    names_all = True
 
     input_dim: int = count("How many different ids there are.")
     output_dim: int = count("Width of the vectors.")

@@ -16,9 +16,13 @@ from neural.modules.mechanism import Mechanism
 class MultiHeadAttention(Layer):
     """Every position looks at the others, in several ways at once; the width stays."""
 
+    names_all = True
+
     num_heads: int = count("How many attentions side by side.")
     key_dim: int | None = count("Width of each head; by default the input's width over `num_heads`.", default=None)
-    dropout_rate: float = rate("Share of the attention weights dropped while training.", default=0.0, aliases=("dropout",))
+    dropout_rate: float = rate(
+        "Share of the attention weights dropped while training.", default=0.0, aliases=("dropout",)
+    )
     attention: Mechanism = entry(attention, "Who looks at whom, and how much.", default=Self())
 
     @property

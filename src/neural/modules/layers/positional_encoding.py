@@ -22,7 +22,7 @@ class PositionalEncoding(Layer):
     role: ClassVar[Role] = "positions"
     pointwise = True
 
-    encoding_type: Position = entry(positions, "What is added.", default=Sinusoidal())
+    encoding_type: Position = entry(positions, "What is added.", default=Sinusoidal(), shown=True)
     max_len: int | None = count("Longest sequence, for learned positions.", default=None)
 
     def verify(self) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from neural.language.declaration import several
 from neural.language.layer import Layer
-from neural.language.shapes import Cost, Misfit, Shape, show, size
+from neural.language.shapes import Cost, Misfit, Shape, show
 from neural.modules.late import Module, nn
 from neural.modules.layers import registry as layers
 from neural.modules.layers.dense import Dense
@@ -47,8 +47,8 @@ class Residual(Layer):
         return x
 
     def cost(self, x: Shape) -> Cost:
-        """That of the layers, and the sum."""
-        total, y = Cost(activations=size(x)), x
+        """That of the layers: the sum takes the place of the last one's result."""
+        total, y = Cost(), x
         for layer in self.layers:
             total, y = total + layer.cost(y), layer.shape(y)
         return total

@@ -1,4 +1,4 @@
-"""The decoder block of the transformer (Vaswani et al., 2017), pre-norm; alone it is GPT's block (Radford et al., 2019)."""
+"""The decoder block of the transformer (Vaswani et al., 2017), pre-norm; alone it is GPT's (Radford et al., 2019)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from neural.language.shapes import Shape
 from neural.modules.position import InsideAttention, Position
 
 
-class None_(Position):  # noqa: N801 (the word is taken)
+class None_(Position):   # the word is taken
     """Attention sees a set, not a sequence."""
 
     adds: ClassVar[bool] = False

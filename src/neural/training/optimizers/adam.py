@@ -25,8 +25,7 @@ class Adam(Optimizer):
     def build(self, parameters: Iterable[tuple[str, Parameter]]) -> list[TorchOptimizer]:
         """torch's."""
         every = [parameter for _, parameter in parameters]
+        betas = (self.beta_1, self.beta_2)
         return [
-            torch.optim.Adam(
-                every, lr=self.rate(0), betas=(self.beta_1, self.beta_2), eps=self.epsilon, weight_decay=self.weight_decay
-            )
+            torch.optim.Adam(every, lr=self.rate(0), betas=betas, eps=self.epsilon, weight_decay=self.weight_decay)
         ]

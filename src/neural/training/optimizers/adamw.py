@@ -20,7 +20,7 @@ class AdamW(Optimizer):
     beta_1: float = number("Memory of the gradient's average.", default=0.9, at_least=0, below=1)
     beta_2: float = number("Memory of the square's average.", default=0.999, at_least=0, below=1)
     epsilon: float = number("Added to the divisor.", default=1e-8, above=0)
-    weight_decay: float = number("Pull of matrices towards 0; biases and norms are left alone.", default=0.01, at_least=0)
+    weight_decay: float = number("Pull of matrices towards 0; not of biases and norms.", default=0.01, at_least=0)
 
     def build(self, parameters: Iterable[tuple[str, Parameter]]) -> list[TorchOptimizer]:
         """torch's, with two groups: what decays has at least two axes."""

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from torch.nn import Parameter
     from torch.optim import Optimizer as TorchOptimizer
 
-NOT_HIDDEN = ("embedding", "output", "positional_encoding")
-"""Layers at either end are no hidden matrices: AdamW moves them."""
+TABLE = "table"
+"""What looks vectors up rather than mapping them is called so: embeddings and learned positions."""
 
 
 class Muon(Optimizer):
@@ -28,10 +28,11 @@ class Muon(Optimizer):
 
     def build(self, parameters: Iterable[tuple[str, Parameter]]) -> list[TorchOptimizer]:
         """Two torch optimizers; the second is left out where it would have nothing to do."""
-        hidden, others = [], []
-        for name, parameter in parameters:
-            inside = parameter.ndim == 2 and not name.startswith(NOT_HIDDEN)
-            (hidden if inside else others).append(parameter)
+        named = list(parameters)
+        matrices = [name for name, one in named if one.ndim == 2 and TABLE not in name.split(".")]
+        inside = set(matrices[:-1])   # the last matrix makes the scores: it is at the end, not inside
+        hidden = [one for name, one in named if name in inside]
+        others = [one for name, one in named if name not in inside]
         rate = self.rate(0)
         made: list[TorchOptimizer] = []
         if hidden:

@@ -11,16 +11,17 @@ from neural.training.schedule import Schedule
 class PiecewiseConstantDecay(Schedule):
     """values[0] up to and including boundaries[0], then values[1], and so on."""
 
-    boundaries: tuple[int, ...] = setting(Numbers(Whole(at_least=0), "steps"), "The last step of each value but the last.")
+    boundaries: tuple[int, ...] = setting(
+        Numbers(Whole(at_least=0), "steps"), "The last step of each value but the last."
+    )
     values: tuple[float, ...] = setting(Numbers(Real(above=0), "rates"), "One more than there are boundaries.")
 
     def verify(self) -> None:
         """Boundaries rise; between and around them lie the values."""
         if len(self.values) != len(self.boundaries) + 1:
-            needed = len(self.boundaries) + 1
-            raise Misfit(
-                "E0220", f"{len(self.boundaries)} boundaries need {needed} values, got {len(self.values)}", at=["values"]
-            )
+            count = len(self.boundaries)
+            said = f"{count} boundaries need" if count != 1 else "1 boundary needs"
+            raise Misfit("E0220", f"{said} {count + 1} values, got {len(self.values)}", at=["values"])
         if list(self.boundaries) != sorted(set(self.boundaries)):
             raise Misfit("E0220", "boundaries must rise", at=["boundaries"])
 

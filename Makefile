@@ -1,0 +1,35 @@
+# make demo    sets up and shows the laboratory at work
+# make test    sets up and runs everything that is checked: lint, types, tests
+# make bench   the figures in README and docs, measured on this machine
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# two cores: two test processes with one thread each
+JOBS ?= 2
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: demo test check bench clean
+
+$(VENV)/ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/ready
+	@$(BIN)/python examples/demo.py
+
+check: $(VENV)/ready
+	$(BIN)/ruff check src tests examples benchmarks
+	$(BIN)/pyrefly check --summarize-errors
+	$(BIN)/neural fmt --check examples/*.neural
+
+test: check
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal --durations 10
+
+bench: $(VENV)/ready
+	@for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""One file per verb. Each defines `command`; heavy imports stay inside it."""

@@ -1,0 +1,54 @@
+"""`neural`: the verbs are the files of this folder; one is imported when it is used."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from pathlib import Path
+
+import click
+
+from neural.core.names import closest
+
+
+class Verbs(click.Group):
+    """A group whose commands are the files beside this one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The folder's listing."""
+        files = pkgutil.iter_modules([str(Path(__file__).parent)])
+        return sorted(file.name for file in files if file.name != "main" and not file.name.startswith("_"))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The `command` of the file of that name."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        found: click.Command = importlib.import_module(f"neural.cli.{cmd_name}").command
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Say what was probably meant by an unknown verb."""
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in self.list_commands(ctx):
+            guess = closest(name, self.list_commands(ctx))
+            ctx.fail(f"no such command `{name}`." + (f" Did you mean `{guess}`?" if guess else ""))
+        return super().resolve_command(ctx, args)
+
+
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="neural", message="neural %(version)s")
+def main() -> None:
+    """A laboratory for attention: declare a network, check it, build it.
+
+    \b
+    neural check net.neural          shapes, parameters and costs, or every mistake
+    neural compile net.neural        a Python file that needs torch alone
+    neural layers                    what a program can be made of
+    """
+
+
+if __name__ == "__main__":
+    sys.exit(main())

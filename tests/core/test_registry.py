@@ -1,0 +1,130 @@
+"""A registry is a folder; an entry is a file in it."""
+
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from neural.core.registry import Registry, UnknownName
+
+
+class Tool:
+    """What the entries of these tests are."""
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch):
+    """A package with three entries, a file for the neighbours and a folder as an entry."""
+    folder = tmp_path / "toolbox"
+    (folder / "two_handed_saw").mkdir(parents=True)
+    (folder / "__init__.py").write_text("")
+    base = f"from {Tool.__module__} import Tool\n"
+    monkeypatch.setitem(sys.modules, Tool.__module__, sys.modules[Tool.__module__])
+    (folder / "hammer.py").write_text(base + "class Hammer(Tool): pass\nclass Other(Tool): pass\n")
+    (folder / "drill2d.py").write_text(base + "class Drill2D(Tool): pass\n")
+    (folder / "two_handed_saw" / "__init__.py").write_text(base + "class TwoHandedSaw(Tool): pass\n")
+    (folder / "_screws.py").write_text("raise RuntimeError('pieces for the neighbours are no entries')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    __import__("toolbox")
+    yield Registry("toolbox", Tool, noun="tool")
+    for name in [one for one in sys.modules if one.split(".")[0] == "toolbox"]:
+        del sys.modules[name]
+
+
+def test_names_are_those_of_the_folder(tools):
+    assert tools.names() == ["Drill2D", "Hammer", "TwoHandedSaw"]
+
+
+def test_an_entry_is_found_by_its_exact_name(tools):
+    assert tools.get("TwoHandedSaw").__name__ == "TwoHandedSaw"
+    assert tools.get("Hammer") is tools.get("Hammer")
+
+
+@pytest.mark.parametrize("typed", ["hammer", "HAMMER", "two_handed_saw", "drill2d"])
+def test_another_spelling_is_found_loosely_and_otherwise_guessed(tools, typed):
+    found = tools.get(typed, loosely=True)
+    with pytest.raises(UnknownName) as caught:
+        tools.get(typed)
+    assert caught.value.guess == found.__name__
+
+
+def test_an_unknown_name_says_what_was_probably_meant(tools):
+    with pytest.raises(UnknownName, match=r"no tool is called `Hamer`; did you mean `Hammer`\?") as caught:
+        tools.get("Hamer")
+    assert (caught.value.noun, caught.value.name, caught.value.guess) == ("tool", "Hamer", "Hammer")
+    with pytest.raises(UnknownName, match=r"no tool is called `Zzz`$"):
+        tools.get("Zzz")
+
+
+def test_only_what_is_asked_for_is_imported(tools):
+    tools.get("Hammer")
+    assert "toolbox.hammer" in sys.modules
+    assert "toolbox.drill2d" not in sys.modules
+
+
+def test_a_registry_may_spell_names_as_files_do(tools):
+    files = Registry("toolbox", Tool, noun="tool", spelling="file")
+    assert files.names() == ["drill2d", "hammer", "two_handed_saw"]
+    assert files.get("two_handed_saw").__name__ == "TwoHandedSaw"
+    with pytest.raises(UnknownName, match="did you mean `two_handed_saw`"):
+        files.get("TwoHandedSaw")
+
+
+def test_an_entry_can_be_added_in_a_notebook(tools):
+    class Wrench(Tool):
+        pass
+
+    assert tools.add(Wrench) is Wrench
+    assert tools.get("Wrench") is Wrench
+    assert "Wrench" in tools.names()
+    assert tools.guess("wrensh") == "Wrench"
+
+
+def test_an_added_entry_takes_the_place_of_the_folders(tools):
+    tools.get("Hammer")
+
+    class Hammer(Tool):
+        pass
+
+    tools.add(Hammer)
+    assert tools.get("Hammer") is Hammer
+    assert tools.names().count("Hammer") == 1
+
+
+@pytest.mark.parametrize("junk", [int, "Hammer", None, Tool()])
+def test_what_is_no_entry_cannot_be_added(tools, junk):
+    with pytest.raises(TypeError, match="a tool must be a subclass of Tool"):
+        tools.add(junk)
+
+
+def test_only_gives_a_fixed_catalogue(tools):
+    fixed = tools.only(["Hammer", "drill2d"])
+    assert fixed.names() == ["Drill2D", "Hammer"]
+    assert fixed.get("Hammer") is tools.get("Hammer")
+    assert fixed.guess("TwoHandedSaws") is None
+    with pytest.raises(UnknownName):
+        fixed.get("TwoHandedSaw")
+    assert "TwoHandedSaw" in tools.names(), "the registry itself is as before"
+
+
+def test_entries_come_from_other_packages_through_entry_points(tools, monkeypatch, tmp_path):
+    (tmp_path / "elsewhere.py").write_text(f"from {Tool.__module__} import Tool\nclass Wrench(Tool): pass\n")
+    point = EntryPoint("wrench", "elsewhere:Wrench", "toolbox")
+    asked = []
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda *, group: asked.append(group) or [point])
+    assert tools.get("Wrench").__name__ == "Wrench"
+    assert "Wrench" in tools.names()
+    assert set(asked) == {"toolbox"}
+    sys.modules.pop("elsewhere", None)
+
+
+def test_a_file_without_its_class_is_a_clear_error(tools, tmp_path):
+    (tmp_path / "toolbox" / "chisel.py").write_text("class Something: pass\n")
+    with pytest.raises(ImportError, match=r"toolbox.chisel must define a Tool named like the file"):
+        tools.get("Chisel")
+
+
+def test_a_class_of_the_right_name_and_the_wrong_kind_is_a_clear_error(tools, tmp_path):
+    (tmp_path / "toolbox" / "chisel.py").write_text("class Chisel: pass\n")
+    with pytest.raises(ImportError, match="must define a Tool"):
+        tools.get("Chisel")

@@ -1,0 +1,183 @@
+"""Faults to plant: each is one small change of the source, and the tests that must notice it."""
+
+from dataclasses import dataclass
+
+LAYERS = "tests/contract/test_layers.py::"
+MECHANISMS = "tests/contract/test_mechanisms.py::"
+POSITIONS = "tests/contract/test_positions.py::"
+BUILD = "tests/modules/test_build.py::"
+PARITY = "tests/modules/test_parity.py::"
+RULINGS = "tests/modules/test_rulings.py::"
+SEMANTICS = "tests/modules/test_semantics.py::"
+TRAINING = "tests/training/"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One change of one file under src/neural, and the tests of which at least one must fail."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+FAULTS = (
+    Fault(
+        "a decoder looks ahead", "modules/heads.py",
+        "Mask(causal=self.causal,", "Mask(causal=False,",
+        (SEMANTICS + "test_a_decoder_never_looks_ahead",),
+    ),
+    Fault(
+        "the causal mask is off by one", "modules/mask.py",
+        "kept = ahead <= 0", "kept = ahead <= 1",
+        (MECHANISMS + "test_rows_sum_to_one_and_masked_keys_get_nothing",),
+    ),
+    Fault(
+        "queries stand at the first keys", "modules/mask.py",
+        "torch.arange(keys - queries, keys, device=device)", "torch.arange(queries, device=device)",
+        (MECHANISMS + "test_the_queries_at_the_end_can_be_asked_alone",),
+    ),
+    Fault(
+        "the padding mask is on the queries", "modules/mask.py",
+        "self.keys[:, None, None, :]", "self.keys[:, None, :, None]",
+        (LAYERS + "test_what_stands_in_the_padding_changes_nothing[MultiHeadAttention]",),
+    ),
+    Fault(
+        "padding counts in the mean", "modules/layers/global_average_pooling1d.py",
+        "x.masked_fill(~kept, 0).sum(dim=1)", "x.sum(dim=1)",
+        (LAYERS + "test_what_stands_in_the_padding_changes_nothing[GlobalAveragePooling1D]",),
+    ),
+    Fault(
+        "the mean divides by the padded length", "modules/layers/global_average_pooling1d.py",
+        "kept.sum(dim=1).clamp(min=1)", "x.shape[1]",
+        (RULINGS + "test_the_mean_over_time_honours_the_mask",),
+    ),
+    Fault(
+        "the padding id is like any other", "modules/layers/embedding.py",
+        "real = ids != self.pad_id", "real = ids == ids",
+        (SEMANTICS + "test_the_padding_id_gives_the_mask",),
+    ),
+    Fault(
+        "the window is off by one", "modules/mask.py",
+        "ahead.abs() <= self.reach", "ahead.abs() < self.reach",
+        (SEMANTICS + "test_an_encoder_with_a_window_of_three_sees_one_neighbour_on_either_side",),
+    ),
+    Fault(
+        "a row with nothing to look at looks at everything", "modules/attention/self.py",
+        ".softmax(dim=-1).masked_fill(~kept, 0)", ".softmax(dim=-1)",
+        (MECHANISMS + "test_a_fully_masked_row_is_zero_not_nan",),
+    ),
+    Fault(
+        "the scale is missing", "modules/attention/self.py",
+        " / q.shape[-1] ** 0.5", "",
+        (MECHANISMS + "test_the_fast_way_equals_the_definition_in_values_and_gradients",),
+    ),
+    Fault(
+        "the bias is forgotten in the definition", "modules/attention/self.py",
+        "scores = scores + mask.bias", "pass",
+        (MECHANISMS + "test_the_fast_way_equals_the_definition_in_values_and_gradients",),
+    ),
+    Fault(
+        "keys and values are exchanged", "modules/heads.py",
+        "self.split(self.key(source)), self.split(self.value(source))",
+        "self.split(self.value(source)), self.split(self.key(source))",
+        (PARITY + "test_the_encoder_is_torchs_encoder",),
+    ),
+    Fault(
+        "heads are put together in the wrong order", "modules/heads.py",
+        "mixed.transpose(1, 2).flatten(2)", "mixed.reshape(mixed.shape[0], mixed.shape[2], -1)",
+        (PARITY + "test_the_encoder_is_torchs_encoder", SEMANTICS + "test_a_decoder_never_looks_ahead"),
+    ),
+    Fault(
+        "attention drops while predicting", "modules/heads.py",
+        "self.dropout if self.training else 0.0", "self.dropout",
+        (SEMANTICS + "test_dropout_works_while_training_and_never_while_predicting",),
+    ),
+    Fault(
+        "sinusoidal positions are not added", "modules/positions/sinusoidal.py",
+        "return x + waves", "return x + 0 * waves",
+        (POSITIONS + "test_positions_break_permutation_equivariance_and_none_keeps_it[sinusoidal]",),
+    ),
+    Fault(
+        "rotation turns one half too little", "modules/positions/rotary.py",
+        "left * sin + right * cos", "right * cos",
+        (POSITIONS + "test_scores_depend_on_the_distance_alone",),
+    ),
+    Fault(
+        "the residual is dropped", "modules/block.py",
+        "return x + self.part(self.norm(x), *beside)", "return self.part(self.norm(x), *beside)",
+        (RULINGS + "test_norms_stand_before_the_parts_by_default_and_none_at_the_end",),
+    ),
+    Fault(
+        "pre-norm and post-norm are exchanged", "modules/block.py",
+        "if self.pre:", "if not self.pre:",
+        (PARITY + "test_the_encoder_is_torchs_encoder",),
+    ),
+    Fault(
+        "a norm forgets its epsilon", "modules/layers/layer_normalization.py",
+        "eps=self.epsilon", "eps=1e-5",
+        (RULINGS + "test_an_epsilon_arrives_in_the_norm",),
+    ),
+    Fault(
+        "a recurrence reads the padding", "modules/recurrence.py",
+        "if mask is None:", "if True:",
+        (LAYERS + "test_what_stands_in_the_padding_changes_nothing[LSTM]",),
+    ),
+    Fault(
+        "copies share their weights", "modules/build.py",
+        "made.append(layer.build(x))", "made.append(made[0] if made else layer.build(x))",
+        (SEMANTICS + "test_copies_share_no_weights",),
+    ),
+    Fault(
+        "softmax is applied twice", "modules/build.py",
+        'network.head != "linear"', "False",
+        (RULINGS + "test_softmax_is_applied_once",),
+    ),
+    Fault(
+        "memory comes from before the encoder", "modules/build.py",
+        "self.through(read, *self.through(stem, source, as_bool(mask)))", "self.through(stem, source, as_bool(mask))",
+        (BUILD + "test_memory_is_the_output_of_the_last_encoder_block",),
+    ),
+    Fault(
+        "a shape formula is off by one", "modules/convolution.py",
+        "(dim - window) // stride + 1", "(dim - window) // stride",
+        (LAYERS + "test_the_predicted_shape_is_the_real_one[Conv1D]",),
+    ),
+    Fault(
+        "a parameter formula forgets biases", "modules/heads.py",
+        "2 * inner * (source + 1)", "2 * inner * source",
+        (LAYERS + "test_the_predicted_parameters_are_the_real_ones",),
+    ),
+    Fault(
+        "multiply-adds are counted once for two products", "modules/attention/self.py",
+        "multiply_adds=2 * heads", "multiply_adds=heads",
+        (LAYERS + "test_the_predicted_multiply_adds_are_the_counted_ones",),
+    ),
+    Fault(
+        "activations of the feed-forward part are forgotten", "modules/block.py",
+        "activations=time * (between + features)", "activations=0",
+        (LAYERS + "test_the_predicted_activations_are_close_to_the_kept_ones",),
+    ),
+    Fault(
+        "a declaration imports torch", "modules/layers/dense.py",
+        "from __future__ import annotations\n", "from __future__ import annotations\n\nimport torch\n",
+        ("tests/contract/test_entries.py::test_every_declaration_is_read_without_torch",),
+    ),
+    Fault(
+        "label smoothing is ignored", "modules/losses/sparse_categorical_crossentropy.py",
+        ", label_smoothing=self.label_smoothing)", ")",
+        (BUILD + "test_the_fused_loss_is_the_two_step_loss_for_class_numbers",),
+    ),
+    Fault(
+        "exponential decay has stairs", "training/schedules/exponential_decay.py",
+        "(step / self.decay_steps)", "(step // self.decay_steps)",
+        (TRAINING + "test_schedules.py",),
+    ),
+    Fault(
+        "Muon moves the tables", "training/optimizers/muon.py",
+        ' and TABLE not in name.split(".")', "",
+        (TRAINING + "test_optimizers.py",),
+    ),
+)  # fmt: skip

@@ -1,0 +1,95 @@
+"""The exported file: torch alone, the same weights, the same outputs."""
+
+import importlib.util
+import itertools
+import sys
+
+import pytest
+import torch
+
+import neural
+from neural.modules.layers import registry as layers
+from tests.programs import CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR
+
+numbers = itertools.count()
+
+
+def exported(blueprint, folder):
+    """The exported class, imported from a file of its own; `neural` and all it brings stay out of reach."""
+    name = f"exported_{next(numbers)}"
+    path = folder / f"{name}.py"
+    path.write_text(blueprint.to_pytorch())
+    assert "neural." not in path.read_text().replace("`neural compile`", "")
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def example(network, seed=0):
+    torch.manual_seed(seed)
+    sizes = [9 if isinstance(dim, str) else dim for dim in network.input]
+    if network.ids:
+        return torch.randint(0, network.layers[0].layer.input_dim, (3, *sizes))
+    return torch.randn(3, *sizes)
+
+
+def assert_twin(text, folder, *masks):
+    """Same state dict, same outputs, to 1e-6; also under a mask."""
+    blueprint = neural.parse(text)
+    ours = blueprint.build().eval()
+    twin = getattr(exported(blueprint, folder), blueprint.name)().eval()
+    twin.load_state_dict(ours.state_dict())
+    x = example(blueprint.network)
+    inputs = (x, example(blueprint.network, 1)) if blueprint.network.two_streams else (x,)
+    for mask in (None, *masks):
+        with torch.no_grad():
+            torch.testing.assert_close(twin(*inputs, mask), ours(*inputs, mask), rtol=0, atol=1e-6)
+            torch.testing.assert_close(twin.scores(*inputs, mask), ours.scores(*inputs, mask), rtol=0, atol=1e-6)
+    return ours, twin, inputs
+
+
+@pytest.mark.parametrize("text", [CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR], ids=["classifier", "decoder", "both"])
+def test_an_exported_network_is_a_twin(text, tmp_path):
+    length = 13 if text is CLASSIFIER else 11
+    mask = torch.arange(length) < torch.tensor([[length], [5], [1]])
+    ours, twin, inputs = assert_twin(text, tmp_path, mask, mask.float())
+    scores = ours.scores(*inputs)
+    target = torch.randint(0, scores.shape[-1], scores.shape[:-1])
+    assert twin.loss(scores, target).item() == ours.loss(scores, target).item()
+
+
+@pytest.mark.parametrize("name", layers.names())
+def test_every_layer_can_be_exported(name, tmp_path):
+    layer, given = layers.get(name).tiny()
+    sizes = f"({', '.join(map(str, given))},)"
+    if layer.role == "decoder":   # also with an encoder before it
+        both = f"TransformerEncoder(num_heads=2)\n    {layer!r}"
+        assert_twin(f"network A {{\n  input: {sizes}\n  layers:\n    {both}\n}}", tmp_path)
+    assert_twin(f"network A {{\n  input: {sizes}\n  layers:\n    {layer!r}\n}}", tmp_path)
+
+
+@pytest.mark.parametrize("extra", [
+    'attention="localized", window=3', 'positional="rotary"', 'positional="alibi"', 'positional="relative", buckets=8',
+    'positional="learned", max_len=20', 'positional="none"', 'norm="post"', "final_norm=true",
+    'activation="relu_squared"',
+])  # fmt: skip
+def test_every_option_of_a_block_can_be_exported(extra, tmp_path):
+    assert_twin(
+        f"network A {{\n  input: (None, 8)\n  layers:\n    TransformerDecoder(num_heads=2, d_model=8, {extra}) * 2\n}}",
+        tmp_path,
+    )
+
+
+def test_copies_whose_shapes_differ_are_exported_one_by_one(tmp_path):
+    text = "network A {\n  input: (19, 4)\n  layers:\n    Conv1D(6, kernel_size=3) * 3\n}"
+    ours, twin, _ = assert_twin(text, tmp_path)
+    assert [tuple(one.shape) for one in twin.parameters()] == [tuple(one.shape) for one in ours.parameters()]
+
+
+@pytest.mark.parametrize("name", ["Linear", "Mask", "torch", "class", "Tensor"])
+def test_a_network_may_have_the_name_of_something_in_the_file(name, tmp_path):
+    layers = "TransformerEncoder(num_heads=2)\n    Dense(3)"
+    blueprint = neural.parse(f"network {name} {{\n  input: (5, 8)\n  layers:\n    {layers}\n}}")
+    made = getattr(exported(blueprint, tmp_path), f"{name}Network")()
+    assert made(torch.randn(2, 5, 8)).shape == (2, 5, 3)

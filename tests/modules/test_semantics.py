@@ -1,0 +1,275 @@
+"""What built networks do, proven on whole networks: causality, padding, batches, order."""
+
+import pytest
+import torch
+
+from neural.modules.build import build
+from tests.programs import LANGUAGE_MODEL, TRANSLATOR, network
+
+B, T, E = 2, 7, 12
+
+
+def made(layers: str, *, start: str = "(7, 12)", rest: str = "", seed: int = 0) -> torch.nn.Module:
+    """A network of these layers, in double precision, ready to predict."""
+    torch.manual_seed(seed)
+    return build(network(f"network Trial {{\n input: {start}\n layers:\n{layers}\n{rest}\n}}")).double().eval()
+
+
+def numbers(*shape: int, seed: int = 1) -> torch.Tensor:
+    torch.manual_seed(seed)
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+def ids(*shape: int, most: int = 19, seed: int = 1) -> torch.Tensor:
+    torch.manual_seed(seed)
+    return torch.randint(1, most, shape)
+
+
+DECODER = "TransformerDecoder(num_heads=2, d_model=12, dff=17"
+ENCODER = "TransformerEncoder(num_heads=2, d_model=12, dff=17"
+every_position = pytest.mark.parametrize("positional", ["sinusoidal", "learned", "relative", "rotary", "alibi", "none"])
+every_attention = pytest.mark.parametrize("attention", ['"self"', "localized(window=3)"])
+
+# --- causality ----------------------------------------------------------------------------------------------
+
+
+@every_position
+@every_attention
+def test_a_decoder_never_looks_ahead(positional, attention):
+    net = made(f'{DECODER}, positional="{positional}", attention={attention}) * 3')
+    for t in range(T):
+        x = numbers(B, T, E).requires_grad_()
+        net(x)[:, t].sum().backward()
+        assert x.grad[:, t].count_nonzero(), "its own position is seen"
+        assert not x.grad[:, t + 1 :].count_nonzero(), f"output {t} depends on what comes after it"
+
+
+def test_a_decoder_sees_everything_before():
+    net = made(f"{DECODER}) * 2")
+    x = numbers(B, T, E).requires_grad_()
+    net(x)[:, -1].square().sum().backward()
+    assert (x.grad.abs().sum(dim=-1) > 0).all()
+
+
+def test_an_encoder_sees_both_ways():
+    net = made(f"{ENCODER})")
+    x = numbers(B, T, E).requires_grad_()
+    net(x)[:, 3].square().sum().backward()
+    assert (x.grad.abs().sum(dim=-1) > 0).all()
+
+
+def test_an_encoder_with_a_window_of_three_sees_one_neighbour_on_either_side():
+    net = made(f'{ENCODER}, attention="localized", window=3)')
+    x = numbers(B, T, E).requires_grad_()
+    net(x)[:, 3].square().sum().backward()
+    assert (x.grad[0].abs().sum(dim=-1) > 0).tolist() == [False, False, True, True, True, False, False]
+
+
+def test_the_target_of_a_translator_never_looks_ahead_and_sees_the_whole_source():
+    net = build(network(TRANSLATOR)).double().eval()
+    source, target = ids(B, 11), ids(B, T, seed=2)
+    for t in range(T - 1):
+        other = target.clone()
+        other[:, t + 1 :] = ids(B, T - t - 1, seed=3)
+        assert torch.equal(net(source, target)[:, : t + 1], net(source, other)[:, : t + 1])
+        assert not torch.equal(net(source, target)[:, t + 1], net(source, other)[:, t + 1])
+    for position in range(11):
+        other = source.clone()
+        other[:, position] = other[:, position] % 18 + 1
+        assert not torch.isclose(net(source, target)[:, 0], net(other, target)[:, 0]).all()
+
+
+def test_a_language_model_predicts_from_what_came_before_alone():
+    net = build(network(LANGUAGE_MODEL)).double().eval()
+    x = ids(B, 11)
+    shorter = net(x[:, :5])
+    torch.testing.assert_close(net(x)[:, :5], shorter)
+
+
+# --- padding ------------------------------------------------------------------------------------------------
+
+POOLED = [
+    f"{ENCODER}) * 2\nGlobalAveragePooling1D()\nOutput(5)",
+    f"{DECODER}) * 2\nGlobalAveragePooling1D()\nOutput(5)",
+    f'{ENCODER}, attention="localized", window=3)\nGlobalAveragePooling1D()',
+    f'{ENCODER}, positional="relative", norm="post")\nGlobalAveragePooling1D()',
+    "LSTM(5, bidirectional=true)\nGlobalAveragePooling1D()",
+    "LSTM(5, return_sequences=false, bidirectional=true)",
+    "MultiHeadAttention(num_heads=3, key_dim=5)\nLayerNormalization()\nGlobalAveragePooling1D()",
+    "Residual(MultiHeadAttention(num_heads=3, key_dim=5), Dense(12))\nGlobalAveragePooling1D()",
+    f"Dense(12)\nDropout(0.5)\n{ENCODER}, dropout_rate=0.3)\nGlobalAveragePooling1D()",
+]
+every_pooled = pytest.mark.parametrize("layers", POOLED)
+
+
+def padded(lengths: list[int], time: int) -> torch.Tensor:
+    return torch.arange(time) < torch.tensor(lengths).unsqueeze(-1)
+
+
+@every_pooled
+def test_length_and_content_of_the_padding_change_nothing(layers):
+    net = made(layers, start="(None, 12)")
+    x = numbers(B, 5, E)
+    plain = net(x)
+    for more in (1, 6):
+        longer = torch.cat((x, 100 * numbers(B, more, E, seed=more)), dim=1)
+        torch.testing.assert_close(net(longer, padded([5, 5], 5 + more)), plain)
+
+
+@every_pooled
+def test_sequences_of_different_lengths_in_one_batch_give_what_each_gives_alone(layers):
+    net = made(layers, start="(None, 12)")
+    x = numbers(B, T, E)
+    together = net(x, padded([4, 7], T))
+    torch.testing.assert_close(together[:1], net(x[:1, :4]))
+    torch.testing.assert_close(together[1:], net(x[1:]))
+
+
+@every_pooled
+def test_a_mask_may_be_bool_or_ones_and_zeros(layers):
+    net = made(layers, start="(None, 12)")
+    x, mask = numbers(B, T, E), padded([4, 6], T)
+    for same in (mask.float(), mask.double(), mask.long()):
+        assert torch.equal(net(x, mask), net(x, same))
+
+
+@every_pooled
+def test_a_sequence_of_nothing_but_padding_is_never_nan(layers):
+    net = made(layers, start="(None, 12)").train()
+    x = numbers(B, T, E).requires_grad_()
+    y = net(x, padded([0, 6], T))
+    assert y.isfinite().all()
+    y.square().sum().backward()
+    assert all(one.grad.isfinite().all() for one in (x, *net.parameters()) if one.grad is not None)
+
+
+def test_attention_recurrence_and_the_mean_of_nothing_are_zero():
+    x, mask = numbers(B, T, E), padded([0, 6], T)
+    attended = made("MultiHeadAttention(num_heads=3, key_dim=5)")
+    torch.nn.init.zeros_(attended.multi_head_attention.output.bias)
+    assert not attended(x, mask)[0].count_nonzero()
+    assert attended(x, mask)[1].count_nonzero()
+    assert not made("GlobalAveragePooling1D()")(x, mask)[0].count_nonzero()
+    assert not made("LSTM(5)")(x, mask)[0].count_nonzero()
+    last = made("LSTM(5, return_sequences=false)")(x, mask)
+    assert not last[0].count_nonzero()
+    assert last[1].count_nonzero()
+
+
+def test_the_padding_id_gives_the_mask():
+    layers = f"Embedding(input_dim=19, output_dim=12, pad_id=0)\n{ENCODER}) * 2\nGlobalAveragePooling1D()"
+    net = made(layers, start="(None,)")
+    x = ids(B, 5)
+    longer = torch.cat((x, torch.zeros(B, 3, dtype=torch.long)), dim=1)
+    torch.testing.assert_close(net(longer), net(x))
+    other = longer.clone()
+    other[:, -1] = 7
+    assert not torch.allclose(net(other), net(x)), "any other id counts"
+
+
+def test_the_padding_id_and_a_mask_combine_by_and():
+    layers = f"Embedding(input_dim=19, output_dim=12, pad_id=0)\n{ENCODER})\nGlobalAveragePooling1D()"
+    net = made(layers, start="(None,)")
+    x = ids(1, T)
+    x[:, -1] = 0
+    mask = torch.ones(1, T)
+    mask[:, -2] = 0
+    torch.testing.assert_close(net(x, mask), net(x[:, :-2]))
+
+
+def test_padding_in_source_and_target_of_a_translator_changes_nothing():
+    net = build(network(TRANSLATOR)).double().eval()
+    source, target = ids(B, 5), ids(B, T, seed=2)
+    plain = net(source, target)
+    nothing = torch.zeros(B, 4, dtype=torch.long)
+    torch.testing.assert_close(net(torch.cat((source, nothing), dim=1), target), plain)
+    torch.testing.assert_close(net(source, torch.cat((target, nothing), dim=1))[:, :T], plain)
+    masked = net(torch.cat((source, ids(B, 4)), dim=1), target, mask=padded([5, 5], 9).float())
+    torch.testing.assert_close(masked, plain)
+
+
+@pytest.mark.parametrize("both", ["false", "true"])
+def test_a_recurrence_gives_what_stands_last_before_the_padding(both):
+    net = made(f"LSTM(5, bidirectional={both}, return_sequences=false)", start="(None, 12)")
+    steps = made(f"LSTM(5, bidirectional={both})", start="(None, 12)")
+    steps.load_state_dict(net.state_dict())
+    x = numbers(1, T, E)
+    every = steps(x[:, :4])
+    expected = torch.cat((every[:, -1, :5], every[:, 0, 5:]), dim=-1)
+    torch.testing.assert_close(net(x, padded([4], T)), expected)
+
+
+def test_a_mask_ends_where_time_ends():
+    net = made("Conv1D(5)\nMaxPooling1D()\nLSTM(3)\nGlobalAveragePooling1D()\nOutput(2)", start="(11, 12)")
+    assert net(numbers(B, 11, E), padded([6, 11], 11)).shape == (B, 2)
+
+
+# --- batches and order --------------------------------------------------------------------------------------
+
+
+@every_pooled
+def test_examples_do_not_influence_each_other(layers):
+    net = made(layers, start="(None, 12)")
+    x = numbers(3, T, E)
+    other = x.clone()
+    other[1] = numbers(T, E, seed=2)
+    torch.testing.assert_close(net(x)[0], net(other)[0], rtol=0, atol=0)
+    torch.testing.assert_close(net(x[[2, 0, 1]]), net(x)[[2, 0, 1]])
+
+
+@every_position
+def test_without_positions_order_means_nothing_and_with_them_it_does(positional):
+    net = made(f'{ENCODER}, positional="{positional}") * 2')
+    with torch.no_grad():
+        for path, one in net.named_parameters():
+            if "table" in path:
+                one.normal_()
+    x, order = numbers(B, T, E), torch.tensor([3, 0, 6, 1, 5, 2, 4])
+    assert torch.allclose(net(x[:, order]), net(x)[:, order]) == (positional == "none")
+
+
+# --- copies, dropout ----------------------------------------------------------------------------------------
+
+
+def test_copies_share_no_weights():
+    net = made(f"{ENCODER}) * 3\nDense(12) * 2")
+    parameters = list(net.parameters())
+    assert len({one.data_ptr() for one in parameters}) == len(parameters)
+    first, second, third = net.transformer_encoder
+    for one, two, three in zip(first.parameters(), second.parameters(), third.parameters(), strict=True):
+        if one.ndim == 2:
+            assert not torch.equal(one, two)
+            assert not torch.equal(two, three)
+
+
+def test_a_change_of_one_copy_leaves_the_others_alone():
+    net = made("Dense(12) * 3")
+    before = [one.detach().clone() for one in net.dense[1].parameters()]
+    net.dense[0](numbers(B, E)).sum().backward()
+    assert all(one.grad is None for one in net.dense[1].parameters())
+    torch.nn.init.zeros_(net.dense[2].linear.weight)
+    assert all(torch.equal(old, new) for old, new in zip(before, net.dense[1].parameters(), strict=True))
+
+
+DROPPING = [
+    f"{ENCODER}, dropout_rate=0.5)", f"{DECODER}, dropout_rate=0.5)", "MultiHeadAttention(3, 5, dropout_rate=0.5)",
+    "Dropout(0.5)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("layers", DROPPING)
+def test_dropout_works_while_training_and_never_while_predicting(layers):
+    net = made(layers)
+    without = made(layers.replace("dropout_rate=0.5", "dropout_rate=0.0").replace("Dropout(0.5)", "Dropout(0.0)"))
+    without.load_state_dict(net.state_dict())
+    x = numbers(B, T, E)
+    assert torch.equal(net(x), without(x))
+    assert not torch.equal(net.train()(x), net.train()(x))
+
+
+def test_dropout_is_on_the_attention_weights_and_inside_the_feed_forward_part():
+    net = made(f"{ENCODER}, dropout_rate=0.5)").train()
+    x = numbers(B, T, E)
+    attention, forward = net.transformer_encoder.attention.part, net.transformer_encoder.feed_forward.part
+    assert not torch.equal(attention(x), attention(x))
+    assert not torch.equal(forward(x), forward(x))
