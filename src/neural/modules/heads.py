@@ -44,6 +44,7 @@ class Heads(Module):
         self.value = nn.Linear(memory_width or width, inner)
         self.output = nn.Linear(inner, width)
         self.position = position
+        self.learned = mechanism.learned(memory_width or width, heads, head_width)
 
     def forward(
         self, x: Float[Tensor, "B Q E"], mask: Bool[Tensor, "B K"] | None = None,
@@ -58,7 +59,8 @@ class Heads(Module):
             q, k = self.position.rotate(q, keys - q.shape[-2]), self.position.rotate(k, 0)
             bias = self.position.bias(q, keys)
         rules = Mask(causal=self.causal, keys=mask, bias=bias)
-        mixed = self.mechanism.mix(q, k, v, rules, self.dropout if self.training else 0.0)
+        extra = self.learned(source) if self.learned is not None else None
+        mixed = self.mechanism.mix(q, k, v, rules, self.dropout if self.training else 0.0, extra)
         return self.output(mixed.transpose(1, 2).flatten(2))
 
     def split(self, x: Float[Tensor, "B T I"]) -> Float[Tensor, "B H T D"]:
@@ -77,7 +79,8 @@ def heads_cost(
         multiply_adds=2 * queries * width * inner + 2 * keys * source * inner,
         activations=queries * (inner + width) + 2 * keys * inner,
     )
-    return projections + mechanism.cost(heads, queries, keys, head_width)
+    learned = mechanism.learned_cost(source, heads, head_width, keys)
+    return projections + learned + mechanism.cost(heads, queries, keys, head_width)
 
 
 def advise_length(mechanism: Mechanism, x: Shape) -> Iterator[Advice]:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.nn import Module, functional
 
-    __all__ = ["Module", "functional", "nn", "torch"]
+    __all__ = ["Module", "functional", "late", "nn", "torch"]
+
+    def late(name: str) -> Any: ...   # a module that is imported at its first use
 else:
 
     class _Late(ModuleType):
@@ -30,6 +32,7 @@ else:
             setattr(self, name, value)   # next time without this detour
             return value
 
+    late = _Late
     torch, nn, functional = _Late("torch"), _Late("torch.nn"), _Late("torch.nn.functional")
     _classes: dict[type, type] = {}
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from neural.language.declaration import Declared
 
-ONLY_DECLARED = {"advice", "build", "cost", "fits", "head_problem", "parameters", "shape", "tiny", "verify"}
+ONLY_DECLARED = {"advice", "build", "cost", "extra", "fits", "learned_cost", "head_problem", "parameters", "shape", "tiny", "verify"}
 """Methods that the checker reads; a running network has no use for them."""
 GIVEN = {"torch", "nn", "functional", "Tensor", "annotations", "TYPE_CHECKING"}
 """Names that the exported file's own first lines import."""
@@ -102,7 +102,9 @@ def _text(node: ast.stmt, text: str, imports: set[str]) -> str:
         out.append("@dataclass(frozen=True)")
     out.append(header)
     for index, part in enumerate(node.body):
-        first = min([part.lineno, *(one.lineno for one in getattr(part, "decorator_list", []))])
+        # a method with a compiled kernel is exported as its own body, which is plain torch
+        decorators = [one for one in getattr(part, "decorator_list", []) if not ast.unparse(one).startswith("compiled(")]
+        first = min([part.lineno, *(one.lineno for one in decorators)])
         if index and not lines[first - 2].strip():
             out.append("")
         if _is_setting(part):

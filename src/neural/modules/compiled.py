@@ -1,0 +1,56 @@
+"""Methods with a compiled kernel: the method's own body is plain torch, the kernel takes over where it can.
+
+    @compiled("neural.modules.kernels.localized")
+    def mix(self, q, k, v, mask, dropout=0.0, extra=None):
+        …plain torch, exact, for any input…
+
+The kernel module has `fits(...)`, which says whether it can take such a call, and `run(...)`; both get what the method
+gets. Without numba, inside `torch.compile` and `torch.export`, and under `plain_torch()`, the body runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+from neural.modules.late import late, torch
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+_off = 0
+
+
+@cache
+def numba_is_there() -> bool:
+    """Whether kernels can be compiled here; `NEURAL_KERNELS=off` says no."""
+    return os.environ.get("NEURAL_KERNELS", "on") != "off" and find_spec("numba") is not None
+
+
+@contextmanager
+def plain_torch() -> Iterator[None]:
+    """No compiled kernels inside this block."""
+    global _off
+    _off += 1
+    try:
+        yield
+    finally:
+        _off -= 1
+
+
+def compiled(kernel: str) -> Callable[[Method], Method]:
+    """Let the module `kernel` take over from a method where it fits."""
+    module = late(kernel)
+
+    def wrap(plain: Method) -> Method:
+        @wraps(plain)
+        def chosen(*args: Any, **named: Any) -> Any:
+            if not torch.compiler.is_compiling() and not _off and numba_is_there() and module.fits(*args, **named):
+                return module.run(*args, **named)
+            return plain(*args, **named)
+
+        return chosen  # type: ignore[return-value]  # the same call as `plain`
+
+    return wrap
