@@ -13,6 +13,7 @@ from neural.language.network import Network, Placed
 from neural.language.shapes import Misfit, Shape, show
 from neural.modules.activations import activation
 from neural.modules.late import Module, nn, torch
+from neural.modules.mask import as_bool
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -112,11 +113,6 @@ class EncoderDecoder(Built):
         memory = self.through(read, *self.through(stem, source, as_bool(mask)))
         x, target_mask = self.through(stem, target, as_bool(target_mask))
         return self.through(write, x, target_mask, memory)[0]
-
-
-def as_bool(mask: Tensor | None) -> Tensor | None:
-    """Masks may come as 1/0 floats."""
-    return mask if mask is None or mask.dtype == torch.bool else mask != 0
 
 
 def any_length(network: Network) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from neural.modules.late import torch
 
@@ -102,6 +102,6 @@ class Mask:
                 )
 
 
-def as_bool(mask: Tensor) -> Bool[Tensor, "..."]:
-    """Masks may come as 1/0 floats."""
-    return mask if mask.dtype == torch.bool else mask != 0
+def as_bool(mask: Tensor | None) -> Any:
+    """Masks may come as 1/0 floats, or not at all."""
+    return mask if mask is None or mask.dtype == torch.bool else mask != 0
