@@ -1,5 +1,7 @@
 """What every attention mechanism promises: `weights` defines it, `mix` runs it, and nobody sees what is masked."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -10,6 +12,7 @@ from neural.modules.mask import Mask
 from tests.contract.subjects import plain_kernels
 
 B, H, Q, K, D, V = 2, 3, 5, 7, 11, 13   # all different, all prime: a swapped axis cannot pass by luck
+LONG = 367   # more than any mechanism takes in one piece
 every_mechanism = pytest.mark.parametrize("name", attention.names())
 every_length = pytest.mark.parametrize(("queries", "keys"), [(Q, K), (K, K), (K, Q), (1, K)])
 every_mask = pytest.mark.parametrize(
@@ -179,3 +182,71 @@ def test_the_predicted_multiply_adds_are_the_counted_ones(name):
     predicted, counted = 2 * B * mechanism.cost(H, Q, K, D).multiply_adds, counter.get_total_flops()
     # a compiled kernel visits only the pairs it needs, and torch cannot count it: less than plain torch, then
     assert predicted < counted if hasattr(type(mechanism).mix, "__wrapped__") else predicted == counted
+
+
+@every_mechanism
+@pytest.mark.parametrize("kind", ["none", "causal keys", "key_bias bias keys window segments"])
+def test_gradients_are_those_of_finite_differences(name, kind):
+    mechanism, (q, k, v), mask = attention.get(name).tiny(), three(Q, K), mask_of(kind, Q, K)
+    extra = extra_of(mechanism, q, k)
+    if mechanism.straight_through:   # in what the weights are made of, it is another gradient on purpose
+        q, k = q.detach(), k.detach()
+        mask = replace(mask, **{one: getattr(mask, one).detach() for one in kind.split() if "bias" in one})
+    leaves = [one for one in (q, k, v, mask.bias, mask.key_bias, extra) if one is not None and one.requires_grad]
+    assert torch.autograd.gradcheck(lambda *_: mechanism.mix(q, k, v, mask, extra=extra), leaves, fast_mode=True)
+
+
+@every_mechanism
+@pytest.mark.parametrize(("dtype", "share"), [(torch.float32, 1e-5), (torch.bfloat16, 3e-2)], ids=["32", "16"])
+@pytest.mark.parametrize("kind", ["none", "causal keys"])
+def test_fewer_digits_change_little(name, dtype, share, kind):
+    mechanism, mask = attention.get(name).tiny(), mask_of(kind, K, K)
+    low = [one.detach().to(dtype).requires_grad_() for one in three(K, K)]
+    exact = [one.detach().double().requires_grad_() for one in low]
+    extra = extra_of(mechanism, *exact[:2])
+    less = None if extra is None else extra.detach().to(dtype)
+    found, wanted = mechanism.mix(*low, mask, extra=less), mechanism.mix(*exact, mask, extra=extra)
+    assert found.dtype == mechanism.weights(*low[:2], mask, less).dtype == dtype
+    assert (found - wanted).abs().mean() < share * wanted.abs().mean()
+    for one in gradients(found, low, torch.ones_like(found)):
+        assert one.isfinite().all()
+
+
+@every_mechanism
+def test_an_example_knows_nothing_of_its_neighbours_in_the_batch(name):
+    mechanism, qkv, mask = attention.get(name).tiny(), three(K, K), mask_of("keys", K, K)
+    others = [torch.cat((one[:1], torch.randn_like(one[1:]))) for one in qkv]
+    extra = extra_of(mechanism, *qkv[:2])
+    alone, again = (mechanism.mix(*three, mask, extra=extra)[0] for three in (qkv, others))
+    torch.testing.assert_close(alone, again, rtol=0, atol=0)
+
+
+@every_mechanism
+@pytest.mark.parametrize("kind", ["none", "causal keys"])
+def test_compiled_by_torch_it_is_the_same(name, kind):
+    torch.compiler.reset()
+    mechanism, qkv, mask = attention.get(name).tiny(), three(K, K), mask_of(kind, K, K)
+    extra = extra_of(mechanism, *qkv[:2])
+
+    def plain(q, k, v, keys):
+        return mechanism.mix(q, k, v, replace(mask, keys=keys), extra=extra)
+
+    mix = torch.compile(plain, backend="eager", fullgraph=True)
+    found, wanted = mix(*qkv, mask.keys), mechanism.mix(*qkv, mask, extra=extra)
+    torch.testing.assert_close(found, wanted)
+    towards = torch.randn_like(found)
+    for one, other in zip(gradients(found, qkv, towards), gradients(wanted, qkv, towards), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@every_mechanism
+@pytest.mark.parametrize("kind", ["none", "causal keys", "window segments"])
+def test_long_sequences_too(name, kind):
+    mechanism, qkv, mask = attention.get(name).tiny(), three(LONG, LONG), mask_of(kind, LONG, LONG)
+    extra = extra_of(mechanism, *qkv[:2])
+    leaves = [*qkv, *(one for one in (mask.key_bias, extra) if one is not None)]
+    fast, plain = mechanism.mix(*qkv, mask, extra=extra), mechanism.weights(*qkv[:2], mask, extra) @ qkv[2]
+    torch.testing.assert_close(fast, plain)
+    towards = torch.randn_like(fast)
+    for one, other in zip(gradients(fast, leaves, towards), gradients(plain, leaves, towards), strict=True):
+        torch.testing.assert_close(one, other)

@@ -88,10 +88,12 @@ def test_scores_depend_on_the_distance_alone(name, causal):
     position = made(name, causal=causal)
     q, k = (torch.randn(B, H, 1, D, dtype=torch.float64).repeat(1, 1, T, 1) for _ in range(2))
     scores = position.rotate(q, 0) @ position.rotate(k, 0).transpose(-1, -2)
-    bias = position.bias(q, T)
+    bias, by_key = position.bias(q, T), position.key_bias(q, T)
     scores = scores if bias is None else scores + bias
+    scores = scores if by_key is None else scores + by_key.unsqueeze(-2)
+    scores = scores - scores.diagonal(dim1=-2, dim2=-1).unsqueeze(-1)   # what a row shares cancels in the softmax
     torch.testing.assert_close(scores[..., 1:, 1:], scores[..., :-1, :-1], rtol=1e-4, atol=1e-5)
-    assert (name == "none") == torch.allclose(scores[..., :1], scores[..., -1:])
+    assert (name == "none") == torch.allclose(scores[..., :1], scores[..., -1:], atol=1e-6)
 
 
 @every_inside_position

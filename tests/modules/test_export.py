@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import neural
+from neural.modules.attention import registry as attention
 from neural.modules.layers import registry as layers
 from tests.programs import CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR
 
@@ -67,6 +68,13 @@ def test_every_layer_can_be_exported(name, tmp_path):
         both = f"TransformerEncoder(num_heads=2)\n    {layer!r}"
         assert_twin(f"network A {{\n  input: {sizes}\n  layers:\n    {both}\n}}", tmp_path)
     assert_twin(f"network A {{\n  input: {sizes}\n  layers:\n    {layer!r}\n}}", tmp_path)
+
+
+@pytest.mark.parametrize("name", attention.names())
+def test_every_mechanism_can_be_exported(name, tmp_path):
+    block = f"TransformerDecoder(num_heads=2, d_model=8, attention={attention.get(name).tiny()!r})"
+    mask = torch.arange(9) < torch.tensor([[9], [5], [1]])
+    assert_twin(f"network A {{\n  input: (None, 8)\n  layers:\n    {block} * 2\n}}", tmp_path, mask)
 
 
 @pytest.mark.parametrize("extra", [

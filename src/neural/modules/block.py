@@ -12,7 +12,7 @@ from neural.language.shapes import Advice, Cost, Misfit, Shape, need_rank, numbe
 from neural.modules.activations import NAMES, activation, kept
 from neural.modules.attention import registry as attention
 from neural.modules.attention.self import Self
-from neural.modules.heads import Heads, advise_length, heads_cost
+from neural.modules.heads import Heads, advise_length, check_groups, heads_cost
 from neural.modules.late import Module, nn
 from neural.modules.mechanism import Mechanism
 from neural.modules.position import InsideAttention, Position
@@ -52,13 +52,18 @@ class Block(Layer):
     norm: str = choice(("pre", "post"), "Where the norms stand.", default="pre")
     final_norm: bool = flag("One more norm after the last copy.", default=False)
 
+    num_kv_heads: int | None = count(
+        "Heads of keys and values, each shared by a group of query heads; by default as many.", default=None
+    )
+
     @property
     def uses_mask(self) -> bool:
         """Padding is not looked at."""
         return True
 
     def verify(self) -> None:
-        """Heads share the width evenly."""
+        """Heads share the width evenly, and groups of heads are of one size."""
+        check_groups(self.num_heads, self.num_kv_heads)
         if self.d_model is not None:
             self._divides(self.d_model)
 
@@ -93,7 +98,10 @@ class Block(Layer):
         time, features = numbers(x)
         inside = self.positional if self.positional is not None and not self.positional.adds else None
         position = Cost(parameters=inside.parameters(x, self.num_heads) if inside else 0)
-        attended = heads_cost(self.attention, features, self.num_heads, features // self.num_heads, time, time)
+        attended = heads_cost(
+            self.attention, features, self.num_heads, features // self.num_heads, time, time,
+            key_value_heads=self.num_kv_heads,
+        )  # fmt: skip
         return attended + position + self._feed_forward_cost(time, features) + norm_cost(time, features) * 2
 
     def _feed_forward_cost(self, time: int, features: int) -> Cost:
@@ -133,7 +141,7 @@ class Block(Layer):
             inside = self.positional.build(x, self.num_heads, causal)
         return Heads(
             features, self.num_heads, features // self.num_heads, self.attention,
-            causal=causal, dropout=self.dropout_rate, position=inside,
+            key_value_heads=self.num_kv_heads, causal=causal, dropout=self.dropout_rate, position=inside,
         )  # fmt: skip
 
 

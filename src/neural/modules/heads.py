@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from neural.language.shapes import Advice, Cost, Shape
+from neural.language.shapes import Advice, Cost, Misfit, Shape
 from neural.modules.attention.self import Self
 from neural.modules.late import Module, nn
 from neural.modules.mask import Mask
@@ -31,6 +32,7 @@ class Heads(Module):
         head_width: int,
         mechanism: Mechanism,
         *,
+        key_value_heads: int | None = None,
         memory_width: int | None = None,
         causal: bool = False,
         dropout: float = 0.0,
@@ -38,10 +40,11 @@ class Heads(Module):
     ) -> None:
         super().__init__()
         inner = heads * head_width
-        self.heads, self.mechanism, self.causal, self.dropout = heads, mechanism, causal, dropout
+        self.head_width, self.mechanism, self.causal, self.dropout = head_width, mechanism, causal, dropout
         self.query = nn.Linear(width, inner)
-        self.key = nn.Linear(memory_width or width, inner)
-        self.value = nn.Linear(memory_width or width, inner)
+        self.groups = heads // (key_value_heads or heads)
+        self.key = nn.Linear(memory_width or width, inner // self.groups)
+        self.value = nn.Linear(memory_width or width, inner // self.groups)
         self.output = nn.Linear(inner, width)
         self.position = position
         self.learned = mechanism.learned(memory_width or width, heads, head_width)
@@ -53,34 +56,44 @@ class Heads(Module):
         """Look at `memory`, or at `x` itself; `mask` tells the real keys from padding."""
         source = x if memory is None else memory
         q, k, v = self.split(self.query(x)), self.split(self.key(source)), self.split(self.value(source))
-        bias = None
+        rules = Mask(causal=self.causal, keys=mask)
         if self.position is not None:
             keys = k.shape[-2]
             q, k = self.position.rotate(q, keys - q.shape[-2]), self.position.rotate(k, 0)
-            bias = self.position.bias(q, keys)
-        rules = Mask(causal=self.causal, keys=mask, bias=bias)
+            rules = replace(rules, bias=self.position.bias(q, keys), key_bias=self.position.key_bias(q, keys))
+        if self.groups > 1:   # neighbouring query heads share keys and values (Ainslie et al., 2023)
+            k, v = k.repeat_interleave(self.groups, dim=1), v.repeat_interleave(self.groups, dim=1)
         extra = self.learned(source) if self.learned is not None else None
         mixed = self.mechanism.mix(q, k, v, rules, self.dropout if self.training else 0.0, extra)
         return self.output(mixed.transpose(1, 2).flatten(2))
 
     def split(self, x: Float[Tensor, "B T I"]) -> Float[Tensor, "B H T D"]:
         """The features dealt out to the heads, the first ones to the first."""
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return x.unflatten(-1, (-1, self.head_width)).transpose(1, 2)
 
 
 def heads_cost(
     mechanism: Mechanism, width: int, heads: int, head_width: int, queries: int, keys: int,
-    memory_width: int | None = None,
+    memory_width: int | None = None, key_value_heads: int | None = None,
 ) -> Cost:  # fmt: skip
     """Four projections and what happens between them."""
-    inner, source = heads * head_width, memory_width or width
+    inner, shared, source = heads * head_width, (key_value_heads or heads) * head_width, memory_width or width
     projections = Cost(
-        parameters=inner * (width + 1) + 2 * inner * (source + 1) + width * (inner + 1),
-        multiply_adds=2 * queries * width * inner + 2 * keys * source * inner,
+        parameters=inner * (width + 1) + 2 * shared * (source + 1) + width * (inner + 1),
+        multiply_adds=2 * queries * width * inner + 2 * keys * source * shared,
         activations=queries * (inner + width) + 2 * keys * inner,
     )
     learned = mechanism.learned_cost(source, heads, head_width, keys)
     return projections + learned + mechanism.cost(heads, queries, keys, head_width)
+
+
+def check_groups(heads: int, key_value_heads: int | None) -> None:
+    """Groups of query heads must be of one size."""
+    if key_value_heads is not None and heads % key_value_heads:
+        raise Misfit(
+            "E0221", "`num_kv_heads` must divide `num_heads`", at=["num_kv_heads"],
+            notes={"num_heads": f"{heads} = {key_value_heads} × {heads // key_value_heads} + {heads % key_value_heads}"},
+        )  # fmt: skip
 
 
 def advise_length(mechanism: Mechanism, x: Shape) -> Iterator[Advice]:

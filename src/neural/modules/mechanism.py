@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from neural.language.declaration import Named
 from neural.language.shapes import Cost
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 class Mechanism(Named):
     """A way to decide how much each query looks at each key."""
+
+    straight_through: ClassVar[bool] = False
+    """Whether the gradient of the weights is, on purpose, that of something smoother than what is computed."""
 
     def weights(
         self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], mask: Mask, extra: Tensor | None = None

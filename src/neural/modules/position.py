@@ -47,6 +47,10 @@ class InsideAttention(Module):
         """What is added to the scores."""
         return None
 
+    def key_bias(self, q: Float[Tensor, "B H Q D"], keys: int) -> Float[Tensor, "1 H K"] | None:
+        """What is added to all scores of a key, where that says the same: it costs less than `bias`."""
+        return None
+
 
 def known_length(x: Shape, max_len: int | None) -> int:
     """How many positions a learned table needs; Misfit where nobody says."""

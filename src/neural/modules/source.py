@@ -16,7 +16,9 @@ from typing import Any
 
 from neural.language.declaration import Declared
 
-ONLY_DECLARED = {"advice", "build", "cost", "extra", "fits", "learned_cost", "head_problem", "parameters", "shape", "tiny", "verify"}
+ONLY_DECLARED = {
+    "advice", "build", "cost", "extra", "fits", "head_problem", "learned_cost", "parameters", "shape", "tiny", "verify",
+}  # fmt: skip
 """Methods that the checker reads; a running network has no use for them."""
 GIVEN = {"torch", "nn", "functional", "Tensor", "annotations", "TYPE_CHECKING"}
 """Names that the exported file's own first lines import."""
@@ -57,7 +59,8 @@ def _find(name: str, module: ModuleType) -> tuple[ast.stmt | None, ModuleType, s
         if isinstance(node, ast.Assign) and node.col_offset == 0 and any(
             isinstance(target, ast.Name) and target.id == name for target in node.targets
         ):  # fmt: skip
-            return node, module, None
+            late = re.fullmatch(rf"late\('([\w.]+)\.{name}'\)", ast.unparse(node.value))
+            return (None, module, f"from {late[1]} import {name}") if late else (node, module, None)
         if isinstance(node, ast.ImportFrom) and any((one.asname or one.name) == name for one in node.names):
             if not (node.module or "").startswith("neural."):
                 given = node.module in ("torch", "jaxtyping")
@@ -103,7 +106,7 @@ def _text(node: ast.stmt, text: str, imports: set[str]) -> str:
     out.append(header)
     for index, part in enumerate(node.body):
         # a method with a compiled kernel is exported as its own body, which is plain torch
-        decorators = [one for one in getattr(part, "decorator_list", []) if not ast.unparse(one).startswith("compiled(")]
+        decorators = [one for one in getattr(part, "decorator_list", []) if not _is_compiled(one)]
         first = min([part.lineno, *(one.lineno for one in decorators)])
         if index and not lines[first - 2].strip():
             out.append("")
@@ -122,6 +125,10 @@ def _base(base: ast.expr) -> str | None:
     if name == "Module":
         return "nn.Module"
     return None if name in ("Declared", "Named", "Loss") else name
+
+
+def _is_compiled(decorator: ast.expr) -> bool:
+    return ast.unparse(decorator).startswith("compiled(")
 
 
 def _is_setting(part: ast.stmt) -> bool:

@@ -30,7 +30,7 @@ class BoundaryAware(Mechanism):
     def weights(
         self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], mask: Mask, extra: Tensor | None = None
     ) -> Float[Tensor, "B H Q K"]:
-        """The softmax of the scores with both halves of the bias; `extra` (B, K) are the boundary scores of the keys."""
+        """The softmax of the scores with both halves of the bias; `extra` are the boundary scores of the keys."""
         assert extra is not None
         queries, keys = q.shape[-2], k.shape[-2]
         # the queries are the last of the keys; queries of another sequence have no score, and it would cancel
@@ -61,7 +61,9 @@ class BoundaryAware(Mechanism):
         """Two linear maps, to half the width and to one number."""
         half = width // 2
         return Cost(
-            parameters=half * (width + 1) + half + 1, multiply_adds=keys * half * (width + 1), activations=keys * (half + 3)
+            parameters=half * (width + 1) + half + 1,
+            multiply_adds=keys * half * (width + 1),
+            activations=keys * (half + 3),
         )
 
     def extra(self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"]) -> Tensor:

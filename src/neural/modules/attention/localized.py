@@ -38,8 +38,8 @@ class Localized(Mechanism):
     ) -> Float[Tensor, "B H Q V"]:  # fmt: skip
         """Blocks of queries, each with the few keys around it: O(n·w)."""
         near = mask.near(self.window // 2)
-        plain = near.order_only or (near.segments is None and near.pairs is None and near.bias is None and near.key_bias is None)
-        if not plain or q.shape[-2] != k.shape[-2] or q.shape[-2] <= 2 * BLOCK:
+        others = (near.segments, near.pairs, near.bias, near.key_bias)
+        if any(one is not None for one in others) or q.shape[-2] != k.shape[-2] or q.shape[-2] <= 2 * BLOCK:
             return fused(q, k, v, near, dropout)
         return in_blocks(q, k, v, near, dropout)
 

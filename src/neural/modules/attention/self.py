@@ -63,7 +63,8 @@ def fused(
     attend = functional.scaled_dot_product_attention
     queries, keys, scale = q.shape[-2], k.shape[-2], q.shape[-1] ** -0.5
     bias, by_key = mask.bias, mask.key_bias
-    flag = mask.causal and queries == keys and mask.reach is None   # fewer queries: the flag would align to the first keys
+    # with fewer queries than keys, the kernel's flag would put the first query at the first key
+    flag = mask.causal and queries == keys and mask.reach is None
     alone = mask.keys is None and mask.segments is None and mask.pairs is None and bias is None
     if by_key is not None and ((torch.is_grad_enabled() and by_key.requires_grad) or (flag and alone)):
         by_key = by_key.expand(q.shape[0], q.shape[1], keys).to(q.dtype)

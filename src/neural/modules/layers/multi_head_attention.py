@@ -9,7 +9,7 @@ from neural.language.layer import Layer
 from neural.language.shapes import Advice, Cost, Misfit, Shape, need_rank, numbers, width
 from neural.modules.attention import registry as attention
 from neural.modules.attention.self import Self
-from neural.modules.heads import Heads, advise_length, heads_cost
+from neural.modules.heads import Heads, advise_length, check_groups, heads_cost
 from neural.modules.mechanism import Mechanism
 
 
@@ -24,6 +24,14 @@ class MultiHeadAttention(Layer):
         "Share of the attention weights dropped while training.", default=0.0, aliases=("dropout",)
     )
     attention: Mechanism = entry(attention, "Who looks at whom, and how much.", default=Self())
+
+    num_kv_heads: int | None = count(
+        "Heads of keys and values, each shared by a group of query heads; by default as many.", default=None
+    )
+
+    def verify(self) -> None:
+        """Groups of heads are of one size."""
+        check_groups(self.num_heads, self.num_kv_heads)
 
     @property
     def uses_mask(self) -> bool:
@@ -50,7 +58,9 @@ class MultiHeadAttention(Layer):
     def cost(self, x: Shape) -> Cost:
         """Four projections and the attention between them."""
         time, features = numbers(x)
-        return heads_cost(self.attention, features, self.num_heads, self.head_width(x), time, time)
+        return heads_cost(
+            self.attention, features, self.num_heads, self.head_width(x), time, time, key_value_heads=self.num_kv_heads
+        )
 
     def advice(self, x: Shape) -> Iterator[Advice]:
         """Long sequences."""
@@ -58,7 +68,10 @@ class MultiHeadAttention(Layer):
 
     def build(self, x: Shape) -> Heads:
         """Heads over the input itself."""
-        return Heads(width(x), self.num_heads, self.head_width(x), self.attention, dropout=self.dropout_rate)
+        return Heads(
+            width(x), self.num_heads, self.head_width(x), self.attention,
+            key_value_heads=self.num_kv_heads, dropout=self.dropout_rate,
+        )  # fmt: skip
 
     @classmethod
     def tiny(cls) -> tuple[Layer, Shape]:

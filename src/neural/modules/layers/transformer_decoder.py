@@ -34,8 +34,9 @@ class TransformerDecoder(Block):
             return super().cost(x)
         (time, features), (keys, source) = numbers(x), numbers(self.memory)
         across = heads_cost(
-            self.attention, features, self.num_heads, features // self.num_heads, time, keys, memory_width=source
-        )
+            self.attention, features, self.num_heads, features // self.num_heads, time, keys,
+            memory_width=source, key_value_heads=self.num_kv_heads,
+        )  # fmt: skip
         return super().cost(x) + across + norm_cost(time, features)
 
     def build(self, x: Shape) -> Decoder:
@@ -46,7 +47,7 @@ class TransformerDecoder(Block):
         if self.memory is not None:
             cross = Heads(
                 features, self.num_heads, features // self.num_heads, self.attention,
-                memory_width=width(self.memory), dropout=self.dropout_rate,
+                key_value_heads=self.num_kv_heads, memory_width=width(self.memory), dropout=self.dropout_rate,
             )  # fmt: skip
         return Decoder(self.heads(x, causal=True), cross, forward, features, pre=self.norm == "pre")
 

@@ -20,20 +20,32 @@ class Alibi(Position):
 
     def build(self, x: Shape, heads: int = 1, causal: bool = False) -> AlibiPositions:
         """One slope per head."""
-        return AlibiPositions(heads)
+        return AlibiPositions(heads, causal)
 
 
 class AlibiPositions(InsideAttention):
     """Slopes 2^(-8/H), 2^(-16/H), … down to 2^-8."""
 
-    def __init__(self, heads: int) -> None:
+    def __init__(self, heads: int, causal: bool) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.causal = heads, causal
 
-    def bias(self, q: Float[Tensor, "B H Q D"], keys: int) -> Float[Tensor, "H Q K"]:
+    def slopes(self, q: Float[Tensor, "B H Q D"]) -> Float[Tensor, " H"]:
+        """One per head."""
+        steps = torch.arange(1, self.heads + 1, device=q.device, dtype=torch.float32)
+        return torch.exp2(-8 * steps / self.heads)
+
+    def bias(self, q: Float[Tensor, "B H Q D"], keys: int) -> Float[Tensor, "H Q K"] | None:
         """Minus slope × |i − j|; the last query stands at the last key."""
+        if self.causal:
+            return None
         queries = torch.arange(keys - q.shape[-2], keys, device=q.device).unsqueeze(-1)
         distance = (torch.arange(keys, device=q.device) - queries).abs()
-        steps = torch.arange(1, self.heads + 1, device=q.device, dtype=torch.float32)
-        slopes = torch.exp2(-8 * steps / self.heads)
-        return (-slopes[:, None, None] * distance).to(q.dtype)
+        return (-self.slopes(q)[:, None, None] * distance).to(q.dtype)
+
+    def key_bias(self, q: Float[Tensor, "B H Q D"], keys: int) -> Float[Tensor, "1 H K"] | None:
+        """Where nobody looks ahead, slope × j says the same: the rest is alike for all keys of a row and cancels."""
+        if not self.causal:
+            return None
+        back = torch.arange(1 - keys, 1, device=q.device, dtype=torch.float32)   # 0 at the last key: small numbers
+        return (self.slopes(q)[:, None] * back)[None].to(q.dtype)

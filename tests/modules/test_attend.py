@@ -1,0 +1,70 @@
+"""neural.attend: any mechanism as a function."""
+
+import re
+
+import pytest
+import torch
+
+import neural
+from neural.modules.attention import registry as attention
+from neural.modules.mask import Mask
+
+B, H, Q, K, D, V = 2, 6, 5, 7, 11, 13
+
+
+@pytest.fixture
+def qkv():
+    torch.manual_seed(0)
+    return torch.randn(B, H, Q, D), torch.randn(B, H, K, D), torch.randn(B, H, K, V)
+
+
+@pytest.mark.parametrize("name", attention.names())
+def test_every_mechanism_can_be_called_by_name(name, qkv):
+    torch.manual_seed(1)
+    extra = attention.get(name)().extra(*qkv[:2])
+    assert neural.attend(*qkv, mechanism=name, extra=extra).shape == (B, H, Q, V)
+
+
+def test_a_mechanism_takes_its_own_arguments(qkv):
+    q, k, v = qkv
+    narrow = neural.attend(q, k, v, mechanism="localized", window=1)
+    torch.testing.assert_close(narrow, v[:, :, K - Q :])
+
+
+def test_masks_may_be_padding_pairs_or_rules(qkv):
+    padding = torch.arange(K) < torch.tensor([[K], [4]])
+    by_keys = neural.attend(*qkv, mask=padding)
+    torch.testing.assert_close(neural.attend(*qkv, mask=padding.float()), by_keys)
+    torch.testing.assert_close(neural.attend(*qkv, mask=padding[:, None, None, :]), by_keys)
+    torch.testing.assert_close(neural.attend(*qkv, mask=Mask(keys=padding)), by_keys)
+
+
+def test_groups_of_heads_share_keys_and_values(qkv):
+    q, k, v = qkv
+    shared = neural.attend(q, k[:, :2], v[:, :2])
+    alone = neural.attend(q, k[:, [0, 0, 0, 1, 1, 1]], v[:, [0, 0, 0, 1, 1, 1]])
+    torch.testing.assert_close(shared, alone)
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    (lambda q, k, v: (q[0], k, v), "must be (batch, heads, positions, width)"),
+    (lambda q, k, v: (q, k, v[:, :, :-1]), "k and v must have the same"),
+    (lambda q, k, v: (q[..., :-1], k, v), "the same width, got q (2, 6, 5, 10), k (2, 6, 7, 11)"),
+    (lambda q, k, v: (q, k[:, :4], v[:, :4]), "the heads of k and v must divide those of q"),
+    (lambda q, k, v: (q / 0, k, v), "`q` (2, 6, 5, 11) has NaN or infinite numbers"),
+])  # fmt: skip
+def test_bad_shapes_and_numbers_are_named(qkv, change, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        neural.attend(*change(*qkv))
+
+
+def test_a_mask_of_the_wrong_shape_is_named(qkv):
+    with pytest.raises(ValueError, match=r"mask `keys` must have the shape \(2, 7\) or spread to it, got \(2, 6\)"):
+        neural.attend(*qkv, mask=torch.ones(B, K - 1))
+
+
+def test_a_bad_argument_and_a_misspelt_mechanism_are_named(qkv):
+    with pytest.raises(ValueError, match="`window` must be a whole number of 1 or more, got 0"):
+        neural.attend(*qkv, mechanism="localized", window=0)
+    with pytest.raises(LookupError, match="did you mean `localized`"):
+        neural.attend(*qkv, mechanism="localised")
