@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from neural.language.shapes import Dim, Misfit, Shape, numbers
 from neural.modules.late import Module, functional, nn
@@ -63,7 +63,7 @@ class Convolution(Module):
         activation: nn.Module,
     ) -> None:  # fmt: skip
         super().__init__()
-        kind = nn.Conv1d if len(kernel) == 1 else nn.Conv2d
+        kind: Any = nn.Conv1d if len(kernel) == 1 else nn.Conv2d
         self.convolution = kind(channels, filters, kernel, stride=strides)
         self.kernel, self.strides, self.same = kernel, strides, same
         self.activation = activation
