@@ -219,3 +219,48 @@ def test_no_broken_program_raises_or_hangs(chunk, monkeypatch):
     share = passed[True] / passed.total()
     print(f"{passed[True]} of {passed.total()} still pass")
     assert 0.01 < share < 0.5
+
+
+# --- what random programs have found ----------------------------------------------------------------------------
+
+
+def said(text: str, **options) -> list[str]:
+    return [one.code for one in check(text, CATALOGUE, **options).mistakes]
+
+
+def test_a_mistake_behind_more_notes_than_are_kept_still_counts():
+    notes = "TransformerEncoder(num_heads=2, ff_dim=8)\n" * 150
+    text = f"network A {{ input: (7, 4) layers:\n{notes}Dense(unit=5)\n}}"
+    assert said(text) == ["E0202"]
+    assert not check(text, CATALOGUE).networks
+
+
+def test_a_network_behind_a_hundred_mistakes_is_no_network():
+    text = "network A { input: (7, 4) layers:\n" + "Dense(unit=5)\n" * 150 + "}\nnetwork B { input: (7,) layers: Dense() }"
+    assert len(said(text)) == 100
+    assert not check(text, CATALOGUE).networks
+
+
+def test_a_decoder_that_contradicts_itself_behind_an_encoder_is_one_mistake():
+    blocks = "TransformerEncoder(num_heads=2)\nTransformerDecoder(num_heads=3, d_model=4)"
+    assert said(f"network A {{ input: (7, 4) layers:\n{blocks}\n}}") == ["E0203"]
+
+
+def test_an_embedding_of_features_is_a_mistake_even_where_their_rank_fits():
+    layers = "GlobalAveragePooling1D()\nEmbedding(input_dim=5, output_dim=3)"
+    assert said(f"network A {{ input: (7, 4) layers:\n{layers}\n}}") == ["E0306"]
+
+
+@pytest.mark.parametrize("longest", [5, 300, 5000])
+def test_an_open_length_is_measured_at_one_that_the_learned_positions_allow(longest):
+    block = f'TransformerEncoder(num_heads=2, positional="learned", max_len={longest})'
+    (network,) = check(f"network A {{ input: (None, 4) layers: {block} }}", CATALOGUE).networks
+    assert network.assumed["T"] <= min(longest, 1024)
+    (fixed,) = check(f"network A {{ input: ({longest}, 4) layers: {block} }}", CATALOGUE).networks
+    assert network.cost.parameters == fixed.cost.parameters
+
+
+def test_a_shape_of_thousands_of_axes_is_refused_and_not_multiplied_out():
+    many = "2147483647, " * 1000
+    assert said(f"network A {{ input: (7, 4) layers: Reshape(({many})) }}") == ["E0206"]
+    assert said(f"network A {{ input: ({many}) layers: Flatten() }}") == ["E0410"]
