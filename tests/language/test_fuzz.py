@@ -205,8 +205,7 @@ def survives(text: str) -> bool:
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_no_broken_program_raises_or_hangs(chunk, monkeypatch):
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: ())   # reads every installed package each time
+def test_no_broken_program_raises_or_hangs(chunk):
     mutator = Mutator(SEED * CHUNKS + chunk)
     passed: Counter[bool] = Counter()
     for _ in range(ROUNDS // CHUNKS):
@@ -236,7 +235,8 @@ def test_a_mistake_behind_more_notes_than_are_kept_still_counts():
 
 
 def test_a_network_behind_a_hundred_mistakes_is_no_network():
-    text = "network A { input: (7, 4) layers:\n" + "Dense(unit=5)\n" * 150 + "}\nnetwork B { input: (7,) layers: Dense() }"
+    wrong = "Dense(unit=5)\n" * 150
+    text = f"network A {{ input: (7, 4) layers:\n{wrong}}}\nnetwork B {{ input: (7,) layers: Dense() }}"
     assert len(said(text)) == 100
     assert not check(text, CATALOGUE).networks
 

@@ -64,7 +64,10 @@ class Convolution(Module):
     ) -> None:  # fmt: skip
         super().__init__()
         kind: Any = nn.Conv1d if len(kernel) == 1 else nn.Conv2d
-        self.convolution = kind(channels, filters, kernel, stride=strides)
+        # a single-position window that jumps is a choice of positions: made by slicing, because oneDNN's backward
+        # of strided 1×1 convolutions writes outside its memory (oneDNN issue 6035)
+        self.skips = all(size == 1 for size in kernel)
+        self.convolution = kind(channels, filters, kernel, stride=1 if self.skips else strides)
         self.kernel, self.strides, self.same = kernel, strides, same
         self.activation = activation
 
@@ -73,7 +76,9 @@ class Convolution(Module):
         if mask is not None:
             x = x.masked_fill(~mask.unsqueeze(-1), 0)
         x = x.movedim(-1, 1)
-        if self.same:
+        if self.skips:
+            x = x[:, :, *(slice(None, None, stride) for stride in self.strides)]
+        elif self.same:
             x = functional.pad(x, same_padding(x.shape[2:], self.kernel, self.strides))
         return self.activation(self.convolution(x).movedim(1, -1))
 
