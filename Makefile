@@ -22,7 +22,7 @@ demo: $(VENV)/ready
 
 check: $(VENV)/ready
 	$(BIN)/ruff check src tests examples benchmarks
-	$(BIN)/pyrefly check --summarize-errors
+	$(BIN)/pyrefly check --python-interpreter-path $(BIN)/python
 	$(BIN)/neural fmt --check examples/*.neural
 
 test: check

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from torch import Tensor, nn
@@ -23,26 +25,30 @@ from tests.language.strategies import (
     without_places,
 )
 
-quick = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-thorough = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate], print_blob=True)
+EXAMPLES = int(os.environ.get("EXAMPLES", "200"))
+usual = settings(
+    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=EXAMPLES == 200,
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
+)  # fmt: skip
+"""The same examples every time; `EXAMPLES=5000 pytest …` tries others."""
 
 B = 2
 
 
-@quick
+@usual
 @given(programs())
 def test_printing_and_reading_give_the_same_tree(program: Program):
     assert without_places(read(print_program(program))) == without_places(program)
 
 
-@quick
+@usual
 @given(programs(commented=True))
 def test_printing_twice_changes_nothing_more(program: Program):
     once = print_program(program)
     assert print_program(read(once)) == once
 
 
-@quick
+@usual
 @given(programs(commented=True))
 def test_no_comment_is_lost_or_doubled(program: Program):
     once = print_program(program)
@@ -51,7 +57,7 @@ def test_no_comment_is_lost_or_doubled(program: Program):
     assert without_places(read(once)) == without_places(program)
 
 
-@quick
+@usual
 @given(programs().filter(one_of_each))
 def test_a_program_survives_json(program: Program):
     back = from_json(to_json(program))
@@ -101,7 +107,7 @@ def check_that_it_runs(network: Network, module: nn.Module) -> None:
         assert not untouched
 
 
-@thorough
+@usual
 @given(samples())
 def test_what_passes_the_check_builds_runs_and_has_the_predicted_shape_and_size(sample: Sample):
     torch.manual_seed(0)

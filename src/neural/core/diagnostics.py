@@ -156,7 +156,7 @@ class Findings:
         new = Diagnostic(
             code=code, message=message, where=where, labels=tuple(labels), helps=tuple(text for text in helps if text)
         )
-        if any((old.code, old.message, old.where) == (new.code, new.message, new.where) for old in self.items[-8:]):
+        if any((old.code, old.where) == (new.code, new.where) for old in self.items[-8:]):
             return
         before = self.wrong if new.severity == "error" else self.remarks
         if new.severity == "error":

@@ -43,6 +43,7 @@ class Registry(Generic[Entry]):
         self._added: dict[str, type[Entry]] = {}
         self._found: dict[str, type[Entry]] = {}
         self._only: frozenset[str] | None = None
+        self._outside: dict[str, EntryPoint] | None = None
 
     def names(self) -> list[str]:
         """Every name as a program writes it, sorted. Imports the folder's files."""
@@ -86,9 +87,11 @@ class Registry(Generic[Entry]):
         return {key(stem): stem for stem in stems if not stem.startswith("_")}
 
     def _points(self) -> dict[str, EntryPoint]:
-        from importlib.metadata import entry_points  # 30 ms, and only a name that is in no folder needs it
+        if self._outside is None:
+            from importlib.metadata import entry_points  # 30 ms, and only a name that is in no folder needs it
 
-        return {key(point.name): point for point in entry_points(group=self.package)}
+            self._outside = {key(point.name): point for point in entry_points(group=self.package)}
+        return self._outside
 
     def _keys(self) -> list[str]:
         known = {*self._files(), *self._points(), *self._added}

@@ -70,7 +70,8 @@ class Binder:
             listing = "`neural layers` lists all layers" if registry.noun == "layer" else None
             known = f"known: {', '.join(registry.names())}" if listing is None else listing
             help_text = f"did you mean `{unknown.guess}`?" if unknown.guess else known
-            self.findings.say(UNKNOWN[registry.noun], f"no {registry.noun} is called `{name[:40]}`", where, helps=[help_text])
+            message = f"no {registry.noun} is called `{name[:40]}`"
+            self.findings.say(UNKNOWN[registry.noun], message, where, helps=[help_text])
             return None
 
     def arguments(self, call: Call, declaration: type[Made]) -> Bound:
@@ -86,13 +87,13 @@ class Binder:
             for name, argument in given.items()
             if name in settings
         }
-        several = next((one for one in settings.values() if isinstance(one.kind, Several)), None)
-        if several is not None:
-            nameless = [argument for argument in call.arguments if argument.name is None]
-            made = [self._nested(argument, several.kind.registry) for argument in nameless]
-            values[several.name] = tuple(made)
-            if not nameless:
-                self._missing(call, declaration, [several])
+        for several in settings.values():
+            if isinstance(several.kind, Several):
+                nameless = [argument for argument in call.arguments if argument.name is None]
+                registry = several.kind.registry
+                values[several.name] = tuple(self._nested(argument, registry) for argument in nameless)
+                if not nameless:
+                    self._missing(call, declaration, [several])
         missing = [one for one in settings.values() if one.required and one.name not in {*values, *meant}]
         self._missing(call, declaration, missing)
         if self.findings.wrong == said:

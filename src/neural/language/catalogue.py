@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from neural.core.registry import Registry
-from neural.language.declaration import Declared
 from neural.language.layer import Layer
 from neural.language.loss import Loss
 
@@ -16,4 +16,4 @@ class Catalogue:
 
     layers: Registry[Layer]
     losses: Registry[Loss]
-    optimizers: Registry[Declared]
+    optimizers: Registry[Any]

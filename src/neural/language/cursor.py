@@ -12,6 +12,8 @@ from neural.language.syntax import SECTIONS, Comments
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 
+_NONE, _BLANK = Comments(), Comments(blank=True)
+
 
 class Lost(Exception):
     """What follows cannot be read from here. Not an error: a jump to whoever can find its footing again."""
@@ -58,8 +60,9 @@ class Cursor:
     def opening(self) -> Comments:
         """The comments above the line that begins here."""
         token = self.token
-        blank = token.remarks[0].blank if token.remarks else token.blank
-        return Comments(above=self.above(), blank=blank)
+        if not token.remarks:
+            return _BLANK if token.blank else _NONE
+        return Comments(above=self.above(), blank=token.remarks[0].blank)
 
     def above(self) -> tuple[str, ...]:
         """Take the comments before this token; an empty one stands for a blank line between them."""
@@ -75,6 +78,8 @@ class Cursor:
 
     def gathered(self, comments: Comments) -> Comments:
         """The same, with all comments that stand between its name and its value above it."""
+        if not self.strays and not self.token.remarks:
+            return comments
         strays, self.strays = self.strays, []
         return replace(comments, above=(*comments.above, *strays, *self.above()))
 
@@ -88,6 +93,8 @@ class Cursor:
 
     def closing(self, comments: Comments) -> Comments:
         """The same, with the comment behind the line that just ended, and with what strayed on the way."""
+        if not self.strays and (comments.behind or not self.token.remarks):
+            return comments
         behind = comments.behind or self.behind()
         above = (*comments.above, *self.strays)
         self.strays = []

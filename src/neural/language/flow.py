@@ -7,7 +7,7 @@ program says otherwise; a decoder after an encoder reads a second sequence and l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -47,7 +47,7 @@ class Walk:
     """What ended a walk without findings."""
 
 
-def arrange(steps: list[Step], positions: type[Layer], norm: type[Layer]) -> tuple[list[Step], bool]:
+def arrange(steps: list[Step], positions: Callable[..., Layer], norm: Callable[..., Layer]) -> tuple[list[Step], bool]:
     """Set the streams, add positions and final norms. Gives the steps, and whether there are two sequences."""
     steps = list(_with_norms(steps, norm))
     encoder = next((i for i, step in enumerate(steps) if step.layer.role == "encoder"), None)
@@ -65,7 +65,7 @@ def arrange(steps: list[Step], positions: type[Layer], norm: type[Layer]) -> tup
     return [*stem, *_with_positions(source, positions, given), *_with_positions(target, positions, given)], True
 
 
-def _with_norms(steps: list[Step], norm: type[Layer]) -> Iterator[Step]:
+def _with_norms(steps: list[Step], norm: Callable[..., Layer]) -> Iterator[Step]:
     """A norm behind every block that asks for one."""
     for step in steps:
         yield step
@@ -73,7 +73,7 @@ def _with_norms(steps: list[Step], norm: type[Layer]) -> Iterator[Step]:
             yield replace(step, layer=norm(), copies=1, automatic=True)
 
 
-def _with_positions(steps: list[Step], positions: type[Layer], given: bool = False) -> Iterator[Step]:
+def _with_positions(steps: list[Step], positions: Callable[..., Layer], given: bool = False) -> Iterator[Step]:
     """The steps of one sequence, with a positions layer before the block that wants one."""
     added: set[str] = set()
     first = True
@@ -175,10 +175,9 @@ def check_size(steps: list[Step], walked: Walk, findings: Findings) -> None:
     """Refuse what no machine can hold, before torch overflows on it."""
     for step, cost in zip(steps, walked.costs, strict=False):
         if cost.parameters > MOST_PARAMETERS:
-            findings.say(
-                "E0310", f"`{type(step.layer).__name__}` would have {cost.parameters:,} parameters", step.bound.call.where,
-                helps=[f"more than {MOST_PARAMETERS:,} cannot be built"],
-            )  # fmt: skip
+            message = f"`{type(step.layer).__name__}` would have {cost.parameters:,} parameters"
+            helps = [f"more than {MOST_PARAMETERS:,} cannot be built"]
+            findings.say("E0310", message, step.bound.call.where, helps=helps)
 
 
 def place(steps: list[Step], walked: Walk, costs: list[Cost]) -> tuple[Placed, ...]:

@@ -260,8 +260,8 @@ class Entry(Kind):
     @property
     def says(self) -> str:
         """In words."""
-        article = "an" if self.registry.noun[0] in "aeiou" else "a"
-        return f"{self.or_number.says} or {article} {self.registry.noun}" if self.or_number else f"{article} {self.registry.noun}"
+        noun = f"{'an' if self.registry.noun[0] in 'aeiou' else 'a'} {self.registry.noun}"
+        return f"{self.or_number.says} or {noun}" if self.or_number else noun
 
     def accept(self, value: Any) -> Any:
         """An instance (or the number)."""

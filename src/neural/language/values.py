@@ -71,7 +71,9 @@ class Values(Cursor):
                 found.append(self.argument(named=named))
                 if self.token.kind == ",":
                     self.step()
-                    found[-1] = replace(found[-1], comments=self.closing(found[-1].comments))
+                    comments = self.closing(found[-1].comments)
+                    if comments is not found[-1].comments:
+                        found[-1] = replace(found[-1], comments=comments)
                 elif self.token.kind not in (")", "]"):
                     if self.runs_out(after_value=True):
                         break

@@ -47,7 +47,6 @@ class Built(Module):
             made = modules_of(network, placed)
             self.add_module(placed.name, made[0] if placed.copies == 1 else nn.ModuleList(made))
         self.head = activation(network.head)
-        self.free = int(any_length(network))
 
     def loss(self, scores: Tensor, target: Tensor) -> Tensor:
         """The loss that the program names, of what `scores` gives."""
@@ -56,9 +55,9 @@ class Built(Module):
         measured: Tensor = self.network.loss.measure(scores, target)
         return measured
 
-    def check(self, x: Tensor, mask: Tensor | None) -> None:
+    def check(self, x: Tensor, mask: Tensor | None, stream: str = "source") -> None:
         """Refuse an input that the program did not declare."""
-        check_input(self.network, self.free, x, mask)
+        check_input(self.network, int(any_length(self.network, stream)), x, mask)
 
     def through(
         self, layers: tuple[Placed, ...], x: Tensor, mask: Tensor | None, memory: tuple[Tensor | None, ...] = ()
@@ -73,8 +72,8 @@ class Built(Module):
                     x = module(x, mask, *memory)
                 else:
                     x = module(x, mask) if placed.layer.uses_mask else module(x)
-            if not placed.layer.keeps_time:
-                mask = None
+                if not placed.layer.keeps_time:
+                    mask = None
         return x, mask
 
 
@@ -105,7 +104,7 @@ class EncoderDecoder(Built):
     ) -> Tensor:
         """What the loss takes."""
         self.check(source, mask)
-        self.check(target, target_mask)
+        self.check(target, target_mask, "target")
         layers = self.network.layers
         stem = tuple(placed for placed in layers if placed.stream == "both")
         read = tuple(placed for placed in layers if placed.stream == "source")
@@ -115,9 +114,11 @@ class EncoderDecoder(Built):
         return self.through(write, x, target_mask, memory)[0]
 
 
-def any_length(network: Network) -> bool:
-    """Whether time may have another size than declared: no layer needs to know it."""
+def any_length(network: Network, stream: str) -> bool:
+    """Whether time may have another size than declared: no layer that the sequence goes through needs to know it."""
     for placed in network.layers:
+        if placed.stream not in (stream, "both"):
+            continue
         try:
             gives = placed.gives if placed.layer.keeps_time else placed.layer.shape(("T", *placed.given[1:]))
         except Misfit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from neural.language.shapes import Dim, Misfit, Shape, numbers
 from neural.modules.late import Module, functional, nn
@@ -63,8 +63,11 @@ class Convolution(Module):
         activation: nn.Module,
     ) -> None:  # fmt: skip
         super().__init__()
-        kind = nn.Conv1d if len(kernel) == 1 else nn.Conv2d
-        self.convolution = kind(channels, filters, kernel, stride=strides)
+        kind: Any = nn.Conv1d if len(kernel) == 1 else nn.Conv2d
+        # a single-position window that jumps is a choice of positions: made by slicing, because oneDNN's backward
+        # of strided 1×1 convolutions writes outside its memory (oneDNN issue 6035)
+        self.skips = all(size == 1 for size in kernel)
+        self.convolution = kind(channels, filters, kernel, stride=1 if self.skips else strides)
         self.kernel, self.strides, self.same = kernel, strides, same
         self.activation = activation
 
@@ -73,7 +76,9 @@ class Convolution(Module):
         if mask is not None:
             x = x.masked_fill(~mask.unsqueeze(-1), 0)
         x = x.movedim(-1, 1)
-        if self.same:
+        if self.skips:
+            x = x[:, :, *(slice(None, None, stride) for stride in self.strides)]
+        elif self.same:
             x = functional.pad(x, same_padding(x.shape[2:], self.kernel, self.strides))
         return self.activation(self.convolution(x).movedim(1, -1))
 

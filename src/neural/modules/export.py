@@ -147,7 +147,7 @@ def _through(layers: list[Placed] | tuple[Placed, ...], x: str, mask: str) -> It
             beside = f", {mask}"
         yield f"{indent}{x} = {called}({x}{beside})"
         if not placed.layer.keeps_time:
-            yield f"{mask} = None"
+            yield f"{indent}{mask} = None"
 
 
 def _main(name: str, network: Network) -> Iterator[str]:

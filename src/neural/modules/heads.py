@@ -90,9 +90,11 @@ def heads_cost(
 def check_groups(heads: int, key_value_heads: int | None) -> None:
     """Groups of query heads must be of one size."""
     if key_value_heads is not None and heads % key_value_heads:
+        size, left = divmod(heads, key_value_heads)
+        note = f"{heads} = {key_value_heads} × {size} + {left}"
         raise Misfit(
-            "E0221", "`num_kv_heads` must divide `num_heads`", at=["num_kv_heads"],
-            notes={"num_heads": f"{heads} = {key_value_heads} × {heads // key_value_heads} + {heads % key_value_heads}"},
+            "E0221", "`num_kv_heads` must divide `num_heads`", at=["num_kv_heads"], notes={"num_heads": note},
+            helps=["1 shares one head of keys and values among all"],
         )  # fmt: skip
 
 

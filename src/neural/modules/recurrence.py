@@ -21,6 +21,8 @@ class Recurrent(Layer):
     """The class in `torch.nn`."""
     gates: ClassVar[int] = 1
     """Weighted sums per unit and step."""
+    kept: ClassVar[int] = 2
+    """Numbers kept until the backward pass, per unit and step."""
 
     units: int = count("Width of the memory, in each direction.")
     return_sequences: bool = flag("Give the memory after every step, not only the last.", default=True)
@@ -45,7 +47,7 @@ class Recurrent(Layer):
         return Cost(
             parameters=directions * rows * (features + self.units + 2),
             multiply_adds=directions * time * rows * (features + self.units),
-            activations=directions * time * 2 * rows,
+            activations=directions * time * self.kept * self.units,
         )
 
     def build(self, x: Shape) -> Recurrence:

@@ -34,6 +34,14 @@ def test_padding_does_not_count():
     assert (mixed[1] == 0).all()
 
 
+def test_what_is_not_used_gets_a_gradient_of_zero_not_none():
+    q, k, v = (one.requires_grad_() for one in three())
+    bias = torch.randn(H, T, T, requires_grad=True)
+    for mask in (Mask(bias=bias), Mask(bias=bias, causal=True), Mask(bias=bias, reach=2)):
+        mixed = Uniform().mix(q, k, v, mask)
+        assert all((one == 0).all() for one in torch.autograd.grad(mixed.sum(), [q, k, bias]))
+
+
 def test_weights_by_hand():
     q, k, _ = (one[:1, :1, :3] for one in three())
     w = Uniform().weights(q, k, Mask(causal=True))[0, 0]

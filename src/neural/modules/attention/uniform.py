@@ -34,12 +34,15 @@ class Uniform(Mechanism):
         self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], v: Float[Tensor, "B H K V"], mask: Mask,
         dropout: float = 0.0, extra: Tensor | None = None,
     ) -> Float[Tensor, "B H Q V"]:  # fmt: skip
-        """Means, running ones where nobody looks ahead; the fused kernel on nothing under other rules."""
+        """Means, running ones where nobody looks ahead; the fused kernel on zeros under other rules."""
         if dropout or not all(one is None for one in (mask.reach, mask.segments, mask.pairs)):
-            nothing = v.new_zeros(*v.shape[:2], max(q.shape[-2], k.shape[-2]), v.shape[-1])
-            alike = replace(mask, bias=None, key_bias=None)
-            return fused(nothing[..., : q.shape[-2], :], nothing[..., : k.shape[-2], :], v, alike, dropout)
-        return means(v, mask, q.shape[-2])
+            zeros = [v.new_zeros(*one.shape[:-1], v.shape[-1]) for one in (q, k)]
+            mixed = fused(*zeros, v, replace(mask, bias=None, key_bias=None), dropout)
+        else:
+            mixed = means(v, mask, q.shape[-2])
+        # sums of nothing: what is not used gets a gradient of zero, not none, as training on several machines wants it
+        unused = (q, k, mask.bias, mask.key_bias)
+        return mixed + sum(one[..., :0].sum() for one in unused if one is not None)
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
         """Additions alone; kept is the result."""

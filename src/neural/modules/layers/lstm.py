@@ -12,3 +12,4 @@ class LSTM(Recurrent):
 
     cell: ClassVar[str] = "LSTM"
     gates: ClassVar[int] = 4
+    kept: ClassVar[int] = 8

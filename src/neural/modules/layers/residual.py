@@ -31,7 +31,10 @@ class Residual(Layer):
         """Every layer inside must make sense, and none can need the rest of the network."""
         for layer in self.layers:
             if layer.role not in ("plain", "positions"):
-                raise Misfit("E0312", f"`{type(layer).__name__}` cannot stand inside `Residual`")
+                raise Misfit(
+                    "E0312", f"`{type(layer).__name__}` cannot stand inside `Residual`",
+                    helps=["blocks have residuals of their own; heads and embeddings need a place of their own"],
+                )  # fmt: skip
             layer.verify()
 
     def shape(self, x: Shape) -> Shape:
@@ -54,12 +57,14 @@ class Residual(Layer):
         return total
 
     def build(self, x: Shape) -> Around:
-        """The layers in a row."""
-        parts, y = [], x
-        for layer in self.layers:
+        """The layers in a row; the mask goes along as long as there is time to mask."""
+        parts, masked, y = [], [], x
+        for index, layer in enumerate(self.layers):
+            timely = all(earlier.keeps_time for earlier in self.layers[:index])
             parts.append(layer.build(y))
+            masked.append(layer.uses_mask and timely)
             y = layer.shape(y)
-        return Around(parts, [layer.uses_mask for layer in self.layers])
+        return Around(parts, masked)
 
     @classmethod
     def tiny(cls) -> tuple[Layer, Shape]:
