@@ -36,8 +36,8 @@ class Uniform(Mechanism):
     ) -> Float[Tensor, "B H Q V"]:  # fmt: skip
         """Means, running ones where nobody looks ahead; the fused kernel on zeros under other rules."""
         if dropout or not all(one is None for one in (mask.reach, mask.segments, mask.pairs)):
-            zeros = [v.new_zeros(*one.shape[:-1], v.shape[-1]) for one in (q, k)]
-            mixed = fused(*zeros, v, replace(mask, bias=None, key_bias=None), dropout)
+            alike = replace(mask, bias=None, key_bias=None)
+            mixed = fused(v.new_zeros(*q.shape[:-1], v.shape[-1]), torch.zeros_like(v), v, alike, dropout)
         else:
             mixed = means(v, mask, q.shape[-2])
         # sums of nothing: what is not used gets a gradient of zero, not none, as training on several machines wants it

@@ -14,7 +14,7 @@ import numpy as np
 from neural.modules.late import torch
 from neural.modules.mask import Mask
 
-_fast = numba.njit(parallel=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, cache=True)
+_fast: Any = numba.njit(parallel=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, cache=True)
 
 
 @_fast
@@ -81,7 +81,8 @@ def _backward(q, k, v, real, out, logsum, given, scale, reach, causal, to_q, to_
 
 
 def _arrays(*tensors: torch.Tensor) -> list[Any]:
-    numba.set_num_threads(min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS))
+    most: int = vars(numba.config)["NUMBA_NUM_THREADS"]
+    numba.set_num_threads(min(torch.get_num_threads(), most))
     return [tensor.detach().numpy() for tensor in tensors]
 
 
