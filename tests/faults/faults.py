@@ -25,13 +25,33 @@ class Fault:
 
 FAULTS = (
     Fault(
+        "the compiled window is off by one", "modules/kernels/localized.py",
+        "at + 1 if causal else at + reach + 1)\n            largest", "at + 1 if causal else at + reach)\n            largest",
+        (MECHANISMS + "test_the_fast_way_equals_the_definition_in_values_and_gradients",),
+    ),
+    Fault(
+        "the compiled window drops a gradient", "modules/kernels/localized.py",
+        "to_k[task, j, d] += change * q[task, i, d]", "to_k[task, j, d] += 0",
+        (MECHANISMS + "test_the_fast_way_equals_the_definition_in_values_and_gradients",),
+    ),
+    Fault(
+        "a boundary counts whole instead of half", "modules/attention/boundary_aware.py",
+        "half = extra[:, None, :] / 2", "half = extra[:, None, :]",
+        (MECHANISMS + "test_the_fast_way_equals_the_definition_in_values_and_gradients",),
+    ),
+    Fault(
+        "documents see each other", "modules/mask.py",
+        "if self.segments is not None:\n            rules", "if False:\n            rules",
+        (MECHANISMS + "test_rows_sum_to_one_and_masked_keys_get_nothing",),
+    ),
+    Fault(
         "a decoder looks ahead", "modules/heads.py",
         "Mask(causal=self.causal,", "Mask(causal=False,",
         (SEMANTICS + "test_a_decoder_never_looks_ahead",),
     ),
     Fault(
         "the causal mask is off by one", "modules/mask.py",
-        "kept = ahead <= 0", "kept = ahead <= 1",
+        "rules.append(ahead <= 0)", "rules.append(ahead <= 1)",
         (MECHANISMS + "test_rows_sum_to_one_and_masked_keys_get_nothing",),
     ),
     Fault(
@@ -41,7 +61,7 @@ FAULTS = (
     ),
     Fault(
         "the padding mask is on the queries", "modules/mask.py",
-        "self.keys[:, None, None, :]", "self.keys[:, None, :, None]",
+        "as_bool(self.keys)[:, None, None, :]", "as_bool(self.keys)[:, None, :, None]",
         (LAYERS + "test_what_stands_in_the_padding_changes_nothing[MultiHeadAttention]",),
     ),
     Fault(
@@ -76,7 +96,7 @@ FAULTS = (
     ),
     Fault(
         "the bias is forgotten in the definition", "modules/attention/self.py",
-        "scores = scores + mask.bias", "pass",
+        "return found if added is None else found + added", "return found",
         (MECHANISMS + "test_the_fast_way_equals_the_definition_in_values_and_gradients",),
     ),
     Fault(
@@ -147,7 +167,7 @@ FAULTS = (
     ),
     Fault(
         "a parameter formula forgets biases", "modules/heads.py",
-        "2 * inner * (source + 1)", "2 * inner * source",
+        "2 * shared * (source + 1)", "2 * shared * source",
         (LAYERS + "test_the_predicted_parameters_are_the_real_ones",),
     ),
     Fault(

@@ -24,7 +24,8 @@ def test_shared_keys_and_values_equal_copied_ones():
 def test_groups_save_parameters_and_the_count_is_exact():
     from neural.modules.build import build
 
-    text = "network A {\n  input: (7, 12)\n  layers:\n    TransformerDecoder(num_heads=6, d_model=12, num_kv_heads=2)\n}"
+    block = "TransformerDecoder(num_heads=6, d_model=12, num_kv_heads=2)"
+    text = f"network A {{\n  input: (7, 12)\n  layers:\n    {block}\n}}"
     grouped = network(text)
     assert sum(one.numel() for one in build(grouped).parameters()) == grouped.cost.parameters
     whole = network(text.replace(", num_kv_heads=2", ""))

@@ -73,7 +73,7 @@ class Mask:
         kept = rules[0]
         for rule in rules[1:]:
             kept = kept & rule
-        return kept if kept.ndim == 4 else kept[None, None]
+        return kept[(None,) * (4 - kept.ndim)]
 
     def biases(self) -> Float[Tensor, "#B #H #Q K"] | None:
         """Everything that is added to the scores."""

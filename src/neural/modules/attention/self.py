@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from neural.language.shapes import Cost
@@ -53,15 +54,17 @@ def softmax(
 
 
 def fused(
-    q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], v: Float[Tensor, "B H K V"], mask: Mask, dropout: float
-) -> Float[Tensor, "B H Q V"]:
+    q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], v: Float[Tensor, "B H K V"], mask: Mask, dropout: float,
+    scale: float | None = None,
+) -> Float[Tensor, "B H Q V"]:  # fmt: skip
     """torch's fused attention under any mask, with the right answer for empty rows.
 
     A bias per key that learns is folded in as one more column of q and k: given as a mask it would need a gradient,
     and a mask with a gradient leaves the fused path (twice the time, and the whole Q×K matrix).
     """
     attend = functional.scaled_dot_product_attention
-    queries, keys, scale = q.shape[-2], k.shape[-2], q.shape[-1] ** -0.5
+    queries, keys = q.shape[-2], k.shape[-2]
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
     bias, by_key = mask.bias, mask.key_bias
     # with fewer queries than keys, the kernel's flag would put the first query at the first key
     flag = mask.causal and queries == keys and mask.reach is None
@@ -70,7 +73,9 @@ def fused(
         by_key = by_key.expand(q.shape[0], q.shape[1], keys).to(q.dtype)
         q = torch.cat((q, q.new_ones(*q.shape[:-1], 1)), dim=-1)
         k = torch.cat((k, by_key.unsqueeze(-1) / scale), dim=-1)
-        by_key = None
+        # the fused path wants q, k and v of one width: a column of zeros in v, cut off again
+        folded = replace(mask, key_bias=None)
+        return fused(q, k, functional.pad(v, (0, 1)), folded, dropout, scale)[..., : v.shape[-1]]
     if by_key is not None:
         bias = by_key.unsqueeze(-2) if bias is None else bias + by_key.unsqueeze(-2)
     if alone and bias is None and (flag or not mask.causal) and mask.reach is None:
