@@ -49,9 +49,9 @@ class BoundaryAware(Mechanism):
         return fused(q, k, v, replace(mask, key_bias=by_key), dropout)
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """Full attention, and one more column of q and k: both are kept again with it."""
-        more = Cost(multiply_adds=heads * queries * keys, activations=heads * (queries + keys) * (width + 1))
-        return Self().cost(heads, queries, keys, width) + more
+        """Full attention on heads that are one wider; queries, keys and values are kept again with the new column."""
+        again = Cost(activations=heads * (queries + 2 * keys) * (width + 1))
+        return Self().cost(heads, queries, keys, width + 1) + again
 
     def learned(self, width: int, heads: int, head_width: int) -> BoundaryScorer:
         """The network that gives every position its score."""

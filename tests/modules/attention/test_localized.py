@@ -1,0 +1,60 @@
+"""Localized attention: the kernel, its plain torch body, and the definition are one."""
+
+import pytest
+import torch
+
+from neural.modules.attention.localized import Localized, in_blocks
+from neural.modules.compiled import numba_is_there, plain_torch
+from neural.modules.mask import Mask
+
+
+def three(n, dtype=torch.float64):
+    torch.manual_seed(0)
+    return [torch.randn(2, 3, n, 11, dtype=dtype, requires_grad=True) for _ in range(3)]
+
+
+def result_and_gradients(run, leaves):
+    out = run()
+    return [out, *torch.autograd.grad(out, leaves, torch.ones_like(out).cumsum(dim=-2))]
+
+
+@pytest.mark.parametrize("window", [1, 2, 7, 65])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("n", [65, 131])
+def test_the_kernel_and_the_blocks_equal_the_definition(window, causal, padded, n):
+    assert numba_is_there()
+    qkv = three(n)
+    keys = torch.arange(n) < torch.tensor([[n], [n // 3]]) if padded else None
+    mask, mechanism = Mask(causal=causal, keys=keys), Localized(window=window)
+    wanted = result_and_gradients(lambda: mechanism.weights(*qkv[:2], mask) @ qkv[2], qkv)
+    kernel = result_and_gradients(lambda: mechanism.mix(*qkv, mask), qkv)
+    with plain_torch():
+        blocks = result_and_gradients(lambda: mechanism.mix(*qkv, mask), qkv)
+    for one, other, right in zip(kernel, blocks, wanted, strict=True):
+        torch.testing.assert_close(one, right)
+        torch.testing.assert_close(other, right)
+
+
+def test_the_blocks_are_really_used_without_the_kernel(monkeypatch):
+    used = []
+    name = "neural.modules.attention.localized.in_blocks"
+    monkeypatch.setattr(name, lambda *args: used.append(1) or in_blocks(*args))
+    with plain_torch():
+        Localized().mix(*three(131), Mask())
+    assert used
+    Localized().mix(*three(131), Mask())
+    assert len(used) == 1
+
+
+def test_a_hundred_thousand_positions_run_forward_and_backward():
+    q, k, v = (torch.randn(1, 1, 100_000, 4, requires_grad=True) for _ in range(3))
+    Localized(window=7).mix(q, k, v, Mask()).sum().backward()
+    assert all(one.grad.isfinite().all() for one in (q, k, v))
+
+
+def test_the_kernel_is_a_torch_operator_that_passes_torchs_own_checks():
+    from neural.modules.kernels.localized import localized
+
+    q, k, v = (torch.randn(3, 7, 5, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    torch.library.opcheck(localized, (q, k, v, torch.ones(1, 7, dtype=torch.bool), 2, False))
