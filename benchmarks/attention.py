@@ -27,11 +27,14 @@ import neural
 from neural.modules.mask import Mask
 
 B, H, D, WINDOW = 1, 8, 64, 7
-LENGTHS = [256, 1024, 4096, 16384]
+LENGTHS = [256, 1024, 2048, 4096, 16384]
 QUICK = [256, 1024]
 N_BY_N = ("definition", "fused + n×n bias", "vectorised boundary bias", "nn.MultiheadAttention")
 LONGEST = dict.fromkeys(N_BY_N, 4096)
 """Where a way holds the n×n matrix, longer inputs do not fit or take minutes."""
+
+TURN = 0.3
+"""Seconds that a way runs in its turn: one run of a slow one, many of a quick one."""
 
 Run = Callable[[], torch.Tensor]
 
@@ -128,7 +131,7 @@ def seconds(run: Run, leaves: list[torch.Tensor], grad: bool) -> float:
 
 
 def timed(n: int, grad: bool, rounds: int, with_flex: bool) -> dict[str, float]:
-    """Best seconds of each way; they take turns."""
+    """Best seconds of each way; they take turns, and a quick way runs several times in its turn."""
     todo = ways(n, grad)
     if with_flex and not grad:
         q, k, v = inputs(n, grad=False)
@@ -137,15 +140,22 @@ def timed(n: int, grad: bool, rounds: int, with_flex: bool) -> dict[str, float]:
     best = dict.fromkeys(todo, math.inf)
     for turn in range(rounds + 1):
         for name, (run, leaves) in todo.items():
-            taken = seconds(run, leaves, grad)
-            best[name] = min(best[name], taken) if turn else best[name]   # the first turn warms up
+            spent = 0.0
+            while spent < TURN:
+                taken = seconds(run, leaves, grad)
+                spent += max(taken, 1e-4)
+                best[name] = min(best[name], taken) if turn else best[name]   # the first turn warms up
+                if not turn:
+                    break
     return best
 
 
 def peak(name: str, n: int, grad: bool) -> float:
     """Megabytes that one run adds, in a fresh process."""
     command = [sys.executable, __file__, "--peak", name, "--n", str(n), *(["--grad"] if grad else [])]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    # every block of 64 kB and more comes from the system and goes back to it: nothing hides in memory freed before
+    exact = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
+    return float(subprocess.run(command, check=True, capture_output=True, text=True, env=exact).stdout)
 
 
 def measure_peak(name: str, n: int, grad: bool) -> None:
@@ -218,7 +228,7 @@ def main() -> None:
     lengths = QUICK if options.quick else LENGTHS
     found: dict[str, dict[str, dict[int, float]]] = {"forward": {}, "forward+backward": {}, "memory": {}}
     for n in lengths:
-        rounds = 5 if n <= 1024 else 2 if n <= 4096 else 1
+        rounds = 5 if n <= 4096 else 2
         for what, grad in (("forward", False), ("forward+backward", True)):
             for name, value in timed(n, grad, rounds, options.flex and n == 4096).items():
                 found[what].setdefault(name, {})[n] = value

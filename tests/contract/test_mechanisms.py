@@ -1,5 +1,6 @@
 """What every attention mechanism promises: `weights` defines it, `mix` runs it, and nobody sees what is masked."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -237,6 +238,30 @@ def test_compiled_by_torch_it_is_the_same(name, kind):
     towards = torch.randn_like(found)
     for one, other in zip(gradients(found, qkv, towards), gradients(wanted, qkv, towards), strict=True):
         torch.testing.assert_close(one, other)
+
+
+class Exported(torch.nn.Module):
+    """A mechanism as the exporter meets it: inside a module, with a padding mask among the inputs."""
+
+    def __init__(self, mechanism, mask, extra):
+        super().__init__()
+        self.mechanism, self.mask, self.extra = mechanism, mask, extra
+
+    def forward(self, q, k, v, keys):
+        return self.mechanism.mix(q, k, v, replace(self.mask, keys=keys), extra=self.extra)
+
+
+@every_mechanism
+@pytest.mark.parametrize("kind", ["none", "causal keys"])
+@pytest.mark.parametrize("kernels", ["compiled", "plain"])
+def test_exported_by_torch_it_is_the_same(name, kind, kernels):
+    mechanism, qkv, mask = attention.get(name).tiny(), three(K, K), mask_of(kind, K, K)
+    qkv, extra = [one.detach() for one in qkv], extra_of(mechanism, *qkv[:2])
+    extra = extra.detach() if extra is not None else None
+    given = (*qkv, mask.keys)
+    with plain_torch() if kernels == "plain" else nullcontext():
+        program = torch.export.export(Exported(mechanism, mask, extra), given, strict=True)
+        torch.testing.assert_close(program.module()(*given), mechanism.mix(*qkv, mask, extra=extra))
 
 
 @every_mechanism

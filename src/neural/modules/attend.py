@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from neural.modules.attention import registry as attention
+from neural.modules.finite import finite
+from neural.modules.late import torch
 from neural.modules.mask import Mask
 from neural.modules.mechanism import Mechanism
 
@@ -38,7 +40,20 @@ def attend(
         k, v = k.repeat_interleave(groups, dim=1), v.repeat_interleave(groups, dim=1)
     rules = mask if isinstance(mask, Mask) else _rules(mask, causal)
     rules.check(q, k)
-    return chosen.mix(q, k, v, rules, dropout, extra)
+    return attended(chosen, q, k, v, rules, dropout, extra)
+
+
+def attended(
+    mechanism: Mechanism, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], v: Float[Tensor, "B H K V"],
+    mask: Mask, dropout: float, extra: Tensor | None,
+) -> Float[Tensor, "B H Q V"]:  # fmt: skip
+    """The mechanism's `mix`, where a function mode of torch can hear it like one of torch's own functions."""
+    if torch.overrides.has_torch_function((q, k, v)):
+        heard: Tensor = torch.overrides.handle_torch_function(
+            attended, (q, k, v), mechanism, q, k, v, mask, dropout, extra
+        )
+        return heard
+    return mechanism.mix(q, k, v, mask, dropout, extra)
 
 
 def _rules(mask: Tensor | None, causal: bool) -> Mask:
@@ -60,5 +75,5 @@ def _check(q: Tensor, k: Tensor, v: Tensor) -> None:
     if q.shape[1] % k.shape[1]:
         raise ValueError(f"the heads of k and v must divide those of q, got {shapes}")
     for name, one in (("q", q), ("k", k), ("v", v)):
-        if not one.isfinite().all():
+        if not finite(one):
             raise ValueError(f"`{name}` {tuple(one.shape)} has NaN or infinite numbers in it")

@@ -7,6 +7,8 @@ with the square of the length. A bias b on a score multiplies the weight by exp(
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from neural.language.shapes import Cost
@@ -16,9 +18,13 @@ from neural.modules.mechanism import Mechanism
 from neural.modules.rowwise import by_rows, filled
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
     from torch import Tensor
 
+    Sums = tuple[Float[Tensor, "B H D V"], Float[Tensor, "B H D"]]
+
+PIECE = 2**20
+"""Numbers of one piece of the queries or keys: 4 MB."""
 BLOCK = 64
 """Queries that see each other pair by pair where nobody looks ahead; everything before them is one running sum."""
 
@@ -54,15 +60,13 @@ class Linear(Mechanism):
         # a key far ahead may have a bias so large that, in one sum with it, all before it would vanish
         if by_pair or (mask.causal and mask.key_bias is not None):
             return by_rows(self, q, k, v, mask, 0.0, extra)
-        real = None if mask.keys is None else as_bool(mask.keys)[:, None, :]
-        q, k = features(q), features(k)
+        real = None if mask.keys is None else as_bool(mask.keys)[:, None, :, None]
         if mask.key_bias is not None:
-            by_key = filled(mask.key_bias.to(k.dtype).expand(k.shape[:-1]), real)
-            k = k * (by_key - by_key.amax(dim=-1, keepdim=True).detach()).exp().unsqueeze(-1)
-        if real is not None:
-            k = k.masked_fill(~real.unsqueeze(-1), 0)
-        mixed, total = (running_sums if mask.causal else sums)(q, k, v.to(k.dtype))
-        return shares(mixed, total).to(v.dtype)
+            by_key = filled(mask.key_bias.to(k.dtype).expand(k.shape[:-1]), None if real is None else real.squeeze(-1))
+            factor = (by_key - by_key.amax(dim=-1, keepdim=True).detach()).exp().unsqueeze(-1)
+        else:
+            factor = None
+        return torch.cat([*through(q, k, v, factor, real, causal=mask.causal)], dim=-2).to(v.dtype)
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
         """Keys with values, queries with their sums; kept are the features too. More than twice that when causal."""
@@ -83,33 +87,75 @@ def shares(parts: Float[Tensor, "B H Q N"], total: Float[Tensor, "B H Q 1"]) -> 
     return (parts / total.where(enough, 1)).where(enough, 0)
 
 
-def sums(
-    q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], v: Float[Tensor, "B H K V"]
-) -> tuple[Float[Tensor, "B H Q V"], Float[Tensor, "B H Q 1"]]:
-    """Σ_j (q·k_j) v_j and Σ_j q·k_j, over all keys."""
-    return q @ (k.transpose(-1, -2) @ v), q @ k.sum(dim=-2).unsqueeze(-1)
+def through(
+    q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], v: Float[Tensor, "B H K V"],
+    factor: Float[Tensor, "B H K 1"] | None, real: Bool[Tensor, "B 1 K"] | None, *, causal: bool,
+) -> Iterator[Float[Tensor, "B H P V"]]:  # fmt: skip
+    """What the queries find, piece by piece: what all of them see first, then, if nobody looks ahead, as it comes."""
+    early = max(0, q.shape[-2] - k.shape[-2]) if causal else 0   # queries before the first key: they see nothing
+    late = q.shape[-2] - early
+    first = k.shape[-2] - late if causal else k.shape[-2]   # the queries are the last of the keys
+    before, after = pieces(first, k), pieces(late, q)
+    # split, not sliced one by one: the way back from a slice is as large as the whole
+    keys = zip(*(cut(one, before + after * causal) for one in (k, v, factor, real)), strict=True)
+    seen: Sums = k.new_zeros(*k.shape[:2], k.shape[-1], v.shape[-1]), k.new_zeros(*k.shape[:2], k.shape[-1])
+    for _ in before:
+        seen = added(seen, *prepared(*next(keys)))
+    if early:
+        yield v.new_zeros(*q.shape[:2], early, v.shape[-1])
+    for part in q.split([early, *after], dim=-2)[1:]:
+        queries = features(part)
+        if causal:
+            new = prepared(*next(keys))
+            yield shares(*running_sums(queries, *new, seen))
+            seen = added(seen, *new)
+        else:
+            yield shares(queries @ seen[0], queries @ seen[1].unsqueeze(-1))
+
+
+def prepared(k: Tensor, v: Tensor, factor: Tensor | None, real: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Features of the keys that are there, and their values with as many digits."""
+    k = features(k)
+    if factor is not None:
+        k = k * factor
+    if real is not None:
+        k = k.masked_fill(~real, 0)
+    return k, v.to(k.dtype)
+
+
+def added(seen: Sums, k: Float[Tensor, "B H K D"], v: Float[Tensor, "B H K V"]) -> Sums:
+    """Σ_j k_j v_jᵀ and Σ_j k_j over what was seen and what is new."""
+    return seen[0] + k.transpose(-1, -2) @ v, seen[1] + k.sum(dim=-2)
 
 
 def running_sums(
-    q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], v: Float[Tensor, "B H K V"]
-) -> tuple[Float[Tensor, "B H Q V"], Float[Tensor, "B H Q 1"]]:
-    """The same over the keys up to each query: pair by pair inside a block, by its sum for all blocks before it."""
-    early = max(0, q.shape[-2] - k.shape[-2])   # queries before the first key: they see nothing
-    q = q[..., early:, :]
-    time, before = q.shape[-2], k.shape[-2] - q.shape[-2]
-    first = k[..., :before, :].transpose(-1, -2) @ v[..., :before, :], k[..., :before, :].sum(dim=-2)
-    q, k, v = (in_blocks(one) for one in (q, k[..., before:, :], v[..., before:, :]))
+    q: Float[Tensor, "B H T D"], k: Float[Tensor, "B H T D"], v: Float[Tensor, "B H T V"], before: Sums
+) -> tuple[Float[Tensor, "B H T V"], Float[Tensor, "B H T 1"]]:
+    """Σ_j (q·k_j) v_j and Σ_j q·k_j up to each query: pair by pair inside a block, by their sum for all before it."""
+    time = q.shape[-2]
+    q, k, v = (in_blocks(one) for one in (q, k, v))
     each = k.transpose(-1, -2) @ v, k.sum(dim=-2)
     past, mass = (
         torch.cat((start.unsqueeze(2), block[:, :, :-1]), dim=2).cumsum(dim=2)
-        for start, block in zip(first, each, strict=True)
+        for start, block in zip(before, each, strict=True)
     )
     inside = (q @ k.transpose(-1, -2)).tril()
     mixed = inside @ v + q @ past
     total = inside.sum(dim=-1, keepdim=True) + q @ mass.unsqueeze(-1)
-    both = (one.flatten(2, 3)[..., :time, :] for one in (mixed, total))
-    mixed, total = (functional.pad(one, (0, 0, early, 0)) for one in both)
-    return mixed, total
+    return mixed.flatten(2, 3)[..., :time, :], total.flatten(2, 3)[..., :time, :]
+
+
+def pieces(length: int, x: Float[Tensor, "B H T D"]) -> list[int]:
+    """How many positions to work on together: larger tensors come new from the system each time, page by page."""
+    step = max(1, PIECE // max(1, x[..., :1, :].numel() * BLOCK)) * BLOCK
+    if torch.compiler.is_compiling() or length <= step:
+        return [length]
+    return [step] * (length // step) + [length % step] * (length % step > 0)
+
+
+def cut(x: Tensor | None, sizes: list[int]) -> Iterable[Tensor | None]:
+    """Along time."""
+    return x.split(sizes, dim=-2) if x is not None else repeat(None, len(sizes))
 
 
 def in_blocks(x: Float[Tensor, "B H T D"]) -> Float[Tensor, "B H N T D"]:

@@ -1,0 +1,188 @@
+"""One attention as it was called: queries, keys, mask. Nothing is written out but a few rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from neural.modules.attention.self import softmax
+from neural.modules.finite import finite
+from neural.modules.late import torch
+from neural.modules.mask import Mask, as_bool
+from neural.tracking.maps import Maps
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+    from torch import Tensor
+
+CHUNK = 128
+"""Rows that are written out together: at n = 8,192 and in 32 bits, 4 MB."""
+HIDING = -1e4
+"""A bias this low hides a pair: foreign models write masks as floats, −10,000 the least of them."""
+HIDDEN, VISIBLE = -1e30, -1e29
+"""The score of a hidden pair, and what every other lies above. Finite: sums with it are never NaN."""
+
+
+class Part(NamedTuple):
+    """Some rows of some heads of some examples."""
+
+    batch: slice
+    heads: slice
+    rows: slice
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one layer's attention was given: its weights are softmax(scale · q·kᵀ + biases) over what the mask keeps."""
+
+    q: Float[Tensor, "B H Q D"]
+    k: Float[Tensor, "B G K D"]
+    """G heads, each for H / G heads of q in a row (grouped heads)."""
+    mask: Mask = field(default_factory=Mask)
+    scale: float | None = None
+    """1 / √D unless given."""
+    tokens: Int[Tensor, "B K"] | None = None
+    """Which token each key is, where a measure asks."""
+    real: Bool[Tensor, "B Q"] | None = None
+    """The queries that are not padding. Not given: those that `mask.keys` keeps at their positions, as in
+    self-attention; give it where queries and keys are of two sequences."""
+    first: int | None = None
+    """The key that the first query stands at: K − Q unless given (the last query stands at the last key). 0 is what
+    torch's `is_causal` means."""
+    sink: bool = True
+    """False: as if each row could not see its first visible key, the attention sink."""
+
+    def __post_init__(self) -> None:
+        q, k = tuple(self.q.shape), tuple(self.k.shape)
+        if len(q) != 4 or len(k) != 4 or q[0] != k[0] or q[3] != k[3]:
+            raise ValueError(f"q and k must be (B, H, time, D) with the same B and D, got {q} and {k}")
+        if self.heads % self.k.shape[1]:
+            raise ValueError(f"the heads of k must divide those of q, got {self.k.shape[1]} and {self.heads}")
+        for name, one in (("q", self.q), ("k", self.k)):
+            if not finite(one):
+                raise ValueError(f"`{name}` has values that are not finite")
+        for name, one, shape in (
+            ("tokens", self.tokens, (self.batch, self.keys)), ("real", self.real, (self.batch, self.queries))
+        ):  # fmt: skip
+            if one is not None and tuple(one.shape) != shape:
+                raise ValueError(f"`{name}` must have the shape {shape}, got {tuple(one.shape)}")
+        self.mask.check(self.q, self.k)
+
+    @property
+    def batch(self) -> int:
+        """Examples."""
+        return self.q.shape[0]
+
+    @property
+    def heads(self) -> int:
+        """Heads of the queries."""
+        return self.q.shape[1]
+
+    @property
+    def queries(self) -> int:
+        """Rows of a map."""
+        return self.q.shape[2]
+
+    @property
+    def keys(self) -> int:
+        """Columns of a map."""
+        return self.k.shape[2]
+
+    @property
+    def factor(self) -> float:
+        """What scores are multiplied with."""
+        return self.q.shape[-1] ** -0.5 if self.scale is None else self.scale
+
+    @property
+    def start(self) -> int:
+        """The key that the first query stands at."""
+        return self.keys - self.queries if self.first is None else self.first
+
+    @property
+    def before(self) -> int:
+        """How many keys before its own position a query may see."""
+        return self.keys + self.queries if self.mask.reach is None else self.mask.reach
+
+    @property
+    def after(self) -> int:
+        """How many keys after its own position a query may see."""
+        return 0 if self.mask.causal else self.before
+
+    def at(self, rows: slice = slice(None)) -> Int[Tensor, " Q"]:
+        """Where queries stand, counted in keys."""
+        return torch.arange(self.start, self.start + self.queries, device=self.q.device)[rows]
+
+    def counted(self) -> Bool[Tensor, "B Q"] | None:
+        """The queries that are not padding; None where all count."""
+        if self.real is not None:
+            return as_bool(self.real)
+        inside = self.start >= 0 and self.start + self.queries <= self.keys
+        if self.mask.keys is None or not inside:
+            return None
+        return as_bool(self.mask.keys).expand(self.batch, self.keys)[:, self.start : self.start + self.queries]
+
+    def parts(self, *, heads: int = 1, chunk: int | None = None) -> Iterator[Part]:
+        """All rows, `chunk` of `heads` heads at a time: as many as make CHUNK rows of scores unless it is given."""
+        chunk = chunk or max(1, CHUNK // heads)
+        for example in range(self.batch):
+            for head in range(0, self.heads, heads):
+                for row in range(0, self.queries, chunk):
+                    last = min(row + chunk, self.queries)
+                    yield Part(slice(example, example + 1), slice(head, head + heads), slice(row, last))
+
+    def by_key(self, part: Part) -> Float[Tensor, "b h 1 K"] | None:
+        """What rules of one key add to its scores: its bias, or HIDDEN for padding; None without such rules."""
+        found = None
+        if self.mask.key_bias is not None:
+            found = self.mask.key_bias.unsqueeze(-2).expand(*self.q.shape[:2], 1, self.keys)[part[:2]].float()
+        if self.mask.keys is not None:
+            real = as_bool(self.mask.keys).expand(self.batch, self.keys)[part.batch, None, None, :]
+            found = torch.where(real, 0.0 if found is None else found, HIDDEN).expand(-1, _size(part.heads), 1, -1)
+        return None if found is None else found.clamp(min=HIDDEN)
+
+    def by_pair(self, part: Part) -> Float[Tensor, "b h R K"] | None:
+        """What rules of a query and a key together add to their score, but for the order of positions."""
+        shape = (self.batch, self.heads, self.queries, self.keys)
+        found = None
+        if self.mask.bias is not None:
+            found = self.mask.bias.expand(shape)[part].float()
+            found = found.masked_fill(found <= HIDING, HIDDEN)
+        hidden = []
+        if self.mask.segments is not None:
+            segments = self.mask.segments.expand(self.batch, self.keys)[part.batch]
+            own = segments[:, self.at(part.rows).clamp(0, self.keys - 1)]
+            hidden.append((own.unsqueeze(-1) != segments.unsqueeze(1)).unsqueeze(1))
+        if self.mask.pairs is not None:
+            hidden.append(~as_bool(self.mask.pairs.expand(shape)[part]))
+        for rule in hidden:
+            found = torch.where(rule, HIDDEN, 0.0 if found is None else found)
+        return None if found is None else found.expand(*(_size(one) for one in part), -1)
+
+    def maps(self, part: Part | None = None) -> Maps:
+        """Some rows written out, or all."""
+        part = part or Part(slice(0, self.batch), slice(0, self.heads), slice(0, self.queries))
+        group = torch.arange(self.heads, device=self.q.device)[part.heads] // (self.heads // self.k.shape[1])
+        scores = self.q[part].float() * self.factor @ self.k[part.batch][:, group].float().transpose(-1, -2)
+        for added in (self.by_key(part), self.by_pair(part)):
+            if added is not None:
+                scores += added
+        at = self.at(part.rows)
+        ahead = torch.arange(self.keys, device=self.q.device) - at.unsqueeze(-1)
+        kept = (ahead <= self.after) & (-ahead <= self.before) & (scores > VISIBLE)
+        if not self.sink:
+            kept = kept & (kept.cumsum(dim=-1) > 1)
+        tokens = None if self.tokens is None else self.tokens[part.batch]
+        return Maps(weights=softmax(scores, kept), kept=kept, at=at, scores=scores, tokens=tokens)
+
+
+@contextmanager
+def exactly(device: torch.device) -> Iterator[None]:
+    """No gradients, and 32 bits also where the training around it uses fewer."""
+    with torch.no_grad(), torch.autocast(device.type, enabled=False):
+        yield
+
+
+def _size(one: slice) -> int:
+    return one.stop - one.start

@@ -1,0 +1,29 @@
+"""Where a head looks on average."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from neural.modules.late import torch
+from neural.tracking.measure import HeadMeasure
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neural.tracking.maps import Maps
+
+
+class ExpectedPosition(HeadMeasure):
+    """Mean position of the keys looked at, in positions: 0 looks at the first key, K − 1 at the last."""
+
+    unit: ClassVar[str] = "positions"
+    needs: ClassVar[tuple[str, ...]] = ("position",)
+
+    def plain(self, *maps: Maps) -> Tensor:
+        """Σ w j."""
+        weights = maps[0].weights
+        return (weights * torch.arange(weights.shape[-1], device=weights.device)).sum(dim=-1)
+
+    def bounds(self, heads: int, keys: int) -> tuple[float, float]:
+        """The first and the last key."""
+        return 0, keys - 1

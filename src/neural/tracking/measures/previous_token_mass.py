@@ -1,0 +1,30 @@
+"""Whether a head is a previous-token head, half of an induction circuit (Elhage et al., 2021)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from neural.tracking.measure import HeadMeasure
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neural.tracking.maps import Maps
+
+
+class PreviousTokenMass(HeadMeasure):
+    """Share of the mass on the position before the query: 0 ignores it, 1 looks at nothing else.
+
+    Rows that may not see that position do not count.
+    """
+
+    unit: ClassVar[str] = "share"
+    needs: ClassVar[tuple[str, ...]] = ("previous",)
+
+    def plain(self, *maps: Maps) -> Tensor:
+        """One before."""
+        return maps[0].mass(maps[0].at - 1)
+
+    def bounds(self, heads: int, keys: int) -> tuple[float, float]:
+        """A share."""
+        return 0, 1

@@ -1,0 +1,28 @@
+"""How far a head looks: the expected distance (the "effective attention span" of document 003)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, ClassVar
+
+from neural.tracking.measure import HeadMeasure
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neural.tracking.maps import Maps
+
+
+class Span(HeadMeasure):
+    """Expected distance between query and key, in positions: 0 looks at itself, K − 1 at the far end."""
+
+    unit: ClassVar[str] = "positions"
+    needs: ClassVar[tuple[str, ...]] = ("distance",)
+
+    def plain(self, *maps: Maps) -> Tensor:
+        """Σ w |i − j|."""
+        return (maps[0].weights * maps[0].distance.abs()).sum(dim=-1)
+
+    def bounds(self, heads: int, keys: int) -> tuple[float, float]:
+        """Queries of another, longer sequence may stand further away than its length."""
+        return 0, math.inf

@@ -1,0 +1,35 @@
+"""How far a head looks, but for a tail of 10 %: robust against a little mass far away."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, ClassVar
+
+from neural.modules.late import torch
+from neural.tracking.measure import HeadMeasure
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neural.tracking.maps import Maps
+
+SHARE = 0.9 - 1e-6
+"""A little less than 90 %, so that nine of ten equal weights are 90 % in any rounding."""
+
+
+class Span90(HeadMeasure):
+    """Smallest distance within which 90 % of the mass lies, in positions: 0 looks at itself, K − 1 at the far end."""
+
+    unit: ClassVar[str] = "positions"
+    needs: ClassVar[tuple[str, ...]] = ("within",)
+
+    def plain(self, *maps: Maps) -> Tensor:
+        """Add up the weights from the nearest key to the farthest."""
+        away, order = maps[0].distance.abs().sort(dim=-1, stable=True)
+        total = maps[0].weights.gather(-1, order.expand_as(maps[0].weights)).cumsum(dim=-1)
+        last = (total < SHARE).sum(dim=-1, keepdim=True).clamp(max=total.shape[-1] - 1)
+        return torch.gather(away.expand_as(total), -1, last).squeeze(-1)
+
+    def bounds(self, heads: int, keys: int) -> tuple[float, float]:
+        """Queries of another, longer sequence may stand further away than its length."""
+        return 0, math.inf
