@@ -11,14 +11,16 @@ from pathlib import Path
 import pytest
 
 import neural
-from neural.core.diagnostics import Source, render
+from neural.core.diagnostics import Diagnostic, Source, render
 from neural.core.registry import UnknownName
+from neural.core.settings import SettingsError, read_settings
 from neural.language import codes
 from neural.language.catalogue import Catalogue
 from neural.language.check import Checked, check
 from neural.language.codes import Example
 from neural.modules.layers import registry as layers
 from neural.modules.losses import registry as losses
+from neural.tasks.experiment import Experiment
 from neural.training.optimizers import registry as optimizers
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -41,11 +43,29 @@ TOO_MUCH = {
 }
 """What no page can show: their explanations have no `wrong`."""
 
+SETTINGS = "E08"
+"""Codes about experiment files, whose examples are YAML."""
+
 every_code = pytest.mark.parametrize("code", codes.names())
 
 
 def checked(example: Example) -> Checked:
     return check(example.text, FIXED, network=example.network)
+
+
+def source_of(code: str, example: Example) -> Source:
+    return Source("experiment.yaml" if code.startswith(SETTINGS) else "net.neural", example.text)
+
+
+def diagnostics(code: str, example: Example) -> tuple[Diagnostic, ...]:
+    """What the reader of such texts says: the checker of programs, or the reader of settings."""
+    if not code.startswith(SETTINGS):
+        return checked(example).diagnostics
+    try:
+        read_settings(Experiment, source_of(code, example))
+    except SettingsError as error:
+        return error.diagnostics
+    return ()
 
 
 def wrong(code: str) -> Example:
@@ -78,21 +98,21 @@ def test_an_explanation_is_a_few_words_a_paragraph_and_two_programs(code):
 
 @every_code
 def test_the_wrong_program_says_its_code_and_nothing_else(code):
-    assert said(checked(wrong(code))) == [code]
+    assert [one.code for one in diagnostics(code, wrong(code))] == [code]
 
 
 @every_code
 def test_the_right_program_has_no_mistakes_and_does_not_say_the_code(code):
-    result = checked(codes.get(code).right)
-    assert [one.message for one in result.mistakes] == []
-    assert code not in said(result)
+    found = diagnostics(code, codes.get(code).right)
+    assert [one.message for one in found if one.severity == "error"] == []
+    assert code not in [one.code for one in found]
 
 
 @every_code
 def test_the_message_is_the_golden_one_word_for_word(code):
     example = wrong(code)
-    source = Source("net.neural", example.text)
-    shown = "\n\n".join(render(one, source) for one in checked(example).diagnostics) + "\n"
+    source = source_of(code, example)
+    shown = "\n\n".join(render(one, source) for one in diagnostics(code, example)) + "\n"
     file = GOLDEN / f"{code}.txt"
     if os.environ.get("UPDATE_GOLDEN"):
         file.parent.mkdir(exist_ok=True)

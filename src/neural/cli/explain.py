@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import textwrap
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from neural.core.diagnostics import Diagnostic, Source
+    from neural.language.codes import Example
+
+SETTINGS = "E08"
+"""Codes about experiment files, whose examples are YAML."""
 
 
 @click.command()
@@ -19,11 +27,9 @@ def command(code: str | None) -> None:
     E are mistakes, W warnings, N notes. The message shown is made by the checker while you look.
     """
     from neural.cli._files import Unreadable
-    from neural.core.diagnostics import Source, render
+    from neural.core.diagnostics import render
     from neural.core.registry import UnknownName
     from neural.language import codes
-    from neural.language.check import check
-    from neural.standard import CATALOGUE
 
     if code is None:
         for name in codes.names():
@@ -36,13 +42,33 @@ def command(code: str | None) -> None:
     click.echo(click.style(f"{found.code}: {found.title}", bold=True) + "\n")
     click.echo(textwrap.fill(found.cause, 100))
     if found.wrong is not None:
-        source = Source("net.neural", found.wrong.text)
-        checked = check(source.text, CATALOGUE, network=found.wrong.network)
+        source, diagnostics = _read(found.code, found.wrong)
         click.echo("\n" + click.style("like this:", bold=True) + "\n")
         click.echo(textwrap.indent(found.wrong.text, "    "))
-        for one in checked.diagnostics:
+        for one in diagnostics:
             if one.code == found.code:
                 click.echo(textwrap.indent(render(one, source, click.style), "    "))
     with_name = f" (with --network {found.right.network})" if found.right.network else ""
     click.echo("\n" + click.style(f"better{with_name}:", bold=True) + "\n")
     click.echo(textwrap.indent(found.right.text, "    ").rstrip())
+
+
+def _read(code: str, example: Example) -> tuple[Source, tuple[Diagnostic, ...]]:
+    """The example, and what is said of it by whoever reads such texts."""
+    from neural.core.diagnostics import Source
+
+    if code.startswith(SETTINGS):
+        from neural.core.settings import SettingsError, read_settings
+        from neural.tasks.experiment import Experiment
+
+        source = Source("experiment.yaml", example.text)
+        try:
+            read_settings(Experiment, source)
+        except SettingsError as error:
+            return source, error.diagnostics
+        return source, ()
+    from neural.language.check import check
+    from neural.standard import CATALOGUE
+
+    source = Source("net.neural", example.text)
+    return source, check(source.text, CATALOGUE, network=example.network).diagnostics

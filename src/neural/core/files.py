@@ -4,23 +4,51 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str, *, durable: bool = True) -> None:
     """The whole text or the old file, never anything between; the file's mode stays."""
+    with replacing(path, durable=durable) as file:
+        file.write(text.encode("utf-8"))
+
+
+@contextmanager
+def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
+    """A file written aside that takes the place of `path` when the block ends well; else nothing has changed.
+
+    `durable`: also after a power cut, not only after a kill. Costs two waits for the disk.
+    """
     handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            yield file
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
         Path(aside).chmod(mode)
         Path(aside).replace(path)
     except BaseException:
-        Path(aside).unlink(missing_ok=True)
+        with suppress(OSError):   # the first failure is the one to tell
+            Path(aside).unlink(missing_ok=True)
         raise
+    if durable:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in the folder, new, changed and gone, are on the disk."""
+    if not hasattr(os, "O_DIRECTORY"):   # not where folders cannot be opened
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _umask() -> int:

@@ -33,16 +33,19 @@ class UnknownName(LookupError):
 class Registry(Generic[Entry]):
     """The entries of one kind: classes, found by name.
 
-    `spelling` is how programs write the name: "class" (`Dense`) or "file" (`"localized"`).
+    `spelling` is how programs write the name: "class" (`Dense`) or "file" (`"localized"`). `beside` are files of the
+    folder that are no entries.
     """
 
     def __init__(
-        self, package: str, base: type[Entry], *, noun: str, spelling: Literal["class", "file"] = "class"
-    ) -> None:
+        self, package: str, base: type[Entry], *, noun: str, spelling: Literal["class", "file"] = "class",
+        beside: Iterable[str] = (),
+    ) -> None:  # fmt: skip
         self.package, self.base, self.noun, self.spelling = package, base, noun, spelling
         self._added: dict[str, type[Entry]] = {}
         self._found: dict[str, type[Entry]] = {}
         self._only: frozenset[str] | None = None
+        self._beside = frozenset(beside)
         self._outside: dict[str, EntryPoint] | None = None
 
     def names(self) -> list[str]:
@@ -71,7 +74,7 @@ class Registry(Generic[Entry]):
 
     def only(self, names: Iterable[str]) -> Registry[Entry]:
         """The same registry with these entries alone: a fixed catalogue for tests of messages."""
-        fixed = Registry(self.package, self.base, noun=self.noun, spelling=self.spelling)
+        fixed = Registry(self.package, self.base, noun=self.noun, spelling=self.spelling, beside=self._beside)
         fixed._only = frozenset(key(name) for name in names)
         return fixed
 
@@ -84,7 +87,7 @@ class Registry(Generic[Entry]):
             return {}
         folder = Path(str(sys.modules[self.package].__file__)).parent
         stems = [module.name for module in pkgutil.iter_modules([str(folder)])]
-        return {key(stem): stem for stem in stems if not stem.startswith("_")}
+        return {key(stem): stem for stem in stems if not stem.startswith("_") and stem not in self._beside}
 
     def _points(self) -> dict[str, EntryPoint]:
         if self._outside is None:
