@@ -1,0 +1,106 @@
+"""What every task promises: batches, a loss, scores. The engine knows nothing else of it.
+
+Batches are counted, not drawn: `batch(17)` is the same for ever under one seed, whatever was asked before it and
+however many processes share the work. So a run that was killed goes on bit for bit, and two processes see what one
+would have seen.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from neural.tasks.experiment import Experiment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch import Tensor, nn
+
+    from neural.language.catalogue import Catalogue
+
+    Batch = Mapping[str, Tensor]
+    """Named tensors, the examples along the first axis of each."""
+
+
+class TaskError(ValueError):
+    """The data or the network cannot be used as asked; the message says why and what to do."""
+
+
+class Task(ABC):
+    """What is learned, from what, and what counts as wrong."""
+
+    Settings: ClassVar[type[Experiment]] = Experiment
+    """What an experiment file of this task may say."""
+    watched: ClassVar[str] = "valid/loss"
+    """The score that decides which checkpoint is best and when to stop."""
+    larger_is_better: ClassVar[bool] = False
+
+    experiment: Experiment
+    """All settings, resolved: it means the same from any folder, and a run can be made again from it alone."""
+    remarks: tuple[str, ...] = ()
+    """What is worth knowing about the data before training, a sentence each."""
+
+    def __init__(self, experiment: Experiment, folder: Path, catalogue: Catalogue) -> None:
+        """Read the data and check it against the network; paths in the experiment are seen from `folder`.
+
+        `catalogue` is where the names in a program are looked up. Raises TaskError, before anything is trained or
+        written.
+        """
+        self.experiment = experiment
+
+    @abstractmethod
+    def build(self) -> nn.Module:
+        """A new model. The engine has set the seed."""
+
+    @property
+    @abstractmethod
+    def epoch(self) -> int:
+        """Batches that go once through the training data."""
+
+    @abstractmethod
+    def batch(self, index: int) -> Batch:
+        """The training batch of that number, from 0; a pure function of the seed and the number."""
+
+    @abstractmethod
+    def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        """The mean loss, and what else is worth a curve: scalars, detached."""
+
+    @abstractmethod
+    def evaluate(self, model: nn.Module) -> dict[str, float]:
+        """Scores on all of the validation data, in a fixed order: `watched` and others, each named `valid/…`.
+
+        The engine has put the model into evaluation mode and turned gradients off. Empty without validation data.
+        """
+
+    @abstractmethod
+    def probe(self) -> Batch:
+        """A few fixed examples to look at while learning."""
+
+    @abstractmethod
+    def look(self, model: nn.Module, batch: Batch) -> Tensor:
+        """One forward pass of the model."""
+
+    def tokens(self, batch: Batch) -> Tensor | None:
+        """Which token each position of a batch is, where there are tokens: (B, T)."""
+        return None
+
+    def labels(self, batch: Batch) -> list[list[str]] | None:
+        """What to write beside the rows of a map, per example and position."""
+        return None
+
+    @property
+    def program(self) -> str | None:
+        """The network as a program, where it is one."""
+        return None
+
+    @classmethod
+    @abstractmethod
+    def tiny(cls, folder: Path, catalogue: Catalogue) -> Task:
+        """The smallest real instance, made from nothing, in `folder`: trains a step in milliseconds."""
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first line of the docstring."""
+        return (cls.__doc__ or "").strip().partition("\n")[0]
