@@ -9,6 +9,8 @@ BUILD = "tests/modules/test_build.py::"
 PARITY = "tests/modules/test_parity.py::"
 RULINGS = "tests/modules/test_rulings.py::"
 SEMANTICS = "tests/modules/test_semantics.py::"
+MEASURES = "tests/contract/test_measures.py::"
+STATISTICS = "tests/tracking/test_statistics.py::"
 TRAINING = "tests/training/"
 
 
@@ -199,5 +201,61 @@ FAULTS = (
         "Muon moves the tables", "training/optimizers/muon.py",
         ' and TABLE not in name.split(".")', "",
         (TRAINING + "test_optimizers.py",),
+    ),
+    Fault(
+        "the previous token is the current one", "tracking/kernels.py",
+        "((5, here - 1), (6, here)", "((5, here), (6, here)",
+        (MEASURES + "test_the_pass_over_the_rows_finds_what_the_definition_says[none-previous_token_mass]",),
+    ),
+    Fault(
+        "entropy is over the log of all keys", "tracking/measures/relative_entropy.py",
+        'found["visible"])\n', 'found["visible"] * 0 + found["visible"].amax())\n',
+        (STATISTICS + "test_a_uniform_causal_head_has_a_relative_entropy_of_one",),
+    ),
+    Fault(
+        "rows that do not count count as zero", "tracking/measure.py",
+        "rows.nanmean(dim=(0, -1))", "rows.nan_to_num().mean(dim=(0, -1))",
+        (STATISTICS + "test_padded_queries_are_not_rows",),
+    ),
+    Fault(
+        "diversity runs along the wrong axis", "tracking/measures/head_diversity.py",
+        "nats(weights.mean(dim=1))", "nats(weights.mean(dim=2)).mean(dim=1, keepdim=True)",
+        (MEASURES + "test_the_pass_over_the_rows_finds_what_the_definition_says",),
+    ),
+    Fault(
+        "dropout gets into the statistics", "tracking/tracker.py",
+        "            model.eval()\n", "",
+        (TRAINING + "test_engine.py::test_looks_are_without_dropout",),
+    ),
+    Fault(
+        "a look uses up random numbers", "tracking/tracker.py",
+        "with torch.random.fork_rng(devices=devices), torch.no_grad():\n            model.eval()",
+        "with torch.no_grad():\n            torch.rand(1)",
+        (TRAINING + "test_engine.py::test_a_look_leaves_mode_and_random_numbers_as_they_were",),
+    ),
+    Fault(
+        "a resumed optimizer has forgotten everything", "training/state.py",
+        'self.optimizing.load(tensors, facts["optimizers"])', "pass",
+        (TRAINING + "test_resume.py::test_a_run_that_was_stopped_goes_on",),
+    ),
+    Fault(
+        "dropout follows the process, not the seed", "training/engine.py",
+        "torch.manual_seed(seed_of(self.settings.seed, number))", "pass",
+        (TRAINING + "test_resume.py::test_a_run_that_was_stopped_goes_on",),
+    ),
+    Fault(
+        "batches are added up, not averaged", "training/engine.py",
+        "(loss / batches).backward()", "loss.backward()",
+        (TRAINING + "test_engine.py::test_a_step_learns_from_all_its_batches",),
+    ),
+    Fault(
+        "a checkpoint's sum is not looked at", "tracking/checkpoint.py",
+        'if digest != document["tensors"]["sha256"]:', "if False:",
+        (TRAINING + "test_resume.py::test_the_newest_checkpoint_broken_the_one_before_is_taken",),
+    ),
+    Fault(
+        "rows of the lost steps stay", "training/engine.py",
+        "run.forget_after(self.state.step)", "pass",
+        (TRAINING + "test_resume.py::test_the_newest_checkpoint_broken_the_one_before_is_taken",),
     ),
 )  # fmt: skip

@@ -55,6 +55,12 @@ class Built(Module):
         measured: Tensor = self.network.loss.measure(scores, target)
         return measured
 
+    def blocks(self) -> list[nn.Module]:
+        """The transformer blocks: what is worth splitting among processes or recomputing."""
+        placed = [one for one in self.network.layers if one.layer.role in ("encoder", "decoder")]
+        found = [getattr(self, one.name) for one in placed]
+        return [block for one in found for block in (one if isinstance(one, nn.ModuleList) else [one])]
+
     def check(self, x: Tensor, mask: Tensor | None, stream: str = "source") -> None:
         """Refuse an input that the program did not declare."""
         check_input(self.network, int(any_length(self.network, stream)), x, mask)

@@ -35,6 +35,15 @@ class Mechanism(Named):
         """`weights(q, k, mask, extra) @ v`, by the fastest exact way known; `dropout` drops weights."""
         raise NotImplementedError
 
+    def as_softmax(
+        self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], mask: Mask, extra: Tensor | None = None
+    ) -> Mask | None:
+        """The rules and biases under which the weights are softmax(q·kᵀ / √D), so that they can be measured unwritten.
+
+        None where they come about another way: whoever watches writes them out, some rows at a time.
+        """
+        return None
+
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
         """Of `mix` alone, for one example: the projections around it belong to the layer."""
         raise NotImplementedError

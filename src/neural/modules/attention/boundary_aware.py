@@ -43,10 +43,15 @@ class BoundaryAware(Mechanism):
         dropout: float = 0.0, extra: Tensor | None = None,
     ) -> Float[Tensor, "B H Q V"]:  # fmt: skip
         """The fused kernel with the key's half alone."""
+        return fused(q, k, v, self.as_softmax(q, k, mask, extra), dropout)
+
+    def as_softmax(
+        self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], mask: Mask, extra: Tensor | None = None
+    ) -> Mask:
+        """The key's half is a bias on it."""
         assert extra is not None
         half = extra[:, None, :] / 2
-        by_key = half if mask.key_bias is None else mask.key_bias + half
-        return fused(q, k, v, replace(mask, key_bias=by_key), dropout)
+        return replace(mask, key_bias=half if mask.key_bias is None else mask.key_bias + half)
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
         """Full attention on heads that are one wider; queries, keys and values are kept again with the new column."""

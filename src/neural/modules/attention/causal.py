@@ -22,14 +22,20 @@ class Causal(Mechanism):
         self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], mask: Mask, extra: Tensor | None = None
     ) -> Float[Tensor, "B H Q K"]:
         """The softmax over what came before."""
-        return Self().weights(q, k, replace(mask, causal=True))
+        return Self().weights(q, k, self.as_softmax(q, k, mask))
 
     def mix(
         self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], v: Float[Tensor, "B H K V"], mask: Mask,
         dropout: float = 0.0, extra: Tensor | None = None,
     ) -> Float[Tensor, "B H Q V"]:  # fmt: skip
         """The fused kernel, which skips what lies ahead."""
-        return fused(q, k, v, replace(mask, causal=True), dropout)
+        return fused(q, k, v, self.as_softmax(q, k, mask), dropout)
+
+    def as_softmax(
+        self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], mask: Mask, extra: Tensor | None = None
+    ) -> Mask:
+        """Nobody looks ahead."""
+        return replace(mask, causal=True)
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
         """Counted like full attention; the kernel skips up to half of it."""

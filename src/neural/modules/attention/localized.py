@@ -29,7 +29,7 @@ class Localized(Mechanism):
         self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], mask: Mask, extra: Tensor | None = None
     ) -> Float[Tensor, "B H Q K"]:
         """The softmax over the window alone."""
-        return Self().weights(q, k, mask.near(self.window // 2))
+        return Self().weights(q, k, self.as_softmax(q, k, mask))
 
     @compiled("neural.modules.kernels.localized")
     def mix(
@@ -37,11 +37,17 @@ class Localized(Mechanism):
         dropout: float = 0.0, extra: Tensor | None = None,
     ) -> Float[Tensor, "B H Q V"]:  # fmt: skip
         """Blocks of queries, each with the few keys around it: O(n·w)."""
-        near = mask.near(self.window // 2)
+        near = self.as_softmax(q, k, mask)
         others = (near.segments, near.pairs, near.bias, near.key_bias)
         if any(one is not None for one in others) or q.shape[-2] != k.shape[-2] or q.shape[-2] <= 2 * BLOCK:
             return fused(q, k, v, near, dropout)
         return in_blocks(q, k, v, near, dropout)
+
+    def as_softmax(
+        self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], mask: Mask, extra: Tensor | None = None
+    ) -> Mask:
+        """No further than the window."""
+        return mask.near(self.window // 2)
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
         """Two products with the window's keys per query; kept are the result and one number per row."""

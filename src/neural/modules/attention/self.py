@@ -31,6 +31,12 @@ class Self(Mechanism):
         """torch's fused kernel, which never holds the Q×K matrix."""
         return fused(q, k, v, mask, dropout)
 
+    def as_softmax(
+        self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], mask: Mask, extra: Tensor | None = None
+    ) -> Mask:
+        """It is one."""
+        return mask
+
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
         """Two products of Q×K×D per head; kept are the result and one number per row."""
         return Cost(multiply_adds=2 * heads * queries * keys * width, activations=heads * queries * (width + 1))

@@ -40,7 +40,7 @@ class Sparse(Mechanism):
         self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], mask: Mask, extra: Tensor | None = None
     ) -> Float[Tensor, "B H Q K"]:
         """The softmax over the pattern alone."""
-        return Self().weights(q, k, self.under(mask, q.shape[-2], k.shape[-2], q.device))
+        return Self().weights(q, k, self.as_softmax(q, k, mask))
 
     def mix(
         self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], v: Float[Tensor, "B H K V"], mask: Mask,
@@ -50,7 +50,16 @@ class Sparse(Mechanism):
         simple = replace(mask, keys=None).order_only and mask.reach is None
         if simple and self.gathers(q.shape[-2], k.shape[-2]):
             return self.gathered(q, k, v, mask, dropout)
-        return fused(q, k, v, self.under(mask, q.shape[-2], k.shape[-2], q.device), dropout)
+        return fused(q, k, v, self.as_softmax(q, k, mask), dropout)
+
+    def as_softmax(
+        self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], mask: Mask, extra: Tensor | None = None
+    ) -> Mask:
+        """The mask and the pattern."""
+        queries, keys = q.shape[-2], k.shape[-2]
+        at = torch.arange(keys - queries, keys, device=q.device).unsqueeze(-1)
+        pattern = self.sees(at, torch.arange(keys, device=q.device))[None, None]
+        return replace(mask, pairs=pattern if mask.pairs is None else pattern & as_bool(mask.pairs))
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
         """Two products with the keys that a block gathers; of full attention where gathering does not pay."""
@@ -89,12 +98,6 @@ class Sparse(Mechanism):
             bits = bits & 0x7FFFFFFF
             bits = (bits ^ (bits >> shift)) * factor
         return (bits & 0x7FFFFFFF) % (block + 1)
-
-    def under(self, mask: Mask, queries: int, keys: int, device: torch.device) -> Mask:
-        """The mask and the pattern."""
-        at = torch.arange(keys - queries, keys, device=device).unsqueeze(-1)
-        pattern = self.sees(at, torch.arange(keys, device=device))[None, None]
-        return replace(mask, pairs=pattern if mask.pairs is None else pattern & as_bool(mask.pairs))
 
     def gathers(self, queries: int, keys: int) -> bool:
         """Whether a block sees so few keys that gathering them pays."""

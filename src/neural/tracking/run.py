@@ -1,0 +1,338 @@
+"""A run: the folder that training writes and views read. docs/run-folder.md describes it file by file.
+
+    run = Run.create(Path("runs"), "tiny", settings={...}, program=text)      to write
+    run = Run.reopen(path)                                                    to go on writing
+    run = Run.open(path)                                                      to read, also while it is written
+
+    settings.json  program.neural  environment.json      what was asked for; written once
+    rows.sqlite                                          what was measured (store.py)
+    checkpoints/                                         what was learned (checkpoint.py)
+    status.json  lock                                    who writes it, and how far it is (status.py)
+
+One process writes, on a local disk. It may be killed at any instant: the folder opens, no row is torn, and at least
+the last checkpoint whose `save` had returned is there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from neural.core.files import write_atomically
+from neural.core.names import did_you_mean
+from neural.core.registry import UnknownName
+from neural.tracking import checkpoint
+from neural.tracking.checkpoint import Checkpoint, Saved
+from neural.tracking.environment import environment as this_environment
+from neural.tracking.folder import (
+    CHECKPOINTS,
+    ROWS,
+    STATUS,
+    as_json,
+    json_of,
+    put_in_place,
+    run_folder,
+    status_of,
+    text_of,
+)
+from neural.tracking.sink import Sink
+from neural.tracking.sinks import registry as sinks
+from neural.tracking.status import Lock, Status, mine, write_status
+from neural.tracking.store import Store, Writer
+from neural.tracking.trouble import RunError, in_words
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+BEAT = 5.0
+"""Seconds between two heartbeats."""
+
+
+class Run:
+    """A run folder; made by `create`, `reopen` or `open`."""
+
+    def __init__(self, path: Path, store: Store, lock: Lock | None = None, *, started: float = 0.0) -> None:
+        self.path, self._store, self._lock, self._started = path, store, lock, started
+        self._step, self._facts, self._beaten = 0, dict[str, Any](), 0.0
+        self._sinks: list[Sink] = []
+
+    @classmethod
+    def create(
+        cls, root: Path, name: str, *, settings: Mapping[str, Any], program: str | None,
+        environment: Mapping[str, Any] | None = None,
+    ) -> Run:  # fmt: skip
+        """A new run in `root`, called after the time and `name`. It is made aside and appears whole, or not at all."""
+        root, started = Path(root).absolute(), time.time()
+        aside = root / f".new-{os.getpid()}-{time.time_ns()}"
+        files = {
+            "settings.json": as_json(settings), "program.neural": program,
+            "environment.json": as_json(this_environment() if environment is None else environment),
+        }  # fmt: skip
+        with in_words(f"no run can be created in {root}"):
+            root.mkdir(parents=True, exist_ok=True)
+            try:
+                (aside / CHECKPOINTS).mkdir(parents=True)
+                for file, text in files.items():
+                    if text is not None:
+                        write_atomically(aside / file, text)
+                Writer.create(aside / ROWS)
+                write_status(aside / STATUS, mine("running", started=started), durable=True)
+                lock = Lock(aside / "lock")
+                path = put_in_place(aside, root, name, started)
+            except BaseException:
+                shutil.rmtree(aside, ignore_errors=True)
+                raise
+            return cls(path, Writer(path / ROWS), lock, started=started)
+
+    @classmethod
+    def reopen(cls, path: Path | str) -> Run:
+        """An existing run, to go on writing; refused while another process does."""
+        path = run_folder(path)
+        Store(path / ROWS).close()   # says what is wrong with it before anything is touched
+        status = status_of(path)
+        lock = Lock.take(path / "lock", status)
+        try:
+            with in_words(f"{path} cannot be written"):
+                started = status.started or time.time()
+                write_status(path / STATUS, mine("running", step=status.step, started=started), durable=True)
+                for left in path.glob(".*.*"):   # by a process that was killed while it replaced a file
+                    left.unlink()
+                (path / CHECKPOINTS).mkdir(exist_ok=True)
+            run = cls(path, Writer(path / ROWS), lock, started=started)
+        except BaseException:
+            lock.release()
+            raise
+        run._step = status.step
+        return run
+
+    @classmethod
+    def open(cls, path: Path | str) -> Run:
+        """An existing run, for reading."""
+        path = run_folder(path)
+        return cls(path, Store(path / ROWS))
+
+    # writing
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Scalars of a step. They are on disk within a second or at `commit`; a name logged again replaces the old."""
+        self._writer.log(step, values)
+        for sink in list(self._sinks):
+            try:
+                sink.log(step, values)
+            except Exception as error:   # a curve drawn elsewhere is not worth a training, whatever went wrong there
+                self._sinks.remove(sink)
+                self.event(step, "warning", f"{type(sink).__name__} gets nothing more: {error}")
+
+    def log_arrays(self, step: int, arrays: Mapping[str, np.ndarray]) -> None:
+        """Measures of a step as arrays, usually [layer, head]; kept as 32-bit floats."""
+        self._writer.log_arrays(step, arrays)
+
+    def log_maps(self, step: int, maps: Mapping[str, Any]) -> None:
+        """Packed maps of a step."""
+        self._writer.log_maps(step, maps)
+
+    def describe(self, key: str, value: Any) -> None:
+        """Say what the numbers mean, in JSON: names of layers, labels of the probe. The last word counts."""
+        self._writer.describe(key, value)
+
+    def event(self, step: int, kind: str, text: str) -> None:
+        """Something that happened once: "switch", "restart", "warning", "diverged"."""
+        self._writer.event(step, kind, text)
+
+    def commit(self) -> None:
+        """When this returns, everything logged so far survives a kill."""
+        self._writer.write()
+
+    def save(
+        self, step: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], *, best: bool = False, keep: int = 2
+    ) -> None:
+        """A checkpoint, after all rows so far. Then older ones go, but for the newest `keep` and the best."""
+        self._writer.write(saved=step)
+        folder = self.path / CHECKPOINTS
+        with in_words(f"the checkpoint of step {step} cannot be saved in {self.path}"):
+            checkpoint.write(folder, step, tensors, facts, best=best)
+            checkpoint.prune(folder, max(1, keep))
+
+    def forget_after(self, step: int) -> None:
+        """Delete everything of later steps: what a resumed run will write again."""
+        with in_words(f"{self.path} cannot be taken back to step {step}"):
+            checkpoint.forget_after(self.path / CHECKPOINTS, step)   # first: rows without it are harmless, not it
+        self._writer.forget_after(step)
+        self._step = min(self._step, step)
+
+    def beat(self, step: int, **facts: Any) -> None:
+        """Say how far it is. Cheap: written every few seconds; facts stay until they are said anew."""
+        self._step = step
+        self._facts |= facts
+        self._writer.write_if_due()
+        if time.monotonic() - self._beaten >= BEAT:
+            self._beaten = time.monotonic()
+            with suppress(OSError):   # the rows will tell of a full disk; a heartbeat alone is not worth a training
+                self._say("running", "", durable=False)
+
+    def finish(self, state: str, message: str = "") -> None:
+        """Write what is left, say how it ended ("finished", "failed", "stopped"), let go.
+
+        Where the rows cannot be written any more, the run has failed: the status says so, if it can, and so does a
+        RunError, unless the caller knew.
+        """
+        trouble = None
+        try:
+            self.commit()
+        except RunError as error:
+            state, message, trouble = ("failed", message or str(error), None if state == "failed" else error)
+        try:
+            with in_words(f"{self.path} cannot be finished"):
+                self._say(state, message, durable=True)
+        except RunError as error:
+            trouble = trouble or (None if state == "failed" else error)
+        self.close()
+        if trouble:
+            raise trouble
+
+    def send_to(self, names: Iterable[str]) -> None:
+        """Send scalars to other trackers too, as they are logged: `tensorboard`, `mlflow`, `wandb`, `trackio`."""
+        try:
+            self._sinks += [sinks.get(name)(self.name, self.path, self.settings) for name in names]
+        except UnknownName as unknown:
+            raise RunError(str(unknown)) from None
+
+    # reading
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.path.name
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """All settings, defaults included, as they were resolved."""
+        return json_of(self.path / "settings.json")
+
+    @cached_property
+    def program(self) -> str | None:
+        """The network as it was written, where it was."""
+        return text_of(self.path / "program.neural")
+
+    @cached_property
+    def environment(self) -> dict[str, Any]:
+        """What it was made with."""
+        return json_of(self.path / "environment.json")
+
+    @property
+    def status(self) -> Status:
+        """As of now."""
+        return status_of(self.path, self._store)
+
+    def names(self) -> list[str]:
+        """Of all scalars."""
+        return self._store.names()
+
+    def scalars(self, name: str, *, after: int = -1) -> tuple[np.ndarray, np.ndarray]:
+        """Steps and values of one curve, from the first step past `after`."""
+        steps, values = self._store.scalars(name, after)
+        return steps, values if len(steps) else self._known(name, self.names(), "scalar", values)
+
+    def rows(self) -> list[tuple[int, str, float]]:
+        """Every scalar as (step, name, value), in order."""
+        return self._store.rows()
+
+    def measures(self) -> list[str]:
+        """Names of all arrays."""
+        return self._store.measures()
+
+    def measure(self, name: str, *, after: int = -1) -> tuple[np.ndarray, np.ndarray]:
+        """Steps and one array [step, layer, head]; NaN where shapes differ between steps and a smaller one ends."""
+        steps, arrays = self._store.arrays(name, after)
+        return steps, _stacked(arrays) if arrays else self._known(name, self.measures(), "measure", np.empty(0))
+
+    def map_steps(self) -> list[int]:
+        """Steps with maps."""
+        return self._store.map_steps()
+
+    def maps(self, step: int) -> dict[str, bytes]:
+        """Packed maps of a step by name."""
+        return self._store.maps(step)
+
+    def events(self) -> list[tuple[int, str, str, float]]:
+        """Step, kind, text and time (seconds since 1970) of each, in order."""
+        return self._store.events()
+
+    def described(self, key: str, default: Any = None) -> Any:
+        """What was described under that key."""
+        return self._store.described().get(key, default)
+
+    def checkpoints(self) -> list[Saved]:
+        """Those in the folder, oldest first."""
+        with in_words(f"{self.path} cannot be read"):
+            return checkpoint.listed(self.path / CHECKPOINTS)
+
+    def restore(self, which: Literal["newest", "best"] | int = "newest") -> Checkpoint | None:
+        """A whole checkpoint, or None where there is none. For the newest, broken ones are passed over and named."""
+        folder = self.path / CHECKPOINTS
+        with in_words(f"{folder} cannot be read"):
+            if which == "newest":
+                found = checkpoint.newest(folder)
+                if found and self._lock:
+                    for text in found.skipped:
+                        self.event(found.step, "warning", text)
+                return found
+            there = checkpoint.steps(folder)
+            if which == "best":
+                best = checkpoint.best(folder)
+                return checkpoint.read(folder, best.step) if best else None
+            if which not in there:
+                raise RunError(f"{self.path} has no checkpoint of step {which}, only of {there or 'none'}")
+            return checkpoint.read(folder, which)
+
+    def close(self) -> None:
+        """Let go of the folder. A writer says `finish`."""
+        while self._sinks:
+            with suppress(Exception):   # as in `log`
+                self._sinks.pop().close()
+        try:
+            self._store.close()
+        finally:
+            if self._lock:
+                self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _writer(self) -> Writer:
+        if not isinstance(self._store, Writer):
+            raise RunError(f"{self.path} was opened for reading; `Run.reopen` opens it for writing")
+        return self._store
+
+    def _say(self, state: str, message: str, *, durable: bool) -> None:
+        status = mine(state, step=self._step, message=message, started=self._started, facts=self._facts)
+        write_status(self.path / STATUS, status, durable=durable)
+
+    def _known(self, name: str, names: list[str], noun: str, nothing: np.ndarray) -> np.ndarray:
+        if name not in names:
+            guess = did_you_mean(name, names)
+            raise RunError(f"{self.path} has no {noun} `{name}`" + (f"; {guess}" if guess else ""))
+        return nothing
+
+
+def _stacked(arrays: list[np.ndarray]) -> np.ndarray:
+    if len({one.shape for one in arrays}) == 1:
+        return np.stack(arrays)
+    axes = max(one.ndim for one in arrays)
+    full = [one.reshape(one.shape + (1,) * (axes - one.ndim)) for one in arrays]
+    stacked = np.full((len(full), *np.max([one.shape for one in full], axis=0)), np.nan, dtype=np.float32)
+    for row, one in zip(stacked, full, strict=True):
+        row[tuple(slice(size) for size in one.shape)] = one
+    return stacked

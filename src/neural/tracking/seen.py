@@ -1,0 +1,165 @@
+"""What a watch has seen: the calls of attention in their order, and what can be said about them.
+
+    seen[0].path                  "transformer_encoder.0.attention.part"
+    seen[0].measures["entropy"]   per head, (H,)
+    seen[0].maps()                the weights themselves, (B, H, Q, K)
+    seen.arrays()                 measure → (layer, head)
+    seen.between()                measure of two layers → (layer, layer)
+
+Weights are those without dropout, in 32 bits. Nothing is computed before it is asked for, and nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+
+from neural.modules.attention.self import Self
+from neural.modules.compiled import plain_torch
+from neural.modules.late import torch
+from neural.modules.mask import Mask
+from neural.tracking.look import Look, exactly
+from neural.tracking.measure import HeadMeasure, LayerMeasure, Measure, PairMeasure
+from neural.tracking.measures import registry
+from neural.tracking.statistics import averaged, measured
+from neural.tracking.written import Written
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+ALL_PAIRS = 12
+"""Layers up to which each is compared with each; of more, each with the next."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One attention, called once."""
+
+    path: str
+    """The module it happened in, as `model.get_submodule` takes it."""
+    heads: int
+    look: Look | None
+    """None where queries or keys were not finite: then there is nothing to measure."""
+    wanted: tuple[str, ...] | None = None
+    """Measures; all that apply unless given."""
+
+    @cached_property
+    def measures(self) -> dict[str, Float[np.ndarray, " H"]]:
+        """Of every head; one number for measures of all heads together. NaN where no row counts."""
+        names = [name for name in _chosen(self.wanted, HeadMeasure | LayerMeasure) if self._applies(registry.get(name))]
+        if self.look is None:
+            alone = [name for name in names if issubclass(registry.get(name), HeadMeasure)]
+            return {name: np.full(self.heads if name in alone else (), np.nan, np.float32) for name in names}
+        found = averaged(_measured(names, self.look))
+        return {name: values.cpu().numpy() for name, values in found.items()}
+
+    def _applies(self, measure: type[Measure]) -> bool:
+        if self.look is None:
+            return "induction" not in measure.needs
+        unknown = {"induction": self.look.tokens is None, "logit": isinstance(self.look, Written)}
+        return not any(unknown.get(need, False) for need in measure.needs)
+
+    def maps(self, examples: int | None = None, positions: int | None = None) -> Float[np.ndarray, "B H Q K"]:
+        """The weights written out; of the first few examples, queries and keys alone where their number is given."""
+        look = self.look
+        if look is None:
+            raise ValueError(f"`{self.path}` has queries or keys that are not finite: there are no weights to show")
+        batch, queries, keys = min(examples or look.batch, look.batch), look.queries, look.keys
+        queries, keys = min(positions or queries, queries), min(positions or keys, keys)
+        found = np.empty((batch, look.heads, queries, keys), np.float32)
+        with exactly(look.q.device):
+            for part in look.parts(heads=look.heads):
+                if part.batch.start < batch and part.rows.start < queries:
+                    into = found[part]   # a view: the last part may be longer than what is wanted of it
+                    into[:] = look.maps(part).weights[: len(into), :, : into.shape[2], :keys].cpu().numpy()
+        return found
+
+
+class Seen(Sequence[Call]):
+    """Every call of attention, in the order in which they happened."""
+
+    def __init__(self, wanted: Iterable[str] | None = None) -> None:
+        """`wanted` are measures, of one layer and of two; all that apply unless given."""
+        self.wanted = None if wanted is None else tuple(wanted)
+        for name in self.wanted or ():
+            registry.get(name)   # a name that does not exist is said here, with what was meant
+        self.calls: list[Call] = []
+
+    @overload
+    def __getitem__(self, index: int) -> Call: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Call]: ...
+    def __getitem__(self, index: int | slice) -> Call | list[Call]:
+        return self.calls[index]
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    def __iter__(self) -> Iterator[Call]:
+        return iter(self.calls)
+
+    def layers(self) -> list[str]:
+        """A name for each call: its path, and which time it is where a module was called before."""
+        found: list[str] = []
+        for call in self.calls:
+            times = sum(one.partition("#")[0] == call.path for one in found)
+            found.append(f"{call.path}#{times + 1}" if times else call.path)
+        return found
+
+    def arrays(self) -> dict[str, Float[np.ndarray, "layer head"]]:
+        """Every measure as (layer, head), or (layer,); NaN where a layer has fewer heads or no such measure."""
+        most, found = max((call.heads for call in self.calls), default=0), {}
+        for index, call in enumerate(self.calls):
+            for name, values in call.measures.items():
+                shape = (len(self), most) if values.ndim else (len(self),)
+                into = found.setdefault(name, np.full(shape, np.nan, np.float32))
+                into[(index, slice(len(values))) if values.ndim else index] = values
+        return found
+
+    def between(self) -> dict[str, Float[np.ndarray, "layer layer"]]:
+        """Measures of two layers, averaged over the heads: [i, j] compares layer i with a later layer j.
+
+        NaN elsewhere, and for two that do not fit: other heads, other lengths. Each with the next where there are many.
+        """
+        names = _chosen(self.wanted, PairMeasure)
+        found = {name: np.full((len(self), len(self)), np.nan, np.float32) for name in names}
+        every = range(len(self))
+        for i, j in (combinations(every, 2) if len(self) <= ALL_PAIRS else pairwise(every)) if names else ():
+            pair = _together(self.calls[i].look, self.calls[j].look)
+            for name, values in averaged(_measured(names, *pair)).items() if pair else ():
+                found[name][i, j] = values.nanmean()
+        return found
+
+
+def _chosen(wanted: tuple[str, ...] | None, kind: type) -> list[str]:
+    return [name for name in (registry.names() if wanted is None else wanted) if issubclass(registry.get(name), kind)]
+
+
+def _measured(names: Sequence[str], *looks: Look) -> dict[str, torch.Tensor]:
+    """By the compiled loops, unless the weights come from elsewhere than queries and keys."""
+    with nullcontext() if all(type(look) is Look for look in looks) else plain_torch():
+        return measured(names, *looks)
+
+
+def _together(one: Look | None, other: Look | None) -> tuple[Look, Look] | None:
+    """Two looks that can be compared, or nothing; what both share is the same object, as the compiled loops want it."""
+    if one is None or other is None or (one.q.shape[:3], one.keys) != (other.q.shape[:3], other.keys):
+        return None
+    if isinstance(other, Written) and type(one) is Look and one.scale is None and one.k.shape[1] == one.heads:
+        one = Written(**vars(one), mechanism=Self())   # in the same large parts as the other one
+    return one, replace(other, mask=one.mask) if _alike(one.mask, other.mask) else other
+
+
+def _alike(one: Mask, other: Mask) -> bool:
+    for field in fields(Mask):
+        mine, its = getattr(one, field.name), getattr(other, field.name)
+        both = torch.is_tensor(mine) and torch.is_tensor(its)
+        if not (mine is its or (torch.equal(mine, its) if both else mine == its)):
+            return False
+    return True

@@ -1,0 +1,155 @@
+"""Watch the attention of any torch model, without changing one bit of what it computes.
+
+    with watch(model, tokens=ids) as seen:
+        model(ids)
+    seen[0].path, seen[0].measures["entropy"]
+
+    seen = watch(model, ids)          the same for one batch, without gradients
+
+Networks of ours tell what they do: the mechanism of every `Heads` is wrapped while somebody watches, so that nothing
+is there when nobody does. Other models are seen through the functions that they call, see foreign.py. The model's mode
+is left as it is: a model that is training drops weights, and what is measured are the weights before that.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, overload
+
+from neural.modules.heads import Heads
+from neural.modules.late import torch
+from neural.tracking.foreign import attention_modules, listening
+from neural.tracking.recorder import Recorder
+from neural.tracking.seen import Seen
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from jaxtyping import Bool, Int
+    from torch import Tensor, nn
+
+    from neural.modules.mask import Mask
+    from neural.modules.mechanism import Mechanism
+
+
+class NothingSeen(LookupError):
+    """A model that has attention by its names ran, and no call of attention was recognised."""
+
+
+@overload
+def watch(
+    model: nn.Module, probe: None = None, *, tokens: Int[Tensor, "B T"] | None = ...,
+    measures: Iterable[str] | None = ..., real: Bool[Tensor, "B T"] | None = ..., softmax: bool | None = ...,
+) -> AbstractContextManager[Seen]: ...  # fmt: skip
+@overload
+def watch(
+    model: nn.Module, probe: Any, *, tokens: Int[Tensor, "B T"] | None = ..., measures: Iterable[str] | None = ...,
+    real: Bool[Tensor, "B T"] | None = ..., softmax: bool | None = ...,
+) -> Seen: ...  # fmt: skip
+def watch(
+    model: nn.Module, probe: Any = None, *, tokens: Int[Tensor, "B T"] | None = None,
+    measures: Iterable[str] | None = None, real: Bool[Tensor, "B T"] | None = None, softmax: bool | None = None,
+) -> AbstractContextManager[Seen] | Seen:  # fmt: skip
+    """What the model's attention does, inside a `with`, or on a `probe`: its input, a tuple or a mapping of inputs.
+
+    `tokens` (B, T): which token stands where, for measures that ask. `real` (B, T): positions that are not padding,
+    where the model's masks do not tell. `measures`: all that apply unless given. `softmax`: whether a softmax over the
+    last axis of (B, H, Q, K), in a module with attention in its name, is attention that is written out; unless given,
+    in models of Hugging Face only.
+    """
+    block = _watching(model, Seen(measures), tokens, real, softmax)
+    if probe is None:
+        return block
+    with block as seen, torch.no_grad():
+        if isinstance(probe, Mapping):
+            model(**probe)
+        elif isinstance(probe, tuple | list):
+            model(*probe)
+        else:
+            model(probe)
+    return seen
+
+
+@contextmanager
+def _watching(
+    model: nn.Module, seen: Seen, tokens: Tensor | None, real: Tensor | None, softmax: bool | None
+) -> Iterator[Seen]:
+    recorder = Recorder(model, seen, tokens, real)
+    with ExitStack() as until_then:
+        if "torch._dynamo" in sys.modules:   # otherwise nothing can be compiled, and importing it takes seconds
+            until_then.enter_context(torch.compiler.set_stance("force_eager"))
+            until_then.enter_context(_quiet_about_hooks(model))
+        for path, module in recorder.modules.values():
+            if isinstance(module, Heads):
+                until_then.enter_context(_told_by(module, path, recorder))
+        until_then.enter_context(listening(recorder, softmax=softmax))
+        yield seen
+    if recorder.ran and not seen:
+        suspects = attention_modules(model)
+        if suspects:
+            raise NothingSeen(_nothing(suspects))
+
+
+@contextmanager
+def _quiet_about_hooks(model: nn.Module) -> Iterator[None]:
+    """A compiled module warns that hooks for all modules see it twice; ours do not mind."""
+    if not any(type(module).__name__ == "OptimizedModule" for module in model.modules()):
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Using `torch\.compile\(module\)` when there are global hooks", UserWarning)
+        yield
+
+
+@contextmanager
+def _told_by(heads: Heads, path: str, recorder: Recorder) -> Iterator[None]:
+    """Put a witness in the place of the mechanism."""
+    own = heads.mechanism
+    witness = Witness(own, path, recorder)
+
+    def before(_: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        witness.cross = (args[2] if len(args) > 2 else named.get("memory")) is not None
+
+    handle = heads.register_forward_pre_hook(before, with_kwargs=True)
+    heads.mechanism = witness   # type: ignore[assignment]  # it does what a mechanism does
+    try:
+        yield
+    finally:
+        heads.mechanism = own
+        handle.remove()
+
+
+class Witness:
+    """A mechanism that tells the recorder what it is given, and then does the same."""
+
+    cross = False
+    """Whether queries and keys are of two sequences in this call."""
+
+    def __init__(self, mechanism: Mechanism, path: str, recorder: Recorder) -> None:
+        self.mechanism, self.path, self.recorder = mechanism, path, recorder
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.mechanism, name)
+
+    def mix(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, dropout: float = 0.0, extra: Tensor | None = None
+    ) -> Tensor:
+        """As the mechanism does it, and on record."""
+        if not self.recorder.silent:
+            self.recorder.by_mechanism(self.path, self.mechanism, q, k, mask, extra, cross=self.cross)
+        with self.recorder.inside():
+            return self.mechanism.mix(q, k, v, mask, dropout, extra)
+
+
+def _nothing(suspects: list[str]) -> str:
+    named = ", ".join(f"`{path}`" for path in suspects[:4]) + (f" and {len(suspects) - 4} more" if suspects[4:] else "")
+    return (
+        f"no attention was recognised, though the names say that there is some: {named}. What is recognised: "
+        "torch.nn.functional.scaled_dot_product_attention and multi_head_attention_forward, nn.MultiheadAttention, "
+        "neural.attend, and networks of `neural`. Ways out: load a Hugging Face model with "
+        'attn_implementation="sdpa" or "eager"; if the model writes its weights out with a softmax, '
+        "watch(..., softmax=True); otherwise call one of these functions in it"
+    )
