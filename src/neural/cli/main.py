@@ -41,11 +41,13 @@ class Verbs(click.Group):
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="neural", message="neural %(version)s")
 def main() -> None:
-    """A laboratory for attention: declare a network, check it, build it.
+    """A laboratory for attention: declare a network, check it, train it, watch it.
 
     \b
     neural check net.neural          shapes, parameters and costs, or every mistake
     neural compile net.neural        a Python file that needs torch alone
+    neural train net.neural          a run folder with everything that was learned and seen
+    neural show                      how the newest run went
     neural layers                    what a program can be made of
     """
 

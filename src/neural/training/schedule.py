@@ -12,6 +12,11 @@ class Schedule(Declared):
         """The rate at an optimizer step, counted from 0."""
         raise NotImplementedError
 
+    @property
+    def peak(self) -> float:
+        """The rate that counts as full: an optimizer is made with it, a step takes a share of it."""
+        raise NotImplementedError
+
     @classmethod
     def tiny(cls) -> Schedule:
         """An instance for the contract tests."""

@@ -23,6 +23,11 @@ class CosineDecay(Schedule):
         done = min(1.0, (step - self.warmup_steps) / self.decay_steps)
         return self.initial_learning_rate * (self.alpha + (1 - self.alpha) * 0.5 * (1 + cos(pi * done)))
 
+    @property
+    def peak(self) -> float:
+        """After the warm-up."""
+        return self.initial_learning_rate
+
     @classmethod
     def tiny(cls) -> Schedule:
         """Two steps up, five down."""

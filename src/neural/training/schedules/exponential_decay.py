@@ -17,6 +17,11 @@ class ExponentialDecay(Schedule):
         """Without stairs."""
         return self.initial_learning_rate * self.decay_rate ** (step / self.decay_steps)
 
+    @property
+    def peak(self) -> float:
+        """Where it starts."""
+        return self.initial_learning_rate
+
     @classmethod
     def tiny(cls) -> Schedule:
         """Halves in five steps."""

@@ -29,6 +29,11 @@ class PiecewiseConstantDecay(Schedule):
         """The value of the stretch that the step is in."""
         return self.values[sum(step > boundary for boundary in self.boundaries)]
 
+    @property
+    def peak(self) -> float:
+        """The largest value."""
+        return max(self.values)
+
     @classmethod
     def tiny(cls) -> Schedule:
         """Three values."""

@@ -23,6 +23,11 @@ class Warmup(Schedule):
     def _after(self, step: float) -> float:
         return self.then.at(step) if isinstance(self.then, Schedule) else self.then
 
+    @property
+    def peak(self) -> float:
+        """That of what follows."""
+        return self.then.peak if isinstance(self.then, Schedule) else self.then
+
     @classmethod
     def tiny(cls) -> Schedule:
         """Three steps up, then constant."""

@@ -1,0 +1,133 @@
+"""`neural train`: a program or an experiment → a run folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from neural.tasks.task import Task
+    from neural.tracking.run import Run
+    from neural.training.engine import Outcome
+    from neural.training.workers import Workers
+
+
+@click.command()
+@click.argument("file", required=False)
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key of the experiment.")
+@click.option("--name", metavar="TEXT", help="Goes into the run folder's name.")
+@click.option("--seed", type=int, help="Short for --set training.seed=…")
+@click.option("--network", metavar="NAME", help="Which network, where a program has several.")
+@click.option(
+    "--resume", is_flag=False, flag_value="", metavar="[RUN]", help="Go on with a run; the newest if none is named."
+)
+@click.option("--devices", type=click.IntRange(1), default=1, help="Processes that train together on this machine.")
+@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs go.")
+@click.option("--dry-run", is_flag=True, help="Say what would happen and what it costs; write nothing.")
+@click.option("--quiet", "form", flag_value="quiet", help="Say nothing but mistakes and the run's folder.")
+@click.option("--json", "form", flag_value="json", help="A line of JSON now and then, and one at the end.")
+def command(
+    file: str | None, changes: tuple[str, ...], name: str | None, seed: int | None, network: str | None,
+    resume: str | None, devices: int, runs: Path, dry_run: bool, form: str | None,
+) -> None:  # fmt: skip
+    """Train a network: a .neural program, or an experiment in YAML.
+
+    \b
+    $ neural train examples/digits.neural
+    $ neural train examples/digits.neural --set training.learning_rate=3e-4 --seed 1
+    $ neural train --resume
+
+    Ctrl-C finishes the step and saves; a second time stops at once. Exit codes: 0 trained, 1 failed, 2 mistakes,
+    130 stopped.
+    """
+    if file is None and resume is None:
+        raise click.UsageError("name a program or an experiment, or --resume a run")
+    if file is not None and resume:
+        raise click.UsageError("a run is resumed with its own settings: leave the file out")
+    wanted = [*changes, *([f"name={name}"] if name else []), *([f"training.seed={seed}"] if seed is not None else [])]
+    if devices > 1 and "WORLD_SIZE" not in os.environ:
+        from neural.training.launch import launch
+
+        sys.exit(launch(devices))
+    from neural.cli._mistakes import told
+
+    with told():
+        _train(file, wanted, network, resume, runs, dry_run, form or "text")
+
+
+def _train(
+    file: str | None, changes: list[str], network: str | None, resume: str | None, runs: Path, dry_run: bool, form: str
+) -> None:
+    from neural.experiments import find_run, task_of, task_of_run
+    from neural.tracking.run import Run
+    from neural.training.workers import joined
+
+    old = find_run(resume or None, runs) if file is None else None
+    task = task_of(file, changes, network=network) if file is not None else task_of_run(Run.open(old or ""), changes)
+    if dry_run:
+        from neural.cli._plan import plan
+
+        click.echo(plan(task))
+        return
+    with joined(task.experiment.training.device) as workers:
+        run = _run(task, old, runs) if workers.first else None
+        if run is not None and form == "text":
+            for remark in task.remarks:
+                click.echo(f"note: {remark}", err=True)
+            click.echo(f"{'goes on in' if old else 'run'} {_short(run.path)}", err=True)
+        outcome = _fit(task, run, workers, form)
+    if run is not None:
+        _say(run, outcome, form)
+    sys.exit(0 if outcome.state == "finished" else 130)
+
+
+def _run(task: Task, old: Path | None, runs: Path) -> Run:
+    """A new folder, the one that is resumed, or the one of the attempt before, where torchrun starts us again."""
+    from neural.experiments import new_run
+    from neural.tracking.run import Run
+    from neural.training.launch import attempt_before, launched
+
+    old = old or attempt_before(runs)
+    if old is None:
+        return new_run(task, runs, launch=launched())
+    run = Run.reopen(old)
+    run.event(run.status.step, "restart", "goes on")
+    return run
+
+
+def _fit(task: Task, run: Run | None, workers: Workers, form: str) -> Outcome:
+    from neural.cli._progress import shown
+    from neural.training.engine import fit
+
+    with shown(form, terminal=sys.stderr.isatty()) as tell:
+        return fit(task, run, workers=workers, tell=tell)
+
+
+def _say(run: Run, outcome: Outcome, form: str) -> None:
+    import json
+
+    if form == "json":
+        click.echo(json.dumps({"run": str(run.path), "state": outcome.state, "step": outcome.step,
+                               "best": outcome.scores, "message": outcome.message}))  # fmt: skip
+        return
+    if form == "quiet":
+        click.echo(run.path)
+        return
+    best = "  ".join(f"{name} {value:.4f}" for name, value in outcome.scores.items())
+    click.echo(f"{outcome.state} after step {outcome.step:,}" + (f"; best: {best}" if best else ""))
+    if outcome.message:
+        click.echo(outcome.message)
+    if outcome.state == "stopped":
+        click.echo(f"go on with: neural train --resume {_short(run.path)}")
+    else:
+        click.echo(f"look at it: neural show {_short(run.path)}")
+
+
+def _short(path: Path) -> Path:
+    """As seen from here, where it lies below."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

@@ -1,0 +1,163 @@
+"""From what a user wrote to a finished run: a program or an experiment file → a task → a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neural.blueprint import Blueprint, read
+from neural.core.diagnostics import Source
+from neural.core.registry import UnknownName
+from neural.core.settings import read_settings, resolved, restored
+from neural.standard import CATALOGUE
+from neural.tasks import registry as tasks
+from neural.tasks.experiment import Experiment, read_experiment
+from neural.tasks.supervised import Supervised, SupervisedSettings
+from neural.tasks.task import Task, TaskError
+from neural.tracking.environment import environment
+from neural.tracking.run import Run
+from neural.tracking.trouble import RunError
+from neural.training.engine import Outcome, Progress
+from neural.training.engine import fit as train
+from neural.training.rates import optimizer_of
+
+if TYPE_CHECKING:
+    from torch import nn
+
+RUNS = Path("runs")
+"""Where run folders are made unless somebody says otherwise."""
+
+
+def task_of(path: str | Path, changes: Sequence[str] = (), *, network: str | None = None) -> Task:
+    """The task that a file describes: a `.neural` program, or an experiment in YAML.
+
+    `changes` are texts such as `training.learning_rate=3e-4`. SettingsError or TaskError says all that is wrong.
+    """
+    path = Path(path)
+    try:
+        source = read(path)
+    except OSError as problem:
+        raise TaskError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
+    if path.suffix.lower() in (".yaml", ".yml", ".json"):
+        experiment = read_experiment(source, changes, choose=_settings_of)
+    else:
+        given = [f"network={_quoted(path.name)}", *([f"network_name={network}"] if network else [])]
+        experiment = read_settings(SupervisedSettings, None, [*given, *changes])
+    return made(experiment, path.parent)
+
+
+def task_of_run(run: Run, changes: Sequence[str] = ()) -> Task:
+    """The task of a run, made again from its folder."""
+    settings = run.settings
+    try:
+        kind = _settings_of(settings.get("task", ""))
+    except UnknownName as unknown:
+        raise RunError(f"{run.path}: {unknown}") from None
+    experiment = restored(kind, settings, f"{run.name}/settings.json")
+    if changes:
+        import json
+
+        experiment = read_settings(kind, Source(f"{run.name}/settings.json", json.dumps(resolved(experiment))), changes)
+    return made(experiment, Path(run.environment.get("folder", ".")))
+
+
+def made(experiment: Experiment, folder: Path) -> Task:
+    """The task of an experiment, its data read and checked."""
+    task = tasks.get(experiment.task)(experiment, folder, CATALOGUE)
+    optimizer_of(task.experiment.training)   # what cannot be trained is said before anything is written
+    return task
+
+
+def new_run(task: Task, root: Path = RUNS, **facts: Any) -> Run:
+    """A folder for a task that is about to be trained."""
+    settings = task.experiment
+    name = settings.name or settings.task
+    run = Run.create(
+        root, name, settings=resolved(settings), program=task.program, environment={**environment(), **facts}
+    )
+    run.send_to(settings.tracking.sinks)
+    return run
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What `neural.fit` gives."""
+
+    run: Run
+    outcome: Outcome
+    model: nn.Module
+    """With the best weights."""
+
+
+def fit(
+    network: Blueprint | str | Path, data: Any = None, settings: Mapping[str, Any] | None = None, *,
+    runs: str | Path = RUNS, tell: Callable[[Progress], None] = lambda progress: None,
+) -> Fitted:  # fmt: skip
+    """Train a network on data: a checked network, a program's text or its path; arrays, a path or a data set's name.
+
+        neural.fit("net.neural", (x, y), {"training": {"steps": 500}})
+
+    `settings` has the keys of an experiment file. Leaves a run folder behind.
+    """
+    folder = Path()
+    if isinstance(network, Blueprint):
+        network = network.source.text
+    elif "{" not in str(network):
+        folder, network = Path(network).parent, Path(network).name
+    said: dict[str, Any] = {"task": "supervised", "network": str(network), **(settings or {})}
+    named = isinstance(data, str | Path)
+    if named:
+        said["data"] = str(data)
+    experiment = restored(SupervisedSettings, said, "settings")
+    task = Supervised(experiment, folder, CATALOGUE, data=None if named else data)
+    optimizer_of(task.experiment.training)
+    run = new_run(task, Path(runs))
+    outcome = train(task, run, tell=tell)
+    return Fitted(Run.open(run.path), outcome, best_model(run.path, task))
+
+
+def best_model(path: str | Path, task: Task | None = None) -> nn.Module:
+    """The network of a run with the weights that scored best, or the newest where nothing was scored; ready to use."""
+    run = Run.open(path)
+    checkpoint = run.restore("best") or run.restore()
+    if checkpoint is None:
+        raise RunError(f"{run.path} has no checkpoint yet")
+    model = (task or task_of_run(run)).build()
+    start = "average." if any(name.startswith("average.") for name in checkpoint.tensors) else "model."
+    weights = {name.removeprefix(start): one for name, one in checkpoint.tensors.items() if name.startswith(start)}
+    model.load_state_dict(weights, strict=start == "model.")
+    return model.eval()
+
+
+def open_run(path: str | Path) -> Run:
+    """A run folder, for reading; also while it is written."""
+    return Run.open(path)
+
+
+def find_run(name: str | None, root: Path = RUNS) -> Path:
+    """A run by its path, its folder's name or a part of it; the newest without a name."""
+    if name is not None and Path(name).is_dir():
+        return Path(name)
+    found = sorted(one for one in root.glob("*") if (one / "status.json").exists()) if root.is_dir() else []
+    fitting = [one for one in found if name is None or name in one.name]
+    exact = [one for one in fitting if one.name == name]
+    if exact or (name is None and fitting):
+        return (exact or fitting)[-1]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise RunError(f"`{name}` fits several runs: {', '.join(one.name for one in fitting[-5:])}")
+    known = f"; there are {', '.join(one.name for one in found[-5:])}" if found else ""
+    raise RunError(f"there is no run{f' `{name}`' if name else ''} in {root}{known}")
+
+
+def _settings_of(name: str) -> type[Experiment]:
+    return tasks.get(name).Settings
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+

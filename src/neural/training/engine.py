@@ -1,0 +1,243 @@
+"""The loop: batches in, a finished run out. Everything that learns here learns through `fit`.
+
+Nothing that changes is hidden: which batch comes next and every random number follow from the seed and the step, the
+rest is in the checkpoint. So a run that was killed goes on as if nothing had happened, bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from neural.modules.late import torch
+from neural.tasks.task import Task, TaskError
+from neural.tracking.run import Run
+from neural.tracking.tracker import Tracker
+from neural.training.objective import Objective, blocks_of, recompute
+from neural.training.signals import Signals
+from neural.training.state import State, weights_in
+from neural.training.workers import Workers
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+UNLESS_SAID = 250
+"""Steps between validations, where an epoch is longer and nothing else was said."""
+EPOCHS = 10
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What there is to say after a step."""
+
+    step: int
+    steps: int
+    loss: float
+    rate: float
+    """Learning rate."""
+    seconds: float
+    """Since this process began to train."""
+    done: int
+    """Steps that this process made."""
+    looked: tuple[str, float] | None = None
+    """The liveliest measure of the last look at the attention."""
+    scores: dict[str, float] | None = None
+    """Of a validation, where one followed this step."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    state: str
+    """finished or stopped."""
+    step: int
+    scores: dict[str, float]
+    """Of the best validation."""
+    message: str
+
+
+class Diverged(RuntimeError):
+    """The loss is no number any more."""
+
+
+def fit(
+    task: Task, run: Run | None, *, workers: Workers | None = None,
+    tell: Callable[[Progress], None] = lambda progress: None,
+) -> Outcome:  # fmt: skip
+    """Train until done, stopped or out of patience; goes on from the run's newest checkpoint where there is one.
+
+    Of several workers the first one writes the run; the others have none.
+    """
+    workers = workers or Workers()
+    with Signals() as signals:
+        try:
+            outcome = _Loop(task, run, workers, tell).go(signals)
+        except KeyboardInterrupt:
+            _end(run, "stopped", "stopped at once; goes on from the last checkpoint")
+            raise
+        except BaseException as wrong:
+            _end(run, "failed", f"{type(wrong).__name__}: {wrong}")
+            raise
+    _end(run, outcome.state, outcome.message)
+    return outcome
+
+
+def _end(run: Run | None, state: str, message: str) -> None:
+    if run is not None:
+        run.finish(state, message)
+
+
+class _Loop:
+    def __init__(self, task: Task, run: Run | None, workers: Workers, tell: Callable[[Progress], None]) -> None:
+        self.task, self.run, self.workers, self.tell = task, run, workers, tell
+        self.settings = task.experiment.training
+        self.device = workers.device(self.settings.device)
+        self.steps = steps_of(task, workers.count)
+        epoch = max(1, task.epoch // (self.settings.gradient_accumulation_steps * workers.count))
+        self.validate_every = self.settings.validate_every or min(epoch, UNLESS_SAID, self.steps)
+        self.checkpoint_every = self.settings.checkpoint_every or self.validate_every
+        torch.manual_seed(self.settings.seed)
+        model = task.build().to(self.device)
+        saved = workers.told(run.restore() if run is not None else None)
+        if saved is not None:
+            model.load_state_dict(weights_in(saved))
+        if self.settings.gradient_checkpointing:
+            recompute(blocks_of(model))
+        self.split = self.settings.shard and workers.count > 1
+        self.objective = workers.spread(Objective(task, model), self.device, shard=self.split)
+        self.state = State.first(model, self.settings, self.steps)
+        if saved is not None:
+            self.state.load(saved)
+        # a split model runs in all processes or in none: all of them look, one writes
+        self.tracker = Tracker(task, run, task.experiment.tracking) if run is not None or self.split else None
+        if run is not None:
+            run.forget_after(self.state.step)
+            run.describe("parameters", sum(one.numel() for one in model.parameters()))
+            run.describe("steps", self.steps)
+
+    def go(self, signals: Signals) -> Outcome:
+        """Step after step."""
+        state, settings, every = self.state, self.settings, self.task.experiment.tracking.track_every
+        started, done, looked = time.perf_counter(), 0, None
+        if state.step == 0 and every:
+            looked = self.look(0)
+        state.model.train()
+        while state.step < self.steps and not state.patience_is_out(settings.patience):
+            loss, terms = self.learn()
+            norm = self.clip()
+            if not (math.isfinite(loss) and math.isfinite(norm)):
+                raise Diverged(self.divergence(loss, norm))
+            rate = state.optimizing.rate(state.step)
+            state.optimizing.take(state.step)
+            state.step += 1
+            done += 1
+            if state.average is not None:
+                state.average.update(state.step)
+            last = state.step == self.steps
+            if self.run is not None:
+                self.run.log(state.step, {"train/loss": loss, "train/grad_norm": norm, "train/rate": rate, **terms})
+            if every and state.step % every == 0:
+                looked = self.look(state.step)
+            scores = self.validate() if last or state.step % self.validate_every == 0 else None
+            stop = self.workers.any(signals.asked is not None)
+            if last or stop or scores is not None or state.step % self.checkpoint_every == 0:
+                self.save(best=scores is not None and state.waited == 0)
+            if self.run is not None:
+                self.run.beat(state.step, steps=self.steps, loss=loss)
+                seconds = time.perf_counter() - started
+                self.tell(Progress(state.step, self.steps, loss, rate, seconds, done, looked, scores))
+            if stop and not last:
+                return Outcome("stopped", state.step, state.best, f"stopped after step {state.step} by {signals.asked}")
+        early = state.step < self.steps
+        said = f"no better for {state.waited} validations" if early else ""
+        return Outcome("finished", state.step, state.best, said)
+
+    def learn(self) -> tuple[float, dict[str, float]]:
+        """Gradients of one step: forward and backward for each of its batches."""
+        batches, workers = self.settings.gradient_accumulation_steps, self.workers
+        total: dict[str, Tensor] = {}
+        for turn in range(batches):
+            number = (self.state.step * batches + turn) * workers.count + workers.rank
+            batch = {name: one.to(self.device) for name, one in self.task.batch(number).items()}
+            torch.manual_seed(seed_of(self.settings.seed, number))
+            with workers.adding(self.objective, last=turn == batches - 1):
+                with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.mixed_precision):
+                    loss, terms = self.objective(batch)
+                (loss / batches).backward()
+            for name, value in {"loss": loss, **terms}.items():
+                total[name] = total[name] + value.detach() if name in total else value.detach().clone()
+        told = workers.mean(torch.stack([one.float() for one in total.values()]) / batches).tolist()
+        loss, *rest = told
+        return loss, dict(zip(list(total)[1:], rest, strict=True))
+
+    def clip(self) -> float:
+        """The norm of all gradients together, cut where it is too large."""
+        most = self.state.optimizing.clip
+        norm = torch.nn.utils.clip_grad_norm_(self.state.model.parameters(), math.inf if most is None else most)
+        return float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
+
+    def look(self, step: int) -> tuple[str, float] | None:
+        """At the attention of the probe."""
+        return None if self.tracker is None else self.tracker.look(self.state.model, step)
+
+    def validate(self) -> dict[str, float]:
+        """Scores on the validation data, by the average of the weights where one is kept."""
+        state = self.state
+        scores: dict[str, float] = {}
+        if self.run is not None or self.split:
+            state.model.eval()
+            with torch.no_grad(), state.averaged(), torch.autocast(
+                self.device.type, torch.bfloat16, enabled=self.settings.mixed_precision
+            ):
+                scores = self.task.evaluate(state.model)
+            state.model.train()
+        scores = self.workers.told(scores)
+        state.judge(scores, self.task.watched, larger=self.task.larger_is_better, settings=self.settings)
+        if self.run is not None and scores:
+            self.run.log(state.step, scores)
+        return scores
+
+    def save(self, *, best: bool) -> None:
+        """A checkpoint from which the run goes on."""
+        tensors, facts = self.state.saved()   # all processes help where the weights are split
+        if self.run is not None:
+            self.run.save(self.state.step, tensors, facts, best=best, keep=self.settings.keep_checkpoints)
+        self.workers.any(False)   # nobody runs ahead of what is on disk
+
+    def divergence(self, loss: float, norm: float) -> str:
+        """What to tell the user; the run's last checkpoint is from before."""
+        what = f"the loss is {loss}" if not math.isfinite(loss) else f"the gradients' norm is {norm}"
+        batches = self.settings.gradient_accumulation_steps * self.workers.count
+        first = self.state.step * batches
+        numbers = f"batch {first}" if batches == 1 else f"batches {first} to {first + batches - 1}"
+        saved = self.run.checkpoints() if self.run is not None else []
+        kept = f"the last good checkpoint is of step {saved[-1].step}" if saved else "there is no checkpoint yet"
+        message = (
+            f"{what} at step {self.state.step + 1} ({numbers}); {kept}. "
+            "Try a smaller learning rate, `clip_norm: 1.0` or some `warmup_steps`"
+        )
+        if self.run is not None:
+            self.run.event(self.state.step + 1, "diverged", message)
+        return message
+
+
+def steps_of(task: Task, workers: int = 1) -> int:
+    """How many steps a task's settings ask for."""
+    settings = task.experiment.training
+    if settings.steps is not None:
+        return settings.steps
+    epoch = task.epoch / (settings.gradient_accumulation_steps * workers)
+    steps = math.ceil((settings.epochs or EPOCHS) * epoch)
+    if steps < 1:
+        raise TaskError("there is nothing to train on: not one batch")
+    return steps
+
+
+def seed_of(seed: int, batch: int) -> int:
+    """For what is random while a batch is learned: dropout, sampling. The same in however many processes."""
+    return int.from_bytes(blake2b(f"{seed}/{batch}".encode(), digest_size=7).digest())
