@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neural.blueprint import Blueprint, read
+from neural.blueprint import Blueprint, parse, read
 from neural.core.diagnostics import Source
 from neural.core.registry import UnknownName
 from neural.core.settings import read_settings, resolved, restored
@@ -17,7 +17,9 @@ from neural.tasks.experiment import Experiment, read_experiment
 from neural.tasks.supervised import Supervised, SupervisedSettings
 from neural.tasks.task import Task, TaskError
 from neural.tracking.environment import environment
+from neural.tracking.measures import registry as measures
 from neural.tracking.run import Run
+from neural.tracking.sinks import registry as sinks
 from neural.tracking.trouble import RunError
 from neural.training.engine import Outcome, Progress
 from neural.training.engine import fit as train
@@ -66,19 +68,25 @@ def task_of_run(run: Run, changes: Sequence[str] = ()) -> Task:
 def made(experiment: Experiment, folder: Path) -> Task:
     """The task of an experiment, its data read and checked."""
     task = tasks.get(experiment.task)(experiment, folder, CATALOGUE)
-    optimizer_of(task.experiment.training)   # what cannot be trained is said before anything is written
+    check_names(task.experiment)
     return task
+
+
+def check_names(experiment: Experiment) -> None:
+    """What cannot be trained or tracked as asked is said before anything is written: TaskError or UnknownName."""
+    optimizer_of(experiment.training)
+    for name in experiment.tracking.sinks:
+        sinks.get(name)
+    for name in experiment.tracking.measures or ():
+        measures.get(name)
 
 
 def new_run(task: Task, root: Path = RUNS, **facts: Any) -> Run:
     """A folder for a task that is about to be trained."""
     settings = task.experiment
     name = settings.name or settings.task
-    run = Run.create(
-        root, name, settings=resolved(settings), program=task.program, environment={**environment(), **facts}
-    )
-    run.send_to(settings.tracking.sinks)
-    return run
+    about = {**environment(), **facts}
+    return Run.create(root, name, settings=resolved(settings), program=task.program, environment=about)
 
 
 @dataclass(frozen=True)
@@ -112,7 +120,7 @@ def fit(
         said["data"] = str(data)
     experiment = restored(SupervisedSettings, said, "settings")
     task = Supervised(experiment, folder, CATALOGUE, data=None if named else data)
-    optimizer_of(task.experiment.training)
+    check_names(task.experiment)
     run = new_run(task, Path(runs))
     outcome = train(task, run, tell=tell)
     return Fitted(Run.open(run.path), outcome, best_model(run.path, task))
@@ -124,11 +132,18 @@ def best_model(path: str | Path, task: Task | None = None) -> nn.Module:
     checkpoint = run.restore("best") or run.restore()
     if checkpoint is None:
         raise RunError(f"{run.path} has no checkpoint yet")
-    model = (task or task_of_run(run)).build()
+    model = task.build() if task is not None else built(run)
     start = "average." if any(name.startswith("average.") for name in checkpoint.tensors) else "model."
     weights = {name.removeprefix(start): one for name, one in checkpoint.tensors.items() if name.startswith(start)}
     model.load_state_dict(weights, strict=start == "model.")
     return model.eval()
+
+
+def built(run: Run) -> nn.Module:
+    """The network of a run, untrained. A program is enough: the data may be gone, or never have been a file."""
+    if run.program is None:
+        return task_of_run(run).build()
+    return parse(run.program, network=run.settings.get("network_name")).build()
 
 
 def open_run(path: str | Path) -> Run:

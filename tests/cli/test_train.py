@@ -159,8 +159,9 @@ def test_data_that_does_not_fit_is_refused_before_anything_starts(folder, arrays
 
 @pytest.mark.parametrize(
     ("change", "says"),
-    [("training.stps=3", "did you mean"), ("training.steps=none", "steps"), ("steps", "="), ("training=3", "training")],
-)
+    [("tracking.sinks=[tensorbord]", "did you mean `tensorboard`"), ("tracking.measures=[entropi]", "`entropy`"),
+     ("training.stps=3", "did you mean"), ("training.steps=none", "steps"), ("steps", "="), ("training=3", "training")],
+)  # fmt: skip
 def test_a_change_is_checked_like_the_file(folder, change, says):
     done = neural("small.yaml", "--set", change)
     assert done.exit_code == 2, done.output

@@ -1,6 +1,6 @@
-"""What attention does, in numbers.
+"""Watches and writes: module → rows on disk.
 
-look.py         one attention as it was called, not written out; maps.py: the same, written out
-measure.py      what a measure promises; measures/: one file each
-statistics.py   many measures in one pass over the rows, O(n) memory; kernels.py: the compiled loops behind it
+run         the folder that training writes and views read: store, checkpoint, status, folder, environment, sinks/
+tracker     looks at a model while it learns: watch, recorder, foreign, seen, written, quantised
+statistics  measures without the n×n matrix: look, maps, fast, kernels, vectors, measures/
 """

@@ -116,6 +116,7 @@ class _Loop:
         # a split model runs in all processes or in none: all of them look, one writes
         self.tracker = Tracker(task, run, task.experiment.tracking) if run is not None or self.split else None
         if run is not None:
+            run.send_to(task.experiment.tracking.sinks)
             run.forget_after(self.state.step)
             run.describe("parameters", sum(one.numel() for one in model.parameters()))
             run.describe("steps", self.steps)
@@ -148,7 +149,7 @@ class _Loop:
             if last or stop or scores is not None or state.step % self.checkpoint_every == 0:
                 self.save(best=scores is not None and state.waited == 0)
             if self.run is not None:
-                self.run.beat(state.step, steps=self.steps, loss=loss)
+                self.run.beat(state.step, steps=self.steps, loss=loss, best=state.best)
                 seconds = time.perf_counter() - started
                 self.tell(Progress(state.step, self.steps, loss, rate, seconds, done, looked, scores))
             if stop and not last:

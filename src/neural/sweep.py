@@ -1,0 +1,239 @@
+"""A sweep: a folder of runs, one for each trial, and a table that says how each of them went.
+
+    runs/2026-11-16_01-50-12_rates/
+      trials.json                                             the table: written whole, after every change
+      2026-11-16_01-50-15_learning_rate-0.001_seed-0/         a run like any other
+      learning_rate-0.001_seed-0.log                          what its process said
+
+The run folders are the truth and the table is what was last seen of them: a sweep that was killed goes on from what is
+there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import time
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neural.core.files import write_atomically
+from neural.core.settings import resolved
+from neural.digest import best, watched
+from neural.tracking.folder import json_of, put_in_place
+from neural.tracking.run import Run
+from neural.tracking.status import Status
+from neural.tracking.trouble import RunError, in_words
+from neural.training.runner import Job
+from neural.trials import SweepSettings, Trial
+
+TRIALS = "trials.json"
+VERSION = 1
+
+
+@dataclass
+class Row:
+    """A trial and how it went."""
+
+    trial: Trial
+    state: str = "waiting"
+    """waiting, running, finished, failed, or stopped."""
+    reason: str = ""
+    """Why it failed, in a line."""
+    attempts: int = 0
+    run: str | None = None
+    """The folder's name."""
+    step: int = 0
+    steps: int | None = None
+    score: float | None = None
+    scores: dict[str, float] = field(default_factory=dict)
+    """Of the best validation."""
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing left to train."""
+        return self.state == "finished"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A combination of the grid's values, over the seeds that finished."""
+
+    values: dict[str, Any]
+    scores: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Of the best scores."""
+        return float(np.mean(self.scores)) if self.scores else math.nan
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean; NaN for one seed."""
+        return float(np.std(self.scores, ddof=1) / math.sqrt(len(self.scores))) if len(self.scores) > 1 else math.nan
+
+
+class Sweep:
+    """A sweep's folder; made by `created` or `opened`."""
+
+    def __init__(self, path: Path, experiment: Path, settings: dict[str, Any], rows: list[Row]) -> None:
+        self.path, self.experiment, self.settings, self.rows = path, experiment, settings, rows
+        self.writer: Status | None = None
+        """The process that runs it, if one does."""
+        self.time = time.time()
+        """When the table was last written, in seconds since 1970."""
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.path.name
+
+    def job(self, row: Row) -> Job:
+        """What a runner needs to know."""
+        changes = [word for change in row.trial.changes for word in ("--set", change)]
+        return Job(row.trial.name, self.path, (str(self.experiment), *changes, "--name", row.trial.name))
+
+    def refresh(self) -> None:
+        """See how far the runs are."""
+        for row in self.rows:
+            self.look(row)
+
+    def look(self, row: Row) -> None:
+        """See how far one is."""
+        path = self.job(row).run()
+        if path is None:
+            return
+        row.run = path.name
+        try:
+            with Run.open(path) as run:
+                status, found = run.status, best(run)
+                row.step, row.steps = status.step, run.described("steps")
+        except RunError as broken:
+            row.reason = row.reason or str(broken)
+            return
+        if found is not None:
+            row.score, row.scores = found.score, found.scores
+        if status.state == "finished":
+            row.state, row.reason = "finished", ""
+        elif status.state == "running" and row.state == "waiting":
+            row.state = "running"
+
+    def write(self, *, durable: bool = True) -> None:
+        """The table, in place of the last one."""
+        self.time = time.time()
+        data = {
+            "version": VERSION, "experiment": str(self.experiment), "settings": self.settings, "time": self.time,
+            "writer": asdict(replace(self.writer, time=self.time)) if self.writer else None,
+            "trials": [asdict(row) for row in self.rows],
+        }  # fmt: skip
+        with in_words(f"{self.path} cannot be written"):
+            write_atomically(self.path / TRIALS, json.dumps(data, indent=1, ensure_ascii=False) + "\n", durable=durable)
+
+    def counts(self) -> dict[str, Any]:
+        """The sweep in one line."""
+        states = [row.state for row in self.rows]
+        order = ("running", "failed", "stopped", "waiting")
+        found = {name: states.count(name) for name in ("finished", *order)}
+        state = next((one for one in order if found[one]), "finished")
+        if self.writer is not None:
+            state = "running"
+        elif state == "waiting":
+            state = "stopped"
+        return {"state": state, "trials": len(states), **found, "time": self.time}
+
+    @property
+    def unfinished(self) -> list[Row]:
+        """What a resumed sweep would run."""
+        return [row for row in self.rows if not row.done]
+
+    def judged_by(self) -> tuple[str, bool]:
+        """The score that decides, and whether larger is better."""
+        for row in self.rows:
+            if row.run is not None:
+                with Run.open(self.path / row.run) as run:
+                    return watched(str(run.settings.get("task", "")))
+        return watched("")
+
+    def ranked(self) -> list[Row]:
+        """The trials, best score first, those without one last."""
+        _, larger = self.judged_by()
+        return sorted(self.rows, key=lambda row: _rank(row.score if row.done else None, larger))
+
+    def points(self) -> list[Point]:
+        """The grid's combinations, best mean first."""
+        _, larger = self.judged_by()
+        together: dict[str, list[Row]] = {}
+        for row in self.rows:
+            together.setdefault(json.dumps(row.trial.point), []).append(row)
+        found = [
+            Point(rows[0].trial.point, tuple(row.score for row in rows if row.done and row.score is not None))
+            for rows in together.values()
+        ]
+        return sorted(found, key=lambda point: _rank(point.mean, larger))
+
+
+def created(root: Path, name: str, settings: SweepSettings, experiment: Path, trials: list[Trial]) -> Sweep:
+    """A new folder for a sweep; it appears with its table, or not at all."""
+    root, now = root.absolute(), time.time()
+    aside = root / f".new-{os.getpid()}-{time.time_ns()}"
+    sweep = Sweep(aside, experiment, resolved(settings), [Row(one) for one in trials])
+    with in_words(f"no sweep can be created in {root}"):
+        try:
+            aside.mkdir(parents=True)
+            sweep.write()
+            sweep.path = put_in_place(aside, root, name, now)
+        except BaseException:
+            shutil.rmtree(aside, ignore_errors=True)
+            raise
+    return sweep
+
+
+def opened(path: Path) -> Sweep:
+    """The sweep in a folder, as its table was last written; RunError where there is none."""
+    path = path.absolute()
+    if not (path / TRIALS).is_file():
+        raise RunError(f"{path} is not the folder of a sweep: it has no {TRIALS}")
+    data = json_of(path / TRIALS)
+    if data.get("version", 0) > VERSION:
+        raise RunError(f"{path} was written by a newer version of neural (its table has version {data['version']})")
+    try:
+        rows = [_row(one) for one in data["trials"]]
+        sweep = Sweep(path, Path(data["experiment"]), data["settings"], rows)
+        sweep.time, writer = data["time"], Status(**data["writer"]).as_seen_now() if data["writer"] else None
+    except (KeyError, TypeError) as wrong:
+        raise RunError(f"{path / TRIALS} is damaged: {wrong!r}") from wrong
+    if writer is not None and writer.state == "running":
+        sweep.writer = writer
+        return sweep
+    for row in rows:   # its process was killed and could not say how they were
+        row.state = "stopped" if row.state == "running" else row.state
+    return sweep
+
+
+def find_sweep(name: str | None, root: Path) -> Path:
+    """A sweep by its path, its folder's name or a part of it; the newest without a name."""
+    if name is not None and Path(name).is_dir():
+        return Path(name)
+    found = sorted(one.parent for one in root.glob(f"[!.]*/{TRIALS}")) if root.is_dir() else []
+    fitting = [one for one in found if name is None or name in one.name]
+    if fitting and (name is None or len(fitting) == 1):
+        return fitting[-1]
+    if fitting:
+        raise RunError(f"`{name}` fits several sweeps: {', '.join(one.name for one in fitting[-5:])}")
+    raise RunError(f"there is no sweep{f' `{name}`' if name else ''} in {root}")
+
+
+def _row(data: dict[str, Any]) -> Row:
+    said = data["trial"]
+    trial = Trial(said["name"], said["seed"], said["point"], tuple(said["changes"]))
+    return Row(trial, **{name: value for name, value in data.items() if name != "trial"})
+
+
+def _rank(score: float | None, larger: bool) -> tuple[bool, float]:
+    none = score is None or math.isnan(score)
+    return none, 0.0 if score is None or none else -score if larger else score

@@ -1,0 +1,177 @@
+"""`neural runs`, `neural show` and `neural compare`, as a user types them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from neural.cli.main import main
+from tests.cli.finished_runs import PROGRAM, write_run
+
+
+def typed(*words):
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "runs"
+
+
+def kill(path):
+    """As if the process that writes the run had been killed: its number belongs to nobody."""
+    said = json.loads((path / "status.json").read_text())
+    (path / "status.json").write_text(json.dumps({**said, "state": "running", "pid": 2**22 + 1, "process": "gone"}))
+
+
+def test_runs_are_listed_newest_last_with_state_steps_and_best_score(root):
+    first = write_run(root, "first")
+    second = write_run(root, "second", end="failed")
+    shown = typed("runs")
+    assert shown.exit_code == 0
+    head, *lines = shown.output.splitlines()
+    assert head.split() == ["run", "state", "step", "best", "age"]
+    assert lines[0].split()[:5] == [first.name, "finished", "40/40", "loss", "0.5"]
+    assert lines[1].split()[:2] == [second.name, "failed"]
+
+
+def test_a_run_whose_process_is_gone_is_lost(root):
+    kill(write_run(root))
+    assert " lost " in typed("runs").output
+    assert "go on with: neural train --resume runs/" in typed("show").output
+
+
+def test_broken_folders_are_named_and_the_others_are_listed(root):
+    good = write_run(root)
+    (root / "2020-empty").mkdir()
+    (root / "2021-torn").mkdir()
+    (root / "2021-torn" / "rows.sqlite").write_bytes(b"not a database" * 100)
+    shown = typed("runs")
+    assert shown.exit_code == 0
+    assert good.name in shown.output
+    assert "2020-empty is not a run folder: it has no rows.sqlite" in shown.output
+    assert "2021-torn" in shown.output and "damaged" in shown.output
+    assert [one["kind"] for one in json.loads(typed("runs", "--json").output)] == ["broken", "broken", "run"]
+
+
+def test_no_runs_is_said_and_a_folder_that_is_not_there_is_a_mistake(root):
+    assert "no runs in runs yet" in typed("runs").output
+    assert json.loads(typed("runs", "--json").output) == []
+    shown = typed("runs", "--runs", root / "nowhere")
+    assert shown.exit_code == 2
+    assert "there is no folder" in shown.output
+
+
+def test_show_says_everything_in_eighty_columns(root):
+    path = write_run(root, learning_rate=0.01)
+    shown = typed("show", "small")
+    assert shown.exit_code == 0, shown.output
+    assert max(map(len, shown.output.splitlines())) <= 80 + len(str(path))
+    for text in (
+        "finished", "40 of 40", "valid/loss 0.5", "valid/accuracy 0.5", "(step 20)",
+        "Small: (B, 5, 6) → (B, 3), 63 parameters", "training.learning_rate  0.01", "training.steps          40",
+        "o of the validations", "the seventh step was odd", "neural compare",
+    ):  # fmt: skip
+        assert text in shown.output
+    assert "batch_size" not in shown.output, "a default"
+
+
+def test_show_has_the_first_and_the_last_look_of_every_head(root):
+    write_run(root)
+    lines = typed("show").output.splitlines()
+    heads = lines.index("entropy, in nats, first look → last")
+    assert lines[heads + 2].split() == ["L0", "encoder.0", "1.50→0.25", "1.50→1.50"]
+    assert lines[heads + 3].split() == ["L1", "encoder.1", "1.50→1.50", "1.50→1.50"]
+    (row,) = [line.split() for line in lines if line.startswith("  entropy (nats)")]
+    assert row[2:] == ["1.50", "1.19", "0.25", "L0", "h0", "1.50", "L0", "h1"]
+    assert "L1 encoder.1  1.50→0.25" in typed("show", "--measure", "head_diversity").output
+
+
+def test_show_as_json_is_complete_and_has_no_bare_nan(root):
+    path = write_run(root, scores=(0.9, float("nan")))
+    data = json.loads(typed("show", path, "--json").output, parse_constant=pytest.fail)
+    assert data["best"] == {"step": 20, "score": 0.9, "name": "valid/loss",
+                            "scores": {"valid/loss": 0.9, "valid/accuracy": pytest.approx(0.1)}}  # fmt: skip
+    assert data["curves"]["valid/loss"] == {"steps": [20, 40], "values": [0.9, None]}
+    assert data["attention"]["measures"]["entropy"]["last"] == [[0.25, 1.5], [1.5, 1.5]]
+    assert data["network"]["takes"] == "(B, 5, 6)"
+
+
+def test_show_of_a_run_without_any_number_yet(root):
+    from neural.tracking.run import Run
+
+    Run.create(root, "new", settings={"task": "of another version"}, program="no program", environment={}).close()
+    shown = typed("show")
+    assert shown.exit_code == 0, shown.output
+    assert "step    0" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["show", "smll"], "there is no run `smll` in runs; there are "),
+        (["show", "small"], "`small` fits several runs: "),
+        (["show", "first", "--measure", "entrpy"], "did you mean `entropy`?"),
+        (["compare", "first", "nothing"], "there is no run `nothing`"),
+        (["compare", "first"], "name two runs or more"),
+    ],
+)
+def test_a_mistake_is_a_message(root, words, said):
+    for name in ("first-small", "other-small"):
+        write_run(root, name)
+    shown = typed(*words)
+    assert shown.exit_code == 2
+    assert said in shown.output
+    assert "Traceback" not in shown.output
+
+
+def test_compare_shows_only_the_settings_that_differ_and_scores_side_by_side(root):
+    write_run(root, "first", learning_rate=0.01)
+    write_run(root, "second", learning_rate=0.02, scores=(0.3, 0.4))
+    shown = typed("compare", "first", "second")
+    assert shown.exit_code == 0, shown.output
+    lines = [line.split() for line in shown.output.splitlines()]
+    settings = lines.index(["settings", "that", "differ"])
+    assert lines[settings + 1 : settings + 4] == [["A", "B"], ["training.learning_rate", "0.01", "0.02"], []]
+    assert ["valid/loss", "0.5", "0.3"] in lines
+    assert ["at", "step", "20", "20"] in lines
+    assert ["entropy", "1.19", "1.19", "+0.00"] in lines
+    curves = [line for line in shown.output.splitlines() if "ends at" in line]
+    assert len(curves) == 4
+    assert max(map(len, curves)) <= 80
+
+
+def test_compare_shows_the_lines_in_which_programs_differ(root):
+    write_run(root, "first")
+    write_run(root, "second", program=PROGRAM.replace("Dense(6)", "Dense(7)"))
+    shown = typed("compare", "first", "second")
+    assert "-    Dense(6)" in shown.output
+    assert "+    Dense(7)" in shown.output
+    assert "GlobalAverage" not in shown.output
+
+
+def test_many_runs_are_compared_within_eighty_columns(root):
+    paths = [write_run(root, f"run{number}", learning_rate=0.001 * (number + 1)) for number in range(9)]
+    shown = typed("compare", *paths)
+    assert shown.exit_code == 0
+    assert max(map(len, shown.output.splitlines())) <= 80
+    assert shown.output.count("training.learning_rate") > 1, "in several rows of columns"
+    data = json.loads(typed("compare", *paths, "--json").output)
+    assert data["settings"]["training.learning_rate"] == pytest.approx([0.001 * (one + 1) for one in range(9)])
+
+
+def test_reading_runs_needs_no_torch(root):
+    paths = [str(write_run(root, name)) for name in ("first", "second")]
+    code = "import sys, neural.cli.main as cli\ntry: cli.main(sys.argv[1:])\nfinally: print('torch' in sys.modules)"
+    for words in (["runs"], ["show"], ["compare", *paths]):
+        done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == "False", words
+
+
+def test_plain_where_it_is_no_terminal(root):
+    write_run(root)
+    for words in (["runs"], ["show"]):
+        assert "\x1b" not in typed(*words).output

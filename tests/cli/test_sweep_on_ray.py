@@ -1,0 +1,80 @@
+"""`neural sweep --on ray` on a real cluster of two nodes, one of whose workers is killed on the way."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from neural.tracking.run import Run
+from tests.cli.test_sweep import PATIENCE, saved, until
+from tests.sweeps import write_sweep
+
+SWEEP = """experiment: tiny.neural
+seeds: [0, 1, 2, 3]
+grid: {training.learning_rate: [1e-3, 3e-3]}
+set: [training.steps=40, training.checkpoint_every=1, training.keep_checkpoints=1, tracking.track_every=0]
+retries: 2
+"""
+
+
+@pytest.fixture
+def cluster():
+    """The address; the nodes are other processes."""
+    command = [sys.executable, str(Path(__file__).with_name("ray_cluster.py"))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as nodes:
+        address = nodes.stdout.readline().strip()
+        assert address, "the cluster did not start"
+        yield address
+        nodes.stdin.close()
+        nodes.wait(PATIENCE)
+
+
+def parent(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_all_trials_end_though_a_worker_is_killed(tmp_path, cluster):
+    write_sweep(tmp_path, SWEEP)
+    environment = {**os.environ, "RAY_ADDRESS": cluster}
+    command = [sys.executable, "-m", "neural", "sweep", "rates.yaml", "--on", "ray", "--json"]
+    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, **pipe) as sweep:
+        path = until(lambda: saved(tmp_path), sweep)
+        trainer = Run.open(path).status.pid
+        worker = parent(trainer)
+        for pid in (worker, trainer):   # the whole machine, as it were
+            os.kill(pid, signal.SIGKILL)
+        out, said = sweep.communicate(timeout=PATIENCE)
+    assert sweep.returncode == 0, said
+    data = json.loads(out)
+    assert [row["state"] for row in data["ranked"]] == ["finished"] * 8
+    killed = next(row for row in data["ranked"] if row["run"] == path.name)
+    assert killed["attempts"] == 2
+    assert f"failed    {killed['trial']['name']}  attempt 1: the worker died" in said
+    run = Run.open(path)
+    assert len(run.scalars("train/loss")[0]) == run.status.step == 40
+    assert [kind for _, kind, _, _ in run.events()] == ["restart"]
+    assert [point["seeds"] for point in data["points"]] == [4, 4]
+
+
+def test_an_interrupted_sweep_is_stopped_on_the_cluster_too(tmp_path):
+    """On a cluster of this machine alone, which the sweep opens and closes itself."""
+    write_sweep(tmp_path, "experiment: tiny.neural\nset: [training.steps=100000, training.checkpoint_every=1]\n")
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    command = [sys.executable, "-m", "neural", "sweep", "rates.yaml", "--on", "ray", "--workers", "1"]
+    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, **pipe) as sweep:
+        path = until(lambda: saved(tmp_path), sweep)
+        sweep.send_signal(signal.SIGINT)
+        out, said = sweep.communicate(timeout=PATIENCE)
+    assert sweep.returncode == 130, said
+    assert "neural sweep --resume" in out
+    end = time.monotonic() + PATIENCE
+    while Run.open(path).status.state == "running" and time.monotonic() < end:
+        time.sleep(0.1)
+    assert Run.open(path).status.state == "stopped"
