@@ -90,16 +90,16 @@ def _bar() -> Iterator[Callable[[Progress], None]]:
     columns = TextColumn("{task.completed:,}/{task.total:,}"), BarColumn(), TextColumn("{task.description}")
     console = Console(stderr=True)
     with Bar(*columns, console=console, transient=False) as bar:
-        task = bar.add_task("", total=None)
-        valid = ""
+        task, valid = None, ""
 
         def tell(progress: Progress) -> None:
-            nonlocal valid
+            nonlocal task, valid
+            task = bar.add_task("", total=progress.steps) if task is None else task
             if progress.scores:
                 valid = "  ".join(f"{name} {value:.4f}" for name, value in list(progress.scores.items())[:2])
             parts = [f"loss {progress.loss:.4f}", valid, _speed(progress), f"{_span(_left(progress))} left"]
             parts += [_looked(progress)] if progress.looked else []
             text = "  ".join(part for part in parts if part)
-            bar.update(task, completed=progress.step, total=progress.steps, description=text)
+            bar.update(task, completed=progress.step, description=text)
 
         yield tell
