@@ -27,8 +27,8 @@ class Best(NamedTuple):
     score: float
     """The one that decides: `watched` of the task."""
     name: str
-    scores: dict[str, float]
-    """All of that validation."""
+    scores: dict[str, float | None]
+    """All of that validation; None is no number."""
 
 
 @cache
@@ -39,20 +39,20 @@ def watched(task: str) -> tuple[str, bool]:
 
 
 def best(run: Run) -> Best | None:
-    """The best validation so far, the earlier of two alike; None where nothing was scored."""
+    """The best validation so far, the earlier of two alike; None where there is none with a number."""
     name, larger = watched(str(run.settings.get("task", "")))
     scored = [one for one in run.names() if one.startswith("valid/")]
     if name not in scored:
         return None
     steps, values = run.scalars(name)
-    if np.isnan(values).all():
+    if not np.isfinite(values).any():
         return None
-    at = int(np.nanargmax(values) if larger else np.nanargmin(values))
-    scores = {}
+    at = int(np.argmin(np.where(np.isfinite(values), -values if larger else values, np.inf)))
+    scores: dict[str, float | None] = {}
     for one in [name, *(other for other in scored if other != name)]:
         there, value = run.scalars(one)
         if steps[at] in there:
-            scores[one] = float(value[there == steps[at]][0])
+            scores[one] = numbers(value[there == steps[at]][0])
     return Best(int(steps[at]), float(values[at]), name, scores)
 
 

@@ -51,7 +51,7 @@ class Row:
     step: int = 0
     steps: int | None = None
     score: float | None = None
-    scores: dict[str, float] = field(default_factory=dict)
+    scores: dict[str, float | None] = field(default_factory=dict)
     """Of the best validation."""
 
     @property

@@ -54,9 +54,11 @@ class _Loop:
                     self.close(self.open.pop(job), ended)
                 self.watch()
         except KeyboardInterrupt:
-            self.runner.stop()
-            for row in self.open.values():
-                row.state = "stopped" if row.state == "running" or self.sweep.job(row).run() else "waiting"
+            try:
+                self.runner.stop()
+            finally:   # also where somebody could not wait and asked again
+                for row in self.open.values():
+                    row.state = "stopped" if row.state == "running" or self.sweep.job(row).run() else "waiting"
             raise
 
     def start(self, row: Row) -> None:

@@ -4,10 +4,12 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from neural.cli.main import main
+from neural.tracking.run import Run
 from tests.cli.finished_runs import PROGRAM, write_run
 
 
@@ -100,9 +102,30 @@ def test_show_as_json_is_complete_and_has_no_bare_nan(root):
     assert data["network"]["takes"] == "(B, 5, 6)"
 
 
-def test_show_of_a_run_without_any_number_yet(root):
-    from neural.tracking.run import Run
+def test_a_score_that_is_no_number_is_never_the_best(root):
+    write_run(root, "nan", scores=(float("nan"), float("-inf"), 0.8, 0.9))
+    write_run(root, "none", scores=(float("nan"), float("inf")))
+    first, second = json.loads(typed("runs", "--json").output, parse_constant=pytest.fail)
+    assert first["best"]["score"] == 0.8
+    assert second["best"] is None
 
+
+@pytest.mark.parametrize("heads", [2, 8, 12, 40])
+def test_any_number_of_heads_fits_into_eighty_columns(root, heads):
+    run = Run.create(root, "wide", settings={"task": "supervised"}, program=None, environment={})
+    run.describe("attention/layers", [f"a.rather.long.name.of.a.block.{number}.attention" for number in range(12)])
+    values = np.random.default_rng(0).uniform(0, 3, size=(12, heads)).astype(np.float32)
+    values[3, 1:] = np.nan
+    for step in (0, 9):
+        run.log_arrays(step, {"entropy": values * (step + 1)})
+    run.finish("finished")
+    lines = typed("show").output.splitlines()
+    assert max(len(line) for line in lines if "neural compare" not in line and "folder" not in line) <= 80
+    assert sum(line.startswith("  L3") for line in lines) >= 1
+    assert f"{values[11, heads - 1] * 10:.2f}" in "".join(lines)
+
+
+def test_show_of_a_run_without_any_number_yet(root):
     Run.create(root, "new", settings={"task": "of another version"}, program="no program", environment={}).close()
     shown = typed("show")
     assert shown.exit_code == 0, shown.output

@@ -24,7 +24,12 @@ PATIENCE = 240
 def start(folder, *words):
     command = [sys.executable, "-m", "neural", "sweep", *words]
     pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, cwd=folder, **pipe)
+    return subprocess.Popen(command, cwd=folder, start_new_session=True, **pipe)
+
+
+def interrupt(process):
+    """As Ctrl-C in a terminal does: the signal goes to every process of the group."""
+    os.killpg(process.pid, signal.SIGINT)
 
 
 def until(found, process):
@@ -72,7 +77,7 @@ def test_an_interrupted_sweep_saves_and_says_how_to_go_on(tmp_path):
     write_sweep(tmp_path, "experiment: tiny.neural\n" + LONG)
     sweep = start(tmp_path, "rates.yaml")
     path = until(lambda: saved(tmp_path), sweep)
-    sweep.send_signal(signal.SIGINT)
+    interrupt(sweep)
     out, said = sweep.communicate(timeout=PATIENCE)
     assert sweep.returncode == 130, said
     assert "Traceback" not in said
@@ -98,10 +103,13 @@ def test_the_children_of_a_killed_sweep_save_and_stop(tmp_path):
     end = time.monotonic() + PATIENCE
     while Run.open(path).status.state == "running" and time.monotonic() < end:
         time.sleep(0.1)
-    assert Run.open(path).status.state == "stopped"
+    status = Run.open(path).status
+    if status.state == "running":
+        os.kill(status.pid, signal.SIGKILL)
+    assert status.state == "stopped"
     assert "stopped" in typed("runs", "--runs", tmp_path / "runs").output
     listed = typed("sweep", "--resume", path.parent, "--dry-run")
-    assert listed.output == "seed-0\n1 trials; nothing was started\n"
+    assert listed.output == "seed-0\n1 trial; nothing was started\n"
 
 
 def test_a_trial_that_cannot_train_is_named_with_its_reason(tmp_path):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from neural.tracking.run import Run
-from tests.cli.test_sweep import PATIENCE, saved, until
+from tests.cli.test_sweep import PATIENCE, interrupt, saved, start, until
 from tests.sweeps import write_sweep
 
 SWEEP = """experiment: tiny.neural
@@ -38,12 +38,10 @@ def parent(pid):
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def test_all_trials_end_though_a_worker_is_killed(tmp_path, cluster):
+def test_all_trials_end_though_a_worker_is_killed(tmp_path, monkeypatch, cluster):
     write_sweep(tmp_path, SWEEP)
-    environment = {**os.environ, "RAY_ADDRESS": cluster}
-    command = [sys.executable, "-m", "neural", "sweep", "rates.yaml", "--on", "ray", "--json"]
-    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, **pipe) as sweep:
+    monkeypatch.setenv("RAY_ADDRESS", cluster)
+    with start(tmp_path, "rates.yaml", "--on", "ray", "--json") as sweep:
         path = until(lambda: saved(tmp_path), sweep)
         trainer = Run.open(path).status.pid
         worker = parent(trainer)
@@ -62,15 +60,13 @@ def test_all_trials_end_though_a_worker_is_killed(tmp_path, cluster):
     assert [point["seeds"] for point in data["points"]] == [4, 4]
 
 
-def test_an_interrupted_sweep_is_stopped_on_the_cluster_too(tmp_path):
+def test_an_interrupted_sweep_is_stopped_on_the_cluster_too(tmp_path, monkeypatch):
     """On a cluster of this machine alone, which the sweep opens and closes itself."""
     write_sweep(tmp_path, "experiment: tiny.neural\nset: [training.steps=100000, training.checkpoint_every=1]\n")
-    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
-    command = [sys.executable, "-m", "neural", "sweep", "rates.yaml", "--on", "ray", "--workers", "1"]
-    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, **pipe) as sweep:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with start(tmp_path, "rates.yaml", "--on", "ray", "--workers", "1") as sweep:
         path = until(lambda: saved(tmp_path), sweep)
-        sweep.send_signal(signal.SIGINT)
+        interrupt(sweep)
         out, said = sweep.communicate(timeout=PATIENCE)
     assert sweep.returncode == 130, said
     assert "neural sweep --resume" in out

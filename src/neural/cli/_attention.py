@@ -38,16 +38,29 @@ def heads(attention: dict[str, Any], measure: str | None) -> list[str]:
     first, last = _array(about["first"]), _array(about["last"])
     first, last = (one if one.ndim == 2 else one[:, None] for one in (first, last))
     names = [f"L{number} {name}" for number, name in enumerate(short(attention["layers"]))]
-    margin = max(map(len, names)) + 4
-    both = margin + last.shape[1] * (CELL + 2) <= _text.width()
-    rows = [("", *(f"head {number}" if both else f"h{number}" for number in range(last.shape[1])))]
-    for layer, start, end in zip(names, first, last, strict=True):
-        pairs = zip(start, end, strict=True)
-        cells = [f"{_text.share(a)}→{_text.share(b)}" if both else _text.share(b) for a, b in pairs]
-        rows.append((layer, *("" if np.isnan(b) else cell for cell, b in zip(cells, end, strict=True))))
+    heads_there, width = last.shape[1], _text.width() - 2
+    both = max(map(len, names)) + heads_there * (CELL + 2) <= width
+    if not both:
+        names = [name.partition(" ")[0] for name in names]
     title = _text.heading(name.replace("_", " ")) + (f", in {about['unit']}" if about["unit"] else "")
-    lines = _text.table(rows, right=range(1, last.shape[1] + 1))
-    return [title + (", first look → last" if both else ", last look"), *lines]
+    lines = [title + (", first look → last" if both else ", last look")]
+    at_once = heads_there if both else max(1, (width - max(map(len, names))) // (len("12.34") + 2))
+    for start in range(0, heads_there, at_once):
+        numbers = range(start, min(start + at_once, heads_there))
+        rows = [("", *(f"head {number}" if both else f"h{number}" for number in numbers))]
+        rows += [
+            (layer, *(_cell(before[number], now[number], both=both) for number in numbers))
+            for layer, before, now in zip(names, first, last, strict=True)
+        ]
+        lines += _text.table(rows, right=range(1, len(numbers) + 1))
+    return lines
+
+
+def _cell(first: float, last: float, *, both: bool) -> str:
+    """Nothing where a layer has fewer heads than others."""
+    if np.isnan(last):
+        return ""
+    return f"{_text.share(first)}→{_text.share(last)}" if both else _text.share(last)
 
 
 def short(layers: list[str]) -> list[str]:

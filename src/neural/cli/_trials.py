@@ -60,9 +60,10 @@ def progress(sweep: Sweep) -> str:
     count = sweep.counts()
     parts = [f"{count['finished']}/{count['trials']} finished"]
     parts += [f"{count[name]} {name}" for name in ("failed", "waiting") if count[name]]
-    parts += [f"{row.trial.name} {row.step:,}" + (f"/{row.steps:,}" if row.steps else "")
-              for row in sweep.rows if row.state == "running"]  # fmt: skip
-    return _text.cut("  ".join(parts), _text.width() - 1)
+    running = [row for row in sweep.rows if row.state == "running"]
+    steps = ", ".join(f"{row.step:,}" + (f"/{row.steps:,}" if row.steps else "") for row in running)
+    parts += [f"{len(running)} running at step {steps}"] if running else []
+    return _text.cut(", ".join(parts), _text.width() - 1)
 
 
 def _next(sweep: Sweep) -> list[str]:

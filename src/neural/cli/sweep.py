@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -66,11 +66,11 @@ def _sweep(
         make, trials = (lambda: old), [row.trial for row in old.unfinished]
     if dry_run:
         names = [one.name for one in trials]
-        click.echo("\n".join([*names, f"{len(names)} trials; nothing was started"]))
+        click.echo("\n".join([*names, f"{_many(names)}; nothing was started"]))
         return
     with _asked_to_stop(), runner(workers) as ready:   # before the folder: nothing is written where this cannot be
         sweep = make()
-        click.echo(f"sweep {_near(sweep.path)}, {len(sweep.rows)} trials", err=True)
+        click.echo(f"sweep {_near(sweep.path)}, {_many(sweep.rows)}", err=True)
         try:
             with _shown(sweep) as tell:
                 go(sweep, ready, tell)
@@ -117,6 +117,10 @@ def _shown(sweep: Sweep) -> Iterator[Callable[[Row], None]]:
     finally:
         if live:
             click.echo("\r\033[K", err=True, nl=False)
+
+
+def _many(trials: Sequence[object]) -> str:
+    return f"{len(trials)} trial" + ("" if len(trials) == 1 else "s")
 
 
 def _near(path: Path) -> Path:
