@@ -240,6 +240,15 @@ def test_training_works_outside_the_main_thread(tmp_path):
     assert Run.open(path).status.state == "finished"
 
 
+def test_a_device_that_is_not_there_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    task = small(tmp_path, device="cuda")
+    run = begun(task, tmp_path)
+    with pytest.raises(TaskError, match="torch finds no GPU here"):
+        fit(task, run)
+    assert Run.open(run.path).status.state == "failed"
+
+
 def test_epochs_become_steps(tmp_path):
     assert steps_of(small(tmp_path, steps=None, epochs=2, batch_size=5)) == 2 * (55 // 5)
     assert steps_of(small(tmp_path, steps=None, epochs=3, batch_size=5, gradient_accumulation_steps=2)) == 17

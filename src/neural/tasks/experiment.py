@@ -44,7 +44,7 @@ class Training(Settings):
     patience: Annotated[Count | None, Also("early_stopping_patience")] = Field(
         None, description="Validations without improvement before stopping."
     )
-    validate_every: Count | None = Field(None, description="Steps between validations; an epoch, or 250, if less.")
+    validate_every: Count | None = Field(None, description="Steps between validations; an epoch, but 50 to 250.")
     checkpoint_every: Count | None = Field(None, description="Steps between checkpoints; as validations if not given.")
     keep_checkpoints: Count = Field(2, description="Newest checkpoints that stay, beside the best one.")
     gradient_checkpointing: bool = Field(False, description="Recompute activations instead of keeping them.")

@@ -25,8 +25,8 @@ from neural.training.workers import Workers
 if TYPE_CHECKING:
     from torch import Tensor
 
-UNLESS_SAID = 250
-"""Steps between validations, where an epoch is longer and nothing else was said."""
+RARELY, OFTEN = 250, 50
+"""Steps between validations at most and at least, whatever an epoch is, where nothing else was said."""
 EPOCHS = 10
 
 
@@ -99,7 +99,7 @@ class _Loop:
         self.device = workers.device(self.settings.device)
         self.steps = steps_of(task, workers.count)
         epoch = max(1, task.epoch // (self.settings.gradient_accumulation_steps * workers.count))
-        self.validate_every = self.settings.validate_every or min(epoch, UNLESS_SAID, self.steps)
+        self.validate_every = self.settings.validate_every or min(max(epoch, OFTEN), RARELY, self.steps)
         self.checkpoint_every = self.settings.checkpoint_every or self.validate_every
         torch.manual_seed(self.settings.seed)
         model = task.build().to(self.device)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from neural.modules.late import late, torch
+from neural.tasks.task import TaskError
 from neural.training.objective import Objective, blocks_of
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Workers:
         if wanted == "auto":
             wanted = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
         elif wanted == "cuda" and not torch.cuda.is_available():
-            raise ValueError("training.device is cuda, but torch finds no GPU here; `auto` takes what there is")
+            raise TaskError("training.device is cuda, but torch finds no GPU here; `auto` takes what there is")
         return torch.device(wanted, self.here) if wanted == "cuda" else torch.device(wanted)
 
     def spread(self, objective: Objective, device: torch.device, *, shard: bool) -> nn.Module:
