@@ -181,8 +181,8 @@ def test_the_predicted_multiply_adds_are_the_counted_ones(name):
     with plain_kernels(), plain_torch(), FlopCounterMode(display=False) as counter:
         mechanism.mix(*qkv[:2], v, Mask(), extra=extra)
     predicted, counted = 2 * B * mechanism.cost(H, Q, K, D).multiply_adds, counter.get_total_flops()
-    # a compiled kernel visits only the pairs it needs, and torch cannot count it: less than plain torch, then
-    assert predicted < counted if hasattr(type(mechanism).mix, "__wrapped__") else predicted == counted
+    # a compiled kernel may visit only the pairs it needs, and torch cannot count it: not more than plain torch, then
+    assert predicted <= counted if hasattr(type(mechanism).mix, "__wrapped__") else predicted == counted
 
 
 @every_mechanism

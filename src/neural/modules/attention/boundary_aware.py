@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from neural.language.declaration import number
 from neural.language.shapes import Cost
 from neural.modules.attention.self import Self, fused, scores, softmax
+from neural.modules.compiled import compiled
 from neural.modules.late import Module, functional, nn, torch
 from neural.modules.mask import Mask
 from neural.modules.mechanism import Mechanism
@@ -38,6 +39,7 @@ class BoundaryAware(Mechanism):
         bias = (own[:, None, :, None] + extra[:, None, None, :]) / 2
         return softmax(scores(q, k, mask) + bias, mask.kept(queries, keys, q.device))
 
+    @compiled("neural.modules.kernels.boundary_aware")
     def mix(
         self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], v: Float[Tensor, "B H K V"], mask: Mask,
         dropout: float = 0.0, extra: Tensor | None = None,
