@@ -51,7 +51,8 @@ def test_what_needs_no_torch_does_not_import_it(words):
 def test_every_example_checks_without_a_warning_and_says_how_to_run_it(path):
     shown = run("check", path, "--strict")
     assert shown.exit_code == 0, shown.output
-    assert path.read_text().startswith(f"# neural check examples/{path.name}\n")
+    first, *_ = path.read_text().splitlines()
+    assert first in (f"# neural {verb} examples/{path.name}" for verb in ("check", "train"))
 
 
 def test_check_prints_shapes_counts_totals_and_what_was_added(program):
