@@ -23,7 +23,7 @@ demo: $(VENV)/ready
 check: $(VENV)/ready
 	$(BIN)/ruff check src tests examples benchmarks
 	$(BIN)/pyrefly check --python-interpreter-path $(BIN)/python
-	$(BIN)/neural fmt --check examples/*.neural
+	$(BIN)/neural fmt --check examples/*.neural examples/*/*.neural
 
 test: check
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal --durations 10

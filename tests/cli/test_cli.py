@@ -12,7 +12,7 @@ from neural.cli.main import main
 from tests.programs import CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = sorted((ROOT / "examples").glob("*.neural"))
+EXAMPLES = sorted((ROOT / "examples").glob("**/*.neural"))
 
 
 def run(*words, text=None):
@@ -52,7 +52,7 @@ def test_every_example_checks_without_a_warning_and_says_how_to_run_it(path):
     shown = run("check", path, "--strict")
     assert shown.exit_code == 0, shown.output
     first, *_ = path.read_text().splitlines()
-    assert first in (f"# neural {verb} examples/{path.name}" for verb in ("check", "train"))
+    assert first in (f"# neural {verb} {path.relative_to(ROOT)}" for verb in ("check", "train"))
 
 
 def test_check_prints_shapes_counts_totals_and_what_was_added(program):

@@ -19,6 +19,7 @@ KNOWN = [
     [
         ("TransformerEncoder", "transformer_encoder"), ("Conv2D", "conv2d"), ("LSTM", "lstm"), ("None_", "none"),
         ("GlobalAveragePooling1D", "global_average_pooling1d"), ("AdamW", "adam_w"), ("Self", "self"),
+        ("RMSNormalization", "rms_normalization"),
     ],
 )  # fmt: skip
 def test_a_class_name_as_a_file_name(name, file):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 LAYERS = "tests/contract/test_layers.py::"
 MECHANISMS = "tests/contract/test_mechanisms.py::"
 POSITIONS = "tests/contract/test_positions.py::"
+BLOCK = "tests/modules/test_block.py::"
 BUILD = "tests/modules/test_build.py::"
 PARITY = "tests/modules/test_parity.py::"
 RULINGS = "tests/modules/test_rulings.py::"
@@ -129,7 +130,7 @@ FAULTS = (
     ),
     Fault(
         "the residual is dropped", "modules/block.py",
-        "return x + self.part(self.norm(x), *beside)", "return self.part(self.norm(x), *beside)",
+        "return x + self.dropout(self.part(self.norm(x), *beside))", "return self.part(self.norm(x), *beside)",
         (RULINGS + "test_norms_stand_before_the_parts_by_default_and_none_at_the_end",),
     ),
     Fault(
@@ -169,7 +170,7 @@ FAULTS = (
     ),
     Fault(
         "a parameter formula forgets biases", "modules/heads.py",
-        "2 * shared * (source + 1)", "2 * shared * source",
+        "2 * shared * (source + bias)", "2 * shared * source",
         (LAYERS + "test_the_predicted_parameters_are_the_real_ones",),
     ),
     Fault(
@@ -191,6 +192,27 @@ FAULTS = (
         "label smoothing is ignored", "modules/losses/sparse_categorical_crossentropy.py",
         ", label_smoothing=self.label_smoothing)", ")",
         (BUILD + "test_the_fused_loss_is_the_two_step_loss_for_class_numbers",),
+    ),
+    Fault(
+        "queries and keys with positions are not normed", "modules/heads.py",
+        "if self.qk_norm:", "if self.qk_norm and self.position is None:",
+        (BLOCK + "test_normed_queries_and_keys_come_before_the_positions",),
+    ),
+    Fault(
+        "a tied head has weights of its own", "modules/layers/output.py",
+        "functional.linear(x, table, self.bias)", "functional.linear(x, table.detach(), self.bias)",
+        ("tests/modules/layers/test_output.py::test_the_table_learns_from_both_ends",),
+    ),
+    Fault(
+        "blocks begin as if each were alone", "modules/initial.py",
+        "(2 * blocks) ** -0.5", "2 ** -0.5",
+        ("tests/modules/test_initial.py::test_gpt2_blocks_begin_small_and_the_more_of_them_the_less_each_adds",),
+    ),
+    Fault(
+        "queries and values of nanoGPT are exchanged", "modules/nanogpt.py",
+        '("attention.part.query", "attention.part.key", "attention.part.value")',
+        '("attention.part.value", "attention.part.key", "attention.part.query")',
+        ("tests/modules/test_nanogpt.py::test_the_same_weights_give_the_same_scores",),
     ),
     Fault(
         "exponential decay has stairs", "training/schedules/exponential_decay.py",

@@ -348,7 +348,7 @@ def sample_from(random: Random) -> Sample:
                 break
             draft.layers.pop()
     if not draft.layers:
-        draft = Draft((SOURCE, width), [Writer(random, width).call(CATALOGUE.layers, names_of("head")[0])])
+        draft = Draft((SOURCE, width), [repr(CATALOGUE.layers.get(names_of("head")[0]).tiny()[0])])
     for section, registry in (("loss", CATALOGUE.losses), ("optimizer", CATALOGUE.optimizers)):
         draft.ends.append(f"{section}: {Writer(random, width).call(registry)}")
         if random.random() < 0.3 or draft.passes() is None:

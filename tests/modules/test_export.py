@@ -80,7 +80,8 @@ def test_every_mechanism_can_be_exported(name, tmp_path):
 @pytest.mark.parametrize("extra", [
     'attention="localized", window=3', 'positional="rotary"', 'positional="alibi"', 'positional="relative", buckets=8',
     'positional="learned", max_len=20', 'positional="none"', 'norm="post"', "final_norm=true",
-    'activation="relu_squared"',
+    'activation="squared_relu"', "bias=false", 'normalization="rms"', "qk_norm=true", 'init="zero"', 'init="gpt2"',
+    'normalization="rms", final_norm=true', "bias=false, final_norm=true", 'dropout_rate=0.1, dropout_at="residual"',
 ])  # fmt: skip
 def test_every_option_of_a_block_can_be_exported(extra, tmp_path):
     assert_twin(

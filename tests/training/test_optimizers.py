@@ -73,6 +73,17 @@ def test_muon_gets_the_hidden_matrices_alone(positions):
     assert others == {id(one) for _, one in parameters} - held
 
 
+def test_muon_leaves_a_tied_table_to_adamw_and_takes_the_last_matrix_of_the_last_block():
+    tied = LANGUAGE_MODEL.replace("POSITIONS", "learned").replace("Dense(19, ", "Output(19, tied=true, bias=false, ")
+    parameters = list(build(network(tied)).named_parameters())
+    muon, adamw = Muon().build(parameters)
+    names = {id(one): name for name, one in parameters}
+    held = [names[id(one)] for one in muon.param_groups[0]["params"]]
+    assert "transformer_decoder.1.feed_forward.part.down.weight" in held
+    others = [names[id(one)] for one in adamw.param_groups[0]["params"] if one.ndim == 2]
+    assert others == ["embedding.table.weight", "positional_encoding.table"]
+
+
 def test_muon_without_hidden_matrices_is_adamw():
     (made,) = Muon().build([("output.linear.bias", torch.nn.Parameter(torch.ones(3)))])
     assert isinstance(made, torch.optim.AdamW)

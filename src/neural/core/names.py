@@ -17,7 +17,7 @@ def key(name: str) -> str:
 
 def snake(name: str) -> str:
     """A class name as a file name: `TransformerEncoder` → `transformer_encoder`, `Conv2D` → `conv2d`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().rstrip("_")
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower().rstrip("_")
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from neural.core.diagnostics import Findings
 from neural.language.binding import Bound
 from neural.language.network import Network
+from neural.language.shapes import width
 
 HIGH_RATE = 1e-3
 """Transformers trained with Adam usually want less than this."""
@@ -24,6 +25,12 @@ def advise_network(network: Network, last: Bound, optimizer: Bound | None, findi
         findings.say(
             "N0703", f"`{network.name}` has no loss: it can be built and run, not trained", last.call.name_where,
             helps=["to train it, add a `loss:`"],
+        )  # fmt: skip
+    if network.layers[-1].layer.uses_table and getattr(network.layers[0].layer, "init", None) == "torch":
+        deviation = width(network.layers[-1].given) ** 0.5
+        findings.say(
+            "W0605", f"the table of a tied head begins with deviation 1: the first scores are about {deviation:.0f}",
+            last.place(["tied"]), helps=['`Embedding(…, init="gpt2")` begins with 0.02'],
         )  # fmt: skip
     has_blocks = any(placed.layer.role in ("encoder", "decoder") for placed in network.layers)
     rate = getattr(network.optimizer, "learning_rate", None)

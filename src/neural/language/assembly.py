@@ -11,6 +11,7 @@ from neural.language.flow import Step, Walk, arrange, check_size, check_stem, pl
 from neural.language.network import Network
 from neural.language.sections import Parts
 from neural.language.shapes import Shape
+from neural.language.ties import tie
 
 USUAL_LENGTH = 1024
 """Costs are computed for this many positions where a program leaves the length open."""
@@ -27,10 +28,10 @@ def assemble(
     ids = bool(parts.steps) and parts.steps[0].layer.role == "embedding"
     if start is not None and ids:
         start = token_input(start, parts.steps[0], parts.input_where, findings)
-    layers = catalogue.layers
-    steps, two_streams = arrange(parts.steps, layers.get("PositionalEncoding"), layers.get("LayerNormalization"))
+    steps, two_streams = arrange(parts.steps, catalogue.layers.get("PositionalEncoding"))
     check_stem(steps, findings)
     check_places(steps, findings)
+    tie(steps, findings)
     if start is None or not parts.whole:
         return None
     target = "T" if "T" not in start else "U"

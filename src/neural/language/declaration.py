@@ -69,9 +69,9 @@ def rate(doc: str, *, default: Any = MISSING, aliases: tuple[str, ...] = ()) -> 
     return setting(Real(at_least=0, below=1, code="E0209"), doc, default=default, aliases=aliases)
 
 
-def flag(doc: str, *, default: Any = MISSING) -> Any:
+def flag(doc: str, *, default: Any = MISSING, aliases: tuple[str, ...] = ()) -> Any:
     """true or false."""
-    return setting(Flag(), doc, default=default)
+    return setting(Flag(), doc, default=default, aliases=aliases)
 
 
 def text(doc: str, *, default: Any = MISSING) -> Any:

@@ -47,9 +47,9 @@ class Walk:
     """What ended a walk without findings."""
 
 
-def arrange(steps: list[Step], positions: Callable[..., Layer], norm: Callable[..., Layer]) -> tuple[list[Step], bool]:
+def arrange(steps: list[Step], positions: Callable[..., Layer]) -> tuple[list[Step], bool]:
     """Set the streams, add positions and final norms. Gives the steps, and whether there are two sequences."""
-    steps = list(_with_norms(steps, norm))
+    steps = list(_with_norms(steps))
     encoder = next((i for i, step in enumerate(steps) if step.layer.role == "encoder"), None)
     decoder = None
     if encoder is not None:
@@ -65,12 +65,13 @@ def arrange(steps: list[Step], positions: Callable[..., Layer], norm: Callable[.
     return [*stem, *_with_positions(source, positions, given), *_with_positions(target, positions, given)], True
 
 
-def _with_norms(steps: list[Step], norm: Callable[..., Layer]) -> Iterator[Step]:
+def _with_norms(steps: list[Step]) -> Iterator[Step]:
     """A norm behind every block that asks for one."""
     for step in steps:
         yield step
         if getattr(step.layer, "final_norm", False):
-            yield replace(step, layer=norm(), copies=1, automatic=True)
+            norm = step.layer.last_norm()   # type: ignore[attr-defined]  # what has `final_norm` has it
+            yield replace(step, layer=norm, copies=1, automatic=True)
 
 
 def _with_positions(steps: list[Step], positions: Callable[..., Layer], given: bool = False) -> Iterator[Step]:

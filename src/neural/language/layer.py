@@ -29,6 +29,11 @@ class Layer(Declared):
         """Whether its module's `forward` takes the padding mask beside `x`."""
         return False
 
+    @property
+    def uses_table(self) -> bool:
+        """Whether its module's `forward` takes the embedding's table beside `x`."""
+        return False
+
     def shape(self, x: Shape) -> Shape:
         """What comes out when `x` comes in; Misfit where it cannot."""
         raise NotImplementedError

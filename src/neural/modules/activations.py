@@ -8,7 +8,8 @@ TORCH_NAMES = {
     "linear": "Identity", "relu": "ReLU", "gelu": "GELU", "silu": "SiLU", "swish": "SiLU", "elu": "ELU", "selu": "SELU",
     "tanh": "Tanh", "sigmoid": "Sigmoid", "softplus": "Softplus", "leaky_relu": "LeakyReLU",
 }  # fmt: skip
-NAMES = (*TORCH_NAMES, "softmax", "relu_squared")
+SQUARED = ("squared_relu", "relu_squared")
+NAMES = (*TORCH_NAMES, "softmax", *SQUARED)
 KNOWN_BY_RESULT = frozenset({"linear", "relu", "tanh", "sigmoid", "softmax"})
 """Their gradient follows from what came out; the others keep what went in as well."""
 
@@ -30,7 +31,7 @@ def activation(name: str) -> nn.Module:
     """The module for an activation's name; softmax goes over the last axis."""
     if name == "softmax":
         return nn.Softmax(dim=-1)
-    if name == "relu_squared":
+    if name in SQUARED:
         return SquaredReLU()
     made: nn.Module = getattr(nn, TORCH_NAMES[name])()
     return made

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import isqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from neural.language.declaration import choice, count, entry, flag, rate
 from neural.language.layer import Layer
 from neural.language.shapes import Advice, Cost, Misfit, Shape, need_rank, numbers, show, width
 from neural.modules.activations import NAMES, activation, kept
 from neural.modules.attention import registry as attention
-from neural.modules.attention.self import Self
+from neural.modules.attention.self import Self as SelfAttention
 from neural.modules.heads import Heads, advise_length, check_groups, heads_cost
+from neural.modules.initial import INITS
 from neural.modules.late import Module, nn
+from neural.modules.layers.layer_normalization import LayerNormalization
+from neural.modules.layers.rms_normalization import RMSNormalization
 from neural.modules.mechanism import Mechanism
 from neural.modules.position import InsideAttention, Position
 from neural.modules.positions import registry as positions
@@ -44,7 +48,7 @@ class Block(Layer):
         "Share dropped while training, of attention weights and inside the feed-forward part.",
         default=0.0, aliases=("dropout",),
     )  # fmt: skip
-    attention: Mechanism = entry(attention, "Who looks at whom, and how much.", default=Self())
+    attention: Mechanism = entry(attention, "Who looks at whom, and how much.", default=SelfAttention())
     positional: Position | None = entry(
         positions, "How positions are told; by default sinusoidal, added before the first block.", default=None
     )
@@ -55,6 +59,22 @@ class Block(Layer):
     num_kv_heads: int | None = count(
         "Heads of keys and values, each shared by a group of query heads; by default as many.", default=None
     )
+    bias: bool = flag("Learned numbers added in all linear maps and layer norms.", default=True)
+    normalization: str = choice(
+        ("layer", "rms"), "The norms: mean and variance, or the mean square alone.", default="layer"
+    )
+    qk_norm: bool = flag("Bring queries and keys to one length before positions and scores.", default=False)
+    dropout_at: str = choice(
+        ("inside", "residual"),
+        "Beside the attention weights: inside the feed-forward part, or what each part adds.", default="inside",
+    )  # fmt: skip
+    init: str = choice(
+        INITS, 'How the weights begin; "zero": the last map of each part, so that a block first does nothing.',
+        default="torch",
+    )  # fmt: skip
+
+    blocks: int = 1
+    """How many blocks add to the same stream; set by the network, not by the program."""
 
     @property
     def uses_mask(self) -> bool:
@@ -98,18 +118,28 @@ class Block(Layer):
         time, features = numbers(x)
         inside = self.positional if self.positional is not None and not self.positional.adds else None
         position = Cost(parameters=inside.parameters(x, self.num_heads) if inside else 0)
-        attended = heads_cost(
-            self.attention, features, self.num_heads, features // self.num_heads, time, time,
-            key_value_heads=self.num_kv_heads,
+        forward = self._feed_forward_cost(time, features)
+        return self.attention_cost(time, time, features) + position + forward + self.around_cost(time, features) * 2
+
+    def attention_cost(self, queries: int, keys: int, features: int, memory_width: int | None = None) -> Cost:
+        """Of one attention, to the block's own input or to a memory."""
+        return heads_cost(
+            self.attention, features, self.num_heads, features // self.num_heads, queries, keys,
+            memory_width=memory_width, key_value_heads=self.num_kv_heads, bias=self.bias, qk_norm=self.qk_norm,
         )  # fmt: skip
-        return attended + position + self._feed_forward_cost(time, features) + norm_cost(time, features) * 2
+
+    def around_cost(self, time: int, features: int) -> Cost:
+        """Of what stands around a part: its norm, and what the result of dropout was multiplied with."""
+        norm = self.last_norm().cost((time, features))
+        return norm + Cost(activations=time * features if self.dropout_rate and self.dropout_at == "residual" else 0)
 
     def _feed_forward_cost(self, time: int, features: int) -> Cost:
         """Two linear maps; dropout between them keeps its result and what it was multiplied with."""
         inner = self.dff or 4 * features
-        between = kept(self.activation) * inner + (2 * inner if self.dropout_rate else 0)
+        dropped = self.dropout_rate and self.dropout_at == "inside"
+        between = kept(self.activation) * inner + (2 * inner if dropped else 0)
         return Cost(
-            parameters=2 * features * inner + inner + features,
+            parameters=2 * features * inner + self.bias * (inner + features),
             multiply_adds=2 * time * features * inner,
             activations=time * (between + features),
         )
@@ -142,7 +172,29 @@ class Block(Layer):
         return Heads(
             features, self.num_heads, features // self.num_heads, self.attention,
             key_value_heads=self.num_kv_heads, causal=causal, dropout=self.dropout_rate, position=inside,
+            bias=self.bias, qk_norm=self.qk_norm,
         )  # fmt: skip
+
+    def feed_forward(self, features: int) -> FeedForward:
+        """The part that thinks every position over alone."""
+        dropped = self.dropout_rate if self.dropout_at == "inside" else 0.0
+        return FeedForward(features, self.dff or 4 * features, self.activation, dropped, bias=self.bias)
+
+    def around(self) -> dict[str, Any]:
+        """What stands around each part, and how the weights begin."""
+        return {
+            "pre": self.norm == "pre", "normalization": self.normalization, "bias": self.bias,
+            "dropout": self.dropout_rate if self.dropout_at == "residual" else 0.0,
+            "init": self.init, "blocks": self.blocks,
+        }  # fmt: skip
+
+    def last_norm(self) -> Layer:
+        """A norm of the block's kind: what `final_norm` adds."""
+        return RMSNormalization() if self.normalization == "rms" else LayerNormalization(bias=self.bias)
+
+    def among(self, blocks: int) -> Self:
+        """The same block, one of so many; it matters where the weights begin by it."""
+        return replace(self, blocks=blocks) if self.init == "gpt2" else self
 
 
 def divisors(number: int) -> list[int]:
@@ -151,20 +203,15 @@ def divisors(number: int) -> list[int]:
     return [*small, *(number // one for one in small)]
 
 
-def norm_cost(time: int, features: int) -> Cost:
-    """A norm. The sum around a part takes the place of the part's result: nothing more is kept."""
-    return Cost(parameters=2 * features, activations=time * (features + 2))
-
-
 class FeedForward(Module):
     """Two linear maps with an activation between them, at every position alike."""
 
-    def __init__(self, width: int, inner: int, activation_name: str, dropout: float) -> None:
+    def __init__(self, width: int, inner: int, activation_name: str, dropout: float, bias: bool = True) -> None:
         super().__init__()
-        self.up = nn.Linear(width, inner)
+        self.up = nn.Linear(width, inner, bias=bias)
         self.activation = activation(activation_name)
         self.dropout = nn.Dropout(dropout)
-        self.down = nn.Linear(inner, width)
+        self.down = nn.Linear(inner, width, bias=bias)
 
     def forward(self, x: Float[Tensor, "B T E"]) -> Float[Tensor, "B T E"]:
         """Up, activation, down."""
@@ -174,10 +221,13 @@ class FeedForward(Module):
 class ResidualNorm(Module):
     """A norm before (or after) a part, and the way around it."""
 
-    def __init__(self, part: nn.Module, width: int, pre: bool) -> None:
+    def __init__(
+        self, part: nn.Module, width: int, pre: bool, normalization: str, bias: bool, dropout: float
+    ) -> None:
         super().__init__()
         self.part = part
-        self.norm = nn.LayerNorm(width)
+        self.norm = nn.RMSNorm(width, eps=1e-6) if normalization == "rms" else nn.LayerNorm(width, bias=bias)
+        self.dropout = nn.Dropout(dropout)
         self.pre = pre
 
     def forward(
@@ -185,5 +235,5 @@ class ResidualNorm(Module):
     ) -> Float[Tensor, "B T E"]:
         """x + part(norm(x)), or norm(x + part(x))."""
         if self.pre:
-            return x + self.part(self.norm(x), *beside)
-        return self.norm(x + self.part(x, *beside))
+            return x + self.dropout(self.part(self.norm(x), *beside))
+        return self.norm(x + self.dropout(self.part(x, *beside)))

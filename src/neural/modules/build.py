@@ -61,6 +61,11 @@ class Built(Module):
         found = [getattr(self, one.name) for one in placed]
         return [block for one in found for block in (one if isinstance(one, nn.ModuleList) else [one])]
 
+    def table(self) -> Tensor:
+        """The vectors of the embedding, which comes first; a tied head has no other weights."""
+        found: Tensor = getattr(self, self.network.layers[0].name).table.weight
+        return found
+
     def check(self, x: Tensor, mask: Tensor | None, stream: str = "source") -> None:
         """Refuse an input that the program did not declare."""
         check_input(self.network, int(any_length(self.network, stream)), x, mask)
@@ -76,6 +81,8 @@ class Built(Module):
                     mask = module.mask(x, mask)
                 if placed.layer.role == "decoder":
                     x = module(x, mask, *memory)
+                elif placed.layer.uses_table:
+                    x = module(x, self.table())
                 else:
                     x = module(x, mask) if placed.layer.uses_mask else module(x)
                 if not placed.layer.keeps_time:

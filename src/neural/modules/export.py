@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from keyword import iskeyword
 
 from neural.language.network import Network, Placed
@@ -115,24 +115,25 @@ def _wrapped(before: str, call: str) -> Iterator[str]:
 
 def _scores(network: Network) -> Iterator[str]:
     """The way through the layers, a line each."""
+    first = network.layers[0].name
     if not network.two_streams:
         yield "mask = as_bool(mask)"
-        yield from _through(network.layers, "x", "mask")
+        yield from _through(network.layers, "x", "mask", first)
         yield "return x"
         return
     stem = [placed for placed in network.layers if placed.stream == "both"]
+    read = [placed for placed in network.layers if placed.stream == "source"]
+    write = [placed for placed in network.layers if placed.stream == "target"]
     yield "mask, target_mask = as_bool(mask), as_bool(target_mask)"
     yield "memory, memory_mask = source, mask"
-    yield from _through(stem, "memory", "memory_mask")
-    yield from _through([placed for placed in network.layers if placed.stream == "source"], "memory", "memory_mask")
+    yield from _through([*stem, *read], "memory", "memory_mask", first)
     yield "x, mask = target, target_mask"
-    yield from _through(stem, "x", "mask")
-    yield from _through([placed for placed in network.layers if placed.stream == "target"], "x", "mask")
+    yield from _through([*stem, *write], "x", "mask", first)
     yield "return x"
 
 
-def _through(layers: list[Placed] | tuple[Placed, ...], x: str, mask: str) -> Iterator[str]:
-    """The same steps as `Built.through` takes."""
+def _through(layers: Sequence[Placed], x: str, mask: str, first: str) -> Iterator[str]:
+    """The same steps as `Built.through` takes; `first` is the layer that a tied head takes its weights from."""
     for placed in layers:
         indent, called = "", f"self.{placed.name}"
         if placed.copies > 1:
@@ -143,6 +144,8 @@ def _through(layers: list[Placed] | tuple[Placed, ...], x: str, mask: str) -> It
             yield f"{indent}{mask} = {called}.mask({x}, {mask})"
         elif placed.layer.role == "decoder":
             beside = f", {mask}" + (", memory, memory_mask" if placed.stream == "target" else "")
+        elif placed.layer.uses_table:
+            beside = f", self.{first}.table.weight"
         elif placed.layer.uses_mask:
             beside = f", {mask}"
         yield f"{indent}{x} = {called}({x}{beside})"

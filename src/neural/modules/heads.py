@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from neural.language.shapes import Advice, Cost, Misfit, Shape
 from neural.modules.attention.self import Self
-from neural.modules.late import Module, nn
+from neural.modules.late import Module, functional, nn
 from neural.modules.mask import Mask
 from neural.modules.mechanism import Mechanism
 from neural.modules.position import InsideAttention
@@ -37,15 +37,18 @@ class Heads(Module):
         causal: bool = False,
         dropout: float = 0.0,
         position: InsideAttention | None = None,
+        bias: bool = True,
+        qk_norm: bool = False,
     ) -> None:
         super().__init__()
         inner = heads * head_width
         self.head_width, self.mechanism, self.causal, self.dropout = head_width, mechanism, causal, dropout
-        self.query = nn.Linear(width, inner)
+        self.query = nn.Linear(width, inner, bias=bias)
         self.groups = heads // (key_value_heads or heads)
-        self.key = nn.Linear(memory_width or width, inner // self.groups)
-        self.value = nn.Linear(memory_width or width, inner // self.groups)
-        self.output = nn.Linear(inner, width)
+        self.key = nn.Linear(memory_width or width, inner // self.groups, bias=bias)
+        self.value = nn.Linear(memory_width or width, inner // self.groups, bias=bias)
+        self.output = nn.Linear(inner, width, bias=bias)
+        self.qk_norm = qk_norm
         self.position = position
         self.learned = mechanism.learned(memory_width or width, heads, head_width)
 
@@ -56,6 +59,8 @@ class Heads(Module):
         """Look at `memory`, or at `x` itself; `mask` tells the real keys from padding."""
         source = x if memory is None else memory
         q, k, v = self.split(self.query(x)), self.split(self.key(source)), self.split(self.value(source))
+        if self.qk_norm:   # length √D each, so that scores cannot grow without end (Henry et al., 2020)
+            q, k = (functional.rms_norm(one, (self.head_width,), eps=1e-6) for one in (q, k))
         rules = Mask(causal=self.causal, keys=mask)
         if self.position is not None:
             keys = k.shape[-2]
@@ -74,17 +79,19 @@ class Heads(Module):
 
 def heads_cost(
     mechanism: Mechanism, width: int, heads: int, head_width: int, queries: int, keys: int,
-    memory_width: int | None = None, key_value_heads: int | None = None,
+    memory_width: int | None = None, key_value_heads: int | None = None, bias: bool = True, qk_norm: bool = False,
 ) -> Cost:  # fmt: skip
-    """Four projections and what happens between them."""
+    """Four projections and what happens between them; normed queries and keys are kept beside the plain ones."""
     inner, shared, source = heads * head_width, (key_value_heads or heads) * head_width, memory_width or width
     projections = Cost(
-        parameters=inner * (width + 1) + 2 * shared * (source + 1) + width * (inner + 1),
+        parameters=inner * (width + bias) + 2 * shared * (source + bias) + width * (inner + bias),
         multiply_adds=2 * queries * width * inner + 2 * keys * source * shared,
         activations=queries * (inner + width) + 2 * keys * inner,
     )
+    lengths = (queries * inner + keys * shared) // head_width
+    norms = Cost(activations=lengths * (head_width + 1) if qk_norm else 0)
     learned = mechanism.learned_cost(source, heads, head_width, keys)
-    return projections + learned + mechanism.cost(heads, queries, keys, head_width)
+    return projections + norms + learned + mechanism.cost(heads, queries, keys, head_width)
 
 
 def check_groups(heads: int, key_value_heads: int | None) -> None:

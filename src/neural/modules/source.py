@@ -152,7 +152,7 @@ def expression(made: Any) -> str:
     if hasattr(made, "made_with"):
         args, named = made.made_with
         defaults = {name: one.default for name, one in inspect.signature(type(made).__init__).parameters.items()}
-        said = [f"{name}={expression(value)}" for name, value in named.items() if value is not defaults.get(name)]
+        said = [f"{name}={expression(value)}" for name, value in named.items() if value != defaults.get(name)]
         return f"{type(made).__name__}({', '.join([*map(expression, args), *said])})"
     if isinstance(made, list):
         return f"[{', '.join(map(expression, made))}]"

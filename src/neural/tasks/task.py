@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from neural.tasks.experiment import Experiment
 
@@ -89,6 +89,10 @@ class Task(ABC):
     def labels(self, batch: Batch) -> list[list[str]] | None:
         """What to write beside the rows of a map, per example and position."""
         return None
+
+    def facts(self) -> dict[str, Any]:
+        """What a reader of the run needs to know without the data, such as the vocabulary; plain data."""
+        return {}
 
     @property
     def program(self) -> str | None:

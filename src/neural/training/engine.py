@@ -119,7 +119,8 @@ class _Loop:
             run.send_to(task.experiment.tracking.sinks)
             run.forget_after(self.state.step)
             run.describe("parameters", sum(one.numel() for one in model.parameters()))
-            run.describe("steps", self.steps)
+            for key, value in {"steps": self.steps, **task.facts()}.items():
+                run.describe(key, value)
 
     def go(self, signals: Signals) -> Outcome:
         """Step after step."""

@@ -8,6 +8,7 @@ from neural.language.declaration import choice, count, flag
 from neural.language.layer import Layer
 from neural.language.shapes import Cost, Shape, size, width
 from neural.modules.activations import NAMES, activation, kept
+from neural.modules.initial import INITS, start
 from neural.modules.late import Module, nn
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ class Dense(Layer):
 
     units: int = count("Width of the output.")
     activation: str = choice(NAMES, "Applied to the sums.", default="linear", noun="activation", code="E0213")
-    use_bias: bool = flag("Add a learned number to each sum.", default=True)
+    bias: bool = flag("Add a learned number to each sum.", default=True, aliases=("use_bias",))
+    init: str = choice(INITS, "How the weights begin.", default="torch")
 
     def shape(self, x: Shape) -> Shape:
         """Only the last size changes."""
@@ -33,14 +35,14 @@ class Dense(Layer):
         """One weight per input and unit, used once per position."""
         positions = size(x[:-1])
         return Cost(
-            parameters=self.units * (width(x) + self.use_bias),
+            parameters=self.units * (width(x) + self.bias),
             multiply_adds=positions * width(x) * self.units,
             activations=kept(self.activation) * positions * self.units,
         )
 
     def build(self, x: Shape) -> Linear:
         """A linear map and the activation."""
-        return Linear(width(x), self.units, self.activation, bias=self.use_bias)
+        return Linear(width(x), self.units, self.activation, bias=self.bias, init=self.init)
 
     @classmethod
     def tiny(cls) -> tuple[Layer, Shape]:
@@ -51,9 +53,12 @@ class Dense(Layer):
 class Linear(Module):
     """x·W + b on the last axis, then an activation."""
 
-    def __init__(self, inputs: int, units: int, activation_name: str, bias: bool = True) -> None:
+    def __init__(
+        self, inputs: int, units: int, activation_name: str, bias: bool = True, init: str = "torch"
+    ) -> None:
         super().__init__()
         self.linear = nn.Linear(inputs, units, bias=bias)
+        start(self.linear, init)
         self.activation = activation(activation_name)
 
     def forward(self, x: Float[Tensor, "*B E"]) -> Float[Tensor, "*B units"]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from neural.language.declaration import count
+from neural.language.declaration import choice, count
 from neural.language.layer import Layer, Role
 from neural.language.shapes import Cost, Misfit, Shape, show, size
+from neural.modules.initial import start
 from neural.modules.late import Module, nn
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Embedding(Layer):
-    """Looks up a learned vector for every token id. Untied, unscaled."""
+    """Looks up a learned vector for every token id. Unscaled; `Output(…, tied=true)` uses the vectors again."""
 
     role: ClassVar[Role] = "embedding"
     pointwise = True
@@ -24,6 +25,7 @@ class Embedding(Layer):
     input_dim: int = count("How many different ids there are.")
     output_dim: int = count("Width of the vectors.")
     pad_id: int | None = count("The id that fills up short sequences: never looked at.", default=None, at_least=0)
+    init: str = choice(("torch", "gpt2"), "How the vectors begin: of deviation 1, or 0.02.", default="torch")
 
     def verify(self) -> None:
         """The padding is one of the ids."""
@@ -48,7 +50,7 @@ class Embedding(Layer):
 
     def build(self, x: Shape) -> Lookup:
         """A table of vectors."""
-        return Lookup(self.input_dim, self.output_dim, self.pad_id)
+        return Lookup(self.input_dim, self.output_dim, self.pad_id, init=self.init)
 
     @classmethod
     def tiny(cls) -> tuple[Layer, Shape]:
@@ -59,10 +61,11 @@ class Embedding(Layer):
 class Lookup(Module):
     """A table of vectors, and the padding mask that follows from the ids."""
 
-    def __init__(self, ids: int, width: int, pad_id: int | None = None) -> None:
+    def __init__(self, ids: int, width: int, pad_id: int | None = None, init: str = "torch") -> None:
         super().__init__()
         self.table = nn.Embedding(ids, width, padding_idx=pad_id)
         self.pad_id = pad_id
+        start(self.table, init)
 
     def forward(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T E"]:
         """One vector per id."""

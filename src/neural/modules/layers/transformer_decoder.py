@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from neural.language.layer import Layer, Role
 from neural.language.shapes import Cost, Shape, numbers, width
-from neural.modules.block import Block, FeedForward, ResidualNorm, norm_cost
-from neural.modules.heads import Heads, heads_cost
+from neural.modules.block import Block, FeedForward, ResidualNorm
+from neural.modules.heads import Heads
+from neural.modules.initial import start_block
 from neural.modules.late import Module
 
 if TYPE_CHECKING:
@@ -33,23 +34,20 @@ class TransformerDecoder(Block):
         if self.memory is None:
             return super().cost(x)
         (time, features), (keys, source) = numbers(x), numbers(self.memory)
-        across = heads_cost(
-            self.attention, features, self.num_heads, features // self.num_heads, time, keys,
-            memory_width=source, key_value_heads=self.num_kv_heads,
-        )  # fmt: skip
-        return super().cost(x) + across + norm_cost(time, features)
+        across = self.attention_cost(time, keys, features, memory_width=source)
+        return super().cost(x) + across + self.around_cost(time, features)
 
     def build(self, x: Shape) -> Decoder:
         """Attention back in time, attention to the memory if there is one, feed-forward part."""
         features = width(x)
-        forward = FeedForward(features, self.dff or 4 * features, self.activation, self.dropout_rate)
         cross = None
         if self.memory is not None:
             cross = Heads(
                 features, self.num_heads, features // self.num_heads, self.attention,
                 key_value_heads=self.num_kv_heads, memory_width=width(self.memory), dropout=self.dropout_rate,
+                bias=self.bias, qk_norm=self.qk_norm,
             )  # fmt: skip
-        return Decoder(self.heads(x, causal=True), cross, forward, features, pre=self.norm == "pre")
+        return Decoder(self.heads(x, causal=True), cross, self.feed_forward(features), features, **self.around())
 
     @classmethod
     def tiny(cls) -> tuple[Layer, Shape]:
@@ -61,12 +59,15 @@ class Decoder(Module):
     """Causal self-attention, attention to an encoder's output if there is one, a feed-forward part."""
 
     def __init__(
-        self, attention: Heads, cross: Heads | None, feed_forward: FeedForward, width: int, pre: bool
-    ) -> None:
+        self, attention: Heads, cross: Heads | None, feed_forward: FeedForward, width: int, pre: bool,
+        normalization: str = "layer", bias: bool = True, dropout: float = 0.0, init: str = "torch", blocks: int = 1,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.attention = ResidualNorm(attention, width, pre)
-        self.cross = ResidualNorm(cross, width, pre) if cross is not None else None
-        self.feed_forward = ResidualNorm(feed_forward, width, pre)
+        around = (width, pre, normalization, bias, dropout)
+        self.attention = ResidualNorm(attention, *around)
+        self.cross = ResidualNorm(cross, *around) if cross is not None else None
+        self.feed_forward = ResidualNorm(feed_forward, *around)
+        start_block(self, init, blocks)
 
     def forward(
         self,

@@ -8,6 +8,7 @@ from neural.language.layer import Layer, Role
 from neural.language.shapes import Shape, width
 from neural.modules.block import Block, FeedForward, ResidualNorm
 from neural.modules.heads import Heads
+from neural.modules.initial import start_block
 from neural.modules.late import Module
 
 if TYPE_CHECKING:
@@ -23,8 +24,7 @@ class TransformerEncoder(Block):
     def build(self, x: Shape) -> Encoder:
         """Attention and feed-forward part."""
         features = width(x)
-        forward = FeedForward(features, self.dff or 4 * features, self.activation, self.dropout_rate)
-        return Encoder(self.heads(x, causal=False), forward, features, pre=self.norm == "pre")
+        return Encoder(self.heads(x, causal=False), self.feed_forward(features), features, **self.around())
 
     @classmethod
     def tiny(cls) -> tuple[Layer, Shape]:
@@ -35,10 +35,15 @@ class TransformerEncoder(Block):
 class Encoder(Module):
     """Self-attention and a feed-forward part."""
 
-    def __init__(self, attention: Heads, feed_forward: FeedForward, width: int, pre: bool) -> None:
+    def __init__(
+        self, attention: Heads, feed_forward: FeedForward, width: int, pre: bool, normalization: str = "layer",
+        bias: bool = True, dropout: float = 0.0, init: str = "torch", blocks: int = 1,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.attention = ResidualNorm(attention, width, pre)
-        self.feed_forward = ResidualNorm(feed_forward, width, pre)
+        around = (width, pre, normalization, bias, dropout)
+        self.attention = ResidualNorm(attention, *around)
+        self.feed_forward = ResidualNorm(feed_forward, *around)
+        start_block(self, init, blocks)
 
     def forward(self, x: Float[Tensor, "B T E"], mask: Bool[Tensor, "B T"] | None = None) -> Float[Tensor, "B T E"]:
         """`mask` tells real positions from padding."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 TABLE = "table"
 """What looks vectors up rather than mapping them is called so: embeddings and learned positions."""
+BLOCK = "transformer_"
+"""Blocks are called so. Where the last matrix is inside one, a table makes the scores (a tied head)."""
 
 
 class Muon(Optimizer):
@@ -30,7 +32,8 @@ class Muon(Optimizer):
         """Two torch optimizers; the second is left out where it would have nothing to do."""
         named = list(parameters)
         matrices = [name for name, one in named if one.ndim == 2 and TABLE not in name.split(".")]
-        inside = set(matrices[:-1])   # the last matrix makes the scores: it is at the end, not inside
+        tied = any(part.startswith(BLOCK) for name in matrices[-1:] for part in name.split("."))
+        inside = set(matrices if tied else matrices[:-1])   # the last one makes the scores: at the end, not inside
         hidden = [one for name, one in named if name in inside]
         others = [one for name, one in named if name not in inside]
         rate = self.rate(0)

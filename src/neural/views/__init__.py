@@ -1,0 +1,1 @@
+"""Run folders → what they say: analysis/, quality/ of generated text, plots. Reads folders, knows no training."""

@@ -1,0 +1,100 @@
+"""What an analysis reads from run folders, and how runs become seeds of one experiment."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neural.tracking.run import Run
+from neural.tracking.trouble import RunError
+from neural.views.correlation import Curve
+
+
+class Missing(LookupError):
+    """The runs have not what is asked for; the message says what and where it comes from."""
+
+
+def measure(run: Run, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and values of a measure, [step, layer, head], [step, layer, layer] or [step, layer]."""
+    try:
+        steps, values = run.measure(name)
+    except RunError:
+        raise Missing(f"{run.name} has no measure `{name}`; see `tracking.measures`") from None
+    return steps, values.astype(float)
+
+
+def mean_curve(run: Run, name: str) -> Curve:
+    """A measure averaged over everything that was measured at a step."""
+    steps, values = measure(run, name)
+    return Curve(steps, mean(values.reshape(len(steps), -1), axis=1))
+
+
+def scalar_curve(run: Run, name: str, source: str) -> Curve:
+    """A curve that was logged by a task; `source` says who logs it, for the message where nobody did."""
+    try:
+        return Curve(*run.scalars(name))
+    except RunError:
+        raise Missing(f"{run.name} has no `{name}`: {source}") from None
+
+
+def mean(values: np.ndarray, axis: int | tuple[int, ...] | None = None) -> np.ndarray:
+    """Over what is finite; NaN where nothing is."""
+    finite = np.isfinite(values)
+    total, count = np.where(finite, values, 0).sum(axis=axis), finite.sum(axis=axis)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def one_per_seed(runs: Iterable[Run]) -> list[Run]:
+    """Runs of the same settings and the same seed say the same thing twice: the last of them counts."""
+    found: dict[str, Run] = {}
+    for run in runs:
+        seeded = seed_of(run) is not None
+        found[_described(run.settings, seeded=True) if seeded else str(run.path)] = run
+    return list(found.values())
+
+
+def experiments(runs: Iterable[Run]) -> dict[str, dict[str, list[Run]]]:
+    """Runs by data set and then by what else they have in common: those of a list differ by their seed alone."""
+    found: dict[str, dict[str, dict[str, list[Run]]]] = {}
+    for run in one_per_seed(runs):
+        label = re.sub(r"[_ -]*seed-?\d+", "", str(run.settings.get("name") or run.settings.get("task") or "runs"))
+        alike = found.setdefault(data_of(run), {}).setdefault(label or "runs", {})
+        alike.setdefault(_described(run.settings, seeded=False), []).append(run)
+    return {
+        data: {
+            label if number == 1 else f"{label} ({number})": group
+            for label, alike in labels.items() for number, group in enumerate(alike.values(), 1)
+        }
+        for data, labels in found.items()
+    }  # fmt: skip
+
+
+def seed_of(run: Run) -> int | None:
+    """As the settings say."""
+    training = run.settings.get("training")
+    return training.get("seed") if isinstance(training, dict) else None
+
+
+def data_of(run: Run) -> str:
+    """The data set's name, fit for a file's."""
+    name = run.settings.get("data") or "data"
+    stem = Path(name).stem if isinstance(name, str) else "data"
+    return re.sub(r"\W+", "_", stem).strip("_") or "data"
+
+
+def _described(settings: dict[str, Any], *, seeded: bool) -> str:
+    kept = {key: value for key, value in settings.items() if key != "name"}
+    if not seeded and isinstance(kept.get("training"), dict):
+        kept["training"] = {key: value for key, value in kept["training"].items() if key != "seed"}
+    return json.dumps(kept, sort_keys=True, default=str)
+
+
+def halves(layers: int) -> tuple[Sequence[int], Sequence[int]]:
+    """The lower layers and the higher ones; of an odd number, the one in the middle is a lower one."""
+    border = layers - layers // 2
+    return range(border), range(border, layers)

@@ -1,0 +1,36 @@
+"""Run folders with a language model in them, as training leaves them; the weights are random."""
+
+import torch
+
+import neural
+from neural.tracking.run import Run
+
+CHARACTERS = "\n !abcdefghij"
+CONTEXT = 16
+
+
+def program(ids, *, context=CONTEXT, attention="self"):
+    return f"""network Small {{
+  input: ({context},)
+  layers:
+    Embedding(input_dim={ids}, output_dim=12)
+    TransformerDecoder(num_heads=2, d_model=12, dff=17, attention="{attention}") * 2
+    Output({ids}, activation="softmax")
+  loss: "sparse_categorical_crossentropy"
+}}
+"""
+
+
+def write_run(root, name="small", *, text=None, vocabulary=None, settings=None, saved=True):
+    """A run of no steps."""
+    text = text or program(len(CHARACTERS))
+    settings = settings or {"task": "language_model", "name": name}
+    run = Run.create(root, name, settings=settings, program=text, environment={})
+    if vocabulary is not None:
+        run.describe("vocabulary", vocabulary)
+    torch.manual_seed(0)
+    weights = neural.parse(text).build().state_dict()
+    if saved:
+        run.save(3, {f"model.{name}": 2 * one for name, one in weights.items()}, {}, best=True)
+    run.finish("finished")
+    return run.path
