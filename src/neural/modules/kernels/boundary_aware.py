@@ -46,7 +46,7 @@ class _MaskThenColumn(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:  # type: ignore[bad-override]  # the decorator hides its names
         (towards,) = grad_outputs
         q, k, v, bias, out, sums = ctx.saved_tensors
         q = torch.cat((q, q.new_ones(*q.shape[:-1], 1)), dim=-1)
