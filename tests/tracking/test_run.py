@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import numpy as np
@@ -142,7 +143,8 @@ def test_a_reader_sees_whole_steps_while_another_process_writes_and_after_it_is_
         lengths = []
         with Run.open(path) as run:
             assert run.status.state == "running"
-            for _ in range(20):
+            deadline = time.monotonic() + 30
+            while (len(lengths) < 20 or lengths[-1] == lengths[0]) and time.monotonic() < deadline:
                 rows = run.rows()
                 lengths.append(len(rows))
                 steps = range(1, len(rows) // 2 + 1)

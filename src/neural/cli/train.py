@@ -94,9 +94,7 @@ def _run(task: Task, old: Path | None, runs: Path) -> Run:
     old = old or attempt_before(runs)
     if old is None:
         return new_run(task, runs, launch=launched())
-    run = Run.reopen(old)
-    run.event(run.status.step, "restart", "goes on")
-    return run
+    return Run.reopen(old)
 
 
 def _fit(task: Task, run: Run | None, workers: Workers, form: str) -> Outcome:

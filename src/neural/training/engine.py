@@ -118,6 +118,8 @@ class _Loop:
         if run is not None:
             run.send_to(task.experiment.tracking.sinks)
             run.forget_after(self.state.step)
+            if saved is not None:
+                run.event(self.state.step, "restart", f"goes on from the checkpoint of step {self.state.step}")
             run.describe("parameters", sum(one.numel() for one in model.parameters()))
             for key, value in {"steps": self.steps, **task.facts()}.items():
                 run.describe(key, value)
