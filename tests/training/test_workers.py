@@ -99,12 +99,24 @@ def straight(tmp_path_factory):
     return trace(trained(tmp_path_factory.mktemp("straight"), 2, **LONGER).path)
 
 
-@pytest.mark.parametrize("victim", [0, 1], ids=["the first", "the other"])
-def test_after_a_worker_is_killed_all_go_on_from_the_checkpoint(straight, tmp_path, victim):
+def replaced(agent: int, dead: list[int]) -> list[int]:
+    """The processes that torchrun starts in place of others."""
+    for _ in range(2400):
+        found = workers_of(agent)
+        if len(found) == len(dead) and not {*found} & {*dead}:
+            return found
+        time.sleep(0.05)
+    raise AssertionError("torchrun started no others")
+
+
+def test_after_workers_are_killed_all_go_on_from_the_checkpoint(straight, tmp_path):
+    """The first while training, and then the other while all are starting again."""
     child = started(file_of(tmp_path, **LONGER), 2)
     try:
         path = wait_for(tmp_path, 10, child)
-        os.kill(workers_of(child.pid)[victim], signal.SIGKILL)
+        workers = workers_of(child.pid)
+        os.kill(workers[0], signal.SIGKILL)
+        os.kill(replaced(child.pid, workers)[1], signal.SIGKILL)
         out, err = child.communicate(timeout=240)
     finally:
         child.kill()

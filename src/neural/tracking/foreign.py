@@ -9,52 +9,42 @@ itself would end that fast path too.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from neural.modules import attend as attending
 from neural.modules.late import functional, late, nn, torch
-from neural.modules.mask import Mask
-from neural.tracking.look import HIDING
+from neural.tracking import calls
 from neural.tracking.recorder import Recorder
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
-    from torch import Tensor
-
 modules = late("torch.nn.modules.module")
-
-CROSS = ("cross", "encoder_attn", "encdec")
-"""Where a path says this, queries and keys are of two sequences: the padding of one says nothing about the other."""
 
 
 @contextmanager
 def listening(recorder: Recorder, *, softmax: bool | None) -> Iterator[None]:
     """Hear the functions that models call; `softmax` as in `watch`."""
     heard = {
-        functional.scaled_dot_product_attention: _fused,
-        functional.multi_head_attention_forward: _multi_head,
-        attending.attended: _ours,
+        functional.scaled_dot_product_attention: calls.fused,
+        functional.multi_head_attention_forward: calls.multi_head,
+        attending.attended: calls.ours,
     }
     soft = {functional.softmax, torch.softmax, torch.Tensor.softmax}
 
     def hear(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         see = heard.get(function)
         if see is None and function in soft and _writes_out(recorder, softmax):
-            see = _softmax
+            see = calls.softmax
         return function(*args, **named) if see is None else _taken_down(recorder, see, function, *args, **named)
 
     with ExitStack() as until_then:
         until_then.enter_context(_following(recorder))
         for home, name, see in (
-            (functional, "multi_head_attention_forward", _multi_head),
-            (torch, "_native_multi_head_attention", _native),
-            (torch, "_transformer_encoder_layer_fwd", _encoder_layer),
+            (functional, "multi_head_attention_forward", calls.multi_head),
+            (torch, "_native_multi_head_attention", calls.native),
+            (torch, "_transformer_encoder_layer_fwd", calls.encoder_layer),
         ):
             until_then.enter_context(_wrapped(home.__name__, name, recorder, see))
         with _mode(hear):
@@ -142,124 +132,6 @@ def _taken_down(
     return result
 
 
-def _fused(
-    recorder: Recorder, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
-) -> None:  # fmt: skip
-    (q, real), (k, keys) = (_four(*_padded(one)) for one in (query, key))
-    lead = torch.broadcast_shapes(q.shape[:1], k.shape[:1])
-    q, k = (one.expand(*lead, *one.shape[1:]) for one in (q, k))
-    if q.shape[1] < k.shape[1]:
-        q = q.expand(-1, k.shape[1], -1, -1)
-    mask = Mask(causal=is_causal, keys=keys)
-    if attn_mask is not None:
-        attn_mask = attn_mask.unsqueeze(1) if query.ndim == attn_mask.ndim == 3 else attn_mask
-        attn_mask = attn_mask.reshape(-1, *attn_mask.shape[-3:]) if attn_mask.ndim > 4 else attn_mask
-        mask = _rules(attn_mask, q.shape[2], k.shape[2], cross=_crosses(recorder.path))
-    # torch's flag puts the first query at the first key
-    first = 0 if is_causal else None
-    recorder.add(
-        recorder.path, q.clone(), k.clone(), mask, cross=_crosses(recorder.path), scale=scale, first=first, real=real
-    )
-
-
-def _multi_head(recorder: Recorder, *args: Any, **named: Any) -> None:
-    given = inspect.signature(functional.multi_head_attention_forward).bind(*args, **named)
-    given.apply_defaults()
-    see = given.arguments
-    query, key, heads, cross = see["query"], see["key"], see["num_heads"], see["query"] is not see["key"]
-    bias = see["in_proj_bias"].chunk(3) if see["in_proj_bias"] is not None else (None, None)
-    weight = see["q_proj_weight"], see["k_proj_weight"]
-    if not see["use_separate_proj_weight"]:
-        weight = see["in_proj_weight"].chunk(3)[:2]
-    query, key = (one.unsqueeze(1) if one.ndim == 2 else one for one in (query, key))
-    q, k = functional.linear(query, weight[0], bias[0]), functional.linear(key, weight[1], bias[1])
-    if see["bias_k"] is not None:
-        k = torch.cat((k, see["bias_k"].repeat(1, k.shape[1], 1)))
-    q, k = (one.unflatten(-1, (heads, -1)).permute(1, 2, 0, 3) for one in (q, k))
-    if see["static_k"] is not None:
-        k = see["static_k"].unflatten(0, (-1, heads))
-    if see["add_zero_attn"]:
-        k = functional.pad(k, (0, 0, 0, 1))
-    added = k.shape[2] - len(key) if see["static_k"] is None else 0
-    padding, rule = see["key_padding_mask"], see["attn_mask"]
-    if see["is_causal"] and padding is None and not see["need_weights"]:
-        recorder.add(recorder.path, q, k, Mask(causal=True), cross=cross, first=0)
-        return
-    mask = Mask()
-    if rule is not None:
-        rule = rule if rule.ndim == 2 else rule.unflatten(0, (-1, heads))
-        rule = ~rule if rule.dtype == torch.bool else rule
-        rule = functional.pad(rule, (0, added), value=True if rule.dtype == torch.bool else 0.0)
-        mask = _rules(rule, q.shape[2], k.shape[2], cross=cross or added > 0)
-    if padding is not None:
-        padding = padding if padding.ndim == 2 else padding.unsqueeze(0)
-        hidden = padding if padding.dtype == torch.bool else padding <= HIDING
-        keys = functional.pad(~hidden, (0, added), value=True)
-        by_key = None
-        if padding.is_floating_point() and padding.masked_fill(hidden, 0).any():
-            by_key = functional.pad(padding.masked_fill(hidden, 0), (0, added)).unsqueeze(1)
-        keys = keys if mask.keys is None else keys & mask.keys
-        mask = replace(mask, keys=keys, key_bias=by_key)
-    recorder.add(recorder.path, q, k, mask, cross=cross or added > 0)
-
-
-def _native(
-    recorder: Recorder, query: Tensor, key: Tensor, value: Tensor, width: int, heads: int, weight: Tensor, bias: Tensor,
-    *rest: Any,
-) -> None:  # fmt: skip
-    mask, mask_type = rest[2], rest[5]
-    _self_attention(recorder, recorder.path, query, heads, weight, bias, mask, mask_type)
-
-
-def _encoder_layer(
-    recorder: Recorder, x: Tensor, width: int, heads: int, weight: Tensor, bias: Tensor, *rest: Any
-) -> None:
-    norm_first, eps, scale, shift, mask, mask_type = *rest[3:7], rest[-2], rest[-1]
-    x, real = _padded(x)
-    x = functional.layer_norm(x, (width,), scale, shift, eps) if norm_first else x
-    path = f"{recorder.path}.self_attn".removeprefix(".")
-    _self_attention(recorder, path, x, heads, weight, bias, mask, mask_type, real)
-
-
-def _self_attention(
-    recorder: Recorder, path: str, x: Tensor, heads: int, weight: Tensor, bias: Tensor, mask: Tensor | None,
-    mask_type: int | None, real: Tensor | None = None,
-) -> None:  # fmt: skip
-    """Of torch's fast path: `mask` hides, over pairs of positions (0), keys (1), or pairs of every head (2)."""
-    if real is None:
-        x, real = _padded(x)
-    q, k, _ = (
-        one.unflatten(-1, (heads, -1)).transpose(1, 2) for one in functional.linear(x, weight, bias).chunk(3, dim=-1)
-    )
-    rules = Mask(keys=real)
-    if mask is not None:
-        kept = ~mask.bool()
-        kept = kept[:, None, None, :] if mask_type == 1 else kept
-        rules = _rules(kept, q.shape[2], k.shape[2], cross=False)
-    recorder.add(path, q, k, rules, cross=False)
-
-
-def _ours(
-    recorder: Recorder, mechanism: Any, q: Tensor, k: Tensor, v: Tensor, mask: Mask, dropout: float,
-    extra: Tensor | None,
-) -> None:  # fmt: skip
-    recorder.by_mechanism(recorder.path, mechanism, q, k, mask, extra, cross=_crosses(recorder.path))
-
-
-def _softmax(recorder: Recorder, scores: Tensor, dim: int | None = None, *rest: Any, **named: Any) -> None:
-    """Scores are what is added to products of nothing."""
-    if scores.ndim != 4 or dim not in (-1, 3):
-        return
-    scores = scores.detach().float().clone()
-    q, k = scores.new_zeros(*scores.shape[:3], 1), scores.new_zeros(scores.shape[0], 1, scores.shape[3], 1)
-    if scores.isnan().any():
-        q[...] = float("nan")
-    cross = _crosses(recorder.path)
-    seen = None if cross or scores.shape[2] != scores.shape[3] else (scores > HIDING).any(dim=2).any(dim=1)
-    recorder.add(recorder.path, q, k, Mask(bias=scores, keys=seen), cross=cross)
-
-
 def _writes_out(recorder: Recorder, softmax: bool | None) -> bool:
     """Whether a softmax here is attention."""
     if not recorder.running or softmax is False:
@@ -267,40 +139,3 @@ def _writes_out(recorder: Recorder, softmax: bool | None) -> bool:
     module = recorder.running[-1]
     of_hugging_face = type(module).__module__.startswith("transformers.")
     return (softmax or of_hugging_face) and _is_attention(recorder.path, module)
-
-
-def _rules(mask: Tensor, queries: int, keys: int, *, cross: bool) -> Mask:
-    """Any mask of torch's functions, True or 0 where a key is seen, spread to (B, H, Q, K)."""
-    mask = mask[(None,) * (4 - mask.ndim)]
-    mask = mask.expand(*mask.shape[:3], keys)
-    kept = mask if mask.dtype == torch.bool else mask > HIDING
-    biased = mask.is_floating_point() and bool(mask.masked_fill(~kept, 0).any())
-    real = None
-    if not cross and queries == keys:
-        real = kept.any(dim=2).any(dim=1)   # a key that nobody may see is padding
-        real = None if real.all() else real
-        if kept.shape[1:3] == (1, 1) and not biased:
-            return Mask(keys=real)
-    if biased:
-        return Mask(keys=real, bias=mask)
-    return Mask(keys=real, pairs=None if kept.all() else kept)
-
-
-def _padded(x: Tensor) -> tuple[Tensor, Bool[Tensor, "B T"] | None]:
-    """A nested tensor as a plain one, and which positions are real."""
-    if not x.is_nested:
-        return x, None
-    lengths = torch.tensor([one.shape[-2] for one in x.unbind()], device=x.device)
-    full = torch.nested.to_padded_tensor(x, 0.0)
-    return full, torch.arange(full.shape[-2], device=x.device) < lengths.unsqueeze(-1)
-
-
-def _four(x: Tensor, real: Tensor | None) -> tuple[Float[Tensor, "B H T D"], Tensor | None]:
-    """(…, T, D) with one axis for the batch and one for heads: of three, the first is the batch."""
-    if x.ndim == 3:
-        return x.unsqueeze(1), real
-    return x.reshape(-1, *x.shape[-3:]) if x.ndim > 4 else x[(None,) * (4 - x.ndim)], real
-
-
-def _crosses(path: str) -> bool:
-    return any(word in path.lower() for word in CROSS)

@@ -20,32 +20,29 @@ import shutil
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from neural.core.files import write_atomically
-from neural.core.names import did_you_mean
 from neural.core.registry import UnknownName
 from neural.tracking import checkpoint
-from neural.tracking.checkpoint import Checkpoint, Saved
+from neural.tracking.checkpoint import Checkpoint
 from neural.tracking.environment import environment as this_environment
 from neural.tracking.folder import (
     CHECKPOINTS,
     ROWS,
     STATUS,
     as_json,
-    json_of,
     put_in_place,
     run_folder,
     status_of,
-    text_of,
 )
+from neural.tracking.recorded import Recorded
 from neural.tracking.sink import Sink
 from neural.tracking.sinks import registry as sinks
-from neural.tracking.status import Lock, Status, mine, write_status
+from neural.tracking.status import Lock, mine, write_status
 from neural.tracking.store import Store, Writer
 from neural.tracking.trouble import RunError, in_words
 
@@ -56,11 +53,12 @@ BEAT = 5.0
 """Seconds between two heartbeats."""
 
 
-class Run:
-    """A run folder; made by `create`, `reopen` or `open`."""
+class Run(Recorded):
+    """A run folder, to write and to read; made by `create`, `reopen` or `open`."""
 
     def __init__(self, path: Path, store: Store, lock: Lock | None = None, *, started: float = 0.0) -> None:
-        self.path, self._store, self._lock, self._started = path, store, lock, started
+        super().__init__(path, store)
+        self._lock, self._started = lock, started
         self._step, self._facts, self._beaten = 0, dict[str, Any](), 0.0
         self._sinks: list[Sink] = []
 
@@ -118,8 +116,6 @@ class Run:
         """An existing run, for reading."""
         path = run_folder(path)
         return cls(path, Store(path / ROWS))
-
-    # writing
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Scalars of a step. They are on disk within a second or at `commit`; a name logged again replaces the old."""
@@ -205,93 +201,13 @@ class Run:
         except UnknownName as unknown:
             raise RunError(str(unknown)) from None
 
-    # reading
-
-    @property
-    def name(self) -> str:
-        """The folder's name."""
-        return self.path.name
-
-    @cached_property
-    def settings(self) -> dict[str, Any]:
-        """All settings, defaults included, as they were resolved."""
-        return json_of(self.path / "settings.json")
-
-    @cached_property
-    def program(self) -> str | None:
-        """The network as it was written, where it was."""
-        return text_of(self.path / "program.neural")
-
-    @cached_property
-    def environment(self) -> dict[str, Any]:
-        """What it was made with."""
-        return json_of(self.path / "environment.json")
-
-    @property
-    def status(self) -> Status:
-        """As of now."""
-        return status_of(self.path, self._store)
-
-    def names(self) -> list[str]:
-        """Of all scalars."""
-        return self._store.names()
-
-    def scalars(self, name: str, *, after: int = -1) -> tuple[np.ndarray, np.ndarray]:
-        """Steps and values of one curve, from the first step past `after`."""
-        steps, values = self._store.scalars(name, after)
-        return steps, values if len(steps) else self._known(name, self.names(), "scalar", values)
-
-    def rows(self) -> list[tuple[int, str, float]]:
-        """Every scalar as (step, name, value), in order."""
-        return self._store.rows()
-
-    def measures(self) -> list[str]:
-        """Names of all arrays."""
-        return self._store.measures()
-
-    def measure(self, name: str, *, after: int = -1) -> tuple[np.ndarray, np.ndarray]:
-        """Steps and one array [step, layer, head]; NaN where shapes differ between steps and a smaller one ends."""
-        steps, arrays = self._store.arrays(name, after)
-        return steps, _stacked(arrays) if arrays else self._known(name, self.measures(), "measure", np.empty(0))
-
-    def map_steps(self) -> list[int]:
-        """Steps with maps."""
-        return self._store.map_steps()
-
-    def maps(self, step: int) -> dict[str, bytes]:
-        """Packed maps of a step by name."""
-        return self._store.maps(step)
-
-    def events(self) -> list[tuple[int, str, str, float]]:
-        """Step, kind, text and time (seconds since 1970) of each, in order."""
-        return self._store.events()
-
-    def described(self, key: str, default: Any = None) -> Any:
-        """What was described under that key."""
-        return self._store.described().get(key, default)
-
-    def checkpoints(self) -> list[Saved]:
-        """Those in the folder, oldest first."""
-        with in_words(f"{self.path} cannot be read"):
-            return checkpoint.listed(self.path / CHECKPOINTS)
-
     def restore(self, which: Literal["newest", "best"] | int = "newest") -> Checkpoint | None:
-        """A whole checkpoint, or None where there is none. For the newest, broken ones are passed over and named."""
-        folder = self.path / CHECKPOINTS
-        with in_words(f"{folder} cannot be read"):
-            if which == "newest":
-                found = checkpoint.newest(folder)
-                if found and self._lock:
-                    for text in found.skipped:
-                        self.event(found.step, "warning", text)
-                return found
-            there = checkpoint.steps(folder)
-            if which == "best":
-                best = checkpoint.best(folder)
-                return checkpoint.read(folder, best.step) if best else None
-            if which not in there:
-                raise RunError(f"{self.path} has no checkpoint of step {which}, only of {there or 'none'}")
-            return checkpoint.read(folder, which)
+        """As for readers; a writer also takes down which broken ones were passed over."""
+        found = super().restore(which)
+        if found is not None and self._lock:
+            for text in found.skipped:
+                self.event(found.step, "warning", text)
+        return found
 
     def close(self) -> None:
         """Let go of the folder. A writer says `finish`."""
@@ -299,16 +215,10 @@ class Run:
             with suppress(Exception):   # as in `log`
                 self._sinks.pop().close()
         try:
-            self._store.close()
+            super().close()
         finally:
             if self._lock:
                 self._lock.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def _writer(self) -> Writer:
@@ -319,20 +229,3 @@ class Run:
     def _say(self, state: str, message: str, *, durable: bool) -> None:
         status = mine(state, step=self._step, message=message, started=self._started, facts=self._facts)
         write_status(self.path / STATUS, status, durable=durable)
-
-    def _known(self, name: str, names: list[str], noun: str, nothing: np.ndarray) -> np.ndarray:
-        if name not in names:
-            guess = did_you_mean(name, names)
-            raise RunError(f"{self.path} has no {noun} `{name}`" + (f"; {guess}" if guess else ""))
-        return nothing
-
-
-def _stacked(arrays: list[np.ndarray]) -> np.ndarray:
-    if len({one.shape for one in arrays}) == 1:
-        return np.stack(arrays)
-    axes = max(one.ndim for one in arrays)
-    full = [one.reshape(one.shape + (1,) * (axes - one.ndim)) for one in arrays]
-    stacked = np.full((len(full), *np.max([one.shape for one in full], axis=0)), np.nan, dtype=np.float32)
-    for row, one in zip(stacked, full, strict=True):
-        row[tuple(slice(size) for size in one.shape)] = one
-    return stacked

@@ -148,7 +148,7 @@ class Store:
         return [name for (name,) in self._all(f"SELECT name FROM names WHERE {there} ORDER BY name")]
 
     def _all(self, sql: str, *values: Any) -> list[Any]:
-        with in_words(self.name):
+        with self._sound(), in_words(self.name):
             return self._db.execute(sql, values).fetchall()
 
     @contextmanager

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from neural.modules.late import late, torch
 from neural.tasks.task import TaskError
+from neural.training.meeting import met
 from neural.training.objective import Objective, blocks_of
 
 if TYPE_CHECKING:
@@ -108,8 +109,9 @@ def joined(device: str = "auto") -> Iterator[Workers]:
     here = int(os.environ.get("LOCAL_RANK", "0"))
     if on_gpu:
         torch.cuda.set_device(here)
-    distributed.init_process_group("nccl" if on_gpu else "gloo")
+    store, rank, count = met()
+    distributed.init_process_group("nccl" if on_gpu else "gloo", store=store, rank=rank, world_size=count)
     try:
-        yield Workers(rank=distributed.get_rank(), count=count, here=here)
+        yield Workers(rank=rank, count=count, here=here)
     finally:
         distributed.destroy_process_group()

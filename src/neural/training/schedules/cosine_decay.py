@@ -4,31 +4,12 @@ from __future__ import annotations
 
 from math import cos, pi
 
-from neural.language.declaration import count, number
-from neural.training.schedule import Schedule
+from neural.training.decay import Decay
 
 
-class CosineDecay(Schedule):
+class CosineDecay(Decay):
     """Falls along half a cosine, slowly at both ends."""
 
-    initial_learning_rate: float = number("The highest rate.", above=0, aliases=("initial",))
-    decay_steps: int = count("Steps from the highest rate to the lowest.")
-    alpha: float = number("The lowest rate, as a share of the highest.", default=0.0, at_least=0, at_most=1)
-    warmup_steps: int = count("Steps of rising from 0 before that.", default=0, at_least=0)
-
-    def at(self, step: float) -> float:
-        """Rises along a line, then falls along the cosine, then stays."""
-        if step < self.warmup_steps:
-            return self.initial_learning_rate * step / self.warmup_steps
-        done = min(1.0, (step - self.warmup_steps) / self.decay_steps)
-        return self.initial_learning_rate * (self.alpha + (1 - self.alpha) * 0.5 * (1 + cos(pi * done)))
-
-    @property
-    def peak(self) -> float:
-        """After the warm-up."""
-        return self.initial_learning_rate
-
-    @classmethod
-    def tiny(cls) -> Schedule:
-        """Two steps up, five down."""
-        return cls(initial_learning_rate=0.1, decay_steps=5, alpha=0.1, warmup_steps=2)
+    def left(self, done: float) -> float:
+        """The cosine from its top to its bottom."""
+        return 0.5 * (1 + cos(pi * done))
