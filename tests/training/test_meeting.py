@@ -11,6 +11,11 @@ from neural.training import meeting
 from neural.training.meeting import entered, opened
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(meeting, "PATIENCE", 5.0)
+
+
 def attempt(store: HashStore, first_is_late: bool) -> set[str]:
     """The rooms in which three processes find themselves."""
     with ThreadPoolExecutor() as pool:

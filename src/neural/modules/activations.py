@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from neural.modules.compiled import compiled
 from neural.modules.late import Module, functional, nn, torch
 
 TORCH_NAMES = {
@@ -22,6 +23,7 @@ def kept(name: str) -> int:
 class SquaredReLU(Module):
     """max(x, 0)² (So et al., 2021)."""
 
+    @compiled("neural.modules.kernels.squared_relu")
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Of every number alone."""
         return functional.relu(x).square()

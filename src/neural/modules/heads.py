@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from neural.language.shapes import Advice, Cost, Misfit, Shape
 from neural.modules.attention.self import Self
+from neural.modules.compiled import compiled
 from neural.modules.late import Module, functional, nn
 from neural.modules.mask import Mask
 from neural.modules.mechanism import Mechanism
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+EPSILON = 1e-6
 LONG = 1024
 """Positions from which attention over all pairs is worth a warning."""
 
@@ -59,12 +61,11 @@ class Heads(Module):
         """Look at `memory`, or at `x` itself; `mask` tells the real keys from padding."""
         source = x if memory is None else memory
         q, k, v = self.split(self.query(x)), self.split(self.key(source)), self.split(self.value(source))
-        if self.qk_norm:   # length √D each, so that scores cannot grow without end (Henry et al., 2020)
-            q, k = (functional.rms_norm(one, (self.head_width,), eps=1e-6) for one in (q, k))
+        keys = k.shape[-2]
+        q = placed(q, keys - q.shape[-2], self.position, self.qk_norm, EPSILON)
+        k = placed(k, 0, self.position, self.qk_norm, EPSILON)
         rules = Mask(causal=self.causal, keys=mask)
         if self.position is not None:
-            keys = k.shape[-2]
-            q, k = self.position.rotate(q, keys - q.shape[-2]), self.position.rotate(k, 0)
             rules = replace(rules, bias=self.position.bias(q, keys), key_bias=self.position.key_bias(q, keys))
         if self.groups > 1:   # neighbouring query heads share keys and values (Ainslie et al., 2023)
             k, v = k.repeat_interleave(self.groups, dim=1), v.repeat_interleave(self.groups, dim=1)
@@ -75,6 +76,19 @@ class Heads(Module):
     def split(self, x: Float[Tensor, "B T I"]) -> Float[Tensor, "B H T D"]:
         """The features dealt out to the heads, the first ones to the first."""
         return x.unflatten(-1, (-1, self.head_width)).transpose(1, 2)
+
+
+@compiled("neural.modules.kernels.placed")
+def placed(
+    x: Float[Tensor, "B H T D"], first: int, position: InsideAttention | None, normed: bool, epsilon: float
+) -> Float[Tensor, "B H T D"]:
+    """Queries or keys from position `first` on, as the mechanism gets them.
+
+    Normed, each has length √D, so that scores cannot grow without end (Henry et al., 2020).
+    """
+    if normed:
+        x = functional.rms_norm(x, (x.shape[-1],), eps=epsilon)
+    return x if position is None else position.rotate(x, first)
 
 
 def heads_cost(

@@ -41,7 +41,7 @@ class Size:
 
 SIZES: dict[Preset, Size] = {
     "tiny": Size(layers=2, heads=2, width=64, context=64, batch=16, steps=1000),
-    "nanogpt_cpu": Size(layers=4, heads=4, width=128, context=64, batch=12, steps=2000, modern=(64, 600)),
+    "nanogpt_cpu": Size(layers=4, heads=4, width=128, context=64, batch=12, steps=2000, modern=(24, 720)),
     "full": Size(layers=6, heads=6, width=384, context=256, batch=64, steps=5000, dropout=0.2),
 }
 WARM_UP = 100

@@ -38,7 +38,7 @@ def opened(store: Store, count: int) -> str:
     store.set("room", room)
     for rank in range(1, count):
         store.wait([f"{room}/{rank}"], timedelta(seconds=PATIENCE))
-        store.set(f"{room}/{rank}/welcome", store.get(f"{room}/{rank}"))
+        store.set(f"{room}/{rank}/welcome", store.get(f"{room}/{rank}").decode())
     return room
 
 

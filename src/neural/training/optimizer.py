@@ -36,3 +36,8 @@ class Optimizer(Declared):
     def tiny(cls) -> Optimizer:
         """An instance for the contract tests."""
         return cls()
+
+
+def in_one_pass(parameters: Iterable[Parameter]) -> bool:
+    """Whether torch makes a whole step of Adam in one pass over such parameters: several times faster."""
+    return all(one.device.type in ("cpu", "cuda") and one.is_floating_point() for one in parameters)

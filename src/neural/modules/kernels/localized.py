@@ -11,6 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from neural.modules.kernels.arrays import arrays
 from neural.modules.late import torch
 from neural.modules.mask import Mask
 
@@ -80,12 +81,6 @@ def _backward(q, k, v, real, out, logsum, given, scale, reach, causal, to_q, to_
                     to_v[task, j, d] += share * given[task, i, d]
 
 
-def _arrays(*tensors: torch.Tensor) -> list[Any]:
-    most: int = vars(numba.config)["NUMBA_NUM_THREADS"]
-    numba.set_num_threads(min(torch.get_num_threads(), most))
-    return [tensor.detach().numpy() for tensor in tensors]
-
-
 @torch.library.custom_op("neural::localized", mutates_args=())
 def localized(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, real: torch.Tensor, reach: int, causal: bool
@@ -94,8 +89,8 @@ def localized(
     out = q.new_empty(*q.shape[:2], v.shape[2])
     logsum = q.new_empty(q.shape[:2])
     scale = q.numpy().dtype.type(q.shape[-1] ** -0.5)
-    inputs = _arrays(q.contiguous(), k.contiguous(), v.contiguous(), real)
-    _forward(*inputs, scale, reach, causal, *_arrays(out, logsum))
+    inputs = arrays(q.contiguous(), k.contiguous(), v.contiguous(), real)
+    _forward(*inputs, scale, reach, causal, *arrays(out, logsum))
     return out, logsum
 
 
@@ -114,8 +109,8 @@ def localized_backward(
     """The gradients of queries, keys and values."""
     made = [torch.zeros_like(one, memory_format=torch.contiguous_format) for one in (q, k, v)]
     scale = q.numpy().dtype.type(q.shape[-1] ** -0.5)
-    inputs = _arrays(q.contiguous(), k.contiguous(), v.contiguous(), real, out, logsum, given.contiguous())
-    _backward(*inputs, scale, reach, causal, *_arrays(*made))
+    inputs = arrays(q.contiguous(), k.contiguous(), v.contiguous(), real, out, logsum, given.contiguous())
+    _backward(*inputs, scale, reach, causal, *arrays(*made))
     return made[0], made[1], made[2]
 
 

@@ -44,9 +44,14 @@ class RotaryPositions(InsideAttention):
     def rotate(self, x: Float[Tensor, "B H T D"], first: int) -> Float[Tensor, "B H T D"]:
         """By position × base^(-2i/D)."""
         half = x.shape[-1] // 2
+        cos, sin = self.angles(x, first)
+        left, right = x[..., :half], x[..., half:]
+        return torch.cat((left * cos - right * sin, left * sin + right * cos), dim=-1)
+
+    def angles(self, x: Float[Tensor, "B H T D"], first: int) -> tuple[Float[Tensor, "T P"], Float[Tensor, "T P"]]:
+        """Cosine and sine for every position and pair."""
+        half = x.shape[-1] // 2
         time = torch.arange(first, first + x.shape[-2], device=x.device, dtype=torch.float32)
         rates = self.base ** (-torch.arange(half, device=x.device, dtype=torch.float32) / half)
         angles = torch.outer(time, rates)
-        sin, cos = angles.sin().to(x.dtype), angles.cos().to(x.dtype)
-        left, right = x[..., :half], x[..., half:]
-        return torch.cat((left * cos - right * sin, left * sin + right * cos), dim=-1)
+        return angles.cos().to(x.dtype), angles.sin().to(x.dtype)

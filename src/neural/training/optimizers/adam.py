@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from neural.language.declaration import number
 from neural.modules.late import torch
-from neural.training.optimizer import Optimizer
+from neural.training.optimizer import Optimizer, in_one_pass
 
 if TYPE_CHECKING:
     from torch.nn import Parameter
@@ -27,5 +27,8 @@ class Adam(Optimizer):
         every = [parameter for _, parameter in parameters]
         betas = (self.beta_1, self.beta_2)
         return [
-            torch.optim.Adam(every, lr=self.rate(0), betas=betas, eps=self.epsilon, weight_decay=self.weight_decay)
-        ]
+            torch.optim.Adam(
+                every, lr=self.rate(0), betas=betas, eps=self.epsilon, weight_decay=self.weight_decay,
+                fused=in_one_pass(every),
+            )
+        ]  # fmt: skip

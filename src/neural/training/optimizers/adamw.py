@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from neural.language.declaration import number
 from neural.modules.late import torch
-from neural.training.optimizer import Optimizer
+from neural.training.optimizer import Optimizer, in_one_pass
 
 if TYPE_CHECKING:
     from torch.nn import Parameter
@@ -29,4 +29,5 @@ class AdamW(Optimizer):
             {"params": [one for one in every if one.ndim >= 2], "weight_decay": self.weight_decay},
             {"params": [one for one in every if one.ndim < 2], "weight_decay": 0.0},
         ]
-        return [torch.optim.AdamW(groups, lr=self.rate(0), betas=(self.beta_1, self.beta_2), eps=self.epsilon)]
+        betas, fused = (self.beta_1, self.beta_2), in_one_pass(every)
+        return [torch.optim.AdamW(groups, lr=self.rate(0), betas=betas, eps=self.epsilon, fused=fused)]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from neural.language.declaration import number
 from neural.modules.late import torch
-from neural.training.optimizer import Optimizer
+from neural.training.optimizer import Optimizer, in_one_pass
+from neural.training.orthogonal import muon
 
 if TYPE_CHECKING:
     from torch.nn import Parameter
@@ -39,7 +40,8 @@ class Muon(Optimizer):
         rate = self.rate(0)
         made: list[TorchOptimizer] = []
         if hidden:
-            made.append(torch.optim.Muon(hidden, lr=rate, momentum=self.momentum, weight_decay=self.weight_decay))
+            made.append(muon()(hidden, lr=rate, momentum=self.momentum, weight_decay=self.weight_decay))
         if others:
-            made.append(torch.optim.AdamW(others, lr=self.other_learning_rate or rate / 10, weight_decay=0.0))
+            other, fused = self.other_learning_rate or rate / 10, in_one_pass(others)
+            made.append(torch.optim.AdamW(others, lr=other, weight_decay=0.0, fused=fused))
         return made
