@@ -30,7 +30,7 @@ def killed(folder: Path, seed: int, kills: int, **settings) -> tuple[Path, Path,
     ("seed", "kills", "settings"),
     [
         (1, 10, {"gradient_accumulation_steps": 2, "ema": 0.9, "scheduler": "cosine"}),
-        (2, 3, {"optimizer": "Muon(learning_rate=0.02)", "scheduler": "plateau", "plateau_patience": 1, "patience": 500}),
+        (2, 3, {"optimizer": "Muon()", "scheduler": "plateau", "plateau_patience": 1, "patience": 500}),
     ],
     ids=["accumulated, averaged, cosine", "Muon, plateau, patience"],
 )
