@@ -38,16 +38,21 @@ def task_of(path: str | Path, changes: Sequence[str] = (), *, network: str | Non
     `changes` are texts such as `training.learning_rate=3e-4`. SettingsError or TaskError says all that is wrong.
     """
     path = Path(path)
-    try:
-        source = read(path)
-    except OSError as problem:
-        raise TaskError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
+    source = source_of(path)
     if path.suffix.lower() in (".yaml", ".yml", ".json"):
         experiment = read_experiment(source, changes, choose=_settings_of)
     else:
         given = [f"network={_quoted(path.name)}", *([f"network_name={network}"] if network else [])]
         experiment = read_settings(SupervisedSettings, None, [*given, *changes])
     return made(experiment, path.parent)
+
+
+def source_of(path: Path) -> Source:
+    """The text of a file; TaskError where there is none."""
+    try:
+        return read(path)
+    except OSError as problem:
+        raise TaskError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
 
 
 def task_of_run(run: Run, changes: Sequence[str] = ()) -> Task:

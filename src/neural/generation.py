@@ -11,7 +11,7 @@ import codecs
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -96,8 +96,9 @@ class Writer:
     letters: Letters
 
     def decoding(
-        self, *, context: int | None = None, way: Way = "auto", precision: Precision = "float32", watched: bool = False
-    ) -> Decoding:
+        self, *, context: int | None = None, way: Way = "auto", precision: Precision | Literal["auto"] = "auto",
+        watched: bool = False,
+    ) -> Decoding:  # fmt: skip
         """How it is done; `neural.modules.continuation.decoding_of` says what can be chosen."""
         try:
             return decoding_of(self.model, context=context, way=way, precision=precision, watched=watched)

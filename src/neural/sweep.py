@@ -16,6 +16,7 @@ import math
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,14 @@ from typing import Any
 import numpy as np
 
 from neural.core.files import write_atomically
-from neural.core.settings import resolved
+from neural.core.settings import Settings, resolved
 from neural.digest import best, watched
 from neural.tracking.folder import json_of, put_in_place
 from neural.tracking.run import Run
 from neural.tracking.status import Status
 from neural.tracking.trouble import RunError, in_words
 from neural.training.runner import Job
-from neural.trials import SweepSettings, Trial
+from neural.trials import Trial
 
 TRIALS = "trials.json"
 VERSION = 1
@@ -83,6 +84,10 @@ class Sweep:
 
     def __init__(self, path: Path, experiment: Path, settings: dict[str, Any], rows: list[Row]) -> None:
         self.path, self.experiment, self.settings, self.rows = path, experiment, settings, rows
+        self.options: tuple[str, ...] = ()
+        """What else `neural train` is told, in every trial."""
+        self.about: dict[str, Any] = {}
+        """What its maker wants to know again; plain data. `command`: what goes on with it."""
         self.writer: Status | None = None
         """The process that runs it, if one does."""
         self.time = time.time()
@@ -96,7 +101,7 @@ class Sweep:
     def job(self, row: Row) -> Job:
         """What a runner needs to know."""
         changes = [word for change in row.trial.changes for word in ("--set", change)]
-        return Job(row.trial.name, self.path, (str(self.experiment), *changes, "--name", row.trial.name))
+        return Job(row.trial.name, self.path, (str(self.experiment), *changes, *self.options, "--name", row.trial.name))
 
     def refresh(self) -> None:
         """See how far the runs are."""
@@ -128,6 +133,7 @@ class Sweep:
         self.time = time.time()
         data = {
             "version": VERSION, "experiment": str(self.experiment), "settings": self.settings, "time": self.time,
+            "options": self.options, "about": self.about,
             "writer": asdict(replace(self.writer, time=self.time)) if self.writer else None,
             "trials": [asdict(row) for row in self.rows],
         }  # fmt: skip
@@ -177,11 +183,15 @@ class Sweep:
         return sorted(found, key=lambda point: _rank(point.mean, larger))
 
 
-def created(root: Path, name: str, settings: SweepSettings, experiment: Path, trials: list[Trial]) -> Sweep:
-    """A new folder for a sweep; it appears with its table, or not at all."""
+def created(
+    root: Path, name: str, settings: Settings, experiment: Path, trials: list[Trial], *,
+    options: Sequence[str] = (), about: dict[str, Any] | None = None,
+) -> Sweep:  # fmt: skip
+    """A new folder for a sweep; it appears with its table, or not at all. The settings have `retries`."""
     root, now = root.absolute(), time.time()
     aside = root / f".new-{os.getpid()}-{time.time_ns()}"
     sweep = Sweep(aside, experiment, resolved(settings), [Row(one) for one in trials])
+    sweep.options, sweep.about = tuple(options), about or {}
     with in_words(f"no sweep can be created in {root}"):
         try:
             aside.mkdir(parents=True)
@@ -204,6 +214,7 @@ def opened(path: Path) -> Sweep:
     try:
         rows = [_row(one) for one in data["trials"]]
         sweep = Sweep(path, Path(data["experiment"]), data["settings"], rows)
+        sweep.options, sweep.about = tuple(data.get("options", ())), data.get("about", {})
         sweep.time, writer = data["time"], Status(**data["writer"]).as_seen_now() if data["writer"] else None
     except (KeyError, TypeError) as wrong:
         raise RunError(f"{path / TRIALS} is damaged: {wrong!r}") from wrong

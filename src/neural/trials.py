@@ -18,7 +18,7 @@ from neural.core.diagnostics import Diagnostic, Findings, Source, Where
 from neural.core.fields import Says
 from neural.core.mistakes import Contradiction
 from neural.core.settings import Settings, SettingsError, read_settings
-from neural.experiments import task_of
+from neural.experiments import source_of, task_of
 from neural.tasks import registry as tasks
 from neural.tasks.experiment import Interval, Name, read_experiment
 from neural.tasks.supervised import SupervisedSettings
@@ -29,6 +29,8 @@ LONGEST = 80
 MOST = 10_000
 """Trials."""
 SEED = "training.seed"
+Places = dict[str, tuple[Source, Where, Where]]
+"""For a change (`training.steps=5`): the file that causes it, and where its key and its value stand there."""
 Values = Annotated[tuple[Any, ...], Field(min_length=1), Says("a list of values, one or more")]
 
 
@@ -52,7 +54,7 @@ class SweepSettings(Settings):
         if len(set(self.seeds)) < len(self.seeds):
             yield Contradiction("a seed stands twice", "seeds")
         for key, values in self.grid.items():
-            if len({_change(key, one) for one in values}) < len(values):
+            if len({change_to(key, one) for one in values}) < len(values):
                 yield Contradiction(f"a value of `{key}` stands twice", "grid")
         count = len(self.seeds)
         for values in self.grid.values():
@@ -80,32 +82,43 @@ def trials_of(settings: SweepSettings) -> list[Trial]:
     for values in product(*settings.grid.values()):
         point = dict(zip(settings.grid, values, strict=True))
         for seed in settings.seeds:
-            own = [_change(key, value) for key, value in point.items()]
+            own = [change_to(key, value) for key, value in point.items()]
             changes = (*settings.set, *own, f"{SEED}={seed}")
             found.append(Trial(_name(point, seed), seed, point, changes))
-    names = [one.name for one in found]
+    return told_apart(found)
+
+
+def told_apart(trials: list[Trial]) -> list[Trial]:
+    """The trials as they are, or with numbers for names where these would be too long or alike."""
+    names = [one.name for one in trials]
     if len(set(names)) == len(names) and max(map(len, names)) <= LONGEST:
-        return found
-    return [replace(one, name=f"trial-{number:04}_seed-{one.seed}") for number, one in enumerate(found)]
+        return trials
+    return [replace(one, name=f"trial-{number:04}_seed-{one.seed}") for number, one in enumerate(trials)]
 
 
 def read_sweep(path: Path) -> tuple[SweepSettings, Path, list[Trial]]:
     """A sweep file with its experiment and its trials; SettingsError or TaskError says all that is wrong in any."""
-    try:
-        source = read(path)
-    except OSError as problem:
-        raise TaskError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
+    source = source_of(path)
     settings = read_settings(SweepSettings, source)
-    experiment = path.parent / Path(settings.experiment).expanduser()
-    if not experiment.is_file():
-        raise TaskError(f"{path}: there is no experiment {experiment}; `experiment` is seen from the sweep's file")
+    experiment = experiment_of(path, settings.experiment)
     trials = trials_of(settings)
-    _check(experiment, trials, _places(source))
-    return settings, experiment.absolute(), trials
+    check(experiment, trials, places_of(source))
+    return settings, experiment, trials
 
 
-def _check(experiment: Path, trials: Sequence[Trial], places: dict[str, tuple[Source, Where, Where]]) -> None:
-    """The settings of every trial; the data and the network once for every value of the grid."""
+def experiment_of(path: Path, said: str) -> Path:
+    """The experiment that a file of trials names; TaskError where there is none."""
+    experiment = path.parent / Path(said).expanduser()
+    if not experiment.is_file():
+        raise TaskError(f"{path}: there is no experiment {experiment}; `experiment` is seen from that file")
+    return experiment.absolute()
+
+
+def check(experiment: Path, trials: Sequence[Trial], places: Places) -> None:
+    """The settings of every trial; the data and the network once for every value of the grid.
+
+    SettingsError or TaskError; what is wrong in a change is shown at its place.
+    """
     wrong: dict[tuple[Source, str, str, Where], tuple[Source, Diagnostic]] = {}
     for trial in trials:
         try:
@@ -134,9 +147,7 @@ def _settings(experiment: Path, changes: Sequence[str]) -> None:
         read_settings(SupervisedSettings, None, [f"network={json.dumps(experiment.name)}", *changes])
 
 
-def _placed(
-    error: SettingsError, places: dict[str, tuple[Source, Where, Where]]
-) -> Iterable[tuple[Source, Diagnostic]]:
+def _placed(error: SettingsError, places: Places) -> Iterable[tuple[Source, Diagnostic]]:
     """The mistakes, those in a change shown where the sweep's file says it."""
     for source, said in error.parts:
         for one in said:
@@ -148,10 +159,10 @@ def _placed(
             yield file, replace(one, where=key if in_key else value, labels=())
 
 
-def _places(source: Source) -> dict[str, tuple[Source, Where, Where]]:
-    """For every change that the file causes: where its key and its value stand."""
+def places_of(source: Source) -> Places:
+    """Of every change that the file causes."""
     root = yaml_places.read(source, Findings())
-    found: dict[str, tuple[Source, Where, Where]] = {}
+    found: Places = {}
     if root is None or not isinstance(root.value, dict):
         return found
     entries = root.value
@@ -159,15 +170,16 @@ def _places(source: Source) -> dict[str, tuple[Source, Where, Where]]:
         key, values = entry
         for value in values.node.value:
             place = values.key.where if value.block else value.where
-            found[_change(key, value.data)] = source, values.key.where, place
+            found[change_to(key, value.data)] = source, values.key.where, place
     for change in entries["set"].node.value or () if "set" in entries else ():
         found[change.data] = source, change.where, change.where
-    for seed in entries["seeds"].node.value if "seeds" in entries else ():
+    for seed in entries["seeds"].node.value or () if "seeds" in entries else ():
         found[f"{SEED}={seed.data}"] = source, seed.where, seed.where
     return found
 
 
-def _change(key: str, value: Any) -> str:
+def change_to(key: str, value: Any) -> str:
+    """What `--set` takes."""
     return f"{key}={json.dumps(value, ensure_ascii=False)}"
 
 

@@ -6,6 +6,7 @@ import torch
 from neural.modules.continuation import decoding_of
 from neural.modules.decoding import Cached, CannotDecode
 from neural.modules.packed import Compiled, unfit
+from neural.modules.rounded import rounded
 from tests.modules.test_decoding import E, T, V, ids, made, scores_along, written
 
 TIED = f'Output({V}, activation="softmax", tied=true, bias=false)'
@@ -91,15 +92,26 @@ def test_other_precisions_than_32_bits_are_decoded_by_torch():
     assert type(decoding_of(fitting(CLASSIC, TIED).double())) is Cached
 
 
-def test_eight_bits_are_refused_where_nothing_is_compiled():
-    with pytest.raises(CannotDecode, match="cannot be decoded by the compiled step"):
-        decoding_of(made('attention="localized"'), precision="int8")
-    for how in ({"way": "cached"}, {"watched": True}):
-        with pytest.raises(CannotDecode, match="int8 weights are for compiled steps"):
-            decoding_of(fitting(CLASSIC, TIED), precision="int8", **how)
+def test_eight_bits_are_refused_where_nothing_could_be_compiled():
+    model = made('attention="localized"')
+    with pytest.raises(CannotDecode, match="cannot have int8 weights: its attention is not the plain one"):
+        decoding_of(model, precision="int8")
+    assert type(decoding_of(model, precision="auto")) is Cached
 
 
-def test_torch_keeps_its_threads():
-    before = torch.get_num_threads()
-    scores_along(Compiled(fitting(CLASSIC, TIED), T), ids())
-    assert torch.get_num_threads() == before
+@pytest.mark.parametrize(("block", "head"), FITTING[:2])
+def test_with_eight_bits_too_all_ways_give_the_same_text(block, head):
+    model = fitting(block, head)
+    before = {name: one.clone() for name, one in model.state_dict().items()}
+    ways = [{"way": way} for way in ("auto", "compiled", "cached", "recomputed")] + [{"watched": True}]
+    texts = [written(decoding_of(model, precision="auto", **way), ids(3), 30) for way in ways]
+    assert all(one == texts[0] for one in texts[1:])
+    for name, one in model.state_dict().items():
+        assert torch.equal(one, before[name]), "the network itself is not rounded"
+
+
+@pytest.mark.parametrize(("block", "head"), FITTING[:2])
+def test_what_is_rounded_stays_when_it_is_rounded_again(block, head):
+    once = rounded(fitting(block, head))
+    for one, other in zip(once.parameters(), rounded(once).parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=0)

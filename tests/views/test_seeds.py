@@ -42,5 +42,6 @@ def test_an_interval_of_few_seeds_holds_the_truth_nineteen_times_of_twenty(seeds
 
 
 def test_numbers_are_printed_with_three_digits():
-    assert [number(one) for one in (0.12345, -12.345, 1999.6, math.nan)] == ["0.123", "−12.3", "2,000", "none"]
+    said = [number(one) for one in (0.12345, -12.345, 1999.6, math.nan, -4e-17)]
+    assert said == ["0.123", "−12.3", "2,000", "none", "0"]
     assert str(Estimate(value=-0.5, low=-0.75, high=0.25, seeds=5)) == "−0.5 (−0.75 … 0.25)"

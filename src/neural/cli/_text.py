@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import click
 import numpy as np
@@ -19,6 +20,12 @@ WIDEST = 110
 def width() -> int:
     """Columns to use: the terminal's, or 80 where there is none."""
     return min(shutil.get_terminal_size((80, 24)).columns, WIDEST) if sys.stdout.isatty() else 80
+
+
+def near(path: Path) -> Path:
+    """As seen from here, where it lies below."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def state(word: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from neural.cli import _text
@@ -67,12 +66,11 @@ def progress(sweep: Sweep) -> str:
 
 
 def _next(sweep: Sweep) -> list[str]:
-    here, path = Path.cwd(), sweep.path
-    near = path.relative_to(here) if path.is_relative_to(here) else path
+    near = _text.near(sweep.path)
     if sweep.counts()["state"] == "running":
         return []
     if sweep.unfinished:
-        return ["", f"run what is not finished: neural sweep --resume {near}"]
+        return ["", f"run what is not finished: {sweep.about.get('command', f'neural sweep --resume {near}')}"]
     return ["", f"look at one: neural show {near / (sweep.ranked()[0].run or '')}"]
 
 

@@ -24,9 +24,9 @@ import click
 @click.option("--attention", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.npz",
               help="Write what every character looked at.")  # fmt: skip
 @click.option("--way", type=click.Choice(["auto", "compiled", "cached", "recomputed"]), default="auto",
-              help="How to compute: all ways give the same text.")  # fmt: skip
-@click.option("--weights", type=click.Choice(["float32", "int8"]), default="float32", show_default=True,
-              help="int8 is faster and not quite the same.")  # fmt: skip
+              help="How to compute: with the same weights, all ways give the same text.")  # fmt: skip
+@click.option("--weights", type=click.Choice(["auto", "float32", "int8"]), default="auto", show_default=True,
+              help="int8 is twice as fast and not quite the same; auto takes it where it can.")  # fmt: skip
 @click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
               help="Where runs are.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object at the end, and no text before it.")

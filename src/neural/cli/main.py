@@ -48,6 +48,7 @@ def main() -> None:
     neural compile net.neural        a Python file that needs torch alone
     neural train net.neural          a run folder with everything that was learned and seen
     neural show                      how the newest run went
+    neural study FILE                texts × seeds, and one report
     neural generate RUN              text that a language model writes
     neural layers                    what a program can be made of
     """

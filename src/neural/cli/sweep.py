@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from neural.sweep import Row, Sweep
+    from neural.sweep import Sweep
 
 
 @click.command()
@@ -49,9 +47,10 @@ def command(
 def _sweep(
     file: str | None, place: str, workers: int | None, runs: Path, resume: str | None, dry_run: bool, as_json: bool
 ) -> None:
+    from neural.cli._live import asked_to_stop, conducted, many
+    from neural.cli._text import near
     from neural.cli._trials import said
     from neural.sweep import created, find_sweep, opened
-    from neural.sweeping import go
     from neural.training.runners import registry
     from neural.trials import read_sweep
 
@@ -66,64 +65,11 @@ def _sweep(
         make, trials = (lambda: old), [row.trial for row in old.unfinished]
     if dry_run:
         names = [one.name for one in trials]
-        click.echo("\n".join([*names, f"{_many(names)}; nothing was started"]))
+        click.echo("\n".join([*names, f"{many(names, 'trial')}; nothing was started"]))
         return
-    with _asked_to_stop(), runner(workers) as ready:   # before the folder: nothing is written where this cannot be
+    with asked_to_stop(), runner(workers) as ready:   # before the folder: nothing is written where this cannot be
         sweep = make()
-        click.echo(f"sweep {_near(sweep.path)}, {_many(sweep.rows)}", err=True)
-        try:
-            with _shown(sweep) as tell:
-                go(sweep, ready, tell)
-            code = 1 if sweep.unfinished else 0
-        except KeyboardInterrupt:
-            click.echo("stopped", err=True)
-            code = 130
+        click.echo(f"sweep {near(sweep.path)}, {many(sweep.rows, 'trial')}", err=True)
+        code = conducted(sweep, ready)
     click.echo(said(sweep, as_json=as_json))
     sys.exit(code)
-
-
-@contextmanager
-def _asked_to_stop() -> Iterator[None]:
-    """SIGTERM is taken for Ctrl-C."""
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def _shown(sweep: Sweep) -> Iterator[Callable[[Row], None]]:
-    """A line for every change; in a terminal also one at the bottom that says how far all are."""
-    from neural.cli import _trials
-
-    live = sys.stderr.isatty()
-    states: dict[str, tuple[str, int]] = {}
-
-    def tell(row: Row) -> None:
-        now = row.state, row.attempts
-        if states.get(row.trial.name) != now and row.state != "waiting":
-            states[row.trial.name] = now
-            click.echo(("\r\033[K" if live else "") + _trials.ended(row), err=True)
-        if live:
-            click.echo(f"\r\033[K{_trials.progress(sweep)}", err=True, nl=False)
-
-    try:
-        yield tell
-    finally:
-        if live:
-            click.echo("\r\033[K", err=True, nl=False)
-
-
-def _many(trials: Sequence[object]) -> str:
-    return f"{len(trials)} trial" + ("" if len(trials) == 1 else "s")
-
-
-def _near(path: Path) -> Path:
-    """As seen from here, where it lies below."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path

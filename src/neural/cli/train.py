@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from neural.samples import Judged
     from neural.tasks.task import Task
     from neural.tracking.run import Run
     from neural.training.engine import Outcome
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 @click.option(
     "--resume", is_flag=False, flag_value="", metavar="[RUN]", help="Go on with a run; the newest if none is named."
 )
+@click.option("--samples", metavar="YAML",
+              help='Write texts at every validation and judge them: "{number: 10, length: 500}".')  # fmt: skip
 @click.option("--devices", type=click.IntRange(1), default=1, help="Processes that train together on this machine.")
 @click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs go.")
 @click.option("--dry-run", is_flag=True, help="Say what would happen and what it costs; write nothing.")
@@ -32,13 +35,14 @@ if TYPE_CHECKING:
 @click.option("--json", "form", flag_value="json", help="A line of JSON now and then, and one at the end.")
 def command(
     file: str | None, changes: tuple[str, ...], name: str | None, seed: int | None, network: str | None,
-    resume: str | None, devices: int, runs: Path, dry_run: bool, form: str | None,
+    resume: str | None, samples: str | None, devices: int, runs: Path, dry_run: bool, form: str | None,
 ) -> None:  # fmt: skip
     """Train a network: a .neural program, or an experiment in YAML.
 
     \b
     $ neural train examples/digits.neural
     $ neural train examples/digits.neural --set training.learning_rate=3e-4 --seed 1
+    $ neural train examples/language_model/tiny.yaml --samples "{number: 5}"
     $ neural train --resume
 
     Ctrl-C finishes the step and saves; a second time stops at once. Exit codes: 0 trained, 1 failed, 2 mistakes,
@@ -56,57 +60,78 @@ def command(
     from neural.cli._mistakes import told
 
     with told():
-        _train(file, wanted, network, resume, runs, dry_run, form or "text")
+        _train(file, wanted, network, resume, samples, runs, dry_run, form or "text")
 
 
 def _train(
-    file: str | None, changes: list[str], network: str | None, resume: str | None, runs: Path, dry_run: bool, form: str
-) -> None:
+    file: str | None, changes: list[str], network: str | None, resume: str | None, samples: str | None, runs: Path,
+    dry_run: bool, form: str,
+) -> None:  # fmt: skip
+    from neural.cli._text import near
     from neural.experiments import find_run, task_of, task_of_run
     from neural.tracking.run import Run
     from neural.training.workers import joined
 
     old = find_run(resume or None, runs) if file is None else None
     task = task_of(file, changes, network=network) if file is not None else task_of_run(Run.open(old or ""), changes)
+    judged = _judged(samples, old, task)
     if dry_run:
         from neural.cli._plan import plan
 
         click.echo(plan(task))
         return
     with joined(task.experiment.training.device) as workers:
-        run = _run(task, old, runs) if workers.first else None
+        run = _run(task, old, runs, judged) if workers.first else None
         if run is not None and form == "text":
             for remark in task.remarks:
                 click.echo(f"note: {remark}", err=True)
-            click.echo(f"{'goes on in' if old else 'run'} {_short(run.path)}", err=True)
-        outcome = _fit(task, run, workers, form)
+            click.echo(f"{'goes on in' if old else 'run'} {near(run.path)}", err=True)
+        outcome = _fit(task, run, workers, form, judged)
     if run is not None:
         _say(run, outcome, form)
     sys.exit(0 if outcome.state == "finished" else 130)
 
 
-def _run(task: Task, old: Path | None, runs: Path) -> Run:
+def _judged(said: str | None, old: Path | None, task: Task) -> Judged | None:
+    """Texts to write and judge, as asked for or as the run that goes on was begun; refused where they cannot be."""
+    from neural.tracking.run import Run
+
+    begun = Run.open(old).environment.get("samples") if old is not None else None
+    if said is None and begun is None:
+        return None
+    from neural.core.diagnostics import Source
+    from neural.core.settings import read_settings, restored
+    from neural.samples import Judged, Samples
+
+    return Judged(task, restored(Samples, begun) if said is None else read_settings(Samples, Source("--samples", said)))
+
+
+def _run(task: Task, old: Path | None, runs: Path, judged: Judged | None) -> Run:
     """A new folder, the one that is resumed, or the one of the attempt before, where torchrun starts us again."""
+    from neural.core.settings import resolved
     from neural.experiments import new_run
     from neural.tracking.run import Run
     from neural.training.launch import attempt_before, launched
 
     old = old or attempt_before(runs)
     if old is None:
-        return new_run(task, runs, launch=launched())
+        return new_run(task, runs, launch=launched(), **({"samples": resolved(judged.samples)} if judged else {}))
     return Run.reopen(old)
 
 
-def _fit(task: Task, run: Run | None, workers: Workers, form: str) -> Outcome:
+def _fit(task: Task, run: Run | None, workers: Workers, form: str, judged: Judged | None) -> Outcome:
     from neural.cli._progress import shown
     from neural.training.engine import fit
 
+    also = judged.kept_in(run) if judged is not None and run is not None else None
     with shown(form, terminal=sys.stderr.isatty()) as tell:
-        return fit(task, run, workers=workers, tell=tell)
+        return fit(task, run, workers=workers, tell=tell, also=also)
 
 
 def _say(run: Run, outcome: Outcome, form: str) -> None:
     import json
+
+    from neural.cli._text import near
 
     if form == "json":
         click.echo(json.dumps({"run": str(run.path), "state": outcome.state, "step": outcome.step,
@@ -120,12 +145,6 @@ def _say(run: Run, outcome: Outcome, form: str) -> None:
     if outcome.message:
         click.echo(outcome.message)
     if outcome.state == "stopped":
-        click.echo(f"go on with: neural train --resume {_short(run.path)}")
+        click.echo(f"go on with: neural train --resume {near(run.path)}")
     else:
-        click.echo(f"look at it: neural show {_short(run.path)}")
-
-
-def _short(path: Path) -> Path:
-    """As seen from here, where it lies below."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+        click.echo(f"look at it: neural show {near(run.path)}")

@@ -21,6 +21,7 @@ from neural.modules.compiled import numba_is_there
 from neural.modules.decoding import Cached, CannotDecode, Decoding, Recomputed, unfit_for_cache, window_of
 from neural.modules.late import torch
 from neural.modules.packed import Compiled, Precision, unfit
+from neural.modules.rounded import rounded
 from neural.modules.sampling import Sampler
 
 if TYPE_CHECKING:
@@ -31,23 +32,27 @@ Way = Literal["auto", "compiled", "cached", "recomputed"]
 
 
 def decoding_of(
-    model: Built, *, context: int | None = None, way: Way = "auto", precision: Precision = "float32",
+    model: Built, *, context: int | None = None, way: Way = "auto", precision: Precision | Literal["auto"] = "float32",
     watched: bool = False,
 ) -> Decoding:  # fmt: skip
     """The fastest way that fits the network, or the one that is named; CannotDecode says why there is none.
 
-    `context` is the window, by default as long as the program's input. `precision` of the weights in compiled steps:
-    "int8" is faster and moves scores by a few thousandths of their spread.
+    `context` is the window, by default as long as the program's input. `precision` of the weights: "int8" makes
+    compiled steps faster and moves scores by a few thousandths of their spread; "auto" takes it for every network that
+    such steps could be made for. Ways give the same text as long as the precision is the same.
     """
-    context = window_of(model, context)
-    if way == "compiled" or (way == "auto" and not watched):
-        why = unfit(model) if numba_is_there() else "numba is not there, or NEURAL_KERNELS says off"
-        if why is None:
-            return Compiled(model, context, precision)
-        if way == "compiled" or precision != "float32":
+    context, why = window_of(model, context), unfit(model)
+    if precision == "auto":
+        precision = "float32" if why else "int8"
+    if precision == "int8" and why:
+        raise CannotDecode(f"{model.network.name} cannot have int8 weights: {why}")
+    if not numba_is_there():
+        why = why or "numba is not there, or NEURAL_KERNELS says off"
+    model = rounded(model) if precision == "int8" else model
+    if way == "compiled" or (way == "auto" and not watched and not why):
+        if why:
             raise CannotDecode(f"{model.network.name} cannot be decoded by the compiled step: {why}")
-    if precision != "float32":
-        raise CannotDecode(f"{precision} weights are for compiled steps, which do not tell what was looked at")
+        return Compiled(model, context, precision)
     if way == "recomputed" or (way == "auto" and not watched and unfit_for_cache(model.network)):
         return Recomputed(model, context)
     return Cached(model, context, watched=watched)

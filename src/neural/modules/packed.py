@@ -20,6 +20,7 @@ from neural.modules.decoding import Cached, unfit_for_cache
 from neural.modules.late import late, nn, torch
 from neural.modules.position import InsideAttention
 from neural.modules.positions.rotary import RotaryPositions
+from neural.modules.rounded import whole
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -240,12 +241,11 @@ def _joined(maps: list[nn.Linear]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _stacked(maps: list[tuple[np.ndarray, np.ndarray]], precision: Precision) -> Map:
-    """One map per layer; in 8 bits, every row is scaled so that its largest weight is 127."""
+    """One map per layer."""
     weights, bias = np.stack([one for one, _ in maps]), np.stack([one for _, one in maps])
     if precision == "float32":
         return weights, np.ones(weights.shape[:2], np.float32), bias
-    scale = np.maximum(np.abs(weights).max(axis=-1), np.finfo(np.float32).tiny) / np.float32(127)
-    return np.rint(weights / scale[..., None]).astype(np.int8), scale, bias
+    return *whole(weights), bias
 
 
 def _array(tensor: Tensor) -> np.ndarray:

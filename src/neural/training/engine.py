@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -23,7 +23,10 @@ from neural.training.state import State, weights_in
 from neural.training.workers import Workers
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
+
+    Also = Callable[[int, nn.Module], Mapping[str, float]]
+    """From a step and the model, in evaluation mode."""
 
 RARELY, OFTEN = 250, 50
 """Steps between validations at most and at least, whatever an epoch is, where nothing else was said."""
@@ -67,16 +70,17 @@ class Diverged(RuntimeError):
 
 def fit(
     task: Task, run: Run | None, *, workers: Workers | None = None,
-    tell: Callable[[Progress], None] = lambda progress: None,
+    tell: Callable[[Progress], None] = lambda progress: None, also: Also | None = None,
 ) -> Outcome:  # fmt: skip
     """Train until done, stopped or out of patience; goes on from the run's newest checkpoint where there is one.
 
-    Of several workers the first one writes the run; the others have none.
+    Of several workers the first one writes the run; the others have none. `also` gives rows beside the scores of a
+    validation.
     """
     workers = workers or Workers()
     with Signals() as signals:
         try:
-            outcome = _Loop(task, run, workers, tell).go(signals)
+            outcome = _Loop(task, run, workers, tell, also).go(signals)
         except KeyboardInterrupt:
             _end(run, "stopped", "stopped at once; goes on from the last checkpoint")
             raise
@@ -93,8 +97,10 @@ def _end(run: Run | None, state: str, message: str) -> None:
 
 
 class _Loop:
-    def __init__(self, task: Task, run: Run | None, workers: Workers, tell: Callable[[Progress], None]) -> None:
-        self.task, self.run, self.workers, self.tell = task, run, workers, tell
+    def __init__(
+        self, task: Task, run: Run | None, workers: Workers, tell: Callable[[Progress], None], also: Also | None
+    ) -> None:
+        self.task, self.run, self.workers, self.tell, self.also = task, run, workers, tell, also
         self.settings = task.experiment.training
         self.device = workers.device(self.settings.device)
         self.steps = steps_of(task, workers.count)
@@ -111,6 +117,7 @@ class _Loop:
         self.split = self.settings.shard and workers.count > 1
         self.objective = workers.spread(Objective(task, model), self.device, shard=self.split)
         self.state = State.first(model, self.settings, self.steps)
+        self.parameters = list(model.parameters())   # a walk through the modules costs 1 % of a small step
         if saved is not None:
             self.state.load(saved)
         # a split model runs in all processes or in none: all of them look, one writes
@@ -182,7 +189,7 @@ class _Loop:
     def clip(self) -> float:
         """The norm of all gradients together, cut where it is too large."""
         most = self.state.optimizing.clip
-        norm = torch.nn.utils.clip_grad_norm_(self.state.model.parameters(), math.inf if most is None else most)
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, math.inf if most is None else most)
         return float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
 
     def look(self, step: int) -> tuple[str, float] | None:
@@ -193,17 +200,19 @@ class _Loop:
         """Scores on the validation data, by the average of the weights where one is kept."""
         state = self.state
         scores: dict[str, float] = {}
+        rows: Mapping[str, float] = {}
         if self.run is not None or self.split:
             state.model.eval()
             with torch.no_grad(), state.averaged(), torch.autocast(
                 self.device.type, torch.bfloat16, enabled=self.settings.mixed_precision
             ):
                 scores = self.task.evaluate(state.model)
+                rows = self.also(state.step, state.model) if self.also and self.run is not None else {}
             state.model.train()
         scores = self.workers.told(scores)
         state.judge(scores, self.task.watched, larger=self.task.larger_is_better, settings=self.settings)
-        if self.run is not None and scores:
-            self.run.log(state.step, scores)
+        if self.run is not None and (scores or rows):
+            self.run.log(state.step, {**scores, **rows})
         return scores
 
     def save(self, *, best: bool) -> None:

@@ -30,12 +30,14 @@ class Finding:
     advice: str = ""
     """An experiment that would tell more."""
 
+    @property
+    def figure(self) -> str:
+        """The number with its interval and its unit; a dash where there is none."""
+        return f"{self.number} {self.unit}" if math.isfinite(self.number.value) else "–"
+
     def as_json(self) -> dict[str, Any]:
         """Plain values; null where there is no number."""
-        found = asdict(self)
-        found["number"] = {key: None if isinstance(value, float) and not math.isfinite(value) else value
-                           for key, value in found["number"].items()}  # fmt: skip
-        return found
+        return {**asdict(self), "number": self.number.as_json()}
 
 
 class Analysis(Named):

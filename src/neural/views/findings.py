@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from neural.tracking.run import Run
 from neural.views.analysis import registry
@@ -31,11 +31,24 @@ def findings_table(runs: Sequence[Run]) -> str:
     states = [(run.name, run.status.state) for run in runs]
     lines = [f"{len(runs)} run{'s' * (len(runs) != 1)}{known}; intervals are 95 %, over seeds"]
     lines += [f"not finished: {name} ({state})" for name, state in states if state != "finished"] + [""]
-    for one in findings(runs):
-        lines.append(f"{one.code}  {one.supported:<9}  {one.claim}")
-        number = f"{one.number} {one.unit}; " if math.isfinite(one.number.value) else ""
-        said = number + one.evidence + (f" → {one.advice}" if one.advice and one.supported == "undecided" else "")
-        lines += textwrap.wrap(said, WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 8)
+    return "\n".join([*lines, *findings_lines(findings(runs))]) + "\n"
+
+
+def findings_lines(found: Sequence[Finding]) -> Iterator[str]:
+    """A claim with its verdict, and below it how that is known."""
+    for one in found:
+        yield f"{one.code}  {one.supported:<9}  {one.claim}"
+        figure = f"{one.figure}; " if math.isfinite(one.number.value) else ""
+        said = figure + one.evidence + (f" → {one.advice}" if one.advice and one.supported == "undecided" else "")
+        yield from textwrap.wrap(said, WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 8)
+
+
+def findings_markdown(found: Sequence[Finding]) -> str:
+    """As a table for a page of text."""
+    lines = ["| code | claim | supported | number | evidence |", "|---|---|---|---|---|"]
+    for one in found:
+        cells = (one.code, one.claim, one.supported, one.figure, one.evidence)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 
 

@@ -13,6 +13,7 @@ FEWEST = 5
 """Seeds; of fewer, nothing is concluded."""
 RESAMPLES = 10_000
 """Of the bootstrap."""
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,11 @@ class Estimate:
     def __str__(self) -> str:
         interval = f" ({number(self.low)} … {number(self.high)})" if math.isfinite(self.low) else ""
         return number(self.value) + interval
+
+    def as_json(self) -> dict[str, float | int | None]:
+        """Plain values; null where there is no number."""
+        found = {"value": self.value, "low": self.low, "high": self.high, "seeds": self.seeds}
+        return {key: value if math.isfinite(value) else None for key, value in found.items()}
 
 
 def over_seeds(values: Iterable[float], *, resamples: int = RESAMPLES, seed: int = 0) -> Estimate:
@@ -46,8 +52,9 @@ def over_seeds(values: Iterable[float], *, resamples: int = RESAMPLES, seed: int
 
 
 def number(value: float) -> str:
-    """Three digits, the minus sign of print."""
+    """Three digits, the minus sign of print; what only rounding made is 0."""
     if not math.isfinite(value):
         return "none"
+    value = 0.0 if abs(value) < ROUNDING else value
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return text.replace("-", "−")
