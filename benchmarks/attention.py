@@ -1,6 +1,6 @@
 """Time and memory of attention, next to what people use today; ratios in one run.
 
-    python benchmarks/attention.py [--quick] [--json] [--chart attention.svg]
+    python benchmarks/attention.py [--quick] [--json] [--chart attention.png]
 
 Every way is run in turn, a few rounds, and the best of each counts. B = 1, H = 8, D = 64, two threads, 32-bit floats.
 Memory is the largest growth of the process over what the inputs take, each in a process of its own.
