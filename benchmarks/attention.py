@@ -81,7 +81,7 @@ def nested_loops(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, score: torch
 
 
 def banded(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: Mask, n: int) -> torch.Tensor:
-    """A window by an n×n mask: what document 001 does, at best."""
+    """A window by an n×n mask: what is often done, at best."""
     return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask.kept(n, n, q.device))
 
 
@@ -243,7 +243,7 @@ def main() -> None:
         return
     report(found, lengths)
     ratios = ", ".join(f"n={n}: {ratio:.0f}×" for n, ratio in loops.items())
-    print(f"\nnested loops of document 001 over boundary_aware, forward: {ratios}")
+    print(f"\nnested loops over boundary_aware, forward: {ratios}")
 
 
 def report(found: dict[str, dict[str, dict[int, float]]], lengths: list[int]) -> None:

@@ -57,14 +57,20 @@ def network(vocabulary=VOCABULARY, context=CONTEXT, width=WIDTH, layers=LAYERS, 
     return neural.parse(PROGRAM.format(**sizes, inner=4 * width)).build().eval()
 
 
-def nanogpt(path: Path) -> nn.Module:
-    """Theirs, of the same size."""
+def nanogpt_module(path: Path):
+    """model.py of a checkout."""
     spec = importlib.util.spec_from_file_location("nanogpt_model", path / "model.py")
     if spec is None or spec.loader is None or not (path / "model.py").exists():
         sys.exit(f"{path} is no checkout of nanoGPT: it has no model.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
+    return module
+
+
+def nanogpt(path: Path) -> nn.Module:
+    """Theirs, of the same size."""
+    module = nanogpt_module(path)
     torch.manual_seed(0)
     sizes = {"block_size": CONTEXT, "vocab_size": VOCABULARY, "n_layer": LAYERS, "n_head": HEADS, "n_embd": WIDTH}
     return module.GPT(module.GPTConfig(**sizes, dropout=0.2, bias=False)).eval()

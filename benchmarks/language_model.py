@@ -1,6 +1,6 @@
 """Character-level language models against nanoGPT's recipe for a CPU, taking turns step by step in one process.
 
-    python benchmarks/language_model.py --peer PATH [--data FILE] [--seeds 5] [--parts sprint race equal full]
+    python benchmarks/language_model.py [--peer PATH] [--data FILE] [--seeds 5] [--parts sprint race equal full]
                                          [--chart FILE] [--json] [--quick]
 
 PATH is a checkout of nanoGPT: its model and its optimizer are used as they are, in the loop that its training script
@@ -20,18 +20,17 @@ Generation at full size is in benchmarks/generation.py.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import math
 import os
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from generation import nanogpt_module
 
 from neural.experiments import best_model, made, new_run
 from neural.tasks.language_model import LanguageModel, LanguageModelSettings
@@ -49,7 +48,7 @@ class Theirs:
     """nanoGPT learning by its own recipe, a step at a time; `seconds` are those of its steps alone."""
 
     def __init__(self, peer: Path, task: LanguageModel, seed: int, steps: int = STEPS) -> None:
-        module = imported(peer)
+        module = nanogpt_module(peer)
         torch.manual_seed(1337 + seed)
         sizes = {"block_size": 64, "vocab_size": 65, "n_layer": 4, "n_head": 4, "n_embd": 128}
         self.model = module.GPT(module.GPTConfig(**sizes, dropout=0.0, bias=False))
@@ -112,17 +111,6 @@ def judged(model: torch.nn.Module, task: LanguageModel) -> float:
         return task.evaluate(model)["valid/loss"]
 
 
-def imported(peer: Path):
-    """Its model.py."""
-    spec = importlib.util.spec_from_file_location("nanogpt_model", peer / "model.py")
-    if spec is None or spec.loader is None or not (peer / "model.py").exists():
-        sys.exit(f"{peer} is no checkout of nanoGPT: it has no model.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 class Ours:
     """A run of ours that lets another learn between its steps, and counts its own seconds only."""
 
@@ -145,15 +133,15 @@ class Ours:
         self.away += time.perf_counter() - left
 
 
-def task_of(data: Path, folder: Path, architecture="modern", preset="nanogpt_cpu", **said) -> LanguageModel:
+def task_of(data: str, folder: Path, architecture="modern", preset="nanogpt_cpu", **said) -> LanguageModel:
     """The preset as it comes, but for what is said."""
-    settings = {"data": str(data), "preset": preset, "architecture": architecture, **said}
+    settings = {"data": data, "preset": preset, "architecture": architecture, **said}
     task = made(LanguageModelSettings.model_validate(settings), folder)
     assert isinstance(task, LanguageModel)
     return task
 
 
-def race(peer: Path, data: Path, folder: Path, steps: int | None, whole: int, share: float) -> dict:
+def race(peer: Path, data: str, folder: Path, steps: int | None, whole: int, share: float) -> dict:
     """Ours beside nanoGPT's recipe, which learns for `share` seconds to each of ours."""
     length = {"steps": steps} if steps else {}
     every = steps // 2 if steps else 72
@@ -174,7 +162,7 @@ def race(peer: Path, data: Path, folder: Path, steps: int | None, whole: int, sh
     }  # fmt: skip
 
 
-def equal(peer: Path, data: Path, folder: Path, seeds: int, steps: int) -> dict:
+def equal(peer: Path, data: str, folder: Path, seeds: int, steps: int) -> dict:
     """`classic` in our engine beside nanoGPT, one step each in turn."""
     found: dict[str, list[float]] = {"ours": [], "nanoGPT": [], "ratio": []}
     judge = task_of(data, folder, validation_windows=0)
@@ -196,7 +184,7 @@ def equal(peer: Path, data: Path, folder: Path, seeds: int, steps: int) -> dict:
     return found
 
 
-def full(data: Path, folder: Path, quick: bool) -> dict:
+def full(data: str, folder: Path, quick: bool) -> dict:
     """Seconds per step of the published size, and what its 5,000 steps take."""
     found = {}
     for architecture in ("classic", "modern"):
@@ -213,7 +201,7 @@ def full(data: Path, folder: Path, quick: bool) -> dict:
     return found
 
 
-def measure(peer: Path, data: Path, seeds: int, parts: list[str], quick: bool) -> dict:
+def measure(peer: Path, data: str, seeds: int, parts: list[str], quick: bool) -> dict:
     """The parts that are asked for, and what follows from them."""
     steps = 60 if quick else STEPS
     with tempfile.TemporaryDirectory() as name:
@@ -265,18 +253,21 @@ def draw(found: dict, path: Path) -> None:
 def main() -> None:
     """Print a table, or JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", type=Path, required=True, help="a checkout of nanoGPT")
+    parser.add_argument("--peer", type=Path, help="a checkout of nanoGPT; without it, `full` alone")
     parser.add_argument("--data", type=Path, help="shakespeare_char.txt; by default from NEURAL_DATA")
     parser.add_argument("--seeds", type=int, default=5, help="of `equal`")
     parts = ["sprint", "race", "equal", "full"]
-    parser.add_argument("--parts", nargs="+", choices=parts, default=parts, help="all if not said")
+    parser.add_argument("--parts", nargs="+", choices=parts, help="all if not said")
     parser.add_argument("--chart", type=Path, help="draw loss against seconds")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true", help="few steps: does it run?")
     options = parser.parse_args()
+    chosen = options.parts or (parts if options.peer else ["full"])
+    if not options.peer and chosen != ["full"]:
+        parser.error("these parts need nanoGPT beside them: --peer PATH")
     data = options.data or Path(os.environ.get("NEURAL_DATA", ".")) / "shakespeare_char.txt"
-    seeds = 1 if options.quick else options.seeds
-    found = measure(options.peer, data.resolve(), seeds, options.parts, options.quick)
+    text = str(data.resolve()) if data.exists() else "handbook" if chosen == ["full"] else "shakespeare_char"
+    found = measure(options.peer, text, 1 if options.quick else options.seeds, chosen, options.quick)
     if options.chart:
         draw(found, options.chart)
     print(json.dumps(found | {"goals": GOALS}, indent=2) if options.json else table(found))

@@ -11,8 +11,9 @@ from pydantic import ValidationError
 from neural.core.diagnostics import Source, render
 from neural.language.check import check
 from neural.language.network import Network
+from neural.modules.build import Built, build
 from neural.tasks.experiment import Training
-from neural.tasks.task import TaskError
+from neural.tasks.task import Task, TaskError
 
 if TYPE_CHECKING:
     from neural.language.catalogue import Catalogue
@@ -20,6 +21,22 @@ if TYPE_CHECKING:
 
 RENAMED = {"early_stopping_patience": "patience"}
 """Keys of `train { … }` that an experiment calls otherwise."""
+
+
+class ProgramTask(Task):
+    """A task whose network is one program."""
+
+    source: Source
+    network: Network
+
+    def build(self) -> Built:
+        """The network as a module."""
+        return build(self.network)
+
+    @property
+    def program(self) -> str:
+        """The text of the program."""
+        return self.source.text
 
 
 def program_source(network: str, folder: Path) -> Source:

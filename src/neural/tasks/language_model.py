@@ -15,17 +15,16 @@ from pydantic import Field
 
 from neural.core.diagnostics import Source
 from neural.core.mistakes import Contradiction
-from neural.modules.build import Built, build
 from neural.modules.late import functional, torch
 from neural.tasks._encoded import Encoded, encoded
 from neural.tasks._presets import SIZES, Architecture, Preset, program_of
-from neural.tasks._program import checked, loss_of, own_training, program_source
+from neural.tasks._program import ProgramTask, checked, loss_of, own_training, program_source
 from neural.tasks._reader import check_causal, check_network, context_of
 from neural.tasks._text import Text, Units, find_text
 from neural.tasks._vocabulary import Vocabulary
 from neural.tasks._windows import PUBLISHED, Windows
 from neural.tasks.experiment import Count, Experiment, Interval
-from neural.tasks.task import Task, TaskError
+from neural.tasks.task import TaskError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -76,7 +75,7 @@ class LanguageModelSettings(Experiment):
             yield Contradiction(f"{twice!r} stands in it twice", "vocabulary")
 
 
-class LanguageModel(Task):
+class LanguageModel(ProgramTask):
     """Learn to write on: which character follows, given those before it."""
 
     Settings: ClassVar[type[Experiment]] = LanguageModelSettings
@@ -119,15 +118,6 @@ class LanguageModel(Task):
         super().__init__(experiment.model_copy(update=resolved), folder, catalogue)
         self.judged = self.windows.fixed(experiment.validation_windows)
         self.remarks = (*text.remarks, *remarks(found, self.windows.end, text.name))
-
-    def build(self) -> Built:
-        """The network as a module."""
-        return build(self.network)
-
-    @property
-    def program(self) -> str:
-        """The text of the program."""
-        return self.source.text
 
     @property
     def epoch(self) -> int:

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from neural.modules.build import Built, build
 from neural.modules.late import torch
-from neural.tasks._program import checked, loss_of, own_training, program_source
+from neural.tasks._program import ProgramTask, checked, loss_of, own_training, program_source
 from neural.tasks.data.check import padding
 from neural.tasks.data.dataset import Dataset
 from neural.tasks.data.find import locate, read, said
 from neural.tasks.data.targets import IGNORED, Classes
 from neural.tasks.experiment import Experiment
-from neural.tasks.task import Task, TaskError
+from neural.tasks.task import TaskError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,7 +34,7 @@ class SupervisedSettings(Experiment):
     validation_split: float | None = Field(None, ge=0, lt=1, description="Share of the data held out; 0.1 if not said.")
 
 
-class Supervised(Task):
+class Supervised(ProgramTask):
     """Learn the answers that examples come with: classes, yes or no, or numbers."""
 
     Settings: ClassVar[type[Experiment]] = SupervisedSettings
@@ -69,15 +68,6 @@ class Supervised(Task):
     def from_program(cls, program: str | Path, *, network_name: str | None = None) -> SupervisedSettings:
         """An experiment of a program alone, by its file or its text; the rest is in its `train { … }`."""
         return SupervisedSettings(network=str(program), network_name=network_name)
-
-    def build(self) -> Built:
-        """The network as a module."""
-        return build(self.network)
-
-    @property
-    def program(self) -> str:
-        """The text of the program."""
-        return self.source.text
 
     @property
     def epoch(self) -> int:

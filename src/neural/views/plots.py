@@ -1,4 +1,4 @@
-"""The pictures that document 003 names, as files: the same runs give the same bytes.
+"""The pictures of a study, as files: the same runs give the same bytes.
 
     files, left_out = plots(runs, Path("plots"))
 

@@ -1,4 +1,4 @@
-"""How alike two layers look, as document 003 measures it."""
+"""How alike two layers look: the cosine between their weights."""
 
 from __future__ import annotations
 

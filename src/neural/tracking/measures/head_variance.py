@@ -1,4 +1,4 @@
-"""How much the heads of a layer differ, as document 003 names it: the variance across heads."""
+"""How much the heads of a layer differ: the variance across heads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a head looks: the expected distance (the "effective attention span" of document 003)."""
+"""How far a head looks: the expected distance (also called the effective attention span)."""
 
 from __future__ import annotations
 

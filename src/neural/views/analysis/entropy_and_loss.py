@@ -1,4 +1,4 @@
-"""Whether entropy follows the validation loss, as document 003 relates attention measures to it."""
+"""Whether entropy follows the validation loss."""
 
 from __future__ import annotations
 
