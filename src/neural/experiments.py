@@ -24,6 +24,7 @@ from neural.tracking.trouble import RunError
 from neural.training.engine import Outcome, Progress
 from neural.training.engine import fit as train
 from neural.training.rates import optimizer_of
+from neural.training.state import weights_in
 
 if TYPE_CHECKING:
     from torch import nn
@@ -133,9 +134,9 @@ def best_model(path: str | Path, task: Task | None = None) -> nn.Module:
     if checkpoint is None:
         raise RunError(f"{run.path} has no checkpoint yet")
     model = task.build() if task is not None else built(run)
-    start = "average." if any(name.startswith("average.") for name in checkpoint.tensors) else "model."
-    weights = {name.removeprefix(start): one for name, one in checkpoint.tensors.items() if name.startswith(start)}
-    model.load_state_dict(weights, strict=start == "model.")
+    model.load_state_dict(weights_in(checkpoint))
+    # an average is of what is learned; what else a model remembers is as it was
+    model.load_state_dict(weights_in(checkpoint, "average."), strict=False)
     return model.eval()
 
 
