@@ -24,6 +24,7 @@ from neural.tracking.trouble import RunError
 from neural.training.engine import Outcome, Progress
 from neural.training.engine import fit as train
 from neural.training.rates import optimizer_of
+from neural.training.state import weights_in
 
 if TYPE_CHECKING:
     from torch import nn
@@ -57,17 +58,22 @@ def source_of(path: Path) -> Source:
 
 def task_of_run(run: Run, changes: Sequence[str] = ()) -> Task:
     """The task of a run, made again from its folder."""
-    settings = run.settings
-    try:
-        kind = _settings_of(settings.get("task", ""))
-    except UnknownName as unknown:
-        raise RunError(f"{run.path}: {unknown}") from None
-    experiment = restored(kind, settings, f"{run.name}/settings.json")
+    experiment = experiment_of(run)
     if changes:
         import json
 
-        experiment = read_settings(kind, Source(f"{run.name}/settings.json", json.dumps(resolved(experiment))), changes)
+        source = Source(f"{run.name}/settings.json", json.dumps(resolved(experiment)))
+        experiment = read_settings(type(experiment), source, changes)
     return made(experiment, Path(run.environment.get("folder", ".")))
+
+
+def experiment_of(run: Run) -> Experiment:
+    """The settings that a run was begun with."""
+    try:
+        kind = _settings_of(run.settings.get("task", ""))
+    except UnknownName as unknown:
+        raise RunError(f"{run.path}: {unknown}") from None
+    return restored(kind, run.settings, f"{run.name}/settings.json")
 
 
 def made(experiment: Experiment, folder: Path) -> Task:
@@ -138,17 +144,19 @@ def best_model(path: str | Path, task: Task | None = None) -> nn.Module:
     if checkpoint is None:
         raise RunError(f"{run.path} has no checkpoint yet")
     model = task.build() if task is not None else built(run)
-    start = "average." if any(name.startswith("average.") for name in checkpoint.tensors) else "model."
-    weights = {name.removeprefix(start): one for name, one in checkpoint.tensors.items() if name.startswith(start)}
-    model.load_state_dict(weights, strict=start == "model.")
+    model.load_state_dict(weights_in(checkpoint))
+    # an average is of what is learned; what else a model remembers is as it was
+    model.load_state_dict(weights_in(checkpoint, "average."), strict=False)
     return model.eval()
 
 
 def built(run: Run) -> nn.Module:
-    """The network of a run, untrained. A program is enough: the data may be gone, or never have been a file."""
-    if run.program is None:
-        return task_of_run(run).build()
-    return parse(run.program, network=run.settings.get("network_name")).build()
+    """The network of a run, untrained; without its data where that can be: they may be gone, or never were a file."""
+    if run.program is not None:
+        return parse(run.program, network=run.settings.get("network_name")).build()
+    experiment = experiment_of(run)
+    model = tasks.get(experiment.task).without_data(experiment, CATALOGUE)
+    return model if model is not None else task_of_run(run).build()
 
 
 def open_run(path: str | Path) -> Run:

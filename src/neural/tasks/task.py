@@ -100,6 +100,11 @@ class Task(ABC):
         return None
 
     @classmethod
+    def without_data(cls, experiment: Experiment, catalogue: Catalogue) -> nn.Module | None:
+        """The network of settings that a run kept, untrained, where they are enough: the data may be gone."""
+        return None
+
+    @classmethod
     @abstractmethod
     def tiny(cls, folder: Path, catalogue: Catalogue) -> Task:
         """The smallest real instance, made from nothing, in `folder`: trains a step in milliseconds."""

@@ -86,7 +86,6 @@ class State:
         self.step, self.best, self.waited, self.flat = (facts[name] for name in ("step", "best", "waited", "flat"))
 
 
-def weights_in(checkpoint: Checkpoint) -> dict[str, Tensor]:
-    """The model's part of a checkpoint."""
-    start = "model."
+def weights_in(checkpoint: Checkpoint, start: str = "model.") -> dict[str, Tensor]:
+    """The model's part of a checkpoint; "average." is that of its averaged weights, empty where none are kept."""
     return {name.removeprefix(start): one for name, one in checkpoint.tensors.items() if name.startswith(start)}

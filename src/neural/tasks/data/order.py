@@ -26,6 +26,9 @@ class Order:
         """The numbers of the examples in a batch."""
         epoch, place = divmod(index, self.epoch)
         if epoch != self._epoch:
-            self._shuffled = generator(self.seed, epoch, purpose=0).permutation(self.examples)
-            self._epoch = epoch
+            self._shuffled, self._epoch = self.shuffled(epoch), epoch
         return self._shuffled[place * self.size : (place + 1) * self.size]
+
+    def shuffled(self, epoch: int) -> np.ndarray:
+        """The examples in the order of an epoch."""
+        return generator(self.seed, epoch, purpose=0).permutation(self.examples)

@@ -1,0 +1,17 @@
+"""Where one part of a text ends and the next begins: the pieces that the task `segmentation` is made of.
+
+Texts: document.py (a text as elements, with the parts they belong to), elements.py, sentences.py, wrapping.py and
+headings.py (how it gets its elements), reading.py (files of any encoding), data/ (one file per kind of file),
+collection.py and compose.py (the documents of an experiment), masses.py (the two ways to write a segmentation).
+
+Numbers: words.py, stems.py, terms.py, tags.py, rhymes.py and occurrences.py (what is in an element), similarity.py (how
+alike elements are), features/ (one file per group of columns), described.py (all of them, kept on disk).
+
+Learning: settings.py, presets.py, network.py, prepared.py, packed.py, losses.py, predicted.py, phases.py.
+
+Answers: calibration/ (scores → probabilities that mean something), calibration_choice.py (which of them), decode.py
+(probabilities → the best segmentation under a least and a most length).
+
+Judgement: metrics/ and baselines/ (one file each), scores.py (documents × segmenters → a table), resample.py (where its
+intervals come from), calibration_scores.py, expected_error.py and reliability.py (how good probabilities were).
+"""
