@@ -68,11 +68,11 @@ def _sweep(
         names = [one.name for one in trials]
         click.echo("\n".join([*names, f"{_many(names)}; nothing was started"]))
         return
-    with _asked_to_stop(), runner(workers) as ready:   # before the folder: nothing is written where this cannot be
+    with asked_to_stop(), runner(workers) as ready:   # before the folder: nothing is written where this cannot be
         sweep = make()
-        click.echo(f"sweep {_near(sweep.path)}, {_many(sweep.rows)}", err=True)
+        click.echo(f"sweep {near(sweep.path)}, {_many(sweep.rows)}", err=True)
         try:
-            with _shown(sweep) as tell:
+            with shown(sweep) as tell:
                 go(sweep, ready, tell)
             code = 1 if sweep.unfinished else 0
         except KeyboardInterrupt:
@@ -83,7 +83,7 @@ def _sweep(
 
 
 @contextmanager
-def _asked_to_stop() -> Iterator[None]:
+def asked_to_stop() -> Iterator[None]:
     """SIGTERM is taken for Ctrl-C."""
 
     def stop(*_: object) -> None:
@@ -97,7 +97,7 @@ def _asked_to_stop() -> Iterator[None]:
 
 
 @contextmanager
-def _shown(sweep: Sweep) -> Iterator[Callable[[Row], None]]:
+def shown(sweep: Sweep) -> Iterator[Callable[[Row], None]]:
     """A line for every change; in a terminal also one at the bottom that says how far all are."""
     from neural.cli import _trials
 
@@ -123,7 +123,7 @@ def _many(trials: Sequence[object]) -> str:
     return f"{len(trials)} trial" + ("" if len(trials) == 1 else "s")
 
 
-def _near(path: Path) -> Path:
+def near(path: Path) -> Path:
     """As seen from here, where it lies below."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
