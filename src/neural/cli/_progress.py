@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 EVERY = 5.0
 """Seconds between two plain lines, unless a validation comes first."""
 
+MOST = 5
+"""Scores of a validation in a plain line; the others are in the run."""
+
 
 @contextmanager
 def shown(form: str, *, terminal: bool) -> Iterator[Callable[[Progress], None]]:
@@ -46,7 +49,8 @@ class _Lines:
 
 def _line(progress: Progress) -> str:
     parts = [f"step {progress.step:,}/{progress.steps:,}", f"loss {progress.loss:.4f}", _speed(progress)]
-    parts += [f"{name.removeprefix('valid/')} {value:.4f} (valid)" for name, value in (progress.scores or {}).items()]
+    scores = list((progress.scores or {}).items())[:MOST]
+    parts += [f"{name.removeprefix('valid/')} {value:.4f} (valid)" for name, value in scores]
     parts += [_looked(progress)] if progress.looked else []
     parts += [f"{_span(_left(progress))} left"] if progress.step < progress.steps else []
     return "  ".join(parts)

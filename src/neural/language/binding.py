@@ -71,7 +71,7 @@ class Binder:
             known = f"known: {', '.join(registry.names())}" if listing is None else listing
             help_text = f"did you mean `{unknown.guess}`?" if unknown.guess else known
             message = f"no {registry.noun} is called `{name[:40]}`"
-            self.findings.say(UNKNOWN[registry.noun], message, where, helps=[help_text])
+            self.findings.say(UNKNOWN.get(registry.noun, "E0217"), message, where, helps=[help_text])
             return None
 
     def arguments(self, call: Call, declaration: type[Made]) -> Bound:

@@ -5,4 +5,6 @@ from __future__ import annotations
 from neural.core.registry import Registry
 from neural.tasks.task import Task
 
-registry = Registry(__name__, Task, noun="task", spelling="file", beside=("cutting", "data", "experiment", "task"))
+registry = Registry(
+    __name__, Task, noun="task", spelling="file", beside=("cutting", "data", "experiment", "focusing", "task")
+)

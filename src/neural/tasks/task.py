@@ -94,6 +94,10 @@ class Task(ABC):
         """What a reader of the run needs to know without the data, such as the vocabulary; plain data."""
         return {}
 
+    def news(self) -> list[tuple[str, str]]:
+        """What happened once since this was last asked, as the kind and the text of an event: a switch of the loss."""
+        return []
+
     @property
     def program(self) -> str | None:
         """The network as a program, where it is one."""

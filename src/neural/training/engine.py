@@ -152,6 +152,8 @@ class _Loop:
             last = state.step == self.steps
             if self.run is not None:
                 self.run.log(state.step, {"train/loss": loss, "train/grad_norm": norm, "train/rate": rate, **terms})
+                for kind, text in self.task.news():
+                    self.run.event(state.step, kind, text)
             if every and state.step % every == 0:
                 looked = self.look(state.step)
             scores = self.validate() if last or state.step % self.validate_every == 0 else None

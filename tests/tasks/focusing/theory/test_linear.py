@@ -1,0 +1,85 @@
+"""Gradient descent on the real linear model goes where the theory says."""
+
+import numpy as np
+import pytest
+import torch
+
+from neural.tasks.focusing.theory.annealed import Steepest
+from neural.tasks.focusing.theory.course import course
+from neural.tasks.focusing.theory.linear import descend, gradients, linear_orthogonal
+from neural.tasks.focusing.theory.setting import Setting
+from neural.tasks.task import TaskError
+
+STAGES = [("soft",), ("hard",), ("lvml",), ("renyi:2",), ("soft", "hard"), ("lvml", "hard")]
+
+
+def test_the_foreground_alone_tells_the_label():
+    data = linear_orthogonal(3, 5, examples=11, seed=2)
+    assert data.segments.shape == (11, 5, 3)
+    assert data.segments.sum() == 11
+    rows = np.arange(11)
+    assert (data.segments[rows, data.foreground].argmax(-1) == data.labels).all()
+    assert np.bincount(data.labels).tolist() == [4, 4, 3]
+    assert len(set(data.foreground)) > 1
+    assert (linear_orthogonal(3, 5, examples=11, seed=2).foreground == data.foreground).all()
+    with pytest.raises(TaskError, match="m is the number of segments"):
+        linear_orthogonal(3, 1)
+
+
+@pytest.mark.parametrize("order", [None, 0.0, 1.0, 2.5])
+def test_loss_and_gradients_are_those_of_torch(order):
+    draw = np.random.default_rng(0)
+    data = linear_orthogonal(5, 4, examples=10)
+    u, w = draw.normal(size=5), draw.normal(size=(5, 5))
+    x, y = torch.tensor(data.segments), torch.tensor(data.labels)
+    focus, classifier = torch.tensor(u, requires_grad=True), torch.tensor(w, requires_grad=True)
+    a = (x @ focus).softmax(-1)
+    if order is None:
+        loss = torch.nn.functional.cross_entropy((a[..., None] * x).sum(1) @ classifier.T, y)
+    else:
+        picked = (x @ classifier.T).log_softmax(-1)[torch.arange(10), :, y]
+        each = -(a * picked).sum(-1) if order == 0 else -(a * (order * picked).exp()).sum(-1).log() / order
+        loss = each.mean()
+    loss.backward()
+    found = gradients(data, u, w, order)
+    assert found[0] == pytest.approx(loss.item(), rel=1e-12)
+    assert found[1] == pytest.approx(focus.grad.numpy(), abs=1e-12)
+    assert found[2] == pytest.approx(classifier.grad.numpy(), abs=1e-12)
+
+
+@pytest.mark.parametrize("stages", STAGES, ids=" → ".join)
+def test_descent_follows_the_predicted_path(stages):
+    setting = Setting(5, 4)
+    measured = descend(setting, stages, 60.0, step=0.04)
+    predicted = course(setting, *stages)
+    path = predicted.trajectory(measured.time)
+    assert measured.focus[-1] > 0.6
+    assert np.abs(path.focus - measured.focus).max() < 1e-3
+    assert measured.switches == pytest.approx(predicted.switches, abs=0.2)
+    assert measured.time_to(0.6) == pytest.approx(predicted.time_to(0.6), rel=1e-3)
+    if len(stages) == 1:
+        assert np.abs(path.loss - measured.loss).max() < 1e-3
+        assert np.abs(path.margin - measured.margin).max() < 2e-3
+
+
+def test_descent_by_the_steepest_order_follows_too_and_so_does_another_rate_of_the_focus():
+    measured = descend(Setting(3, 30), ("steepest",), 70.0)
+    predicted = Steepest(Setting(3, 30))
+    assert np.abs(predicted.trajectory(measured.time).focus - measured.focus).max() < 5e-3
+    faster = Setting(5, 4, 3.0)
+    measured = descend(faster, ("soft",), 40.0, step=0.03)
+    assert np.abs(course(faster, "soft").trajectory(measured.time).focus - measured.focus).max() < 1e-3
+
+
+def test_longer_strides_get_there_in_fewer_steps():
+    setting = Setting(3, 10)
+    measured = descend(setting, ("hard",), 1000.0, stride=0.02)
+    assert len(measured.time) < 2000
+    assert measured.time[-1] == 1000
+    assert measured.time_to(0.95) == pytest.approx(course(setting, "hard").time_to(0.95), rel=0.01)
+    assert measured.time_to(0.9999) == np.inf
+
+
+def test_a_loss_that_is_not_written_is_refused():
+    with pytest.raises(TaskError, match="not `sparsemax`"):
+        descend(Setting(3, 4), ("sparsemax",), 1.0)
