@@ -15,6 +15,7 @@ from neural.tracking.measure import PairMeasure
 from neural.tracking.measures import registry as measures
 from neural.tracking.run import Run
 from neural.tracking.sink import flat
+from neural.views.phases import phases
 
 POINTS = 500
 """Of a curve, at most, in what is printed as JSON."""
@@ -72,10 +73,26 @@ def whole(run: Run) -> dict[str, Any]:
         **brief(run), "settings": changed(run), "network": network(run),
         "curves": {name: dict(zip(("steps", "values"), thinned(*run.scalars(name)), strict=True))
                    for name in run.names()},
-        "attention": attention(run),
+        "phases": phases_of(run), "attention": attention(run),
         "events": [{"step": step, "kind": kind, "text": text, "time": when} for step, kind, text, when in run.events()],
         "checkpoints": checkpoints(run),
     }  # fmt: skip
+
+
+def phases_of(run: Run) -> list[dict[str, Any]]:
+    """The phases of the training by the score that decides: name, steps, epochs where they are known, change."""
+    name, larger = watched(str(run.settings.get("task", "")))
+    if name not in run.names():
+        return []
+    steps, values = run.scalars(name)
+    finite = np.isfinite(values)
+    steps, epoch = steps[finite], run.described("epoch")
+    found = []
+    for one in phases(values[finite].tolist(), larger_is_better=larger):
+        at = [int(steps[place - 1]) for place in (one.first, one.last)]
+        epochs = [round(step / epoch, 2) for step in at] if epoch else None
+        found.append({"name": one.name, "steps": at, "epochs": epochs, "score": name, "change": one.change})
+    return found
 
 
 def changed(run: Run) -> dict[str, Any]:

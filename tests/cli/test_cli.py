@@ -63,6 +63,17 @@ def test_check_prints_shapes_counts_totals_and_what_was_added(program):
     assert f"{2 * per_block + 12 * 5 + 5:,}" in shown
 
 
+def test_check_shows_what_an_experiment_would_train(tmp_path):
+    (tmp_path / "few.jsonl").write_text('{"lines": ["a b", "c d", "e f"], "boundaries": [1]}\n' * 3)
+    (tmp_path / "own.yaml").write_text("task: segmentation\npreset: document_small\ndata: few.jsonl\n")
+    lines = run("check", tmp_path / "own.yaml").output.splitlines()
+    assert ["total", "87,939"] in [line.split() for line in lines]
+    assert any(line.split()[:2] == ["LSTM", "52,224"] and line.endswith("%") for line in lines)
+    (tmp_path / "own.yaml").write_text("task: segmentation\ndata: few.jsonl\nlern: labels\n")
+    wrong = run("check", tmp_path / "own.yaml")
+    assert wrong.exit_code == 2 and "lern" in wrong.output
+
+
 def test_check_prints_every_mistake_and_exits_with_two(tmp_path):
     path = tmp_path / "bad.neural"
     path.write_text(CLASSIFIER.replace("num_heads=3", "num_heads=5").replace("GlobalAverage", "GlobalAvrage"))

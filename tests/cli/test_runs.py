@@ -40,6 +40,18 @@ def test_runs_are_listed_newest_last_with_state_steps_and_best_score(root):
     assert lines[1].split()[:2] == [second.name, "failed"]
 
 
+def test_the_phases_of_a_training_are_named_with_steps_and_epochs(root):
+    path = write_run(root, scores=(0.9, 0.5, 0.4, 0.35, 0.36))
+    lines = typed("show", path).output.splitlines()
+    at = lines.index("phases of valid/loss")
+    assert [line.split() for line in lines[at + 1 : at + 5]] == [
+        ["rapid", "steps", "8–16", "epochs", "1–2", "-0.4"],
+        ["steady", "steps", "16–32", "epochs", "2–4", "-0.15"],
+        ["peak", "steps", "32", "epochs", "4"],
+        ["after", "steps", "32–40", "epochs", "4–5", "+0.01"],
+    ]
+
+
 def test_a_run_whose_process_is_gone_is_lost(root):
     kill(write_run(root))
     assert " lost " in typed("runs").output

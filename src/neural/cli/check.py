@@ -29,11 +29,12 @@ def _sizes(_ctx: click.Context, _option: click.Parameter, given: tuple[str, ...]
 def command(
     files: tuple[str, ...], network: str | None, fragment: bool, form: str, strict: bool, sizes: dict[str, int]
 ) -> None:
-    """Check programs: every shape and cost, or every mistake.
+    """Check programs and experiments: every shape and cost, or every mistake.
 
     \b
     $ neural check examples/tiny.neural
     $ neural check net.neural --format json | jq .networks[0].parameters
+    $ neural check examples/segmentation/articles.yaml
     $ echo 'Dense(10)' | neural check --fragment -
 
     Exit codes: 0 good, 1 warnings with --strict, 2 mistakes.
@@ -45,6 +46,9 @@ def command(
     worst = 0
     reports = []
     for path in files:
+        if path.lower().endswith((".yaml", ".yml")):
+            _experiment(path, form, reports)
+            continue
         source = source_of(path)
         checked = check(source.text, CATALOGUE, network=network, fragment=fragment, sizes=sizes)
         if form == "json":
@@ -65,3 +69,18 @@ def command(
         data: Any = reports[0] if len(reports) == 1 else reports
         click.echo(json.dumps(data, indent=2, ensure_ascii=False))
     sys.exit(worst)
+
+
+def _experiment(path: str, form: str, reports: list[Any]) -> None:
+    """Its settings are checked against its data and its network; what would be trained is shown."""
+    from neural.cli._mistakes import told
+
+    with told():
+        from neural.core.settings import resolved
+        from neural.experiments import task_of
+
+        task = task_of(path)
+        if form == "json":
+            reports.append({"file": path, "settings": resolved(task.experiment), "remarks": list(task.remarks)})
+        else:
+            click.echo("\n".join([task.layout(), *(f"note: {one}" for one in task.remarks)]) + "\n")

@@ -67,6 +67,7 @@ def _page(run: Run, data: dict[str, Any], measure: str | None) -> list[str]:
         rows = [(key, _text.cut(json.dumps(value), 50)) for key, value in data["settings"].items()]
         lines += ["", _text.heading("settings that are not the default"), *_text.table(rows)]
     lines += _curves(run)
+    lines += _phases(data["phases"])
     if data["attention"]:
         from neural.cli._attention import heads, overview
 
@@ -111,6 +112,20 @@ def _curves(run: Run) -> list[str]:
     points = {"o": run.scalars("valid/loss")} if "valid/loss" in names else {}
     drawn = _text.plot(run.scalars("train/loss"), points, columns=min(_text.width() - 16, 70))
     return ["", _text.heading("loss") + (", o of the validations" if points else ""), *drawn]
+
+
+def _phases(phases: list[dict[str, Any]]) -> list[str]:
+    """What the validations did, stretch by stretch."""
+    from neural.cli import _text
+
+    if not phases:
+        return []
+    rows = []
+    for one in phases:
+        steps, epochs = ("–".join(dict.fromkeys(f"{at:,g}" for at in one[key] or ())) for key in ("steps", "epochs"))
+        change = f"{'+' if one['change'] > 0 else ''}{_text.number(one['change'])}" if one["name"] != "peak" else ""
+        rows.append((one["name"], f"steps {steps}", f"epochs {epochs}" if epochs else "", change))
+    return ["", _text.heading(f"phases of {phases[0]['score']}"), *_text.table(rows, right=(3,))]
 
 
 def _next(data: dict[str, Any]) -> list[str]:

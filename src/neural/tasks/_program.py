@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from neural.core.diagnostics import Source, render
 from neural.language.check import check
 from neural.language.network import Network
+from neural.language.summary import text_table
 from neural.modules.build import Built, build
 from neural.tasks.experiment import Training
 from neural.tasks.task import Task, TaskError
@@ -32,6 +33,10 @@ class ProgramTask(Task):
     def build(self) -> Built:
         """The network as a module."""
         return build(self.network)
+
+    def layout(self) -> str:
+        """Layer by layer."""
+        return text_table(self.network)
 
     @property
     def program(self) -> str:

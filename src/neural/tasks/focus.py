@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from neural.core.diagnostics import Source
+from neural.language.summary import text_table
 from neural.modules.late import torch
 from neural.tasks._program import checked, program_source
 from neural.tasks.data.find import locate, said
@@ -169,6 +170,10 @@ class Focus(Task):
     def look(self, model: Any, batch: Batch) -> Tensor:
         """The focus on each segment."""
         return self.now(model).focus(self.given(model, batch).scores)
+
+    def layout(self) -> str:
+        """The focus, then the classifier."""
+        return f"{text_table(self.focus)}\n\n{text_table(self.classifier)}"
 
     def facts(self) -> dict[str, Any]:
         """What a view needs to know: classes, m, and why a paradigm was chosen."""

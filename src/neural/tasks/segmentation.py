@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from neural.core.registry import UnknownName
 from neural.modules.alike import comparing
 from neural.modules.late import torch
-from neural.modules.segmenter import Segmenter, percent, shares
+from neural.modules.segmenter import Segmenter, percent, shares, summary
 from neural.tasks.cutting.collection import NAMES, Collection, collection
 from neural.tasks.cutting.decode import decode
 from neural.tasks.cutting.described import made_with, resolve
@@ -186,6 +186,10 @@ class Segmentation(Task):
         text = one.elements[place]
         return ("| " if one.boundaries[place] else "") + (text if len(text) <= SHOWN else text[: SHOWN - 1] + "…")
 
+    def layout(self) -> str:
+        """LSTM, attention and classifier, with their shares."""
+        return summary(self._unbuilt())
+
     def facts(self) -> dict[str, Any]:
         """What a reader of the run needs to know without the documents."""
         settings = self.settings
@@ -196,9 +200,12 @@ class Segmentation(Task):
             }
         }  # fmt: skip
 
-    def _remarks(self) -> list[str]:
+    def _unbuilt(self) -> Segmenter:
         with torch.device("meta"):
-            model = segmenter_of(self.settings)
+            return segmenter_of(self.settings)
+
+    def _remarks(self) -> list[str]:
+        model = self._unbuilt()
         whole = sum(one.numel() for one in model.parameters())
         large = [(part, count, share) for part, count, share in shares(model) if not part.startswith(" ")]
         parts = ", ".join(f"{part} {count:,} ({percent(share)})" for part, count, share in large)

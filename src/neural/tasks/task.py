@@ -98,6 +98,10 @@ class Task(ABC):
         """What happened once since this was last asked, as the kind and the text of an event: a switch of the loss."""
         return []
 
+    def layout(self) -> str:
+        """What is trained, part by part with its parameters, as a table to read."""
+        return ""
+
     @property
     def program(self) -> str | None:
         """The network as a program, where it is one."""

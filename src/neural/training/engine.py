@@ -128,7 +128,8 @@ class _Loop:
             if saved is not None:
                 run.event(self.state.step, "restart", f"goes on from the checkpoint of step {self.state.step}")
             run.describe("parameters", sum(one.numel() for one in model.parameters()))
-            for key, value in {"steps": self.steps, **task.facts()}.items():
+            epoch = task.epoch / (self.settings.gradient_accumulation_steps * workers.count)
+            for key, value in {"steps": self.steps, "epoch": epoch, **task.facts()}.items():
                 run.describe(key, value)
 
     def go(self, signals: Signals) -> Outcome:

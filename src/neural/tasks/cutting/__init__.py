@@ -7,7 +7,7 @@ collection.py and compose.py (the documents of an experiment), masses.py (the tw
 Numbers: words.py, stems.py, terms.py, tags.py, rhymes.py and occurrences.py (what is in an element), similarity.py (how
 alike elements are), features/ (one file per group of columns), described.py (all of them, kept on disk).
 
-Learning: settings.py, presets.py, network.py, prepared.py, packed.py, losses.py, predicted.py, phases.py.
+Learning: settings.py, presets.py, network.py, prepared.py, packed.py, losses.py, predicted.py.
 
 Answers: calibration/ (scores → probabilities that mean something), calibration_choice.py (which of them), decode.py
 (probabilities → the best segmentation under a least and a most length).

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from neural.tasks.cutting.phases import phases
+from neural.views.phases import phases
 
 
 def through(*points):
