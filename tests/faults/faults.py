@@ -1,6 +1,6 @@
-"""Faults to plant: each is one small change of the source, and the tests that must notice it."""
+"""Faults of networks, training and tracking: each a small change of the source, and the tests that must notice it."""
 
-from dataclasses import dataclass
+from tests.faults.fault import Fault
 
 LAYERS = "tests/contract/test_layers.py::"
 MECHANISMS = "tests/contract/test_mechanisms.py::"
@@ -13,17 +13,6 @@ SEMANTICS = "tests/modules/test_semantics.py::"
 MEASURES = "tests/contract/test_measures.py::"
 STATISTICS = "tests/tracking/test_statistics.py::"
 TRAINING = "tests/training/"
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One change of one file under src/neural, and the tests of which at least one must fail."""
-
-    name: str
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
 
 
 FAULTS = (

@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 import neural
-from tests.faults.faults import FAULTS, Fault
+from tests.faults.fault import Fault
+from tests.faults.faults import FAULTS
+from tests.faults.task_faults import TASK_FAULTS
 
+ALL = (*FAULTS, *TASK_FAULTS)
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "neural"
 WITHOUT = ["-pno:cacheprovider", "-pno:xdist", "-pno:hypothesispytest", "-pno:jaxtyping"]
@@ -63,7 +66,7 @@ def copy_of_the_source(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
+@pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.name.replace(" ", "-"))
 def test_a_planted_fault_is_noticed(fault: Fault, tmp_path: Path, run: Run):
     copy = copy_of_the_source(tmp_path)
     file = copy / "neural" / fault.file
@@ -78,11 +81,11 @@ def test_a_planted_fault_is_noticed(fault: Fault, tmp_path: Path, run: Run):
 
 def test_without_a_fault_such_tests_pass(tmp_path: Path, run: Run):
     """Here too, and not only in the suite: the copy is whole, and it was the fault that was noticed."""
-    some = tuple(dict.fromkeys(test for fault in FAULTS[::9] for test in fault.tests))
+    some = tuple(dict.fromkeys(test for fault in ALL[::9] for test in fault.tests))
     code, said = run(copy_of_the_source(tmp_path), some)
     assert code == pytest.ExitCode.OK, said
 
 
 def test_every_fault_has_a_name_of_its_own():
-    assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+    assert len({fault.name for fault in ALL}) == len(ALL)
     assert Path(neural.__path__[0]).name == "neural"

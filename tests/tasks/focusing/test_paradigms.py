@@ -128,6 +128,21 @@ def test_reinforce_has_the_gradient_of_the_hard_loss_on_average(draws):
     assert same_on_average(Reinforce(draws=draws), hard_gradient())
 
 
+def test_the_baseline_of_reinforce_makes_its_gradient_calmer():
+    def plain(one):
+        index = torch.multinomial(one.log_focus.detach().exp(), 1)
+        reward, log_a = one.of_label(one.read(index)), one.log_focus.gather(-1, index)
+        return -(reward + reward.detach() * (log_a - log_a.detach())).mean(dim=-1)
+
+    made = model()
+    spread = []
+    for loss in (Reinforce().loss, plain):
+        torch.manual_seed(0)
+        drawn = [gradients(made.focus, loss(given(made)).mean()) for _ in range(100)]
+        spread.append(float(torch.stack(drawn).std(dim=0).mean()))
+    assert spread[0] < 0.8 * spread[1]
+
+
 def test_the_mean_over_draws_of_one_segment_is_the_hard_loss():
     one = given()
     focus, p = by_hand(one)
