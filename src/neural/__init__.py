@@ -7,12 +7,13 @@ neural.fit(network, data)   a trained network and its run folder
 neural.open_run(path)       a run folder, for reading
 neural.watch(model)         the attention of any torch model, measured
 
-core, language, modules, tasks, tracking, training, cli: in the order in which the data travels. Nothing heavy is
+core, language, modules, tasks, tracking, training, views, cli: in the order in which the data travels. Nothing heavy is
 imported here.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -32,5 +33,8 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(import_module(_HOMES.get(name, "neural.blueprint")), name)
+        found = getattr(import_module(_HOMES.get(name, "neural.blueprint")), name)
+        if "IPython" in sys.modules:   # notebooks show runs, attention and networks as pages
+            import_module("neural.notebook").dress()
+        return found
     raise AttributeError(f"module 'neural' has no attribute '{name}'")

@@ -29,6 +29,8 @@ from neural.training.state import weights_in
 if TYPE_CHECKING:
     from torch import nn
 
+    from neural.tracking.checkpoint import Checkpoint
+
 RUNS = Path("runs")
 """Where run folders are made unless somebody says otherwise."""
 
@@ -143,11 +145,21 @@ def best_model(path: str | Path, task: Task | None = None) -> nn.Module:
     checkpoint = run.restore("best") or run.restore()
     if checkpoint is None:
         raise RunError(f"{run.path} has no checkpoint yet")
+    return model_at(run, checkpoint, task)
+
+
+def model_at(run: Run, checkpoint: Checkpoint, task: Task | None = None) -> nn.Module:
+    """The network of a run with the weights of a checkpoint, ready to use."""
     model = task.build() if task is not None else built(run)
+    load_weights(model, checkpoint)
+    return model.eval()
+
+
+def load_weights(model: nn.Module, checkpoint: Checkpoint) -> None:
+    """Those of a checkpoint, averaged where an average is kept; RuntimeError of torch where they do not fit."""
     model.load_state_dict(weights_in(checkpoint))
     # an average is of what is learned; what else a model remembers is as it was
     model.load_state_dict(weights_in(checkpoint, "average."), strict=False)
-    return model.eval()
 
 
 def built(run: Run) -> nn.Module:

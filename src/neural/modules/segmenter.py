@@ -56,9 +56,10 @@ class Segmenter(Module):
 
     def __init__(
         self, inputs: int, classes: int, *, hidden_dim: int, num_layers: int, dropout: float = 0.0,
-        attention: LookAround | None = None,
+        input_dropout: float = 0.0, attention: LookAround | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
+        self.input_dropout = nn.Dropout(input_dropout)
         self.lstm = BothWays(inputs, hidden_dim, num_layers, dropout)
         self.attention = attention
         self.dropout = nn.Dropout(dropout)
@@ -82,7 +83,7 @@ class Segmenter(Module):
         if x.ndim != 3 or x.shape[-1] != wanted:
             raise ValueError(f"the model takes (documents, elements, {wanted}), got {tuple(x.shape)}")
         mask = as_bool(mask)
-        read = self.lstm((x - self.centre) / self.spread, mask)
+        read = self.lstm(self.input_dropout((x - self.centre) / self.spread), mask)
         if self.attention is not None:
             read = self.attention(read, mask)
         return self.classifier(self.dropout(read))

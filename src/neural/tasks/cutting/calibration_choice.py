@@ -64,29 +64,36 @@ class Choice:
         perfect = f"a perfect model of this size: ECE {_fine(self.perfect)} in 90 % of cases"
         return "\n".join([*("  ".join(row).rstrip() for row in padded), perfect, self.why])
 
-    def save(self, path: Path) -> None:
-        """As JSON, whole or not at all."""
-        saved = {
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `json` writes; every float comes back as it was."""
+        return {
             "version": VERSION, "calibration": self.calibration.to_dict(), "why": self.why, "elements": self.elements,
             "documents": self.documents, "folds": self.folds, "perfect": asdict(self.perfect),
             "methods": {name: one.to_dict() for name, one in self.methods.items()},
             "diagrams": {name: one.to_dict() for name, one in self.diagrams.items()},
         }  # fmt: skip
-        write_atomically(path, json.dumps(saved, indent=1, allow_nan=False) + "\n")
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Choice:
+        """What `to_dict` gave, also after a file; ValueError, LookupError or TypeError where it is something else."""
+        if saved["version"] != VERSION:
+            raise ValueError(f"its version is {saved['version']}, this program reads {VERSION}")
+        return cls(
+            calibration=calibration_of(saved["calibration"]), why=saved["why"], elements=saved["elements"],
+            documents=saved["documents"], folds=saved["folds"], perfect=Interval(**saved["perfect"]),
+            methods={name: CalibrationScores.from_dict(one) for name, one in saved["methods"].items()},
+            diagrams={name: Reliability.from_dict(one) for name, one in saved["diagrams"].items()},
+        )  # fmt: skip
+
+    def save(self, path: Path) -> None:
+        """As JSON, whole or not at all."""
+        write_atomically(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Choice:
         """What `save` wrote; ValueError names the file if it is something else."""
         try:
-            saved = json.loads(path.read_text(encoding="utf-8"))
-            if saved["version"] != VERSION:
-                raise ValueError(f"its version is {saved['version']}, this program reads {VERSION}")
-            return cls(
-                calibration=calibration_of(saved["calibration"]), why=saved["why"], elements=saved["elements"],
-                documents=saved["documents"], folds=saved["folds"], perfect=Interval(**saved["perfect"]),
-                methods={name: CalibrationScores.from_dict(one) for name, one in saved["methods"].items()},
-                diagrams={name: Reliability.from_dict(one) for name, one in saved["diagrams"].items()},
-            )  # fmt: skip
+            return cls.from_dict(json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, LookupError, TypeError, AttributeError) as problem:
             raise ValueError(f"{path} is no calibration that can be used: {problem}; calibrate again") from None
 

@@ -31,7 +31,7 @@ def segmenter_of(settings: SegmentationSettings) -> Segmenter:
         raise TaskError(f"features: {unknown}") from None
     return Segmenter(
         inputs, classes, hidden_dim=model.hidden_dim, num_layers=model.num_layers, dropout=model.dropout,
-        attention=attention,
+        input_dropout=model.input_dropout, attention=attention,
     )  # fmt: skip
 
 

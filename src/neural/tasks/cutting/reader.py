@@ -21,6 +21,8 @@ class Reading:
     """What the elements of running text are."""
     told_by: Told = "auto"
     """What tells parts apart in plain text: blank lines, headings, or headings where a text has two and more."""
+    judged: bool = True
+    """Whether the parts must be known; False where they are asked for, and what is known does not matter."""
     labels: dict[str, int] = field(default_factory=dict)
     """Labels that are words and the numbers they were given, as they came; the same for all that is read with this."""
 

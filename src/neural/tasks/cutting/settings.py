@@ -25,6 +25,7 @@ class Model(Settings):
     hidden_dim: Count = Field(256, description="Width of the LSTM, in each direction.")
     num_layers: Count = Field(2, description="LSTM layers.")
     dropout: Share = Field(0.2, description="Share dropped between LSTM layers and before the last map.")
+    input_dropout: Share = Field(0.0, description="Share of the inputs dropped; helps where documents are few.")
     attention_enabled: bool = Field(True, description="False: the LSTM alone.")
     attention_type: str = Field(
         "self", description="`self`, `localized`, `boundary_aware` or any other mechanism, as in a program."

@@ -27,11 +27,11 @@ class Jsonl(Reader):
         """Every line that is not blank; a broken one is named by its number."""
         raw = read_raw(path)
         lines = enumerate(raw.text.removeprefix("\ufeff").split("\n"), start=1)
-        found = [_document(line, f"{path.name}, line {at}", reading.labels) for at, line in lines if line.strip()]
+        found = [_document(line, f"{path.name}, line {at}", reading) for at, line in lines if line.strip()]
         return found, list(raw.remarks)
 
 
-def _document(line: str, where: str, names: dict[str, int]) -> Document:
+def _document(line: str, where: str, reading: Reading) -> Document:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as wrong:
@@ -47,8 +47,10 @@ def _document(line: str, where: str, names: dict[str, int]) -> Document:
         raise TaskError(f"{where}: `lines` is empty; remove the document")
     name = str(row.get("name") or row.get("title") or row.get("id") or where)
     elements = tuple(" ".join(one.split()) for one in lines)
+    if not reading.judged:
+        return Document(name, elements)
     if row.get("labels") is not None:
-        return Document(name, elements, labels=_labels(row["labels"], len(lines), where, names))
+        return Document(name, elements, labels=_labels(row["labels"], len(lines), where, reading.labels))
     if row.get("boundaries") is not None:
         return Document(name, elements, boundaries=_boundaries(row["boundaries"], len(lines), where))
     help_ = did_you_mean("labels", row) or did_you_mean("boundaries", row) or f"there are {', '.join(map(repr, row))}"

@@ -24,11 +24,14 @@ class Hashed(Feature):
 
     def compute(self, document: Document, words: Words) -> np.ndarray:
         """One addition per word."""
-        stems = words.stems
-        codes = stems.each(lambda stem: crc32(stem.encode("utf-8", "surrogatepass")))
-        weights = stems.rarity * np.where(codes & 1, 1.0, -1.0)
-        bins = codes // 2 % WIDTH
-        places = stems.owners * WIDTH + bins[stems.ids]
-        table = np.bincount(places, weights[stems.ids], len(words) * WIDTH).reshape(-1, WIDTH)
+        table = thrown(words.stems, WIDTH)
         lengths = np.sqrt(np.einsum("nw,nw->n", table, table))
         return table / np.where(lengths > 1e-9, lengths, 1)[:, None]
+
+
+def thrown(stems: Words, width: int) -> np.ndarray:
+    """Every element's stems in so many bins, (n, width)."""
+    codes = stems.each(lambda stem: crc32(stem.encode("utf-8", "surrogatepass")))
+    weights = stems.rarity * np.where(codes & 1, 1.0, -1.0)
+    places = stems.owners * width + (codes // 2 % width)[stems.ids]
+    return np.bincount(places, weights[stems.ids], len(stems) * width).reshape(-1, width)

@@ -1,0 +1,170 @@
+"""What a run says about examples or documents that nobody has judged."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neural.blueprint import parse
+from neural.experiments import best_model, task_of_run
+from neural.language.network import Network
+from neural.modules.late import torch
+from neural.segmenting import Cutter, cutter_of_run
+from neural.tasks.cutting.data.jsonl import Jsonl
+from neural.tasks.cutting.data.ref import Ref
+from neural.tasks.cutting.document import Document
+from neural.tasks.cutting.masses import Boundaries
+from neural.tasks.cutting.reader import Reading
+from neural.tasks.cutting.reading import Raw, decode, read_raw
+from neural.tasks.data.check import check_inputs
+from neural.tasks.data.find import locate, read
+from neural.tasks.data.shaping import shaped
+from neural.tasks.data.sources.npz import reason
+from neural.tasks.data.sources.table import ANSWERS, SUFFIXES, cells, value
+from neural.tasks.supervised import Supervised
+from neural.tasks.task import TaskError
+from neural.tracking.run import Run
+from neural.tracking.trouble import RunError
+
+AT_ONCE = 256
+"""Examples that go through a network together."""
+INPUTS = ("x", "mask", "source", "target", "target_mask")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PredictedDocument:
+    """Element by element."""
+
+    document: Document
+    boundaries: Boundaries
+    begins: np.ndarray
+    """P(a part begins at this element), (n,)."""
+    labels: np.ndarray | None
+    """Probabilities of the labels, (n, labels), where labels were learned."""
+
+
+def predicted_documents(run: Run, source: str | bytes) -> tuple[Cutter, list[str], Iterator[PredictedDocument]]:
+    """The run's segmenter, what is worth knowing, and its answers; a path, or the bytes of a text."""
+    cutter = cutter_of_run(run)
+    documents, remarks = _documents(source, cutter)
+    return cutter, [*cutter.remarks, *remarks], (_answered(cutter, one) for one in documents)
+
+
+def _answered(cutter: Cutter, document: Document) -> PredictedDocument:
+    scores = cutter.scores(document)
+    begins = cutter.boundary_probabilities(scores)
+    labels = cutter.label_probabilities(scores) if cutter.learned == "labels" else None
+    return PredictedDocument(document=document, boundaries=cutter.cut_at(begins), begins=begins, labels=labels)
+
+
+def _documents(source: str | bytes, cutter: Cutter) -> tuple[list[Document], list[str]]:
+    """Of a JSONL or .ref file its documents, whatever is known of their parts; anything else is one text."""
+    if isinstance(source, str):
+        for kind in (Jsonl, Ref):
+            if Path(source).suffix.lower() in kind.suffixes:
+                return kind.read(Path(source), Reading(cutter.unit, judged=False))
+    raw: Raw = read_raw(Path(source)) if isinstance(source, str) else decode(source, "standard input")
+    return [Document.of(raw.text, raw.name, unit=cutter.unit)], list(raw.remarks)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PredictedRows:
+    """Example by example."""
+
+    kind: str
+    """`softmax`: probabilities of classes; `sigmoid`: of yes; `linear`: values."""
+    answers: np.ndarray
+    """(examples, …, units)."""
+    classes: tuple[str, ...]
+    """What the classes are called, where the run's data says so and is still there."""
+
+    def to_dict(self, number: int) -> dict[str, Any]:
+        """What is said of one example, as plain data."""
+        own = self.answers[number]
+        if self.kind != "softmax":
+            return {"probability" if self.kind == "sigmoid" else "value": _plain(own)}
+        likely = own.argmax(axis=-1)
+        said: dict[str, Any] = {"class": likely.tolist(), "probabilities": _plain(own)}
+        return said | ({"name": self.name(int(likely))} if self.classes and own.ndim == 1 else {})
+
+    def name(self, number: int) -> str:
+        """What a class is called: its number where nobody says."""
+        return self.classes[number] if number < len(self.classes) else str(number)
+
+
+def predicted_rows(run: Run, source: str) -> PredictedRows:
+    """Of the rows of an .npz, .npy, .csv or .tsv file, or of anything that the run could be trained on."""
+    if run.program is None:
+        raise RunError(f"{run.name} has no program: nobody knows what its network takes")
+    network = parse(run.program, network=run.settings.get("network_name")).network
+    arrays, scale = _inputs(source, network)
+    check_inputs(arrays, network, Path(source).name)
+    names = ("source", "target", "mask", "target_mask") if network.two_streams else ("x", "mask")
+    model, found = best_model(run.path), []
+    dtype = torch.int64 if network.ids else torch.float32
+    with torch.no_grad():
+        for first in range(0, len(arrays[names[0]]), AT_ONCE):
+            some = {name: torch.tensor(np.asarray(one[first : first + AT_ONCE])) for name, one in arrays.items()}
+            ready = [None if name not in some else some[name] != 0 if "mask" in name else some[name].to(dtype)
+                     for name in names]  # fmt: skip
+            ready[0] = ready[0] * scale if scale != 1 and ready[0] is not None else ready[0]
+            found.append(model(*ready).float().numpy())
+    return PredictedRows(kind=network.head, answers=np.concatenate(found), classes=_classes(run))
+
+
+def _inputs(source: str, network: Network) -> tuple[dict[str, np.ndarray], float]:
+    """Arrays by name, without the answers, and what the inputs are multiplied with."""
+    path = Path(source)
+    kind = path.suffix.lower()
+    if path.is_file() and kind in (".npz", ".npy"):
+        return _arrays(path, network), 1.0
+    if path.is_file() and kind in SUFFIXES:
+        return {"x": _table(path, network)}, 1.0
+    examples = read(locate(source, Path()), network)
+    return {name: one for name, one in examples.train.items() if name in INPUTS}, examples.scale
+
+
+def _arrays(path: Path, network: Network) -> dict[str, np.ndarray]:
+    try:
+        with path.open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+            arrays = {name: found[name] for name in found.files} if hasattr(found, "files") else {"x": found}
+    except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as problem:
+        raise TaskError(f"{path.name} cannot be read: {reason(problem)}") from None
+    if len(arrays) == 1 and not network.two_streams:
+        arrays = {"x": next(iter(arrays.values()))}
+    for name in ("source", "target") if network.two_streams else ("x",):
+        if name not in arrays:
+            raise TaskError(f"{path.name}: there is no array `{name}`; it holds {', '.join(arrays) or 'nothing'}")
+    return {name: one for name, one in arrays.items() if name in INPUTS}
+
+
+def _table(path: Path, network: Network) -> np.ndarray:
+    """Numbers in columns; a column with answers is left out, by its name or because it is one too many."""
+    names, lines, rows = cells(path)
+    known = {dim for dim in network.input if isinstance(dim, int)}
+    wanted = int(np.prod([dim for dim in network.input if isinstance(dim, int)])) if known else len(names)
+    kept = [place for place, name in enumerate(names) if name.strip().lower() not in ANSWERS]
+    if len(kept) == wanted + 1 == len(names):
+        kept = kept[:-1]
+    x = np.array([[value(row[place], path.name, line, names[place]) for place in kept]
+                  for line, row in zip(lines, rows, strict=True)])  # fmt: skip
+    return shaped(x, network, path.name)
+
+
+def _classes(run: Run) -> tuple[str, ...]:
+    """What the classes are called, where the data that was learned from is still there to say."""
+    try:
+        task = task_of_run(run)
+    except TaskError:
+        return ()
+    return task.data.examples.classes if isinstance(task, Supervised) else ()
+
+
+def _plain(values: np.ndarray) -> list[Any]:
+    return np.round(values.astype(np.float64), 6).tolist()
