@@ -150,9 +150,10 @@ def _label(settings: Mapping[str, Any]) -> str:
 
 
 def _shown(task: Focus, model: Any) -> dict[str, Any]:
-    batch = task.data.splits["test"].take(slice(0, SHOWN))
+    examples = task.data.splits["test"]
+    batch = examples.take(slice(0, SHOWN))
     given, paradigm = task.given(model, batch), task.now(model)
-    found = {"x": batch["x"], "focus": paradigm.focus(given.scores), "label": batch["y"],
+    found = {"x": examples.units(batch["members"]), "focus": paradigm.focus(given.scores), "label": batch["y"],
              "predicted": paradigm.predict(given).argmax(dim=-1)}  # fmt: skip
     if "z" in batch:
         found["foreground"] = batch["z"]

@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from neural.cli._mistakes import Refused
 from neural.cli.main import main
 
 
@@ -18,7 +19,8 @@ def test_the_page_has_times_switches_rates_and_advice():
     lines = shown.stdout.splitlines()
     for name in ("soft", "hard", "lvml", "soft → hard", "lvml → hard", "steepest"):
         assert any(line.startswith(f"  {name}  ") for line in lines), name
-    for title in ("time until the focus is α", "when to switch", "how the focus finishes", "advice"):
+    for title in ("time until the focus is α", "when to switch", "how the focus finishes", "advice",
+                  "slope of log(1 − α) against log t, from t = 100,000 to 1,000,000"):  # fmt: skip
         assert title in lines
     assert "focus held at α, classifier trained until t = 30" in lines
     assert "cheapest to a focus of 0.95 with C = 3, m = 6" in " ".join(shown.stdout.split())
@@ -41,6 +43,15 @@ def test_json_has_every_number_and_the_pictures_are_drawn(tmp_path):
     assert {path.stem for path in (tmp_path / "drawn").iterdir()} == {"theory_held", "theory_motion", "theory_late"}
     assert sorted(said["drawn"]) == sorted(str(path) for path in (tmp_path / "drawn").iterdir())
     assert len(said["drawn"]) == 6
+
+
+def test_measuring_asks_for_small_steps(monkeypatch):
+    def only(*_, finely, **__):
+        raise Refused(f"finely: {finely}")
+
+    monkeypatch.setattr("neural.cli._theory.overview", only)
+    assert "finely: True" in typed("C=3", "m=3", "--measure").stderr
+    assert "finely: False" in typed("C=3", "m=3").stderr
 
 
 def test_a_setting_too_large_to_measure_is_predicted_all_the_same():

@@ -162,5 +162,5 @@ def test_mosaics_of_digits_are_made_for_the_shape_that_a_network_declares(tmp_pa
     few = {"examples": 40, "valid_examples": 12, "test_examples": 12}
     settings = FocusSettings(classifier=program, foreground=(7, 8), segments=3, **few)
     made = Focus(settings, tmp_path, CATALOGUE)
-    assert tuple(made.batch(0)["x"].shape[1:]) == (3, 8, 8, 1)
+    assert tuple(made.data.splits["train"].units(made.batch(0)["members"]).shape[1:]) == (3, 8, 8, 1)
     assert made.data.classes == ("7", "8")

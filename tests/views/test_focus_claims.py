@@ -41,6 +41,22 @@ def test_a_margin_forgives_a_small_difference():
     assert verdict(MORE, one=[0.80] * 5, two=[0.82] * 5).supported == "no"
 
 
+def test_more_is_not_as_much():
+    strict = Claim("more", "one", ("two",), "saif", strict=True)
+    assert verdict(strict, one=[0.5] * 5, two=[0.5] * 5).supported == "undecided"
+    assert verdict(MORE, one=[0.5] * 5, two=[0.5] * 5).supported == "yes"
+
+
+@pytest.mark.parametrize(
+    ("saif", "step", "kept", "cheap"), [(0.86, 2.9, "yes", "yes"), (0.84, 3.1, "no", "no")]
+)  # fmt: skip
+def test_what_many_segments_cost_is_judged_where_there_are_many(saif, step, kept, cheap):
+    runs = [result(name, seed, m=m, saif=saif if m == 50 else 0.9, step_ms=1.0 if name == "soft" else step)
+            for seed in range(5) for name in ("soft", "auto") for m in (5, 50)]  # fmt: skip
+    assert [one.supported for one in judged(grouped(runs), [])] == [kept, cheap]
+    assert judged(grouped(one for one in runs if one.segments == 5), []) == []
+
+
 def test_less_is_the_other_way_round():
     less = Claim("less", "one", ("two",), "saif", sign=-1)
     assert verdict(less, one=[0.1] * 5, two=[0.2] * 5).supported == "yes"

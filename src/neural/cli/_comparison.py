@@ -26,13 +26,13 @@ def compare(what: str, *, workers: int | None, runs: Path, as_json: bool) -> Non
     """Train what a file asks for, or go on with the folder of a comparison, and say what came out."""
     from neural import dynamics
     from neural.cli._live import asked_to_stop, conducted, many
-    from neural.training.runners.local import Local
+    from neural.training.runners.forked import Forked
 
     sweep = _sweep(Path(what), runs)
     click.echo(f"comparison {near(sweep.path)}, {many(sweep.rows, 'trial')}", err=True)
     code = 0
     if sweep.unfinished:
-        with asked_to_stop(), Local(workers) as ready:
+        with asked_to_stop(), Forked(workers, also=("neural.tasks.focus",)) as ready:
             code = conducted(sweep, ready)
     if code == 130:
         click.echo(f"go on with: neural dynamics {near(sweep.path)}", err=True)

@@ -22,11 +22,12 @@ ALPHAS = tuple(round(0.1 * tenth, 1) for tenth in range(1, 10))
 
 
 def show(
-    words: Sequence[str], alpha: str | None, rate: float, until: float | None, out: Path | None, as_json: bool
-) -> None:
+    words: Sequence[str], alpha: str | None, rate: float, until: float | None, measure: bool, out: Path | None,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Compute, draw if asked, and print."""
     classes, segments = _sizes(words)
-    found = overview(Setting(classes, segments, rate), alphas=_alphas(alpha), until=until)
+    found = overview(Setting(classes, segments, rate), alphas=_alphas(alpha), until=until, finely=measure)
     drawn = _drawn(found, out) if out is not None else []
     if as_json:
         click.echo(json.dumps(_plain(found) | {"drawn": [str(one) for one in drawn]}))
@@ -78,7 +79,7 @@ def _page(found: Overview) -> list[str]:
     setting = found.setting
     rate = "" if setting.rate == 1 else f", focus rate r = {setting.rate:g}"
     title = f"linear orthogonal setting, C = {setting.classes}, m = {setting.segments}{rate}"
-    parts = [_schedules(found), _switches(found), _finishes(found), _held(found)]
+    parts = [_schedules(found), _switches(found), _finishes(found), _slopes(found), _held(found)]
     lines = [_text.heading(title), "times are steps × learning rate, from zero"]
     for part in parts:
         lines += ["", *part]
@@ -88,21 +89,23 @@ def _page(found: Overview) -> list[str]:
 
 def _schedules(found: Overview) -> list[str]:
     last = found.levels[-1]
-    heads = ["", *(f"α = {level:g}" for level in found.levels), "measured", "switch", "calls"]
+    heads = ["", *(f"α = {level:g}" for level in found.levels), "measured", "apart", "switch", "calls"]
     rows = [
         [one.name, *(_time(time) for time in one.times),
-         "–" if one.measured is None else _time(one.measured.time_to(last)), _switch(one.switches),
+         "–" if one.measured is None else _time(one.measured.time_to(last)),
+         "–" if one.apart is None else f"{one.apart:.4f}", _switch(one.switches),
          f"{one.calls:,.0f}"]
         for one in found.schedules
     ]  # fmt: skip
     note = [
         f"  measured: the time to α = {last:g} of gradient descent on the real linear model;",
+        "  apart: the largest difference between its α and the predicted one;",
         "  calls: of the classifier per example until then, a step being a unit of time;",
         "  steepest: the Rényi order that pulls hardest at every moment, then hard",
     ]
     if all(one.measured is None for one in found.schedules):
         note.append("  not measured here: the data set would be too large")
-    return [_text.heading("time until the focus is α"), *_text.table([heads, *rows], right=range(1, 8)), *note]
+    return [_text.heading("time until the focus is α"), *_text.table([heads, *rows], right=range(1, 9)), *note]
 
 
 def _switches(found: Overview) -> list[str]:
@@ -125,6 +128,17 @@ def _finishes(found: Overview) -> list[str]:
     ]
     note = [] if setting.rate == 1 else [f"  the formulas are those of r = 1; divided by r = {setting.rate:g}"]
     return [_text.heading("how the focus finishes"), *_text.table([heads, *rows], right=range(2, 5)), *note]
+
+
+def _slopes(found: Overview) -> list[str]:
+    heads = ["", "by the formula", "exact", "measured"]
+    rows = [[one.name, *map(_slope, (one.slope, one.slope_exact, one.slope_measured))] for one in found.finishes]
+    title = f"slope of log(1 − α) against log t, from t = {found.far / 10:,.0f} to {found.far:,.0f}"
+    return [_text.heading(title), *_text.table([heads, *rows], right=range(1, 4))]
+
+
+def _slope(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}".replace("-", "−")
 
 
 def _held(found: Overview) -> list[str]:

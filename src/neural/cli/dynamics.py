@@ -15,6 +15,8 @@ import click
 @click.option("--rate", type=float, default=1.0, show_default=True,
               help="With --theory: the focus's learning rate over the classifier's.")  # fmt: skip
 @click.option("--until", type=float, help="With --theory: the last time; by default where soft has a focus of 0.95.")
+@click.option("--measure", is_flag=True, help="With --theory: gradient descent in small steps, to tell how far apart "
+              "prediction and model are.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
               help="Draw into this folder.")  # fmt: skip
 @click.option("--workers", type=click.IntRange(1), help="With a file: trials at once; by default one per core.")
@@ -30,6 +32,7 @@ def command(
     $ neural dynamics examples/focus/compare.yaml
     $ neural dynamics runs/2026-11-16_05-00-00_compare
     $ neural dynamics --theory C=3 m=10
+    $ neural dynamics --theory C=5 m=4 --measure
     $ neural dynamics --theory C=20 m=20 --alpha 0.2,0.4,0.6 --rate 2 --out drawn
 
     With a file like a sweep's: trains every paradigm of its grid, then says which claims the runs support; a folder

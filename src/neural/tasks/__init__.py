@@ -6,5 +6,6 @@ from neural.core.registry import Registry
 from neural.tasks.task import Task
 
 registry = Registry(
-    __name__, Task, noun="task", spelling="file", beside=("cutting", "data", "experiment", "focusing", "task")
-)
+    __name__, Task, noun="task", spelling="file",
+    beside=("captioning", "cutting", "data", "experiment", "focusing", "task"),
+)  # fmt: skip

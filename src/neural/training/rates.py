@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -57,13 +57,20 @@ def share_of(settings: Training, optimizer: Optimizer, steps: int) -> tuple[floa
 class Steps:
     """The torch optimizers of a run. Each keeps its own rates; all take the same share of them at a step."""
 
-    def __init__(self, settings: Training, steps: int, parameters: Iterable[tuple[str, Parameter]]) -> None:
+    def __init__(
+        self, settings: Training, steps: int, parameters: Iterable[tuple[str, Parameter]],
+        faster: Mapping[str, float] | None = None,
+    ) -> None:  # fmt: skip
+        """`faster` says by how much the rates of parts of the model differ, by the beginnings of their names."""
         optimizer = optimizer_of(settings)
         self.full, self.share = share_of(settings, optimizer, steps)
         self.clip = settings.clip_norm or optimizer.clipnorm
         self.lowered = 1.0
         """What is left of the rate after plateaus."""
-        self.optimizers: list[TorchOptimizer] = replace(optimizer, learning_rate=self.full).build(parameters)
+        self.optimizers: list[TorchOptimizer] = [
+            one for factor, own in by_rate(parameters, faster or {}).items()
+            for one in replace(optimizer, learning_rate=factor * self.full).build(own)
+        ]
         self._full = [[group["lr"] for group in one.param_groups] for one in self.optimizers]
 
     def rate(self, step: int) -> float:
@@ -105,6 +112,17 @@ class Steps:
                     key, name = path.removeprefix(start).split(".", 1)
                     state.setdefault(int(key), {})[name] = laid_out_like(held[int(key)], value)
             one.load_state_dict({"state": state, "param_groups": saved["groups"]})
+
+
+def by_rate(
+    parameters: Iterable[tuple[str, Parameter]], faster: Mapping[str, float]
+) -> dict[float, list[tuple[str, Parameter]]]:
+    """The parameters sorted by what their rates are to be multiplied with; 1 comes first."""
+    found: dict[float, list[tuple[str, Parameter]]] = {1.0: []}
+    for name, one in parameters:
+        factor = next((factor for start, factor in faster.items() if name.startswith(start)), 1.0)
+        found.setdefault(factor, []).append((name, one))
+    return {factor: own for factor, own in found.items() if own}
 
 
 def laid_out_like(parameter: Tensor, value: Tensor) -> Tensor:

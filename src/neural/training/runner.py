@@ -103,17 +103,21 @@ class Runner(ABC):
 
 def begin(job: Job, threads: int) -> subprocess.Popen[bytes]:
     """The process of an attempt; its output is added to the job's file."""
-    old = job.run()
-    what = ["--resume", str(old)] if old is not None else [*job.arguments, "--runs", str(job.folder)]
-    command = [sys.executable, "-m", "neural.training.child", str(os.getpid()), "train", *what, "--quiet"]
+    command = [sys.executable, "-m", "neural.training.child", str(os.getpid()), *words(job)]
     with job.output.open("ab") as output:
-        output.write(_header(old).encode())
-        output.flush()
         # in a session of its own: Ctrl-C is for the sweep, which then asks each child once
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, start_new_session=True
         )
+
+
+def words(job: Job) -> list[str]:
+    """What to say to `neural` for the next attempt, which is announced in the job's file."""
+    old = job.run()
+    with job.output.open("ab") as output:
+        output.write(_header(old).encode())
+    return ["train", *(["--resume", str(old)] if old else [*job.arguments, "--runs", str(job.folder)]), "--quiet"]
 
 
 def judged(job: Job, code: int) -> Ended:

@@ -35,7 +35,7 @@ class State:
     @classmethod
     def first(cls, model: nn.Module, settings: Training, steps: int) -> State:
         """Before the first step."""
-        optimizing = Steps(settings, steps, list(model.named_parameters()))
+        optimizing = Steps(settings, steps, list(model.named_parameters()), getattr(model, "faster", None))
         return cls(model, optimizing, Average(model, settings.ema) if settings.ema else None)
 
     def averaged(self) -> AbstractContextManager[None]:

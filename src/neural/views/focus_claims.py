@@ -17,6 +17,8 @@ from neural.views.seeds import FEWEST, Estimate, over_seeds
 
 NEAR = 0.02
 """SAIF that two paradigms may differ by and still be near each other."""
+COMMITTED = ("hybrid", "auto")
+"""What is to be used where there are many segments."""
 LVML_HARD = 'hybrid(first="lvml")'
 
 
@@ -35,7 +37,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Claim:
-    """`one` has more (`sign` 1) or less (−1) of a score than each of the others; by `margin` it may miss that."""
+    """`one` has more (`sign` 1) or less (−1) of a score than each of the others, or as much unless that is `strict`.
+
+    By `margin` it may miss that.
+    """
 
     says: str
     one: str
@@ -43,27 +48,33 @@ class Claim:
     score: str
     sign: int = 1
     margin: float = 0.0
+    strict: bool = False
 
 
 CLAIMS = (
-    Claim("soft is quick to begin: it reaches 90 % accuracy before hard", "soft", ("hard",), "steps_to", -1),
-    Claim("soft then stalls: it ends with less SAIF than LVML", "soft", ("lvml",), "saif", -1),
-    Claim("soft's focus stays vague: less sure than hard's", "soft", ("hard",), "focus_confidence", -1),
-    Claim("hard is slow to begin: it reaches 90 % accuracy after LVML", "hard", ("lvml",), "steps_to", 1),
-    Claim("hard ends above soft: more SAIF", "hard", ("soft",), "saif", 1),
+    Claim("soft is quick to begin: it reaches 90 % accuracy before hard", "soft", ("hard",), "steps_to", -1,
+          strict=True),
+    Claim("soft then stalls: it ends with less SAIF than LVML", "soft", ("lvml",), "saif", -1, strict=True),
+    Claim("soft's focus stays vague: less sure than hard's", "soft", ("hard",), "focus_confidence", -1, strict=True),
+    Claim("hard is slow to begin: it reaches 90 % accuracy after LVML", "hard", ("lvml",), "steps_to", 1, strict=True),
+    Claim("hard ends above soft: more SAIF", "hard", ("soft",), "saif", 1, strict=True),
     Claim("LVML has the best of both: at least the SAIF of soft and of hard", "lvml", ("soft", "hard"), "saif", 1),
     Claim(f"the hybrid is near LVML: SAIF less by {NEAR:g} at most", "hybrid", ("lvml",), "saif", 1, NEAR),
-    Claim("the hybrid is cheaper than LVML: fewer calls of the classifier", "hybrid", ("lvml",), "calls", -1),
-    Claim("LVML → hard is at least as good as each", LVML_HARD, ("soft", "hard", "lvml", "hybrid"), "saif", 1, NEAR),
+    Claim("the hybrid is cheaper than LVML: fewer calls of the classifier", "hybrid", ("lvml",), "calls", -1,
+          strict=True),
+    Claim(f"LVML → hard is as good as each: SAIF less by {NEAR:g} at most", LVML_HARD,
+          ("soft", "hard", "lvml", "hybrid"), "saif", 1, NEAR),
     Claim("auto has at least the SAIF of LVML", "auto", ("lvml",), "saif", 1),
     Claim("auto needs at most half of LVML's calls", "auto", ("lvml",), "calls_half", -1),
-)
+)  # fmt: skip
+MANY, LOST, DEARER = 10, 0.05, 3.0
+"""Times as many segments; what they may cost in SAIF; and what a step may cost, soft's being 1."""
 
 
 def judged(groups: Groups, claims: Sequence[Claim] = CLAIMS) -> list[Verdict]:
     """Every claim at every m that has the runs for it."""
     found = [_verdict(groups, claim, m) for claim in claims for m in sizes(groups)]
-    return [one for one in found if one is not None]
+    return [one for one in found if one is not None] + [one for name in COMMITTED for one in _many(groups, name)]
 
 
 def _verdict(groups: Groups, claim: Claim, m: int) -> Verdict | None:
@@ -76,8 +87,31 @@ def _verdict(groups: Groups, claim: Claim, m: int) -> Verdict | None:
     supported = "undecided"
     if worst.seeds >= FEWEST:
         low, high = sorted((claim.sign * worst.low, claim.sign * worst.high))
-        supported = "yes" if low >= -claim.margin else "no" if high < -claim.margin else "undecided"
+        enough = low > -claim.margin or (low == -claim.margin and not claim.strict)
+        supported = "yes" if enough else "no" if high < -claim.margin else "undecided"
     return Verdict(claim.says, m, supported, worst, _what(claim))
+
+
+def _many(groups: Groups, name: str) -> list[Verdict]:
+    """What far more segments cost, in SAIF and in time; nothing where no runs have far more."""
+    few, many = min(sizes(groups)), max(sizes(groups))
+    if many < MANY * few or not {(name, few), (name, many), ("soft", many)} <= set(groups):
+        return []
+    before = {one.seed: one.scores.get("saif", math.nan) for one in groups[name, few]}
+    soft = {one.seed: one.scores["step_ms"] for one in groups["soft", many]}
+    lost = over_seeds(one.scores.get("saif", math.nan) - before[one.seed] for one in groups[name, many]
+                      if one.seed in before)  # fmt: skip
+    cost = over_seeds(one.scores["step_ms"] / soft[one.seed] for one in groups[name, many] if one.seed in soft)
+    kept = f"{name} keeps its SAIF among {many:,} segments: less by {LOST:g} at most"
+    cheap = f"a step of {name} among {many:,} segments costs {DEARER:g} times soft's at most"
+    return [
+        Verdict(kept, many, _decided(lost, lost.low >= -LOST, lost.high < -LOST), lost, f"SAIF, m = {many} − {few}"),
+        Verdict(cheap, many, _decided(cost, cost.high <= DEARER, cost.low > DEARER), cost, "time of a step, soft's 1"),
+    ]
+
+
+def _decided(number: Estimate, yes: bool, no: bool) -> str:
+    return "undecided" if number.seeds < FEWEST else "yes" if yes else "no" if no else "undecided"
 
 
 def _rank(value: float) -> float:

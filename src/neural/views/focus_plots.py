@@ -26,6 +26,8 @@ PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
 """Powers of ten as plain numbers."""
 ACROSS = 4
 """Heat maps in a row."""
+TILES, LINE = 100, 20
+"""Of a mosaic: the most that is drawn, and in a row."""
 
 Chosen = dict[str, list[Result]]
 """The results of one m by paradigm."""
@@ -116,14 +118,17 @@ def cells(chosen: Chosen, runs: Path) -> Figure | None:
 
 
 def mosaics(chosen: Chosen, runs: Path) -> Figure | None:
-    """One test example by every paradigm: brighter is more focus; a frame marks the segment that decides."""
+    """One test example by every paradigm: brighter is more focus; a frame marks the segment that decides.
+
+    Of very many segments only those with the most focus are drawn, and the one that decides.
+    """
     first = {name: group[0] for name, group in chosen.items()}
     any_of = next(iter(first.values()))
     tile = _picture(any_of.shown["x"][0, 0])
     if tile is None or "foreground" not in any_of.shown:
         return None
-    m = any_of.segments
-    across = min(m, 20)
+    m = any_of.segments if any_of.segments <= TILES else LINE
+    across = min(m, LINE)
     figure = Figure(figsize=(0.42 * across + 2.2, 0.62 * len(first) * -(-m // across) + 0.8), layout="constrained")
     panels = figure.subplots(len(first), 1, squeeze=False)[:, 0]
     for panel, (name, one) in zip(panels, first.items(), strict=True):
@@ -173,6 +178,9 @@ def _switches(panels: np.ndarray, runs: list[Run], number: int) -> None:
 
 def _mosaic(panel: Axes, one: Result, across: int) -> None:
     x, focus, front = (one.shown[name][0] for name in ("x", "focus", "foreground"))
+    if len(focus) > TILES:
+        most = np.argsort(-(focus + front), kind="stable")[:LINE]
+        x, focus, front = x[most], focus[most], front[most]
     tiles = [_picture(segment) for segment in x]
     size = next(tile.shape[0] for tile in tiles if tile is not None)
     rows, gap = -(-len(tiles) // across), 2

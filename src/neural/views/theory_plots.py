@@ -102,8 +102,15 @@ def theory_late(found: Overview) -> Figure:
             times = np.geomspace(begin, found.far, 50)
             left = late.leading(found.setting, law(one.name, found.setting.classes), times)
             panel.plot(times, left, color="black", linewidth=0.7, linestyle=(0, (1, 2)))
-            panel.annotate(one.formula, (times[-1], float(left[-1])), xytext=(4, 0), textcoords="offset points",
+            words = f"{one.formula}, slope {one.slope_exact:.2f}".replace("-", "−")
+            panel.annotate(words, (times[-1], float(left[-1])), xytext=(4, 0), textcoords="offset points",
                            fontsize=8, va="center")  # fmt: skip
+    for one in found.schedules:
+        if one.measured is not None and not one.switches:
+            places = _dots(one.measured, found.far)
+            panel.plot(one.measured.time[places], 1 - one.measured.focus[places], "o", color=LOOKS[one.name][0],
+                       markersize=4, linestyle="", markerfacecolor="none")  # fmt: skip
+    panel.set_title("lines: theory; dots: its late formula, with the slope; circles: gradient descent", fontsize=9)
     _logarithmic(panel, both=True)
     panel.set_xlim(found.until / 1000, found.far)
     panel.set_xlabel("time (steps × learning rate)")

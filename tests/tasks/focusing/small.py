@@ -19,7 +19,7 @@ def network(name, outputs):
 
 def model(seed=0):
     torch.manual_seed(seed)
-    return FocusModel(network("Focus", 1), network("Classifier", C)).double()
+    return FocusModel(network("Focus", 1), network("Classifier", C), informed=True).double()
 
 
 def given(made=None, estimator=None, samples=M, mask=None, background=0.0, batch=B, segments=M, copies=1):

@@ -1,10 +1,9 @@
 """What `auto` becomes, and why it says so."""
 
-import pytest
-
 from neural.tasks.focusing.choice import chosen
 from neural.tasks.focusing.estimators.nucleus import Nucleus
-from neural.tasks.focusing.paradigms.hybrid import Hybrid
+from neural.tasks.focusing.paradigm import Moment
+from neural.tasks.focusing.paradigms.annealed import Annealed
 from neural.tasks.focusing.paradigms.lvml import Lvml
 from neural.tasks.focusing.paradigms.renyi import Renyi
 
@@ -15,15 +14,16 @@ def asked(paradigm, estimator=None, samples=None, segments=20, steps=600):
 
 def test_auto_reads_few_segments_and_says_why():
     found = asked("auto")
-    assert isinstance(found.paradigm, Hybrid)
+    assert isinstance(found.paradigm, Annealed)
     assert isinstance(found.estimator, Nucleus)
     assert "m = 20" in found.reason and "focus" in found.reason
 
 
-@pytest.mark.parametrize(("segments", "steps"), [(5, 600), (20, 600), (20, 100)])
-def test_auto_switches_later_where_there_is_more_to_search(segments, steps):
-    share = asked("auto", segments=segments, steps=steps).paradigm.value / steps
-    assert (0.2 if segments == 5 else 0.5) < share < (0.4 if segments == 5 else 0.7)
+def test_auto_glides_from_lvml_to_hard_for_longer_where_there_is_more_to_search():
+    few, many = (asked("auto", segments=segments).paradigm for segments in (5, 20))
+    assert few.at(Moment(0.0)) == many.at(Moment(0.0)) == Renyi(tau=1.0)
+    assert few.at(Moment(1.0)) == many.at(Moment(1.0)) == Renyi(tau=0.0)
+    assert 0.4 < few.until < 0.8 < many.until
 
 
 def test_auto_never_reads_more_than_a_few_of_thousands():

@@ -85,7 +85,7 @@ def test_segments_of_ones_own_are_kept_as_they_are(tmp_path):
     assert (data.segments, data.shape, len(data.classes)) == (5, (3,), 3)
     assert sum(len(split) for split in data.splits.values()) == 40
     batch = data.splits["test"].take(slice(0, 2))
-    assert tuple(batch["x"].shape) == (2, 5, 3)
+    assert tuple(batch["members"].shape) == (2, 5)
     assert batch["z"].sum(dim=1).tolist() == [1, 1]
 
 
@@ -107,7 +107,7 @@ def test_texts_have_a_vocabulary_a_mask_and_their_rationales(tmp_path):
     assert data.classes == ("no", "yes")
     assert data.vocabulary == ("<unknown>", "a", "bad", "day", "good")
     batch = data.splits["train"].take(slice(0, 3))
-    assert tuple(batch["x"].shape) == (3, 3, 1)
+    assert tuple(batch["members"].shape) == (3, 3)
     assert batch["z"].sum(dim=1).tolist() == [1, 1, 1]
     for row, label in zip(batch["mask"], batch["y"], strict=True):
         assert int(row.sum()) == (3 if data.classes[int(label)] == "no" else 2)

@@ -5,6 +5,7 @@ import torch
 
 from neural.tasks.focusing.estimator import UNREAD
 from neural.tasks.focusing.estimators import registry
+from neural.tasks.focusing.estimators.nucleus import drawn as one_drawn
 from neural.tasks.focusing.paradigms.hard import Hard
 from neural.tasks.focusing.paradigms.lvml import Lvml
 from tests.tasks.focusing.small import B, M, given, hard_gradient, same_on_average
@@ -108,3 +109,11 @@ def test_a_baseline_makes_the_gradient_calmer_than_plain_draws():
         (found,) = torch.autograd.grad((log_w.exp() * f.gather(-1, index)).sum(), many)
         spread[name] = float(found.view(3, DRAWS, M).std(dim=1).mean())
     assert spread["rloo"] < spread["importance"]
+
+
+def test_a_draw_follows_the_weights_and_never_takes_what_weighs_nothing():
+    torch.manual_seed(0)
+    weights = torch.tensor([[0.0, 0.5, 0.0, 0.3, 0.2, 0.0]])
+    counts = torch.bincount(one_drawn(weights.expand(20_000, -1)).flatten(), minlength=6) / 20_000
+    assert counts[[0, 2, 5]].tolist() == [0, 0, 0]
+    torch.testing.assert_close(counts, weights[0], rtol=0, atol=0.015)

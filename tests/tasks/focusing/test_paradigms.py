@@ -3,10 +3,12 @@
 import pytest
 import torch
 
+from neural.tasks.focusing.estimators.exact import Exact
 from neural.tasks.focusing.estimators.topk import Topk
 from neural.tasks.focusing.paradigm import Moment
 from neural.tasks.focusing.paradigms import registry
 from neural.tasks.focusing.paradigms.annealed import Annealed
+from neural.tasks.focusing.paradigms.gated import Gated
 from neural.tasks.focusing.paradigms.gumbel_straight_through import GumbelStraightThrough
 from neural.tasks.focusing.paradigms.hard import Hard
 from neural.tasks.focusing.paradigms.hybrid import Hybrid
@@ -16,7 +18,9 @@ from neural.tasks.focusing.paradigms.reinforce import Reinforce
 from neural.tasks.focusing.paradigms.renyi import Renyi
 from neural.tasks.focusing.paradigms.soft import Soft
 from neural.tasks.focusing.paradigms.sparsemax import Sparsemax
-from tests.tasks.focusing.small import B, C, M, by_hand, given, gradients, hard_gradient, model, same_on_average
+from neural.tasks.focusing.paradigms.variational import Variational
+from neural.tasks.focusing.segments import Segments
+from tests.tasks.focusing.small import B, C, D, M, by_hand, given, gradients, hard_gradient, model, same_on_average
 
 every_paradigm = pytest.mark.parametrize("name", registry.names())
 
@@ -74,6 +78,23 @@ def test_segments_that_are_padding_change_nothing(name):
     torch.testing.assert_close(tiny(name).loss(other), first)
 
 
+@every_paradigm
+def test_segments_that_examples_share_may_be_read_once(name):
+    made, units = model(), torch.randn(6, D, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    members = torch.randint(6, (B, M), generator=torch.Generator().manual_seed(3))
+    y, found, calls = torch.arange(B) % C, [], []
+    for x, shared in ((units[members], None), (units, members)):
+        one = Segments(made, x, y, estimator=Exact(), samples=M, members=shared)
+        made.calls = 0
+        torch.manual_seed(3)
+        losses = tiny(name).loss(one)
+        calls.append(made.calls)
+        found.append((losses, tiny(name).predict(one), gradients(made, losses.mean())))
+    for plain, once in zip(*found, strict=True):
+        torch.testing.assert_close(once, plain)
+    assert calls[0] == calls[1], "what is counted does not depend on how it is computed"
+
+
 def test_soft_is_the_loss_of_the_weighted_mean():
     one = given()
     focus, _ = by_hand(one)
@@ -121,6 +142,23 @@ def test_the_gradient_of_expectation_maximisation_is_that_of_lvml():
     posterior = (focus * p / (focus * p).sum(dim=1, keepdim=True)).detach()   # the E step
     expected = -(posterior * (focus.log() + p.log())).sum(dim=1).mean()        # what the M step climbs
     torch.testing.assert_close(gradients(one.model, Lvml().loss(one).mean()), gradients(one.model, expected))
+
+
+def test_the_variational_loss_is_a_bound_on_that_of_lvml():
+    one = given()
+    assert bool((Variational().loss(one) > Lvml().loss(one)).all())
+
+
+def test_the_variational_loss_is_that_of_lvml_where_the_informed_focus_is_the_posterior(monkeypatch):
+    one = given()
+    focus, p = by_hand(one)
+    monkeypatch.setattr(Segments, "informed_scores", (focus * p).log())
+    torch.testing.assert_close(Variational().loss(one), Lvml().loss(one))
+
+
+def test_two_open_gates_share_alike_however_far_apart_their_scores_are():
+    shares = Gated().focus(torch.tensor([[30.0, 10.0, -30.0]]))
+    torch.testing.assert_close(shares, torch.tensor([[0.5, 0.5, 0.0]]), rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("draws", [1, 2])
@@ -188,7 +226,7 @@ def test_a_hybrid_is_its_first_stage_until_the_switch():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [({"first": Annealed()}, "does not change itself"), ({"switch": "accuracy", "value": 3.0}, "1 at most"),
-     ({"value": 0.5}, "needs no")],
+     ({"value": 0.5}, "needs no"), ({"first": Variational()}, "two networks")],
 )  # fmt: skip
 def test_a_hybrid_that_cannot_be_is_refused(arguments, says):
     with pytest.raises(ValueError, match=says):

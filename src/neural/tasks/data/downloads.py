@@ -42,6 +42,8 @@ class Download:
     """The file wanted, where an archive is downloaded."""
     local: tuple[str, ...]
     """What a copy in `NEURAL_DATA` may be called; the beginning of the text is enough there."""
+    folders: tuple[str, ...] = ()
+    """What an unpacked archive may be called there, where that will do as well."""
 
 
 DOWNLOADS = {
@@ -68,16 +70,15 @@ DOWNLOADS = {
 }
 
 
-def fetch(name: str, *, progress: Progress | None = None) -> Path:
-    """The file of a data set, downloaded if need be; TaskError where that cannot be."""
-    wanted = DOWNLOADS[name]
-    own = os.environ.get("NEURAL_DATA")
-    if own:
-        if not Path(own).is_dir():
-            raise TaskError(f"NEURAL_DATA is {own}, which is no folder")
-        for tried in wanted.local:
-            if (Path(own) / tried).is_file():
-                return Path(own) / tried
+def fetch(name: str, wanted: Download | None = None, *, progress: Progress | None = None) -> Path:
+    """The file of a data set, downloaded if need be; TaskError where that cannot be.
+
+    `wanted` says where it is found, for those that are not in `DOWNLOADS`.
+    """
+    wanted = wanted or DOWNLOADS[name]
+    own = own_copy(wanted)
+    if own is not None:
+        return own
     folder = cache()
     final = folder / name
     try:
@@ -91,6 +92,19 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
     except OSError as problem:
         raise TaskError(f"{name} cannot be kept in {folder}: {problem}; NEURAL_CACHE names another folder") from None
     return final
+
+
+def own_copy(wanted: Download) -> Path | None:
+    """The user's file or folder in `NEURAL_DATA`, where there is one."""
+    own = os.environ.get("NEURAL_DATA")
+    if not own:
+        return None
+    if not Path(own).is_dir():
+        raise TaskError(f"NEURAL_DATA is {own}, which is no folder")
+    files = [Path(own) / tried for tried in wanted.local]
+    folders = [Path(own) / tried for tried in wanted.folders]
+    there = [one for one in folders if one.is_dir()] + [one for one in files if one.is_file()]
+    return there[0] if there else None
 
 
 def cache() -> Path:

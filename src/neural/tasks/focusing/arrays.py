@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from neural.core.names import did_you_mean
 from neural.tasks.data.check import check_finite, sizes
-from neural.tasks.data.sources.npz import reason
+from neural.tasks.data.sources.npz import loaded
 from neural.tasks.focusing.data import SPLITS, Data, Split, check_labels, parts
 from neural.tasks.task import TaskError
 
@@ -18,12 +17,12 @@ NAMES = ("segments", "labels", "foreground")
 
 def fits(path: Path) -> bool:
     """Whether it holds segments; images with classes are for mosaics."""
-    return not {"x", "y"} <= set(_loaded(path))
+    return not {"x", "y"} <= set(loaded(path))
 
 
 def read(path: Path, *, seed: int) -> Data:
     """All arrays, checked; examples are split at random."""
-    found, where = _loaded(path), path.name
+    found, where = loaded(path), path.name
     for name in NAMES[:2]:
         if name not in found:
             there = did_you_mean(name, found) or f"there are {', '.join(found) or 'none'}"
@@ -70,11 +69,3 @@ def _foreground(found: np.ndarray | None, count: int, m: int, where: str) -> np.
             f"0 … {m - 1}"
         )
     return np.arange(m) == found[:, None]
-
-
-def _loaded(path: Path) -> dict[str, np.ndarray]:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as problem:
-        raise TaskError(f"{path.name} cannot be read: {reason(problem)}") from None

@@ -30,7 +30,7 @@ class Judged:
     entropy: np.ndarray
     """Of the focus, in nats: 0 is one segment, log m all alike."""
     mass: np.ndarray | None
-    """Focus on the foreground, a_z; None where nobody knows which segments that is."""
+    """Focus on the foreground, a_z; NaN of an example of which nobody knows it, None where nobody knows any."""
     found: np.ndarray | None
     """Whether the segment with the most focus is foreground."""
 
@@ -38,6 +38,13 @@ class Judged:
     def right(self) -> np.ndarray:
         """Whether the prediction is."""
         return self.predicted == self.label
+
+    def known(self) -> Judged | None:
+        """The examples whose foreground is known; None where there are none."""
+        if self.mass is None or np.isnan(self.mass).all():
+            return None
+        kept = ~np.isnan(self.mass)
+        return Judged(**{name: getattr(self, name)[kept] for name in self.__dataclass_fields__})
 
 
 def scores(one: Judged, threshold: float) -> dict[str, float]:
@@ -48,14 +55,16 @@ def scores(one: Judged, threshold: float) -> dict[str, float]:
         "confidence": _share(one.confidence), "focus_confidence": _share(one.largest),
         "focus_entropy": _share(one.entropy),
     }  # fmt: skip
-    if one.mass is None or one.found is None:
+    known = one.known()
+    if known is None or known.mass is None or known.found is None:
         return found
+    one, mass, seen = known, known.mass, known.found
     found |= {
-        "focus_accuracy": _share(one.found), "foreground_mass": _share(one.mass), "saif": saif(one, threshold),
+        "focus_accuracy": _share(seen), "foreground_mass": _share(mass), "saif": saif(one, threshold),
     }  # fmt: skip
     found |= dict(zip(("cell_tt", "cell_tf", "cell_ft", "cell_ff"), cells(one), strict=True))
     return found | {
-        f"focus_accuracy_class_{label}": _share(one.found[one.label == label]) for label in np.unique(one.label)
+        f"focus_accuracy_class_{label}": _share(seen[one.label == label]) for label in np.unique(one.label)
     }
 
 
@@ -76,10 +85,11 @@ def heat(one: Judged, bins: int = BINS) -> np.ndarray:
 
     All 0 where the foreground is not known.
     """
-    if one.mass is None:
+    known = one.known()
+    if known is None or known.mass is None:
         return np.zeros((bins, bins))
-    found, _, _ = np.histogram2d(_inside(one.mass), _inside(one.likelihood), bins=bins, range=((0, 1), (0, 1)))
-    return found / len(one.label)
+    found, _, _ = np.histogram2d(_inside(known.mass), _inside(known.likelihood), bins=bins, range=((0, 1), (0, 1)))
+    return found / len(known.label)
 
 
 def _inside(values: np.ndarray) -> np.ndarray:

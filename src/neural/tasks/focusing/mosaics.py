@@ -47,7 +47,8 @@ def read(
         who = seed, number, found.where, name
         members, answers, place = _made(labels, images[name], wanted, names, m, count, who)
         splits[name] = Split(
-            bank=bank, members=members, labels=answers, foreground=np.arange(m) == place[:, None], scale=found.scale
+            bank=bank, members=members, labels=answers, foreground=np.arange(m) == place[:, None], scale=found.scale,
+            made=True,
         )
     return Data(where=found.where, splits=splits, classes=tuple(names[one] for one in wanted))
 

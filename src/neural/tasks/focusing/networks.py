@@ -32,8 +32,14 @@ class FocusModel(Module):
 
     history: Tensor
 
-    def __init__(self, focus: Network, classifier: Network) -> None:
+    def __init__(self, focus: Network, classifier: Network, *, rate: float = 1.0, informed: bool = False) -> None:
+        """`rate` is the focus's learning rate over the classifier's.
+
+        `informed` adds a second classifier: its score of the label is how much a segment looks like the one behind it.
+        """
         super().__init__()
+        self.inference: Any = build(classifier) if informed else None
+        self.faster = {"focus.": rate}   # what the engine asks for
         self.focus: Any = build(focus)
         self.classifier: Any = build(classifier)
         layers = classifier.layers
@@ -63,6 +69,15 @@ class FocusModel(Module):
         inner = self._each("stem", x)
         return self._through("head", blend(self._each("body", inner), weights))
 
+    def classify_blend_of(self, x: Tensor, weights: Float[Tensor, "B U"]) -> Float[Tensor, "B C"]:
+        """Scores of weighted means of segments that all examples share, (U, …)."""
+        self.calls += len(weights)
+        return self._through("rest", mean_of(self._through("stem", x), weights))
+
+    def classify_features_of(self, x: Tensor, weights: Float[Tensor, "B U"]) -> Float[Tensor, "B C"]:
+        """The same of what the last layer reads of them; the calls are for whoever knows them to count."""
+        return self._through("head", mean_of(self._through("body", self._through("stem", x)), weights))
+
     def forward(self, x: Float[Tensor, "B m *shape"]) -> Float[Tensor, "B m"]:
         """The focus on each segment."""
         return self.score(x).softmax(dim=-1)
@@ -77,6 +92,11 @@ class FocusModel(Module):
 def blend(x: Float[Tensor, "B m *shape"], weights: Float[Tensor, "B m"]) -> Tensor:
     """The weighted mean of the segments."""
     return torch.einsum("bm,bmd->bd", weights, x.flatten(2)).unflatten(1, x.shape[2:])
+
+
+def mean_of(x: Tensor, weights: Float[Tensor, "B U"]) -> Tensor:
+    """Weighted means of what all examples share, (U, …)."""
+    return (weights @ x.flatten(1)).unflatten(1, x.shape[1:])
 
 
 def default_program(name: str, shape: Shape, outputs: int, vocabulary: int | None) -> str:

@@ -31,6 +31,9 @@ class Paradigm(Named):
     estimated: ClassVar[bool] = False
     """Whether an estimator may choose which segments the classifier reads while learning."""
 
+    informed: ClassVar[bool] = False
+    """Whether it needs a third network, which sees the label, to learn."""
+
     def at(self, moment: Moment) -> Paradigm:
         """What it is at a moment of training; those that do not change are themselves."""
         return self

@@ -2,9 +2,10 @@
 
     {"tokens": ["you", "are", "kind"], "label": "normal", "rationale": [0, 0, 1]}
 
-`rationale` marks the tokens that decide the label, 0 or 1 each; without it nothing is known about the foreground.
-HateXplain's `post_tokens`, `annotators` and `rationales` (Mathew et al., 2021) are read too: the label that most
-annotators gave, and the tokens that at least half of those who marked any marked.
+`rationale` marks the tokens that decide the label, 0 or 1 each. Of a text without one, or with none marked, the
+foreground is not known: it is learned from like any other and left out where the focus is judged. HateXplain's
+`post_tokens`, `annotators` and `rationales` (Mathew et al., 2021) are read too: the label that most annotators gave,
+and the tokens that at least half of those who marked any marked; its posts without hate have none.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Text(NamedTuple):
 def read(path: Path, *, seed: int) -> Data:
     """All texts, padded to the longest, with the words of the training examples as vocabulary."""
     where = path.name
-    texts = [_text(one, f"{where}, {place}") for place, one in _objects(path)]
+    texts = [_text(one, f"{where}, {place}") for place, one in json_objects(path)]
     if len(texts) < FEWEST:
         raise TaskError(f"{where}: {len(texts)} examples are too few; at least {FEWEST} are needed")
     m = max(len(one.tokens) for one in texts)
@@ -55,7 +56,7 @@ def read(path: Path, *, seed: int) -> Data:
         members[row, :length] = [ids.get(token, 0) for token in one.tokens]
         mask[row, :length] = True
         front[row, :length] = one.rationale or False
-    known = all(one.rationale is not None for one in texts)
+    known = bool(front.any())
     bank = np.arange(len(words) + 1, dtype=np.int64)[:, None]
     splits = {
         name: Split(bank=bank, members=members[own], labels=labels[own], foreground=front[own] if known else None,
@@ -65,8 +66,8 @@ def read(path: Path, *, seed: int) -> Data:
     return Data(where=where, splits=splits, classes=tuple(classes), vocabulary=(UNKNOWN, *words))
 
 
-def _objects(path: Path) -> list[tuple[str, Any]]:
-    """With their places, for messages."""
+def json_objects(path: Path) -> list[tuple[str, Any]]:
+    """What a file of JSON holds, line by line or entry by entry, with their places for messages."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
+from typing import Any, Protocol
 
 from neural.training.runner import TICK, Ended, Job, Runner, begin, judged
+
+
+class Process(Protocol):
+    """What there is to do with one: as in `subprocess.Popen`."""
+
+    @property
+    def returncode(self) -> int | Any: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self) -> int: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
 
 
 class Local(Runner):
@@ -17,7 +32,7 @@ class Local(Runner):
         cores = os.cpu_count() or 1
         super().__init__(workers or cores)
         self.threads = max(1, cores // (workers or cores))
-        self._running: dict[Job, subprocess.Popen[bytes]] = {}
+        self._running: dict[Job, Process] = {}
         self._waiting: list[Job] = []
 
     @property
@@ -58,4 +73,8 @@ class Local(Runner):
         for job in list(self._waiting):
             if job.state() != "running":
                 self._waiting.remove(job)
-                self._running[job] = begin(job, self.threads)
+                self._running[job] = self.process(job)
+
+    def process(self, job: Job) -> Process:
+        """A new one, that trains."""
+        return begin(job, self.threads)

@@ -3,10 +3,12 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from neural.tasks.focusing.theory.annealed import Steepest
-from neural.tasks.focusing.theory.course import course
+from neural.tasks.focusing.theory.course import course, hybrid, switched
+from neural.tasks.focusing.theory.laws import law
 from neural.tasks.focusing.theory.setting import Setting
 
 PAGE = (Path(__file__).parents[4] / "docs/focus-theory.md").read_text(encoding="utf-8")
@@ -37,3 +39,17 @@ def test_bounded_orders_as_the_page_says():
     said = re.search(r"α = ½ at ([\d,]+) \(τ ≤ 1\), ([\d,]+) \(τ ≤ 4\), ([\d,]+) \(τ ≤ 16\)", PAGE)
     times = [Steepest(Setting(3, 1000), most=most).time_to(0.5) for most in (1, 4, 16)]
     assert [f"{time:,.0f}" for time in times] == list(said.groups())
+
+
+@pytest.mark.parametrize(
+    ("sizes", "times"),
+    [((3, 10), [60.4, 99.0, 131.5]), ((20, 20), [575.2, 678.1, 760.0]), ((3, 1000), [4641.9, 4683.7, 4715.5])],
+)
+def test_other_figures_are_those_of_a_switch_at_the_next_point_of_a_grid(sizes, times):
+    assert "numpy.geomspace(0.001, 1e6, 4701)" in PAGE
+    setting, grid = Setting(*sizes), np.geomspace(0.001, 1e6, 4701)
+    soft, hard = (law(name, setting.classes) for name in ("soft", "hard"))
+    exact = hybrid(setting, soft, hard)
+    late = grid[np.searchsorted(grid, exact.switches[0])]
+    margin = float(exact.motions[0].times.place(np.array([late]))[0])
+    assert [round(time, 1) for time in switched(setting, soft, hard, margin).times_to((0.5, 0.9, 0.95))] == times

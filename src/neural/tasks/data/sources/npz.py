@@ -28,14 +28,18 @@ class Npz(Source):
 
     @classmethod
     def read(cls, where: Path, network: Network) -> Examples:
-        """All arrays, without unpickling anything."""
-        try:
-            with where.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                found = {name: archive[name] for name in archive.files}
-        except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as problem:
-            raise TaskError(f"{where.name} cannot be read: {reason(problem)}") from None
-        train, valid, remarks = arrange(found, where.name, network)
+        """All arrays."""
+        train, valid, remarks = arrange(loaded(where), where.name, network)
         return Examples(where=where.name, train=train, valid=valid, remarks=tuple(remarks))
+
+
+def loaded(path: Path) -> dict[str, np.ndarray]:
+    """All arrays of a file by name, without unpickling anything; TaskError where it cannot be read."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as problem:
+        raise TaskError(f"{path.name} cannot be read: {reason(problem)}") from None
 
 
 def reason(problem: Exception) -> str:

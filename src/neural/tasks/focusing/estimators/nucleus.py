@@ -24,19 +24,26 @@ class Nucleus(Estimator):
     ) -> tuple[Int[Tensor, "B K"] | None, Float[Tensor, "B K"]]:
         """`samples` is the most that is read of an example; a sure focus needs less."""
         known, m = log_focus.detach(), log_focus.shape[-1]
-        best = known.sort(dim=-1, descending=True)
-        before = best.values.exp().cumsum(dim=-1) - best.values.exp()
         most = m if samples >= m else samples - 1   # the last one is the draw
-        inside = (before < self.mass) & (torch.arange(m, device=known.device) < most) & (best.values > NOWHERE / 2)
+        best = known.topk(most, dim=-1)
+        before = best.values.exp().cumsum(dim=-1) - best.values.exp()
+        inside = (before < self.mass) & (best.values > NOWHERE / 2)
         width = int(inside.sum(dim=-1).max())
         index = best.indices.masked_fill(~inside, UNREAD)[:, :width]
         log_w = log_focus.gather(-1, best.indices[:, :width]).masked_fill(~inside[:, :width], NOWHERE)
         # the rest, where there is any
-        held = torch.zeros_like(inside).scatter(-1, best.indices, inside)
+        held = torch.zeros_like(known, dtype=torch.bool).scatter(-1, best.indices, inside)
         rest = known.masked_fill(held, NOWHERE)
         left = (rest > NOWHERE / 2).any(dim=-1, keepdim=True)
         log_q = functional.log_softmax(rest, dim=-1)
-        draw = torch.multinomial(log_q.exp(), 1)
+        draw = drawn(log_q.exp())
         weight = log_focus.gather(-1, draw) - log_q.gather(-1, draw)
         index = torch.cat([index, draw.masked_fill(~left, UNREAD)], dim=-1)
         return index, torch.cat([log_w, weight.masked_fill(~left, NOWHERE)], dim=-1)
+
+
+def drawn(weights: Float[Tensor, "B m"]) -> Int[Tensor, "B 1"]:
+    """One of each row, by its weights: one random number per row, where `multinomial` takes one per weight."""
+    up_to = weights.cumsum(dim=-1)
+    below = torch.rand_like(up_to[:, :1]) * (1 - 1e-6) * up_to[:, -1:]   # never the whole sum: what follows it weighs 0
+    return torch.searchsorted(up_to, below, right=True)

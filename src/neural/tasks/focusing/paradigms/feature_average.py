@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from neural.modules.late import functional
 from neural.tasks.focusing.paradigm import Paradigm
 
 if TYPE_CHECKING:
@@ -23,8 +22,7 @@ class FeatureAverage(Paradigm):
 
     def predict(self, given: Segments) -> Float[Tensor, "B C"]:
         """Of the blend of features."""
-        logits = given.model.classify_features(given.x, self.focus(given.scores))
-        return functional.log_softmax(logits, dim=-1)
+        return given.blended_features(self.focus(given.scores))
 
     def calls(self, segments: int, samples: int) -> int:
         """All segments go through all layers but the last."""

@@ -42,6 +42,8 @@ class Hybrid(Paradigm):
             stage = getattr(self, name)
             if isinstance(stage, Paradigm) and type(stage).at is not Paradigm.at:
                 raise Misfit("E0217", f"`{name}` must be a paradigm that does not change itself", at=[name])
+            if isinstance(stage, Paradigm) and stage.informed:
+                raise Misfit("E0217", f"`{name}` must be a paradigm of two networks", at=[name])
         if self.switch == "accuracy" and (self.value or 0) > 1:
             raise Misfit("E0217", "an accuracy is 1 at most", at=["value"])
         if self.switch == "incentive" and self.value is not None:

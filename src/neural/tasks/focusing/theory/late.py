@@ -35,6 +35,11 @@ def formula(law: Law) -> str:
     return {"hard": "C/(log C · t)", "lvml": "C²/((C−1) t)"}.get(law.name, "Cτ/((1−C^−τ) t)")
 
 
+def slope(law: Law, time: float) -> float:
+    """d log(1 − α)/d log t to first order: −1, but −2/log t for soft, which flattens for ever."""
+    return -2 / math.log(time) if isinstance(law, Soft) else -1.0
+
+
 def leading(setting: Setting, law: Law, time: Numbers) -> np.ndarray:
     """1 − α to first order."""
     time = np.asarray(time, float)

@@ -51,7 +51,9 @@ class Schedule:
     path: Trajectory
     """From a thousandth of the time asked for; as far as `far`."""
     measured: Measured | None
-    """Gradient descent on the real linear model; None where it was not run."""
+    """Gradient descent on the real linear model, as far as `far`; None where it was not run."""
+    apart: float | None
+    """The largest difference between its focus and the predicted one, at any time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,12 @@ class Finish:
     exact: float
     leading: float
     refined: float
+    slope: float
+    """d log(1 − α)/d log t by the formula, in the middle of the last decade."""
+    slope_exact: float
+    """The same of the exact path, fitted over that decade."""
+    slope_measured: float | None
+    """And of gradient descent; None where it was not run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +103,12 @@ class Overview:
 
 def overview(
     setting: Setting, *, alphas: Sequence[float], until: float | None = None, levels: Sequence[float] = LEVELS,
-    points: int = 400,
+    points: int = 400, finely: bool = False,
 ) -> Overview:  # fmt: skip
-    """What happens from time 0 to `until`; by default to where soft attention reaches the last level."""
+    """What happens from time 0 to `until`; by default to where soft attention reaches the last level.
+
+    The model is measured in steps small enough to draw, or `finely`, small enough to compare the third digit.
+    """
     for alpha in alphas:
         is_focus(alpha)
     last = levels[-1]
@@ -108,13 +119,14 @@ def overview(
         raise TaskError(f"the last time must be from 1 to {LONGEST:,.0f}, got {until:g}")
     far = max(until, LATE)
     times = np.geomspace(until / 1000, far, points)
-    schedules = [_schedule(setting, one, times, levels, _measured(setting, names, until))
-                 for names, one in courses.items()]  # fmt: skip
     steepest = Steepest(setting)
-    schedules.append(_schedule(setting, steepest, times, levels, _measured(setting, (steepest.name,), until)))
+    followed: dict[tuple[str, ...], Course | Annealed] = {**courses, (steepest.name,): steepest}
+    schedules = {names: _schedule(setting, one, times, levels, _measured(setting, names, far, finely))
+                 for names, one in followed.items()}  # fmt: skip
     return Overview(
         setting=setting, until=until, far=far, levels=tuple(levels), held=held(setting, alphas, until),
-        schedules=tuple(schedules), finishes=tuple(_finish(setting, name, far) for name in NAMED),
+        schedules=tuple(schedules.values()),
+        finishes=tuple(_finish(setting, name, far, schedules[(name,)].measured) for name in NAMED),
         switches=tuple(_switch(setting, names, courses[names], last) for names in HYBRIDS),
         advice=advised(setting.classes, setting.segments, level=last, rate=setting.rate),
     )  # fmt: skip
@@ -133,10 +145,11 @@ def held(setting: Setting, alphas: Sequence[float], until: float) -> Held:
     return Held(times=times, alphas=tuple(alphas), loss=loss, incentive=incentive, best=best)
 
 
-def _measured(setting: Setting, names: tuple[str, ...], until: float) -> Measured | None:
+def _measured(setting: Setting, names: tuple[str, ...], far: float, finely: bool) -> Measured | None:
     if setting.classes**2 * setting.segments > MOST:
         return None
-    return descend(setting, names, until, stride=0.02)
+    step, stride = (0.02, 0.001) if finely else (0.05, 0.02)
+    return descend(setting, names, far, step=step, stride=stride)
 
 
 def _schedule(
@@ -150,13 +163,25 @@ def _schedule(
     return Schedule(
         name=one.name, times=tuple(one.times_to(levels)), switches=one.switches, calls=calls,
         path=one.trajectory(times), measured=measured,
+        apart=None if measured is None else _apart(one, measured),
     )  # fmt: skip
 
 
-def _finish(setting: Setting, name: str, far: float) -> Finish:
+def _apart(one: Course | Annealed, measured: Measured, points: int = 200) -> float:
+    """The largest difference of the focus; steps are as far apart as weights move, so some of them show all."""
+    some = np.unique(np.linspace(0, len(measured.time) - 1, points).astype(int))
+    return float(np.abs(measured.focus[some] - one.trajectory(measured.time[some]).focus).max())
+
+
+def _finish(setting: Setting, name: str, far: float, measured: Measured | None) -> Finish:
     one = law(name, setting.classes)
-    exact = 1 - float(course(setting, name).trajectory([far]).focus[0])
+    decade = np.geomspace(far / 10, far, 20)
+    path = 1 - course(setting, name).trajectory(decade).focus
+    exact = float(path[-1])
+    late_steps = None if measured is None else measured.time >= far / 10
     return Finish(
+        slope=late.slope(one, far / math.sqrt(10)), slope_exact=_slope(decade, path),
+        slope_measured=None if measured is None else _slope(measured.time[late_steps], 1 - measured.focus[late_steps]),
         name=name, formula=late.formula(one), constant=late.constant(setting, one), exact=exact,
         leading=float(late.leading(setting, one, far)), refined=float(late.refined(setting, one, far)),
     )  # fmt: skip
@@ -169,6 +194,11 @@ def _switch(setting: Setting, names: tuple[str, ...], equal: Course, level: floa
         name=best.name, equal=equal.switches[0] if equal.switches else None, best=best.switches[0],
         time_equal=equal.time_to(level), time_best=best.time_to(level),
     )  # fmt: skip
+
+
+def _slope(times: np.ndarray, values: np.ndarray) -> float:
+    """Of the straight line through the logarithms."""
+    return float(np.polyfit(np.log(times), np.log(values), 1)[0])
 
 
 def _round_up(time: float) -> float:

@@ -1,0 +1,42 @@
+"""What each head has become: previous token, induction, positional, local, sink, delimiter, uniform, or a mixture."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from neural.tracking.run import Run
+from neural.views.finding import Diagnosis, Kind, Symptom
+from neural.views.heads import chief, head_name, roles
+
+
+class HeadRoles(Diagnosis):
+    """Share of heads with a role at the last look; views/heads.py says what each role is."""
+
+    code: ClassVar[str] = "ATT008"
+    claim: ClassVar[str] = "heads have roles"
+    unit: ClassVar[str] = "of the heads"
+    kind: ClassVar[Kind] = "note"
+
+    def symptom(self, run: Run) -> Symptom | None:
+        """Every head with a role, its score then and now, and when it took it up."""
+        found = roles(run)
+        names = chief(found)
+        said = []
+        for layer, head in np.argwhere((names != "mixed") & (names != "")):
+            role = found[names[layer, head]]
+            scores = role.scores[:, layer, head]
+            since = role.steps[_since(role.had[:, layer, head])]
+            said.append(
+                f"{head_name(layer, head)} {role.name} ({scores[0]:.2f} → {scores[-1]:.2f}, since step {since:,})"
+            )
+        if not said:
+            return None
+        more = f" and {len(said) - 12} more" if len(said) > 12 else ""
+        return Symptom(len(said) / int((names != "").sum()), ", ".join(said[:12]) + more)
+
+
+def _since(had: np.ndarray) -> int:
+    """The look from which it has it without a break."""
+    return int(len(had) - np.argmin(had[::-1])) if not had.all() else 0
