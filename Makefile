@@ -1,5 +1,6 @@
 # make demo    sets up and shows the laboratory at work
 # make test    sets up and runs everything that is checked: lint, types, tests
+# make web     checks and tests the pages (Node 20), builds them again, and fails if the bundle in the package is another
 # make bench   the figures in README and docs, measured on this machine
 
 PYTHON ?= python3
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check web bench clean
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12"; exit 1; }
@@ -27,6 +28,12 @@ check: $(VENV)/ready
 
 test: check
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal --durations 10
+
+web: $(VENV)/ready
+	cd web && npm ci --no-audit --no-fund && npm run check && npm test
+	mkdir -p $(VENV)/web && cd web && node build.mjs ../$(VENV)/web
+	cmp $(VENV)/web/neural.js src/neural/views/bundle/neural.js
+	cmp $(VENV)/web/neural.css src/neural/views/bundle/neural.css
 
 bench: $(VENV)/ready
 	@for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done

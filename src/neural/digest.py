@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from neural.tracking.measures import registry as measures
 from neural.tracking.run import Run
 from neural.tracking.sink import flat
 from neural.views.phases import phases
+from neural.views.watched import watched
 
 POINTS = 500
 """Of a curve, at most, in what is printed as JSON."""
@@ -30,13 +30,6 @@ class Best(NamedTuple):
     name: str
     scores: dict[str, float | None]
     """All of that validation; None is no number."""
-
-
-@cache
-def watched(task: str) -> tuple[str, bool]:
-    """The score that decides, and whether larger is better; the usual one where nobody knows the task."""
-    kind = _task(task) or Task
-    return kind.watched, kind.larger_is_better
 
 
 def best(run: Run) -> Best | None:

@@ -16,7 +16,7 @@ from neural.sweep import Sweep
 from neural.tracking.run import Run
 from neural.tracking.trouble import in_words
 from neural.views.finding import Finding
-from neural.views.findings import findings, findings_markdown
+from neural.views.findings import claims, findings_markdown
 from neural.views.page import Html, block, page, paragraph, part, pictures, table, verdict, with_small
 from neural.views.plots import plots
 from neural.views.reading import data_of, experiments, seed_of
@@ -98,7 +98,7 @@ def _group(data: str, label: str, runs: list[Run]) -> Group:
     title = data if label == data else f"{data}: {label}"
     losses = [found.score for run in runs if (found := best(run)) is not None]
     loss = over_seeds(losses)
-    return Group(title, runs, findings(runs), loss, _sentence(runs, loss))
+    return Group(title, runs, claims(runs), loss, _sentence(runs, loss))
 
 
 def _markdown(sweep: Sweep, made: Report) -> str:

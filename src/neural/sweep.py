@@ -25,13 +25,14 @@ import numpy as np
 
 from neural.core.files import write_atomically
 from neural.core.settings import Settings, resolved
-from neural.digest import best, watched
+from neural.digest import best
 from neural.tracking.folder import json_of, put_in_place
 from neural.tracking.run import Run
 from neural.tracking.status import Status
 from neural.tracking.trouble import RunError, in_words
 from neural.training.runner import Job
 from neural.trials import Trial
+from neural.views.watched import watched
 
 TRIALS = "trials.json"
 VERSION = 1

@@ -1,20 +1,25 @@
 """Run folders whose truth is known."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from neural.tracking.quantised import pack
 from neural.tracking.run import Run
 
 
 def made_up(
     root: Path, seed: int, *, arrays: Mapping[str, np.ndarray] | None = None,
     scalars: Mapping[str, np.ndarray] | None = None, every: int = 50, settings: Mapping[str, Any] | None = None,
-    state: str = "finished",
+    state: str = "finished", maps: Sequence[np.ndarray] = (), labels: list[str] | None = None,
+    tensors: Mapping[str, Any] | None = None,
 ) -> Run:  # fmt: skip
-    """A run that is over; the first axis of everything is the look, the first look at step `every`."""
+    """A run that is over; the first axis of everything is the look, the first look at step `every`.
+
+    `maps` are causal ones, [layer, head, query, key], of one example; `tensors` are those of its only checkpoint.
+    """
     said = {"task": "language_model", "data": "handbook", "training": {"seed": seed}, **(settings or {})}
     run = Run.create(root, f"seed-{seed}", settings=said, program=None, environment={})
     for name, values in (arrays or {}).items():
@@ -23,6 +28,16 @@ def made_up(
     for name, values in (scalars or {}).items():
         for look, one in enumerate(values, 1):
             run.log(look * every, {name: float(one)})
+    layers, heads = next((one.shape[1:] for one in (arrays or {}).values() if np.ndim(one) == 3), (0, 0))
+    for look, one in enumerate(maps, 1):
+        layers, heads = one.shape[:2]
+        run.log_maps(look * every, {f"layer.{at}": pack(layer, causal=True) for at, layer in enumerate(one)})
+    run.describe("attention/layers", [f"layer.{at}" for at in range(layers)])
+    run.describe("attention/heads", [heads] * layers)
+    if labels is not None:
+        run.describe("probe/labels", [labels])
+    if tensors is not None:
+        run.save(every, tensors, {}, best=True)
     run.finish(state)
     return Run.open(run.path)
 

@@ -48,8 +48,13 @@ def main() -> None:
     neural compile net.neural        a Python file that needs torch alone
     neural train net.neural          a run folder with everything that was learned and seen
     neural show                      how the newest run went
-    neural study FILE                texts × seeds, and one report
+    neural report RUN…               one HTML file: curves, attention over time, findings
+    neural board                     the live page of all runs
+    neural debug net.neural          what each head attends to, and what is wrong
+    neural analyze RUN               findings with evidence and advice
+    neural segment notes.txt         where one part of a text ends and the next begins
     neural generate RUN              text that a language model writes
+    neural dynamics FILE             how focus models learn where to look
     neural layers                    what a program can be made of
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from keyword import iskeyword
 
 from neural.language.network import Network, Placed
@@ -21,24 +21,42 @@ WIDEST = 110
 def to_pytorch(network: Network) -> str:
     """The network as a standalone Python file."""
     built = build(network, device="meta")
-    bundle = Bundle()
-    for module in built.modules():
-        if module is not built:
-            for made in (module, *arguments(module)):
-                if type(made).__module__.startswith("neural.modules."):
-                    bundle.add(type(made).__name__, importlib.import_module(type(made).__module__))
+    bundle = _bundled(module for module in built.modules() if module is not built)
     if network.loss is not None:
         bundle.add(type(network.loss).__name__, importlib.import_module(type(network.loss).__module__))
     bundle.add("as_bool", building)
-    head = [f'"""{_title(network)}\n\n{_about(network)}"""', "", "from __future__ import annotations", ""]
+    taken = network.name in {*bundle.pieces, *GIVEN} or iskeyword(network.name)
+    name = f"{network.name}Network" if taken else network.name
+    pieces = ["\n".join(_network(name, network, built)), "\n".join(_main(name, network))]
+    return _file(f"{_title(network)}\n\n{_about(network)}", bundle, pieces)
+
+
+def module_to_pytorch(module: nn.Module, name: str, about: str, body: Sequence[str]) -> str:
+    """A module of ours that no program declares, as a standalone Python file: its `body` is the function that makes it.
+    """
+    inside = "\n".join(f"    {line}" for line in body)
+    made = f'def {name}() -> {type(module).__name__}:\n    """Untrained."""\n{inside}'
+    return _file(f"{about}\n", _bundled(module.modules()), [made])
+
+
+def _bundled(modules: Iterable[nn.Module]) -> Bundle:
+    """The source of the modules that are ours, and of what they were made with."""
+    bundle = Bundle()
+    for module in modules:
+        for made in (module, *arguments(module)):
+            if type(made).__module__.startswith("neural.modules."):
+                bundle.add(type(made).__name__, importlib.import_module(type(made).__module__))
+    return bundle
+
+
+def _file(about: str, bundle: Bundle, pieces: list[str]) -> str:
+    """A Python file: what it is, what it imports, what it is made of."""
+    head = [f'"""{about}"""', "", "from __future__ import annotations", ""]
     standard = list(_merged(bundle.imports))
     imports = [*standard, *([""] if standard else []), "import torch", "from torch import Tensor, nn"]
     if any("functional." in piece for piece in bundle.pieces.values()):
         imports.append("from torch.nn import functional")
-    taken = network.name in {*bundle.pieces, *GIVEN} or iskeyword(network.name)
-    name = f"{network.name}Network" if taken else network.name
-    pieces = [*bundle.pieces.values(), "\n".join(_network(name, network, built)), "\n".join(_main(name, network))]
-    return "\n".join([*head, *imports]) + "\n\n\n" + "\n\n\n".join(pieces) + "\n"
+    return "\n".join([*head, *imports]) + "\n\n\n" + "\n\n\n".join([*bundle.pieces.values(), *pieces]) + "\n"
 
 
 def _merged(imports: set[str]) -> Iterator[str]:

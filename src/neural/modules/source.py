@@ -11,6 +11,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -51,9 +52,14 @@ class Bundle:
         self._open.discard(name)
 
 
+@cache
+def _tree(module: ModuleType) -> ast.Module:
+    return ast.parse(inspect.getsource(module))
+
+
 def _find(name: str, module: ModuleType) -> tuple[ast.stmt | None, ModuleType, str | None]:
     """Where a name is defined, following imports inside the package; or the import line that brings it in."""
-    for node in ast.walk(ast.parse(inspect.getsource(module))):
+    for node in ast.walk(_tree(module)):
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name and node.col_offset == 0:
             return node, module, None
         if isinstance(node, ast.Assign) and node.col_offset == 0 and any(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from neural.modules.late import functional, torch
 from neural.modules.mask import Mask
-from neural.tracking.look import HIDING
+from neural.tracking.look import HIDDEN, HIDING
 from neural.tracking.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -133,16 +133,36 @@ def ours(
 
 
 def softmax(recorder: Recorder, scores: Tensor, dim: int | None = None, *rest: Any, **named: Any) -> None:
-    """Scores are what is added to products of nothing."""
-    if scores.ndim != 4 or dim not in (-1, 3):
+    """Scores are what is added to products of nothing; of (B, Q, K) there is one head."""
+    if scores.ndim not in (3, 4) or dim not in (-1, scores.ndim - 1):
         return
-    scores = scores.detach().float().clone()
+    scores = (scores if scores.ndim == 4 else scores.unsqueeze(1)).detach().float().clone()
     q, k = scores.new_zeros(*scores.shape[:3], 1), scores.new_zeros(scores.shape[0], 1, scores.shape[3], 1)
     if scores.isnan().any():
         q[...] = float("nan")
     cross = _crosses(recorder.path)
     seen = None if cross or scores.shape[2] != scores.shape[3] else (scores > HIDING).any(dim=2).any(dim=1)
     recorder.add(recorder.path, q, k, Mask(bias=scores, keys=seen), cross=cross)
+
+
+def flex(
+    recorder: Recorder, query: Tensor, key: Tensor, value: Tensor, score_mod: Any, block_mask: tuple[Any, ...],
+    scale: float, *rest: Any,
+) -> None:  # fmt: skip
+    """`flex_attention`: any function may change its scores, so they are written out, all of them."""
+    (B, H, Q, _), K = query.shape, key.shape[2]
+    key = key.expand(B, -1, -1, -1).repeat_interleave(H // key.shape[1], dim=1)
+    places = [torch.arange(count, device=query.device) for count in (B, H, Q, K)]
+    kept = _everywhere(block_mask[-1], 0)(*places)
+    scores = _everywhere(score_mod, 1)(query.float() @ key.float().mT * scale, *places)
+    softmax(recorder, scores.masked_fill(~kept, HIDDEN), -1)
+
+
+def _everywhere(function: Any, before: int) -> Any:
+    """A function of one score and one place as a function of all of them; `before` arguments come before the place."""
+    for axis in (3, 2, 1, 0):
+        function = torch.vmap(function, in_dims=(0,) * before + tuple(0 if at == axis else None for at in range(4)))
+    return function
 
 
 def _rules(mask: Tensor, queries: int, keys: int, *, cross: bool) -> Mask:

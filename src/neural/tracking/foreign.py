@@ -9,6 +9,7 @@ itself would end that fast path too.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
@@ -21,6 +22,8 @@ from neural.tracking import calls
 from neural.tracking.recorder import Recorder
 
 modules = late("torch.nn.modules.module")
+FLEX = "torch._higher_order_ops.flex_attention"
+"""Where torch keeps the operator behind `flex_attention`."""
 
 
 @contextmanager
@@ -31,12 +34,18 @@ def listening(recorder: Recorder, *, softmax: bool | None) -> Iterator[None]:
         functional.multi_head_attention_forward: calls.multi_head,
         attending.attended: calls.ours,
     }
+    if FLEX in sys.modules:   # else nobody can call it, and importing it takes seconds
+        heard[sys.modules[FLEX].flex_attention] = calls.flex
+    named_so = bool(attention_modules(recorder.model))
     soft = {functional.softmax, torch.softmax, torch.Tensor.softmax}
 
     def hear(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         see = heard.get(function)
-        if see is None and function in soft and _writes_out(recorder, softmax):
-            see = calls.softmax
+        if see is None and function in soft:
+            if _writes_out(recorder, softmax, named_so):
+                see = calls.softmax
+            elif softmax is None and recorder.running and _like_attention(*args, **named):
+                recorder.suspected.append(recorder.path)
         return function(*args, **named) if see is None else _taken_down(recorder, see, function, *args, **named)
 
     with ExitStack() as until_then:
@@ -132,10 +141,17 @@ def _taken_down(
     return result
 
 
-def _writes_out(recorder: Recorder, softmax: bool | None) -> bool:
-    """Whether a softmax here is attention."""
+def _writes_out(recorder: Recorder, softmax: bool | None, named_so: bool) -> bool:
+    """Whether a softmax here is attention: where modules are `named_so`, in one of those alone."""
     if not recorder.running or softmax is False:
         return False
     module = recorder.running[-1]
     of_hugging_face = type(module).__module__.startswith("transformers.")
-    return (softmax or of_hugging_face) and _is_attention(recorder.path, module)
+    return (softmax or of_hugging_face) and (not named_so or _is_attention(recorder.path, module))
+
+
+def _like_attention(scores: Any, dim: int | None = None, *rest: Any, **named: Any) -> bool:
+    """Whether a softmax looks like that of queries over keys: (B, H, Q, K), or (B, T, T)."""
+    if dim not in (-1, scores.ndim - 1) or min(scores.shape[-2:], default=0) < 2:
+        return False
+    return scores.ndim == 4 or (scores.ndim == 3 and scores.shape[1] == scores.shape[2])

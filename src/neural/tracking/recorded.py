@@ -48,6 +48,10 @@ class Recorded:
         """As of now."""
         return status_of(self.path, self._store)
 
+    def changes(self) -> int:
+        """Another number whenever its writer has written rows; asking costs no reading."""
+        return self._store.changes()
+
     def names(self) -> list[str]:
         """Of all scalars."""
         return self._store.names()

@@ -29,11 +29,13 @@ class Recorder:
         self, model: nn.Module, seen: Seen, tokens: Int[Tensor, "B T"] | None = None,
         real: Bool[Tensor, "B T"] | None = None,
     ) -> None:  # fmt: skip
-        self.seen, self.tokens, self.real = seen, tokens, real
+        self.model, self.seen, self.tokens, self.real = model, seen, tokens, real
         self.modules = {id(module): (_plain(path), module) for path, module in model.named_modules()}
         self.running: list[nn.Module] = []
         self.ran = False
         """Whether any module of the model did."""
+        self.suspected: list[str] = []
+        """Where something happened that looks like attention and was not taken down."""
         self._inside = 0
 
     @property

@@ -96,6 +96,10 @@ class Store:
         found = self._all("SELECT value FROM meta WHERE key = ?", key)
         return str(found[0][0]) if found else None
 
+    def changes(self) -> int:
+        """Another number whenever somebody else has written; asking costs no reading."""
+        return int(self._all("PRAGMA data_version")[0][0])
+
     def names(self) -> list[str]:
         """Of the scalars."""
         return self._named("scalars")

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 from neural.modules.heads import Heads
 from neural.modules.late import torch
-from neural.tracking.foreign import attention_modules, listening
+from neural.tracking.foreign import FLEX, attention_modules, listening
 from neural.tracking.recorder import Recorder
 from neural.tracking.seen import Seen
+from neural.tracking.stand_in import StandIn, standing_in
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -34,9 +35,16 @@ if TYPE_CHECKING:
     from neural.modules.mask import Mask
     from neural.modules.mechanism import Mechanism
 
+WAYS_OUT = (
+    "What is recognised: torch.nn.functional.scaled_dot_product_attention and multi_head_attention_forward, "
+    "nn.MultiheadAttention, flex_attention, neural.attend, and networks of `neural`. Ways out: load a Hugging Face "
+    'model with attn_implementation="sdpa" or "eager"; if the model writes its weights out with a softmax, '
+    "watch(..., softmax=True); otherwise call one of these functions in it"
+)
+
 
 class NothingSeen(LookupError):
-    """A model that has attention by its names ran, and no call of attention was recognised."""
+    """A model that has attention, by its names or by what it does, ran, and no call of attention was recognised."""
 
 
 @overload
@@ -57,8 +65,8 @@ def watch(
 
     `tokens` (B, T): which token stands where, for measures that ask. `real` (B, T): positions that are not padding,
     where the model's masks do not tell. `measures`: all that apply unless given. `softmax`: whether a softmax over the
-    last axis of (B, H, Q, K), in a module with attention in its name, is attention that is written out; unless given,
-    in models of Hugging Face only.
+    last axis of (B, H, Q, K) or (B, Q, K), in a module with attention in its name (in any, where none has), is
+    attention that is written out; unless given, in models of Hugging Face only.
     """
     block = _watching(model, Seen(measures), tokens, real, softmax)
     if probe is None:
@@ -79,7 +87,7 @@ def _watching(
 ) -> Iterator[Seen]:
     recorder = Recorder(model, seen, tokens, real)
     with ExitStack() as until_then:
-        if "torch._dynamo" in sys.modules:   # otherwise nothing can be compiled, and importing it takes seconds
+        if not sys.modules.keys().isdisjoint(("torch._dynamo", FLEX)):   # else nothing can be compiled yet
             until_then.enter_context(torch.compiler.set_stance("force_eager"))
             until_then.enter_context(_quiet_about_hooks(model))
         for path, module in recorder.modules.values():
@@ -90,7 +98,13 @@ def _watching(
     if recorder.ran and not seen:
         suspects = attention_modules(model)
         if suspects:
-            raise NothingSeen(_nothing(suspects))
+            named = f"no attention was recognised, though the names say that there is some: {_few(suspects)}"
+            raise NothingSeen(f"{named}. {WAYS_OUT}")
+        if recorder.suspected:
+            raise NothingSeen(
+                f"no attention was recognised, but a softmax that looks like one: {_few(recorder.suspected)}. "
+                "If it is, watch(..., softmax=True); if it is not, softmax=False"
+            )
 
 
 @contextmanager
@@ -107,32 +121,28 @@ def _quiet_about_hooks(model: nn.Module) -> Iterator[None]:
 @contextmanager
 def _told_by(heads: Heads, path: str, recorder: Recorder) -> Iterator[None]:
     """Put a witness in the place of the mechanism."""
-    own = heads.mechanism
-    witness = Witness(own, path, recorder)
+    witness = Witness(heads.mechanism, path, recorder)
 
     def before(_: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         witness.cross = (args[2] if len(args) > 2 else named.get("memory")) is not None
 
     handle = heads.register_forward_pre_hook(before, with_kwargs=True)
-    heads.mechanism = witness   # type: ignore[assignment]  # it does what a mechanism does
     try:
-        yield
+        with standing_in(heads, witness):
+            yield
     finally:
-        heads.mechanism = own
         handle.remove()
 
 
-class Witness:
+class Witness(StandIn):
     """A mechanism that tells the recorder what it is given, and then does the same."""
 
     cross = False
     """Whether queries and keys are of two sequences in this call."""
 
     def __init__(self, mechanism: Mechanism, path: str, recorder: Recorder) -> None:
-        self.mechanism, self.path, self.recorder = mechanism, path, recorder
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.mechanism, name)
+        super().__init__(mechanism)
+        self.path, self.recorder = path, recorder
 
     def mix(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, dropout: float = 0.0, extra: Tensor | None = None
@@ -144,12 +154,6 @@ class Witness:
             return self.mechanism.mix(q, k, v, mask, dropout, extra)
 
 
-def _nothing(suspects: list[str]) -> str:
-    named = ", ".join(f"`{path}`" for path in suspects[:4]) + (f" and {len(suspects) - 4} more" if suspects[4:] else "")
-    return (
-        f"no attention was recognised, though the names say that there is some: {named}. What is recognised: "
-        "torch.nn.functional.scaled_dot_product_attention and multi_head_attention_forward, nn.MultiheadAttention, "
-        "neural.attend, and networks of `neural`. Ways out: load a Hugging Face model with "
-        'attn_implementation="sdpa" or "eager"; if the model writes its weights out with a softmax, '
-        "watch(..., softmax=True); otherwise call one of these functions in it"
-    )
+def _few(paths: list[str]) -> str:
+    paths = list(dict.fromkeys(paths))
+    return ", ".join(f"`{path}`" for path in paths[:4]) + (f" and {len(paths) - 4} more" if paths[4:] else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from neural.language.declaration import Named
 from neural.tracking.run import Run
@@ -13,6 +13,10 @@ from neural.views.reading import Missing, one_per_seed
 from neural.views.seeds import FEWEST, Estimate, over_seeds
 
 Supported = Literal["yes", "no", "undecided"]
+Kind = Literal["claim", "warning", "note"]
+"""A claim is about trainings of this kind and takes several seeds; a warning or a note is about these very runs."""
+SHOWN = 3
+"""Runs that a warning quotes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +33,7 @@ class Finding:
     """In words, with names and numbers."""
     advice: str = ""
     """An experiment that would tell more."""
+    kind: Kind = "claim"
 
     @property
     def figure(self) -> str:
@@ -50,6 +55,7 @@ class Analysis(Named):
     unit: ClassVar[str]
     """Of the number."""
     advice: ClassVar[str] = ""
+    kind: ClassVar[Kind] = "claim"
 
     def analyze(self, runs: Sequence[Run]) -> Finding | None:
         """The finding; None where there is nothing to say, undecided where the runs lack what it needs."""
@@ -71,6 +77,49 @@ class Analysis(Named):
         return Finding(
             code=self.code, claim=self.claim, supported=supported, number=number, unit=self.unit, evidence=evidence,
             advice=self.advice,
+        )  # fmt: skip
+
+
+class Symptom(NamedTuple):
+    """What one run shows."""
+
+    number: float
+    evidence: str
+    """In words, with names and numbers."""
+
+
+class Diagnosis(Analysis):
+    """A question to each run by itself: a fact about it, whatever other seeds do; nothing is said where it is well."""
+
+    kind: ClassVar[Kind] = "warning"
+
+    def symptom(self, run: Run) -> Symptom | None:
+        """What the run shows; None where it has it not, Missing where that was not measured."""
+        raise NotImplementedError
+
+    def examine(self, runs: Sequence[Run]) -> Finding | None:
+        """Found where at least one run shows it; the number is the mean over those that do."""
+        shown, missing = [], list[Missing]()
+        for run in runs:
+            try:
+                shown.append((run, self.symptom(run)))
+            except Missing as why:
+                missing.append(why)
+        if runs and not shown:
+            raise missing[0]
+        having = [(run, one) for run, one in shown if one is not None]
+        if not having:
+            return None
+        said = [one.evidence if len(runs) == 1 else f"{run.name}: {one.evidence}" for run, one in having[:SHOWN]]
+        more = [f"and {len(having) - SHOWN} more"] if len(having) > SHOWN else []
+        start = "" if len(runs) == 1 else f"{len(having)} of {len(shown)} runs; "
+        return self.found("yes", over_seeds(one.number for _, one in having), start + "; ".join([*said, *more]))
+
+    def found(self, supported: Supported, number: Estimate, evidence: str) -> Finding:
+        """As it is: one run is enough to show what it shows."""
+        return Finding(
+            code=self.code, claim=self.claim, supported=supported, number=number, unit=self.unit, evidence=evidence,
+            advice=self.advice, kind=self.kind,
         )  # fmt: skip
 
 

@@ -8,20 +8,43 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from neural.tracking.run import Run
 from neural.views.analysis import registry
-from neural.views.finding import Finding
+from neural.views.finding import Finding, Kind
+from neural.views.page import table, verdict, with_small
 from neural.views.reading import seed_of
 
 WIDTH = 110
 
 
-def findings(runs: Sequence[Run]) -> list[Finding]:
+class Findings(list[Finding]):
+    """Findings, which a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = [(one.code, with_small(one.claim, one.evidence + (f" → {one.advice}" if one.advice else "")), one.kind,
+                 verdict(one.supported), one.figure) for one in self]  # fmt: skip
+        return table(("", "finding", "kind", "", "number"), rows)
+
+
+def findings(runs: Sequence[Run], kinds: Collection[Kind] = ("claim", "warning", "note")) -> Findings:
     """What every analysis says about runs that differ by their seed alone, by code."""
-    found = [registry.get(name)().analyze(runs) for name in registry.names()]
-    return sorted((one for one in found if one is not None), key=lambda one: one.code)
+    asked = [entry for entry in map(registry.get, registry.names()) if entry.kind in kinds]
+    found = [entry().analyze(runs) for entry in asked]
+    return Findings(sorted((one for one in found if one is not None), key=lambda one: one.code))
+
+
+def claims(runs: Sequence[Run]) -> Findings:
+    """Those alone that are about all trainings of this kind, by code."""
+    return findings(runs, ("claim",))
+
+
+def silent(found: Sequence[Finding]) -> list[str]:
+    """What was looked for and is not among the findings, as claims in the order of their codes."""
+    there = {one.code for one in found}
+    every = sorted((registry.get(name) for name in registry.names()), key=lambda entry: entry.code)
+    return [f"{entry.code} {entry.claim}" for entry in every if entry.code not in there]
 
 
 def findings_table(runs: Sequence[Run]) -> str:
@@ -39,7 +62,8 @@ def findings_lines(found: Sequence[Finding]) -> Iterator[str]:
     for one in found:
         yield f"{one.code}  {one.supported:<9}  {one.claim}"
         figure = f"{one.figure}; " if math.isfinite(one.number.value) else ""
-        said = figure + one.evidence + (f" → {one.advice}" if one.advice and one.supported == "undecided" else "")
+        wanted = one.supported == ("undecided" if one.kind == "claim" else "yes")
+        said = figure + one.evidence + (f" → {one.advice}" if one.advice and wanted else "")
         yield from textwrap.wrap(said, WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 8)
 
 

@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from neural.tracking.run import Run
 from neural.tracking.trouble import RunError
 from neural.views.correlation import Curve
+from neural.views.watched import watched
 
 
 class Missing(LookupError):
@@ -40,6 +41,24 @@ def scalar_curve(run: Run, name: str, source: str) -> Curve:
         return Curve(*run.scalars(name))
     except RunError:
         raise Missing(f"{run.name} has no `{name}`: {source}") from None
+
+
+class Score(NamedTuple):
+    """The score that decides which checkpoint is best."""
+
+    name: str
+    larger: bool
+    """Whether larger is better."""
+    curve: Curve
+    """Its finite values."""
+
+
+def deciding(run: Run) -> Score:
+    """The score that decided in this run; Missing where it was never validated."""
+    name, larger = watched(str(run.settings.get("task", "")))
+    curve = scalar_curve(run, name, "it was never validated")
+    finite = np.isfinite(curve.values)
+    return Score(name, larger, Curve(curve.steps[finite], curve.values[finite]))
 
 
 def mean(values: np.ndarray, axis: int | tuple[int, ...] | None = None) -> np.ndarray:

@@ -1,0 +1,148 @@
+"""The report in a real Chromium, with the network off; the console must stay empty in every test."""
+
+import statistics
+
+import pytest
+
+from neural.report import write_report
+from tests.report_runs import NASTY, write_run
+
+PANES = ["Overview", "Curves", "Measures", "Attention", "Findings", "Calibration", "Samples"]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """Of a 6-layer, 6-head run with 64 positions."""
+    root = tmp_path_factory.mktemp("runs")
+    path = write_run(root, positions=64, looks=6, calibrated=True)
+    return write_report([path], root / "report.html").as_uri()
+
+
+@pytest.fixture(scope="module")
+def nasty(tmp_path_factory):
+    root = tmp_path_factory.mktemp("runs")
+    paths = [write_run(root, layers=2, heads=2, seed=seed, nasty=True, calibrated=True) for seed in (0, 1)]
+    return write_report(paths, root / "report.html", title=NASTY).as_uri()
+
+
+def colours(tab):
+    """Each small map as it is drawn."""
+    return tab.evaluate("[...document.querySelectorAll('.heads canvas')].map(canvas => canvas.toDataURL())")
+
+
+def test_every_view_opens_by_its_address_and_by_its_tab(tab, report):
+    tab.goto(f"{report}#/curves")
+    tab.get_by_text("train/loss").first.wait_for()
+    assert tab.locator("nav button").all_inner_texts() == PANES
+    for name in PANES:
+        tab.locator("nav button", has_text=name).click()
+        tab.locator("nav button.chosen", has_text=name).wait_for()
+        assert tab.evaluate("location.hash").startswith(f"#/{name.lower()}")
+        assert tab.locator("main").inner_text().strip()
+    tab.go_back()
+    tab.locator("nav button.chosen", has_text="Calibration").wait_for()
+
+
+def test_the_slider_redraws_36_maps_in_under_50_ms(tab, report):
+    tab.goto(f"{report}#/attention?step=0")
+    tab.locator(".heads canvas").first.wait_for()
+    seen = [colours(tab)]
+    for _ in range(5):
+        tab.keyboard.press("ArrowRight")
+        tab.wait_for_function("""before => performance.getEntriesByName('neural heads drawn').length > before""",
+                              arg=len(seen))  # fmt: skip
+        seen.append(colours(tab))
+    drawn = tab.evaluate("""performance.getEntriesByName('neural heads drawn')
+        .map(one => ({time: one.duration, maps: one.detail.maps, step: one.detail.step}))""")
+    assert [one["step"] for one in drawn] == [0, 10, 20, 30, 40, 50] and {one["maps"] for one in drawn} == {36}
+    assert all(len({maps[head] for maps in seen}) == 6 for head in range(36)), "a map did not change"
+    assert statistics.median(one["time"] for one in drawn) < 50
+
+
+def test_all_views_follow_the_one_step(tab, report):
+    tab.goto(f"{report}#/attention?step=0&layer=1&head=2")
+    numbers = lambda: (tab.locator(".matrix").inner_text(), tab.locator(".detail-card .facts").inner_text())  # noqa: E731
+    before = numbers()
+    tab.locator("input[type=range]").fill("3")
+    tab.locator("output", has_text="step 30").wait_for()
+    after = numbers()
+    assert before[0] != after[0] and before[1] != after[1]
+    tab.wait_for_function("location.hash.includes('step=30')")
+
+
+def test_keys_move_step_head_layer_and_theme(tab, report):
+    tab.goto(f"{report}#/attention?step=0&layer=0&head=5")
+    title = tab.locator(".detail-card h2")
+    title.get_by_text("L0 h5").wait_for()
+    tab.keyboard.press("j")
+    title.get_by_text("L1 h0").wait_for()
+    tab.keyboard.press("k")
+    title.get_by_text("L0 h5").wait_for()
+    tab.keyboard.press("Shift+J")
+    title.get_by_text("L1 h5").wait_for()
+    tab.keyboard.press("End")
+    tab.locator("output", has_text="step 50").wait_for()
+    tab.keyboard.press("?")
+    tab.get_by_role("dialog").wait_for()
+    tab.keyboard.press("Escape")
+    tab.get_by_role("dialog").wait_for(state="detached")
+    paper = "getComputedStyle(document.body).backgroundColor"
+    light = tab.evaluate(paper)
+    tab.keyboard.press("t")
+    assert tab.evaluate(paper) != light
+
+
+def test_names_that_look_like_markup_are_shown_as_text(tab, nasty):
+    tab.goto(nasty)
+    tab.locator("nav button").first.wait_for()
+    for at in range(len(PANES)):
+        tab.keyboard.press(str(at + 1))
+        tab.wait_for_timeout(50)
+        assert tab.locator("img").count() == 0
+    assert tab.title() == NASTY and tab.locator(".title").inner_text() == NASTY
+    tab.locator("nav button", has_text="Samples").click()
+    assert NASTY in tab.locator("main").inner_text()
+
+
+def test_seeds_are_one_line_with_a_band(tab, nasty):
+    tab.goto(f"{nasty}#/curves")
+    tab.locator(".plot canvas").first.wait_for()
+    assert tab.locator("header select option").count() == 2
+    assert "standard error over seeds" in tab.locator(".tools").inner_text()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_is_wider_than_the_screen(tab, report, width):
+    tab.set_viewport_size({"width": width, "height": 800})
+    tab.goto(f"{report}#/all")
+    tab.locator(".reliability").wait_for()
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_look_in_a_notebook_frame_draws_and_keeps_to_itself(tab, tmp_path):
+    import numpy as np
+
+    from neural.report import looked
+    from neural.views.report_page import embedded, page
+    from tests.report_runs import causal
+
+    data = looked("a look", {"block": causal(np.random.default_rng(0), 2, 5)}, keys=list("abcde"), causal=True)
+    (tmp_path / "notebook.html").write_text(f"<!doctype html>{embedded(page(data, 'a look'))}", encoding="utf-8")
+    tab.goto((tmp_path / "notebook.html").as_uri())
+    frame = tab.frame_locator("iframe")
+    frame.locator(".heads canvas").first.wait_for()
+    frame.locator(".heads button").nth(1).click()
+    frame.locator(".detail-card h2").get_by_text("L0 h1").wait_for()
+    frame.locator("nav button", has_text="Overview").click()
+    frame.locator("nav button.chosen", has_text="Overview").wait_for()
+
+
+def test_a_page_is_printed_whole(report, tmp_path):
+    from pathlib import Path
+    from urllib.parse import unquote, urlparse
+
+    from neural.views.browser import print_page
+
+    out = tmp_path / "report.pdf"
+    print_page(Path(unquote(urlparse(report).path)), out)
+    assert out.read_bytes().startswith(b"%PDF-") and out.stat().st_size > 100_000

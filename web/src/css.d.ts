@@ -1,0 +1,3 @@
+// Style sheets are joined by the build.
+
+declare module "*.css"

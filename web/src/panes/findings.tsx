@@ -1,0 +1,33 @@
+// What the analyses say: claim, verdict, number, evidence, and what to try next.
+
+import type { Finding, Group } from "../model"
+import type { Pane, ViewProps } from "../pane"
+import { Verdict } from "../parts/table"
+
+function View({ groups }: ViewProps) {
+  return (
+    <>
+      {groups.filter((one) => one.findings.length).map((group) => (
+        <section key={group.label}>
+          <h2>{group.label} <small>{group.runs.length} run{group.runs.length === 1 ? "" : "s"}; intervals are 95 %, over seeds</small></h2>
+          {group.findings.map((one) => <One key={one.code} finding={one} />)}
+        </section>
+      ))}
+    </>
+  )
+}
+
+function One({ finding }: { finding: Finding }) {
+  return (
+    <article class="finding card">
+      <h3><code>{finding.code}</code> {finding.claim}</h3>
+      <p><Verdict finding={finding} /> <b>{finding.figure}</b></p>
+      <p>{finding.evidence}</p>
+      {finding.advice ? <p class="soft">→ {finding.advice}</p> : null}
+    </article>
+  )
+}
+
+export const findings: Pane = {
+  key: "findings", title: "Findings", View, shown: (_, index) => index.groups.some((one: Group) => one.findings.length > 0),
+}
