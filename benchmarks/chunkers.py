@@ -1,7 +1,7 @@
 """Other people's chunkers that install without downloads, as segmenters of documents whose sentences are known.
 
-Each is given a text with a sentence per line (per paragraph for nltk, which looks for these) and a size in characters;
-a part begins at the first sentence that begins in a chunk. `wtpsplit` and chonkie's semantic chunker fetch their
+Each is given a text with a sentence per line (per paragraph for nltk, which looks for these) and a size in characters
+(nltk knows none); a part begins at the first sentence that begins in a chunk. `wtpsplit` and chonkie's semantic chunker fetch their
 weights from the network when they are first used, so they are not here.
 """
 
@@ -19,11 +19,11 @@ Chunker = Callable[[Sequence[str], int], np.ndarray]
 """Sentences and a size → True where a part begins."""
 
 
-def chunkers() -> Iterator[tuple[str, Chunker]]:
-    """Those that are installed."""
+def chunkers() -> Iterator[tuple[str, Chunker, bool]]:
+    """Those that are installed, and whether the size says anything to them."""
     for name, (package, make) in _KNOWN.items():
         if find_spec(package):
-            yield name, make()
+            yield name, make(), package != "nltk"
 
 
 def missing() -> list[str]:
@@ -81,8 +81,7 @@ def _nltk() -> Chunker:
     from nltk.tokenize.texttiling import TextTilingTokenizer
 
     def cut(sentences: Sequence[str], size: int) -> np.ndarray:
-        # its units are 20 words; a block of half a part on either side
-        tiling = TextTilingTokenizer(w=20, k=max(2, size // 240), stopwords=sorted(SMALL))
+        tiling = TextTilingTokenizer(stopwords=sorted(SMALL))
         try:
             return begins(sentences, tiling.tokenize("\n\n".join(sentences)), "\n\n")
         except ValueError:   # too short for it

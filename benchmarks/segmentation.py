@@ -167,11 +167,11 @@ def others(some: Sequence[Document]) -> dict[str, Answers]:
     """What chunkers of others say, each with the size that does best on the first twenty."""
     mean = np.mean([len("\n".join(one.elements)) / len(masses(one.boundaries)) for one in some])
     found = {}
-    for name, cut in chunkers():
+    for name, cut, sized in chunkers():
         def wrong(size: int, cut: Callable = cut) -> float:
             return float(np.mean([pk.value(one.boundaries, cut(one.elements, size)) for one in some[:20]]))
 
-        size = min((int(mean * factor) for factor in (1, 2, 4)), key=wrong)
+        size = min((int(mean * factor) for factor in (1, 2, 4)), key=wrong) if sized else int(mean)
         found[name] = [cut(one.elements, size) for one in some]
     return found
 
