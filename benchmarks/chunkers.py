@@ -1,8 +1,8 @@
 """Other people's chunkers that install without downloads, as segmenters of documents whose sentences are known.
 
 Each is given a text with a sentence per line (per paragraph for nltk, which looks for these) and a size in characters
-(nltk knows none); a part begins at the first sentence that begins in a chunk. `wtpsplit` and chonkie's semantic chunker fetch their
-weights from the network when they are first used, so they are not here.
+(nltk knows none); a part begins at the first sentence that begins in a chunk. `wtpsplit` and chonkie's semantic
+chunker fetch their weights from the network when they are first used, so they are not here.
 """
 
 from __future__ import annotations

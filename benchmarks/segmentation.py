@@ -1,10 +1,11 @@
 """Where parts begin: untrained methods, our model trained, the shipped one, and other people's chunkers.
 
-    python benchmarks/segmentation.py [--data FOLDER] [--parts choi wiki speed] [--json] [--quick]
+    python benchmarks/segmentation.py [--data FOLDER] [--parts models choi wiki speed] [--json] [--quick]
 
 FOLDER has `choi/3/3-11/*.ref` (300 documents made of ten pieces of other texts each) and `wiki/*.ref` (300 articles
 with their own sections); by default that of NEURAL_DATA. Pk is the share of probes that are wrong: low is better.
 
+- models: no attention, self, localized, boundary-aware side by side (segmentation_models.py); needs no data
 - choi: Pk over words, as published (C99 .13), and over sentences. Ours has learned from documents that are composed of
   wiki articles in the same way, and never saw a text of Choi's
 - wiki: Pk over sentences. Ours is trained five times on four fifths of the articles (each time another sixth of them
@@ -29,6 +30,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import segmentation_models
 from chunkers import chunkers, missing
 from features import text
 
@@ -57,8 +59,8 @@ GOALS = {
     "wiki: mean of ours / best untrained": 0.75, "wiki: shipped / best untrained": 1.0,
     "MB per second of CPU": 1.0, "memory of 10 MB / of 5 MB": 2.2,
 }  # fmt: skip
-AT_LEAST = ("MB per second of CPU",)
-"""Goals that are a floor; the others are a ceiling."""
+AT_LEAST = ("MB per second of CPU",)   # the other goals are a ceiling
+PARTS = ["models", "choi", "wiki", "speed"]
 SEEDS = 5
 WORDS = ("cohesion", "novelty", "chains", "openings", "vocabularies")
 SETTINGS: dict[str, Any] = {
@@ -153,8 +155,7 @@ def on_choi(choi: Sequence[Document], wiki: Sequence[Document], seeds: int, epoc
     """What models say that have learned from articles cut up and mixed."""
     answers = []
     for seed in range(seeds):
-        order = np.random.default_rng(seed).permutation(len(wiki))
-        sources = [wiki[int(one)].elements for one in order]
+        sources = [wiki[int(one)].elements for one in np.random.default_rng(seed).permutation(len(wiki))]
         sixth = len(sources) // 6
         valid, train = compose(sources[:sixth], 60, seed=seed), compose(sources[sixth:], 400, seed=seed)
         model = learned(train, valid, WORDS, seed, epochs)
@@ -243,7 +244,9 @@ def peak() -> float:
 def measure(data: Path, parts: Sequence[str], quick: bool) -> dict[str, Any]:
     """The parts that are asked for, and what follows from them."""
     seeds, epochs, every = (1, 1.0, 6) if quick else (SEEDS, SETTINGS["training"]["epochs"], 1)
-    found: dict[str, Any] = {"ratios": {}}   # what goals are set for
+    found: dict[str, Any] = {"ratios": {}}
+    if "models" in parts:
+        found["models"] = segmentation_models.table(seeds=1 if quick else 3, epochs=2 if quick else 25)
     wiki = documents(data / "wiki")[::every] if {"choi", "wiki"} & set(parts) else []
     cutter = shipped()
     if "choi" in parts:
@@ -265,7 +268,7 @@ def measure(data: Path, parts: Sequence[str], quick: bool) -> dict[str, Any]:
 
 def table(found: dict[str, Any]) -> str:
     """For people."""
-    lines = []
+    lines = [segmentation_models.shown(found["models"]) + "\n"] if "models" in found else []
     for name in ("choi", "wiki"):
         for segmenter, kinds in found.get(name, {}).items():
             told = "   ".join(f"{kind} {v:.3f} ({low:.3f} … {high:.3f})" for kind, (v, low, high) in kinds.items())
@@ -280,7 +283,7 @@ def main() -> None:
     """Print a table, or JSON; fail where a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("NEURAL_DATA", ".")))
-    parser.add_argument("--parts", nargs="+", choices=["choi", "wiki", "speed"], default=["choi", "wiki", "speed"])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true", help="few documents, one seed: does it run?")
     parser.add_argument("--memory", type=float, help=argparse.SUPPRESS)
@@ -289,8 +292,8 @@ def main() -> None:
         print(memory(options.memory))
         return
     if not (options.data / "wiki").is_dir():
-        print("no choi and wiki there (--data FOLDER or NEURAL_DATA): speed alone", file=sys.stderr)
-        options.parts = ["speed"]
+        print("no choi and wiki there (--data FOLDER or NEURAL_DATA): models and speed alone", file=sys.stderr)
+        options.parts = [one for one in options.parts if one in ("models", "speed")]
     found = measure(options.data, options.parts, options.quick)
     print(json.dumps(found | {"goals": GOALS}, indent=2) if options.json else table(found))
     told = {name: value for name, value in found["ratios"].items() if name in GOALS}

@@ -5,14 +5,15 @@ headings.py (how it gets its elements), reading.py (files of any encoding), data
 collection.py and compose.py (the documents of an experiment), masses.py (the two ways to write a segmentation).
 
 Numbers: words.py, stems.py, terms.py, tags.py, rhymes.py and occurrences.py (what is in an element), similarity.py (how
-alike elements are), features/ (one file per group of columns), described.py (all of them, kept on disk).
+alike elements are), posterior.py (where vocabularies change), features/ (one file per group of columns), described.py
+(all of them, kept on disk).
 
 Learning: settings.py, presets.py, network.py, prepared.py, packed.py, losses.py, predicted.py, stretches.py (a book
 through a network).
 
 Answers: calibration/ (scores → probabilities that mean something), calibration_choice.py (which of them),
 calibration_file.py (what a run keeps of it), decode.py (probabilities → the best segmentation under a least and a most
-length).
+length), least_pk.py (the one with the least expected Pk).
 
 Judgement: metrics/ and baselines/ (one file each), scores.py (documents × segmenters → a table), resample.py (where its
 intervals come from), calibration_scores.py, expected_error.py and reliability.py (how good probabilities were).
