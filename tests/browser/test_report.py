@@ -61,7 +61,10 @@ def test_the_slider_redraws_36_maps_in_under_50_ms(tab, report):
 
 def test_all_views_follow_the_one_step(tab, report):
     tab.goto(f"{report}#/attention?step=0&layer=1&head=2")
-    numbers = lambda: (tab.locator(".matrix").inner_text(), tab.locator(".detail-card .facts").inner_text())  # noqa: E731
+
+    def numbers():
+        return tab.locator(".matrix").inner_text(), tab.locator(".detail-card .facts").inner_text()
+
     before = numbers()
     tab.locator("input[type=range]").fill("3")
     tab.locator("output", has_text="step 30").wait_for()

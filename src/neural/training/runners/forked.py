@@ -88,7 +88,7 @@ def _train(said: list[str], job: Job, parent: int, threads: int) -> NoReturn:
         nothing, output = os.open(os.devnull, os.O_RDONLY), os.open(job.output, os.O_WRONLY | os.O_APPEND)
         for old, new in ((nothing, 0), (output, 1), (output, 2)):
             os.dup2(old, new)
-        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")   # noqa: SIM115
+        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")   # noqa: SIM115 (open to the end)
         threading.Thread(target=follow, args=(parent,), daemon=True).start()
         torch.set_num_threads(threads)
         sys.argv = ["neural", *said]

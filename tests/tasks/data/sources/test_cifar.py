@@ -14,7 +14,6 @@ from neural.tasks.data.sources import cifar
 from neural.tasks.focusing.networks import default_program
 from neural.tasks.task import TaskError
 from tests.tasks.data.cifar_files import TEN, binary, packed, pickles, write
-from tests.tasks.data.test_downloads import server  # noqa: F401  # a fixture
 
 
 def read(where, shape=(32, 32, 3)):
@@ -56,7 +55,7 @@ def test_a_name_finds_the_folder_in_the_users_own_data(tmp_path, monkeypatch):
     holds_cifar10(read(find.locate("cifar10", tmp_path)))
 
 
-def test_a_name_that_is_nowhere_is_downloaded_once(server, tmp_path, monkeypatch):  # noqa: F811
+def test_a_name_that_is_nowhere_is_downloaded_once(server, tmp_path, monkeypatch):
     content = packed(binary())
     server.content = content
     digest = hashlib.sha256(content).hexdigest()
