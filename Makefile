@@ -19,7 +19,7 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(VENV)/ready
-	@$(BIN)/python examples/demo.py
+	@env -u OMP_NUM_THREADS $(BIN)/python examples/demo/demo.py
 
 check: $(VENV)/ready
 	$(BIN)/ruff check src tests examples benchmarks

@@ -13,10 +13,13 @@ NASTY = "<img src=x onerror=alert(1)>"
 """As a name: it must stay text wherever it is shown."""
 
 
-def write_run(root, name="six", *, layers=6, heads=6, positions=17, looks=4, seed=0, nasty=False, calibrated=False):
+def write_run(
+    root, name="six", *, layers=6, heads=6, positions=17, looks=4, seed=0, nasty=False, calibrated=False, task=None
+):
     """A finished run: curves, a look every 10 steps, maps, labels, texts."""
     said = {"name": name, "data": "handbook", "training": {"steps": 10 * looks, "seed": seed}}
     settings = resolved(LanguageModel.Settings.model_validate(said)) | ({"name": NASTY} if nasty else {})
+    settings |= {"task": task} if task else {}
     run = Run.create(root, name, settings=settings, program=None, environment={"python": "3.11", "command": ["neural"]})
     random = np.random.default_rng(seed)
     paths = [f"{NASTY if nasty else 'decoder'}.{layer}.attention" for layer in range(layers)]

@@ -149,3 +149,14 @@ def test_a_page_is_printed_whole(report, tmp_path):
     out = tmp_path / "report.pdf"
     print_page(Path(unquote(urlparse(report).path)), out)
     assert out.read_bytes().startswith(b"%PDF-") and out.stat().st_size > 100_000
+
+
+def test_runs_of_two_tasks_share_a_page_but_no_chart(tab, tmp_path):
+    written = write_run(tmp_path, "written", layers=2, heads=2)
+    cut = write_run(tmp_path, "cut", layers=2, heads=2, calibrated=True, task="segmentation")
+    tab.goto(write_report([written, cut], tmp_path / "report.html").as_uri() + "#/curves")
+    tab.get_by_text("runs of the task language_model").wait_for()
+    assert tab.locator("figure", has_text="train/loss").locator(".legend").count() == 0
+    tab.locator("nav button", has_text="Calibration").click()   # the chosen run has none: that of the other is shown
+    tab.locator("svg.reliability").first.wait_for()
+    assert tab.locator("select[aria-label=run] option:checked").inner_text().endswith("cut")

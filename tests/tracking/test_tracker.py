@@ -118,6 +118,15 @@ def test_maps_are_kept_every_so_many_looks_and_can_be_read(tmp_path):
         assert (found[:, np.tri(T) == 0] == 0).all()
 
 
+def test_the_last_look_keeps_its_maps_whatever_its_number(tmp_path):
+    task, run = Counting(), run_of(tmp_path)
+    tracker, model = Tracker(task, run, Tracking(track_every=1, maps_every=3)), task.build()
+    for step in (3, 4, 5):
+        tracker.look(model, step, last=step == 5)
+    run.commit()
+    assert list(run.map_steps()) == [3, 5]
+
+
 def test_without_maps_every_there_are_none(tmp_path):
     task, run = Counting(), run_of(tmp_path)
     trained(task, Tracker(task, run, Tracking(track_every=1, maps_every=0)))

@@ -14,6 +14,7 @@ import { overview } from "./panes/overview"
 import { samples } from "./panes/samples"
 import type { Pane, ViewProps } from "./pane"
 import { Slider } from "./parts/slider"
+import { short } from "./numbers"
 import { parsePlace, writePlace, type Go, type Place } from "./place"
 import type { DataSource } from "./source"
 import { onScreenChange, recallTheme, theme as themeNow, turnTheme } from "./theme"
@@ -37,7 +38,12 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
   const group = index?.groups.filter((one) => source.live ? one.runs.includes(asked?.id ?? "") : true)
   const drawn = source.live ? (asked ? [asked.id] : []) : (index?.runs ?? []).map((one) => one.id)
   const runs = useRuns(source, drawn, setTrouble)
-  const run = runs.find((one) => one.id === asked?.id) ?? null
+  const chosen = runs.find((one) => one.id === asked?.id) ?? null
+  const shown = index ? panes.filter((one) => runFor(one, chosen, runs, index) !== undefined) : []
+  // a look has nothing to say but its maps
+  const first = index?.kind === "look" ? shown.find((one) => one.key === attention.key) ?? shown[0] : shown[0]
+  const pane = shown.find((one) => one.key === place.pane) ?? first
+  const run = index && pane ? runFor(pane, chosen, runs, index) ?? null : null
 
   useEffect(() => { source.index().then(setIndex, (problem) => setTrouble(String(problem.message ?? problem))) }, [source, place.pane])
   useEffect(() => source.watch?.(() => void source.index().then(setIndex, () => {})), [source])
@@ -47,11 +53,10 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
   const step = place.step ?? steps[steps.length - 1]
   // at the end of a live run no step is kept in the address: the newest is followed
   const kept = (next: number) => (source.live && next === steps[steps.length - 1] ? undefined : next)
-  const shown = index ? panes.filter((one) => one.shown?.(run, index) ?? true) : []
-  // a look has nothing to say but its maps
-  const first = index?.kind === "look" ? shown.find((one) => one.key === attention.key) ?? shown[0] : shown[0]
-  const pane = shown.find((one) => one.key === place.pane) ?? first
   useKeys({ run, steps, step, place, go, kept, shown, setTheme, setHelp })
+
+  const tabs = useRef<HTMLElement>(null)
+  useEffect(() => tabs.current?.querySelector(".chosen")?.scrollIntoView({ block: "nearest", inline: "center" }), [pane?.key])
 
   if (trouble && !index) return <p class="remark">{trouble}</p>
   if (!index || !pane || runs.length < drawn.length) return <p class="soft waiting">{trouble || "…"}</p>
@@ -61,8 +66,8 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
     <>
       <header>
         <div class="bar">
-          <strong class="title">{source.live && run ? run.name : index.title}</strong>
-          <nav aria-label="views">
+          <strong class="title" title={source.live && run ? run.name : undefined}>{source.live && run ? short(run.name) : index.title}</strong>
+          <nav aria-label="views" ref={tabs}>
             {shown.map((one, at) => (
               <button type="button" key={one.key} class={one === pane && !everything ? "chosen" : ""} title={`key ${at + 1}`}
                 aria-current={one === pane ? "page" : undefined} onClick={() => go({ pane: one.key })}>{one.title}</button>
@@ -71,7 +76,11 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
           <span class="right">
             {index.runs.length > 1 && !source.live ? (
               <select aria-label="run" value={run?.id} onChange={(event) => go({ run: event.currentTarget.value })}>
-                {index.runs.map((one) => <option key={one.id} value={one.id}>{one.name}</option>)}
+                {index.groups.map((group) => (
+                  <optgroup key={group.label} label={group.label}>
+                    {index.runs.filter((one) => group.runs.includes(one.id)).map((one) => <option key={one.id} value={one.id}>{one.name}</option>)}
+                  </optgroup>
+                ))}
               </select>
             ) : null}
             <button type="button" aria-label="light or dark" title="light or dark (t)" onClick={() => setTheme(turnTheme())}>◐</button>
@@ -87,11 +96,17 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
       {trouble ? <p class="remark">{trouble}</p> : null}
       <main>
         {everything ? shown.filter((one) => SHARED.includes(one)).map((one) => (
-          <section key={one.key} class="sheet"><h1>{one.title}</h1><one.View {...props} /></section>
+          <section key={one.key} class="sheet"><h1>{one.title}</h1><one.View {...props} run={runFor(one, chosen, runs, index) ?? null} /></section>
         )) : <pane.View key={pane.key} {...props} />}
       </main>
     </>
   )
+}
+
+/** The run that a view shows: the one that was chosen, or the first that has anything to show there; undefined if none has. */
+function runFor(pane: Pane, chosen: Run | null, runs: Run[], index: Index): Run | null | undefined {
+  const fits = (one: Run | null) => pane.shown?.(one, index) ?? true
+  return fits(chosen) ? chosen : runs.find(fits)
 }
 
 /** The address as state: a change is seen at once and written when the slider rests. */

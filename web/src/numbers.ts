@@ -35,6 +35,11 @@ export function words(name: string): string {
   return name.replaceAll("_", " ")
 }
 
+/** A run's name without the date that its folder begins with. */
+export function short(name: string): string {
+  return name.replace(/^\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_(?=.)/, "")
+}
+
 /** As commands and findings call a layer and a head: counted from 0, as the modules are. */
 export function headName(layer: number, head?: number): string {
   return `L${layer}` + (head === undefined ? "" : ` h${head}`)

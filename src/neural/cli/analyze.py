@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from neural.cli._arguments import RUN
+
 if TYPE_CHECKING:
     from neural.tracking.run import Run
     from neural.views.finding import Finding
@@ -19,7 +21,7 @@ TITLES = {"warning": "warnings", "note": "what happened", "claim": "claims, over
 
 
 @click.command()
-@click.argument("runs", nargs=-1, metavar="RUN…")
+@click.argument("runs", nargs=-1, metavar="RUN…", type=RUN)
 @click.option("--runs", "root", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
               help="Where runs are.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
@@ -99,7 +101,9 @@ def _page(title: str, runs: Sequence[Run], found: Sequence[Finding]) -> list[str
         else:
             lines += [line for one in some for line in _finding(one)]
     unseen = [one for one in found if one not in told]
-    rest = {"looked for, not found": silent(found), "not examined": [f"{one.code} {one.evidence}" for one in unseen]}
+    reasons = dict.fromkeys(one.evidence for one in unseen)
+    blank = [", ".join(one.code for one in unseen if one.evidence == why) + f" {why}" for why in reasons]
+    rest = {"looked for, not found": silent(found), "not examined": blank}
     for heading, said in rest.items():
         if said:
             lines += ["", _text.heading(heading), *_wrapped("; ".join(said), "  ")]

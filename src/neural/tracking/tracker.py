@@ -46,8 +46,11 @@ class Tracker:
         self._before: dict[str, float] = {}
         self._moved: dict[str, float] = {}
 
-    def look(self, model: nn.Module, step: int) -> tuple[str, float] | None:
-        """Measure, write, and say the mean of the liveliest measure; None where there is no attention."""
+    def look(self, model: nn.Module, step: int, *, last: bool = False) -> tuple[str, float] | None:
+        """Measure, write, and say the mean of the liveliest measure; None where there is no attention.
+
+        The `last` look of a run keeps its maps whatever its number: it is the one that people open first.
+        """
         with undisturbed(model):
             seen = self._watched(model, step)
             if not seen:
@@ -56,7 +59,7 @@ class Tracker:
             if self.run is not None:
                 self._describe(seen)
                 self.run.log_arrays(step, arrays | seen.between())
-                if self._keeps_maps(step):
+                if self._keeps_maps(step, last):
                     self.run.log_maps(step, packed(seen))
         return self._liveliest(arrays, seen)
 
@@ -75,10 +78,10 @@ class Tracker:
             return Seen()
         return seen
 
-    def _keeps_maps(self, step: int) -> bool:
+    def _keeps_maps(self, step: int, last: bool) -> bool:
         # by the step, not by counting looks: a run that goes on after a stop keeps the same ones
         every = self.settings.maps_every
-        return every > 0 and step // max(1, self.settings.track_every) % every == 0
+        return every > 0 and (last or step // max(1, self.settings.track_every) % every == 0)
 
     def _describe(self, seen: Seen) -> None:
         """What the axes mean; once, and again where a model changes what it does."""

@@ -17,6 +17,7 @@ from neural.modules.late import torch
 from neural.tasks.task import Task, TaskError
 from neural.tracking.run import Run
 from neural.tracking.tracker import Tracker
+from neural.training.failure import Diverged, last_checkpoint, memory_in_words
 from neural.training.objective import Objective, blocks_of, recompute
 from neural.training.signals import Signals
 from neural.training.state import State, weights_in
@@ -64,10 +65,6 @@ class Outcome:
     message: str
 
 
-class Diverged(RuntimeError):
-    """The loss is no number any more."""
-
-
 def fit(
     task: Task, run: Run | None, *, workers: Workers | None = None,
     tell: Callable[[Progress], None] = lambda progress: None, also: Also | None = None,
@@ -80,7 +77,8 @@ def fit(
     workers = workers or Workers()
     with Signals() as signals:
         try:
-            outcome = _Loop(task, run, workers, tell, also).go(signals)
+            with memory_in_words(run, task.experiment.training):
+                outcome = _Loop(task, run, workers, tell, also).go(signals)
         except KeyboardInterrupt:
             _end(run, "stopped", "stopped at once; goes on from the last checkpoint")
             raise
@@ -156,7 +154,7 @@ class _Loop:
                 for kind, text in self.task.news():
                     self.run.event(state.step, kind, text)
             if every and state.step % every == 0:
-                looked = self.look(state.step)
+                looked = self.look(state.step, last=last)
             scores = self.validate() if last or state.step % self.validate_every == 0 else None
             stop = self.workers.any(signals.asked is not None)
             if last or stop or scores is not None or state.step % self.checkpoint_every == 0:
@@ -195,9 +193,9 @@ class _Loop:
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, math.inf if most is None else most)
         return float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
 
-    def look(self, step: int) -> tuple[str, float] | None:
+    def look(self, step: int, *, last: bool = False) -> tuple[str, float] | None:
         """At the attention of the probe."""
-        return None if self.tracker is None else self.tracker.look(self.state.model, step)
+        return None if self.tracker is None else self.tracker.look(self.state.model, step, last=last)
 
     def validate(self) -> dict[str, float]:
         """Scores on the validation data, by the average of the weights where one is kept."""
@@ -231,8 +229,7 @@ class _Loop:
         batches = self.settings.gradient_accumulation_steps * self.workers.count
         first = self.state.step * batches
         numbers = f"batch {first}" if batches == 1 else f"batches {first} to {first + batches - 1}"
-        saved = self.run.checkpoints() if self.run is not None else []
-        kept = f"the last good checkpoint is of step {saved[-1].step}" if saved else "there is no checkpoint yet"
+        kept = last_checkpoint(self.run) if self.run is not None else "the first process tells what is kept"
         message = (
             f"{what} at step {self.state.step + 1} ({numbers}); {kept}. "
             "Try a smaller learning rate, `clip_norm: 1.0` or some `warmup_steps`"

@@ -50,6 +50,13 @@ def test_runs_of_a_sweep_are_listed_below_its_name(tmp_path):
     made = written(tmp_path / "rates", looks=(0,))
     assert list(by_name(tmp_path)) == [f"rates/{made.name}"]
     assert by_name(tmp_path)[f"rates/{made.name}"]["sweep"] == "rates"
+
+
+def test_what_was_written_about_the_runs_of_a_sweep_is_no_run(tmp_path):
+    (tmp_path / "rates" / "dynamics").mkdir(parents=True)
+    (tmp_path / "rates" / "trials.json").write_text("{}")
+    made = written(tmp_path / "rates", looks=(0,))
+    assert list(by_name(tmp_path)) == [f"rates/{made.name}"]
     assert Shelf(Listing(tmp_path))[f"rates/{made.name}"].path == made.path
 
 

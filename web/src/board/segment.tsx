@@ -19,7 +19,7 @@ function View({ source, run, place, go }: ViewProps) {
   const able = [...board.list.values()].filter((one) => one.task === "segmentation" && one.kind === "run").reverse()
   const own = able.some((one) => one.id === run?.id) ? run!.id : SHIPPED
   const by = able.some((one) => one.id === place.by) || place.by === "shipped" ? String(place.by).replace("shipped", SHIPPED) : own
-  const [least, threshold] = [place.least, place.threshold].map((said) => (said ? Number(said) : undefined))
+  const [least, most, threshold] = [place.least, place.most, place.threshold].map((said) => (said ? Number(said) : undefined))
 
   const cut = async (event?: Event) => {
     event?.preventDefault()
@@ -28,7 +28,7 @@ function View({ source, run, place, go }: ViewProps) {
     setTrouble("")
     setBusy(true)
     try {
-      const asked: ToCut = { text, least, threshold, run: by || undefined }
+      const asked: ToCut = { text, least, most, threshold, run: by || undefined }
       for await (const line of lines("api/cut", asked, mine.signal)) setFound(line as unknown as CutText)
     } catch (problem) {
       if (!mine.signal.aborted) setTrouble(String((problem as Error).message))
@@ -51,6 +51,9 @@ function View({ source, run, place, go }: ViewProps) {
         <label class="choice"><span class="soft">shortest part </span>
           <input type="number" min={1} max={1000} value={least ?? ""} placeholder="its own"
             onInput={(event) => go({ least: event.currentTarget.value || undefined }, { quietly: true })} /></label>
+        <label class="choice"><span class="soft">longest part </span>
+          <input type="number" min={1} max={1000} value={most ?? ""} placeholder="any"
+            onInput={(event) => go({ most: event.currentTarget.value || undefined }, { quietly: true })} /></label>
         <label class="choice"><span class="soft">threshold </span>
           <input type="number" min={0.01} max={0.99} step={0.01} value={threshold ?? ""} placeholder={found ? number(found.threshold) : "its own"}
             onInput={(event) => go({ threshold: event.currentTarget.value || undefined }, { quietly: true })} /></label>

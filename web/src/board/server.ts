@@ -38,6 +38,7 @@ export interface ToCut {
   run?: string
   text: string
   least?: number
+  most?: number
   threshold?: number
 }
 

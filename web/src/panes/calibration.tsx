@@ -26,7 +26,7 @@ function Question({ name, found, theme }: { name: string; found: Calibrated; the
   const diagrams = Object.entries(found.diagrams)
   const scores = [...new Set(Object.values(found.methods).flatMap(Object.keys))]
   return (
-    <div class="columns">
+    <div class="columns uneven">
       <section class="card">
         <h2>P({name}): said and true <small>95 % intervals; below, how many</small></h2>
         <Diagram diagrams={diagrams} theme={theme} />

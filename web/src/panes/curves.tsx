@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks"
 import { lines, meanOf, smoothed, type Line } from "../bands"
 import { lineColour } from "../draw/colours"
 import { lookedAt, type Curve, type Run } from "../model"
-import { words } from "../numbers"
+import { said, words } from "../numbers"
 import type { Pane, ViewProps } from "../pane"
 import { Lines } from "../parts/lines"
 import { Toggle } from "../parts/table"
@@ -14,7 +14,8 @@ const ATTENTION = "attention/"
 const SMOOTH = 12
 
 function View(props: ViewProps) {
-  const { runs, place, go } = props
+  const { place, go } = props
+  const runs = alike(props.run, props.runs)
   const names = [...new Set(runs.flatMap((run) => Object.keys(run.scalars)))].sort(byImportance)
   const measures = [...new Set(runs.flatMap((run) => Object.keys(run.measures)))].map((name) => ATTENTION + name)
   return (
@@ -22,13 +23,18 @@ function View(props: ViewProps) {
       <div class="tools">
         <Toggle label="logarithmic" on={place.log === "y"} onChange={(on) => go({ log: on ? "y" : undefined })} />
         <Toggle label="smooth" on={place.smooth === "y"} onChange={(on) => go({ smooth: on ? "y" : undefined })} />
-        <span class="soft">drag to zoom, click twice to go back{runs.length > 1 ? "; bands are the standard error over seeds" : ""}</span>
+        <span class="soft">drag to zoom, click twice to go back{runs.length > 1 ? "; bands are the standard error over seeds" : ""}{runs.length < props.runs.length ? `; runs of the task ${said(props.run?.settings.task)}` : ""}</span>
       </div>
-      <div class="charts">{names.map((name) => <CurveChart key={name} {...props} name={name} />)}</div>
+      <div class="charts">{names.map((name) => <CurveChart key={name} {...props} runs={runs} name={name} />)}</div>
       {measures.length ? <h2>Attention, mean over layers and heads</h2> : null}
-      <div class="charts">{measures.map((name) => <CurveChart key={name} {...props} name={name} />)}</div>
+      <div class="charts">{measures.map((name) => <CurveChart key={name} {...props} runs={runs} name={name} />)}</div>
     </>
   )
+}
+
+/** Runs of the same task: the losses of different ones are no numbers to lay over each other. */
+export function alike(run: Run | null, runs: Run[]): Run[] {
+  return run ? runs.filter((one) => one.settings.task === run.settings.task) : runs
 }
 
 /** One curve of all runs. */

@@ -4,16 +4,32 @@ import type { Finding, Group } from "../model"
 import type { Pane, ViewProps } from "../pane"
 import { Verdict } from "../parts/table"
 
-function View({ groups }: ViewProps) {
+function View({ groups, place }: ViewProps) {
   return (
     <>
       {groups.filter((one) => one.findings.length).map((group) => (
         <section key={group.label}>
           <h2>{group.label} <small>{group.runs.length} run{group.runs.length === 1 ? "" : "s"}; intervals are 95 %, over seeds</small></h2>
-          {group.findings.map((one) => <One key={one.code} finding={one} />)}
+          {group.findings.filter((one) => !open(one)).map((one) => <One key={one.code} finding={one} />)}
+          <Open findings={group.findings.filter(open)} unfolded={place.pane === "all"} />
         </section>
       ))}
     </>
+  )
+}
+
+function open(one: Finding): boolean {
+  return one.supported === "undecided"
+}
+
+/** Claims that these runs do not decide: a line each until they are asked for. */
+function Open({ findings, unfolded }: { findings: Finding[]; unfolded: boolean }) {
+  if (!findings.length) return null
+  return (
+    <details open={unfolded}>
+      <summary>{findings.length} {findings.length === 1 ? "claim" : "claims"} that these runs do not decide</summary>
+      {findings.map((one) => <One key={one.code} finding={one} />)}
+    </details>
   )
 }
 
@@ -29,5 +45,6 @@ function One({ finding }: { finding: Finding }) {
 }
 
 export const findings: Pane = {
-  key: "findings", title: "Findings", View, shown: (_, index) => index.groups.some((one: Group) => one.findings.length > 0),
+  key: "findings", title: "Findings", View,
+  shown: (run, index) => index.groups.some((one: Group) => one.findings.length > 0 && (index.kind !== "board" || one.runs.includes(run?.id ?? ""))),
 }

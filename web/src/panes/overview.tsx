@@ -4,13 +4,14 @@ import { bytes, moment, number, said, span, whole } from "../numbers"
 import type { Finding, Run } from "../model"
 import type { Pane, ViewProps } from "../pane"
 import { Facts, Verdict } from "../parts/table"
-import { CurveChart } from "./curves"
+import { alike, CurveChart } from "./curves"
 
 function View(props: ViewProps) {
   const { run, runs, groups, go, index } = props
   if (!run) return <p class="soft">there is no run yet</p>
   const found = important(groups.find((one) => one.runs.includes(run.id))?.findings ?? [])
-  const main = ["valid/loss", "train/loss"].filter((name) => runs.some((one) => name in one.scalars))
+  const drawn = alike(run, runs)
+  const main = ["valid/loss", "train/loss"].filter((name) => drawn.some((one) => name in one.scalars))
   const changed = run.changed.map((key): [string, string] => [key, said(run.settings[key])])
   const rest = Object.keys(run.settings).filter((key) => !run.changed.includes(key) && run.settings[key] !== run.program)
   return (
@@ -22,7 +23,7 @@ function View(props: ViewProps) {
           <Facts rows={top(run)} />
           {run.remarks.map((text) => <p key={text} class="remark">{text}</p>)}
         </section>
-        {main.length ? <section class="card">{main.map((name) => <CurveChart key={name} {...props} name={name} height={150} />)}</section> : null}
+        {main.length ? <section class="card">{main.map((name) => <CurveChart key={name} {...props} runs={drawn} name={name} height={150} />)}</section> : null}
       </div>
       {found.length ? (
         <section>
@@ -95,7 +96,7 @@ function Runs({ runs, groups, run, go }: ViewProps) {
     <section>
       <h2>{runs.length} runs</h2>
       <div class="wide">
-        <table>
+        <table class="list">
           <thead><tr><th>run</th><th>experiment</th><th>seed</th><th>state</th><th class="right">step</th><th class="right">best</th></tr></thead>
           <tbody>
             {runs.map((one) => (

@@ -16,7 +16,7 @@ from typing import Any
 from neural.core.registry import UnknownName
 from neural.tasks import registry as tasks
 from neural.tasks.task import Task
-from neural.tracking.folder import CHECKPOINTS, ROWS, STATUS, json_of, status_of
+from neural.tracking.folder import ROWS, STATUS, json_of, leaving, status_of
 from neural.tracking.status import read_status
 from neural.tracking.trouble import RunError
 from neural.views.board.answers import in_a_line
@@ -75,6 +75,8 @@ class Listing:
         for one in inside:
             if one.name.startswith(".") or not one.is_dir():
                 continue
+            if sweep is not None and not any(Path(one.path, file).exists() for file in (STATUS, ROWS)):
+                continue   # what a study or a comparison wrote about its runs
             name = _readable(one.name)
             entry = self._entry(Path(one.path), name if sweep is None else f"{sweep}/{name}", sweep)
             if sweep is None and not entry.broken and (entry.path / TABLE).is_file():
@@ -83,7 +85,7 @@ class Listing:
                 yield entry
 
     def _entry(self, path: Path, name: str, sweep: str | None = None) -> Entry:
-        leaves = _leaving(path, self.root)
+        leaves = leaving(path, self.root)
         return Entry(name, path, sweep, f"{leaves} is a link out of the folder; it is not followed" if leaves else "")
 
     def _brief(self, entry: Entry) -> dict[str, Any]:
@@ -131,18 +133,3 @@ def _watched(task: str) -> str:
 def _readable(name: str) -> str:
     """A folder's name may be any bytes."""
     return os.fsencode(name).decode("utf-8", errors="replace")
-
-
-def _leaving(path: Path, root: Path) -> str:
-    """The first thing in a run that is a link to outside of the root; nothing if all stays inside."""
-    if path.is_symlink() and not path.resolve().is_relative_to(root):
-        return path.name
-    for folder in (path, path / CHECKPOINTS):
-        try:
-            with os.scandir(folder) as inside:
-                for one in inside:
-                    if one.is_symlink() and not Path(one.path).resolve().is_relative_to(root):
-                        return one.name
-        except OSError:
-            continue   # reading it will say what is wrong
-    return ""
