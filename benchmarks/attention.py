@@ -1,7 +1,8 @@
 """Time and memory of attention, next to what people use today; ratios in one run.
 
-    python benchmarks/attention.py [--quick] [--json] [--chart attention.png]
+    python benchmarks/attention.py [--quick] [--json] [--chart attention.png] [--mechanism NAME]…
 
+Every mechanism that programs can name is in it, those of other packages too; `--mechanism` takes some of them alone.
 Every way is run in turn, a few rounds, and the best of each counts. B = 1, H = 8, D = 64, two threads, 32-bit floats.
 Memory is the largest growth of the process over what the inputs take, each in a process of its own.
 """
@@ -24,14 +25,18 @@ import torch
 from torch.nn import functional
 
 import neural
+from neural.modules.attention import registry as attention
 from neural.modules.mask import Mask
 
 B, H, D, WINDOW = 1, 8, 64, 7
 LENGTHS = [256, 1024, 2048, 4096, 16384]
 QUICK = [256, 1024]
 N_BY_N = ("definition", "fused + n×n bias", "vectorised boundary bias", "nn.MultiheadAttention")
-LONGEST = dict.fromkeys(N_BY_N, 4096)
+FIGURES = ("localized", "boundary_aware", "linear")
+"""The mechanisms that we claim something about; the others are measured as far as that is quick."""
+LONGEST = dict.fromkeys(N_BY_N, 4096) | dict.fromkeys(set(attention.names()) - set(FIGURES), 1024)
 """Where a way holds the n×n matrix, longer inputs do not fit or take minutes."""
+BASE = "fused (SDPA)"
 
 TURN = 0.3
 """Seconds that a way runs in its turn: one run of a slow one, many of a quick one."""
@@ -50,7 +55,7 @@ def ways(n: int, grad: bool) -> dict[str, tuple[Run, list[torch.Tensor]]]:
     q, k, v = inputs(n, grad)
     score = torch.rand(B, n, requires_grad=grad)
     made: dict[str, tuple[Run, list[torch.Tensor]]] = {
-        "fused (SDPA)": (lambda: functional.scaled_dot_product_attention(q, k, v), [q, k, v]),
+        BASE: (lambda: functional.scaled_dot_product_attention(q, k, v), [q, k, v]),
         "localized": (lambda: neural.attend(q, k, v, mechanism="localized", window=WINDOW), [q, k, v]),
         "boundary_aware": (lambda: neural.attend(q, k, v, mechanism="boundary_aware", extra=score), [q, k, v, score]),
         "linear": (lambda: neural.attend(q, k, v, mechanism="linear"), [q, k, v]),
@@ -60,8 +65,24 @@ def ways(n: int, grad: bool) -> dict[str, tuple[Run, list[torch.Tensor]]]:
     }
     band = Mask(reach=WINDOW // 2)
     made["fused + n×n bias"] = (lambda: banded(q, k, v, band, n), [q, k, v])
-    made |= peers(n, q, k, v)
-    return {name: way for name, way in made.items() if n <= LONGEST.get(name, n)}
+    made |= {name: by_name(name, q, k, v) for name in attention.names() if name not in made}
+    return made | peers(n, q, k, v)
+
+
+def chosen(n: int, names: tuple[str, ...]) -> list[str]:
+    """The ways to measure at a length: those that were named, or all that do not take too long."""
+    if names:
+        return [BASE, *names]
+    return [name for name in ways(64, grad=False) if n <= LONGEST.get(name, n)]
+
+
+def by_name(name: str, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[Run, list[torch.Tensor]]:
+    """A mechanism of the registry as it is when nothing is set, with what its learned part might give."""
+    mechanism = attention.get(name)()
+    given = mechanism.extra(q, k)
+    extra = None if given is None else given.detach().requires_grad_(q.requires_grad)
+    leaves = [q, k, v] if extra is None else [q, k, v, extra]
+    return (lambda: neural.attend(q, k, v, mechanism=mechanism, extra=extra)), leaves
 
 
 def vectorised(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, score: torch.Tensor) -> torch.Tensor:
@@ -130,9 +151,10 @@ def seconds(run: Run, leaves: list[torch.Tensor], grad: bool) -> float:
     return time.perf_counter() - started
 
 
-def timed(n: int, grad: bool, rounds: int, with_flex: bool) -> dict[str, float]:
+def timed(n: int, grad: bool, rounds: int, with_flex: bool, names: tuple[str, ...]) -> dict[str, float]:
     """Best seconds of each way; they take turns, and a quick way runs several times in its turn."""
-    todo = ways(n, grad)
+    made = ways(n, grad)
+    todo = {name: made[name] for name in chosen(n, names)}
     if with_flex and not grad:
         q, k, v = inputs(n, grad=False)
         run = flex(n, q, k, v)
@@ -215,6 +237,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="short inputs only")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--chart", type=Path, help="draw the figures here (svg or png)")
+    parser.add_argument("--mechanism", action="append", choices=attention.names(), metavar="NAME",
+                        help="this one alone, at every length; may stand several times")  # fmt: skip
     parser.add_argument("--flex", action="store_true", help="FlexAttention too (compiles for a minute)")
     parser.add_argument("--peak", help=argparse.SUPPRESS)
     parser.add_argument("--n", type=int, default=0, help=argparse.SUPPRESS)
@@ -227,23 +251,24 @@ def main() -> None:
         return
     lengths = QUICK if options.quick else LENGTHS
     found: dict[str, dict[str, dict[int, float]]] = {"forward": {}, "forward+backward": {}, "memory": {}}
+    names = tuple(options.mechanism or ())
     for n in lengths:
         rounds = 5 if n <= 4096 else 2
         for what, grad in (("forward", False), ("forward+backward", True)):
-            for name, value in timed(n, grad, rounds, options.flex and n == 4096).items():
+            for name, value in timed(n, grad, rounds, options.flex and n == 4096, names).items():
                 found[what].setdefault(name, {})[n] = value
-        for name in ways(64, grad=True):
-            if n <= LONGEST.get(name, n):
-                found["memory"].setdefault(name, {})[n] = peak(name, n, grad=True)
-    loops = {n: loops_ratio(n) for n in (64, 128, 256)}
+        for name in chosen(n, names):
+            found["memory"].setdefault(name, {})[n] = peak(name, n, grad=True)
+    loops = {n: loops_ratio(n) for n in (64, 128, 256)} if not names else {}
     if options.chart:
         chart(found, options.chart)
     if options.json:
         print(json.dumps({**found, "nested loops over boundary_aware": loops}, indent=2))
         return
     report(found, lengths)
-    ratios = ", ".join(f"n={n}: {ratio:.0f}×" for n, ratio in loops.items())
-    print(f"\nnested loops over boundary_aware, forward: {ratios}")
+    if loops:
+        ratios = ", ".join(f"n={n}: {ratio:.0f}×" for n, ratio in loops.items())
+        print(f"\nnested loops over boundary_aware, forward: {ratios}")
 
 
 def report(found: dict[str, dict[str, dict[int, float]]], lengths: list[int]) -> None:
@@ -251,7 +276,7 @@ def report(found: dict[str, dict[str, dict[int, float]]], lengths: list[int]) ->
     machine = f"{platform.machine()}, {os.cpu_count()} threads, torch {torch.__version__}"
     print(f"{machine}; B={B} H={H} D={D} window={WINDOW}")
     for what in ("forward", "forward+backward"):
-        base = found[what]["fused (SDPA)"]
+        base = found[what][BASE]
         print(f"\n{what}: time over fused attention; growth exponent from 1,024 on")
         print(f"{'':26}" + "".join(f"{n:>10,}" for n in lengths) + f"{'exponent':>10}")
         print(f"{'fused (SDPA), ms':26}" + "".join(f"{1000 * base[n]:10.1f}" for n in lengths))

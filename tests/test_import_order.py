@@ -8,7 +8,10 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "neural"
 FILES = sorted(SOURCE.rglob("*.py"))
-ORDER = ("core", "language", "modules", "tasks", "tracking", "training", "views", "top", "exports", "imports", "cli")
+ORDER = (
+    "core", "language", "modules", "tasks", "tracking", "training", "views", "top", "exports", "imports", "contract",
+    "lsp", "cli",
+)  # fmt: skip
 """Left never imports right; `top` are the files beside the folders: the catalogue and what `import neural` offers."""
 every_file = pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
 

@@ -5,10 +5,10 @@ import torch
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
+from neural.contract.measured import kept_numbers, plain_kernels
 from neural.modules.build import build
 from neural.modules.layers.transformer_decoder import TransformerDecoder
 from neural.modules.layers.transformer_encoder import TransformerEncoder
-from tests.contract.subjects import kept_numbers, plain_kernels
 from tests.programs import network
 
 B, T, E = 2, 7, 12

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 
+from neural.contract.attention_inputs import B, H, extra_of, gradients, mask_of, three
+from neural.contract.measured import kept_numbers
 from neural.modules import rowwise
 from neural.modules.attention import registry as attention
 from neural.modules.mask import Mask
 from neural.modules.rowwise import RowWise, rows_of
-from tests.contract.subjects import kept_numbers
-from tests.contract.test_mechanisms import B, H, extra_of, gradients, mask_of, three
 
 NAMES = ["additive", "linear", *(name for name in attention.names() if issubclass(attention.get(name), RowWise))]
 KINDS = ["none", "causal keys", "causal segments", "pairs", "bias causal keys", "key_bias bias keys window segments"]

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 import click
 
+from neural.core.visible import visible
+
 
 class Refused(click.ClickException):
     """What was asked for cannot be done; nothing was changed."""
@@ -16,7 +18,7 @@ class Refused(click.ClickException):
     def show(self, file: object = None) -> None:
         """As it is: it says `error` itself where it comes from a text."""
         start = "" if self.message.startswith("error") else "error: "
-        click.echo(f"{start}{self.message}", err=True)
+        click.echo(visible(f"{start}{self.message}"), err=True)
 
 
 class Failed(Refused):
@@ -33,13 +35,15 @@ def told() -> Iterator[None]:
     from neural.core.settings import SettingsError
     from neural.tasks.task import TaskError
     from neural.tracking.trouble import RunError
-    from neural.training.engine import Diverged
+    from neural.training.failure import Failure
 
     try:
         yield
     except (ProgramError, SettingsError, TaskError, RunError, UnknownName) as wrong:
         raise Refused(str(wrong)) from None
-    except Diverged as wrong:
+    except Failure as wrong:
         raise Failed(str(wrong)) from None
+    except MemoryError as wrong:
+        raise Refused(str(wrong) or "there is not enough memory for it") from None
     except KeyboardInterrupt:
         raise click.exceptions.Exit(130) from None

@@ -12,6 +12,8 @@ from pathlib import Path
 import click
 import numpy as np
 
+from neural.core.visible import visible, visible_colours
+
 COLOURS = {"running": "cyan", "finished": "green", "failed": "red", "lost": "red", "broken": "red", "stopped": "yellow"}
 BLOCKS = "▁▂▃▄▅▆▇█"
 WIDEST = 110
@@ -30,16 +32,17 @@ def near(path: Path) -> Path:
 
 def state(word: str) -> str:
     """A state in its colour."""
-    return click.style(word, fg=COLOURS.get(word))
+    return click.style(visible(word), fg=COLOURS.get(word))
 
 
 def heading(text: str) -> str:
     """The title of a part."""
-    return click.style(text, bold=True)
+    return click.style(visible_colours(text), bold=True)
 
 
 def table(rows: Sequence[Sequence[str]], right: Sequence[int] = (), *, indent: str = "  ") -> list[str]:
     """Rows with their columns below each other; those in `right` end alike."""
+    rows = [[visible_colours(cell.replace("\n", " ")) for cell in row] for row in rows]
     widths = [max(len(click.unstyle(cell)) for cell in column) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
@@ -67,7 +70,7 @@ def share(value: float | None) -> str:
 
 def cut(text: str, most: int) -> str:
     """The text in one line, shortened in its middle where it is too long."""
-    line = " ".join(text.split())
+    line = visible(" ".join(text.split()))
     if len(line) <= most:
         return line
     front = (most - 1) * 2 // 3

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from neural.cli import _text
+from neural.core.visible import visible
 from neural.sweep import Row, Sweep
 
 
@@ -25,8 +26,8 @@ def trials(sweep: Sweep) -> list[str]:
         steps = f"{row.step:,}" + (f"/{row.steps:,}" if row.steps else "")
         rows.append((_text.cut(row.trial.name, 46), _text.state(row.state), steps, _text.number(row.score)))
     head, *body = _text.table(rows, right=(2, 3), indent="")
-    failed = [f"{_text.state('failed')}: {row.trial.name}: {row.reason}" for row in sweep.rows if row.state == "failed"]
-    return [_text.heading(head), *body, *failed]
+    said = (visible(f"{row.trial.name}: {row.reason}") for row in sweep.rows if row.state == "failed")
+    return [_text.heading(head), *body, *(f"{_text.state('failed')}: {one}" for one in said)]
 
 
 def points(sweep: Sweep) -> list[str]:

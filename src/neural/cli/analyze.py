@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neural.cli._arguments import RUN
+from neural.core.visible import visible, visible_colours
 
 if TYPE_CHECKING:
     from neural.tracking.run import Run
@@ -51,9 +52,9 @@ def command(runs: tuple[str, ...], root: Path, as_json: bool) -> None:
             for data, labels in experiments(opened).items() for label, some in labels.items()
         ]  # fmt: skip
         if as_json:
-            click.echo(json.dumps([_data(*group) for group in groups], indent=2, ensure_ascii=False))
+            click.echo(visible(json.dumps([_data(*group) for group in groups], indent=2, ensure_ascii=False)))
         else:
-            click.echo("\n\n".join("\n".join(_page(*group)) for group in groups))
+            click.echo(visible_colours("\n\n".join("\n".join(_page(*group)) for group in groups)))
 
 
 def _paths(names: Sequence[str], root: Path) -> list[Path]:

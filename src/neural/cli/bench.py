@@ -8,9 +8,11 @@ from pathlib import Path
 
 import click
 
+from neural.cli._arguments import BENCHMARK
+
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.argument("name", required=False)
+@click.argument("name", required=False, type=BENCHMARK)
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
 def command(name: str | None, options: tuple[str, ...]) -> None:
     """Run a benchmark of the project's `benchmarks/` folder, or list them.

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from neural.cli._arguments import RUN
+
 if TYPE_CHECKING:
     from neural.calibrating import Outcome
 
 
 @click.command()
-@click.argument("run", required=False)
+@click.argument("run", required=False, type=RUN)
 @click.option("--data", metavar="FILE|FOLDER",
               help="Documents with known parts, not learned from; the run's validation part if not said.")  # fmt: skip
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="Parts that take turns to judge.")

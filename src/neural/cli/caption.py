@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from neural.cli._arguments import RUN
+
 if TYPE_CHECKING:
     from neural.captioning import Caption
 
@@ -16,7 +18,7 @@ SHOWN = 5
 
 
 @click.command()
-@click.argument("run", required=False)
+@click.argument("run", required=False, type=RUN)
 @click.argument("data", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--pictures", type=click.IntRange(1), metavar="N", help="The first so many; all if not said.")
 @click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",

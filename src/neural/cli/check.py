@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from neural.cli._arguments import PROGRAM
+
 
 def _sizes(_ctx: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
     found = {}
@@ -20,7 +22,7 @@ def _sizes(_ctx: click.Context, _option: click.Parameter, given: tuple[str, ...]
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=PROGRAM)
 @click.option("--network", metavar="NAME", help="Which network, where a file has several.")
 @click.option("--fragment", is_flag=True, help="Check pieces of a program: bare layers, sections, `train {}`.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from neural.cli._arguments import RUN
+
 if TYPE_CHECKING:
     from neural.tracking.run import Run
 
@@ -18,7 +20,7 @@ CELL = 14
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN RUN…")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN RUN…", type=RUN)
 @click.option("--runs", "root", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
               help="Where runs are.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="For machines.")

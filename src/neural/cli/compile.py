@@ -7,9 +7,11 @@ from pathlib import Path
 
 import click
 
+from neural.cli._arguments import PROGRAM
+
 
 @click.command()
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=PROGRAM)
 @click.option("--to", "form", type=click.Choice(["pytorch", "json"]), default="pytorch", show_default=True)
 @click.option("--network", metavar="NAME", help="Which network, where a file has several.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file to write.")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from neural.cli._arguments import RUN
+
 if TYPE_CHECKING:
     from neural.debugging import Subject
     from neural.tracking.seen import Seen
@@ -29,7 +31,8 @@ MOST = 16
               help="A text, a text file, or a .npy file; twice for a network with two sequences.")  # fmt: skip
 @click.option("--layer", type=click.IntRange(0), help="Only this one, as it is numbered in the table.")
 @click.option("--head", type=click.IntRange(0), help="Only this one; with --layer, its map in full.")
-@click.option("--run", metavar="RUN", help="Take the weights of a run, and its own data where there is no --input.")
+@click.option("--run", metavar="RUN", type=RUN,
+              help="Take the weights of a run, and its own data where there is no --input.")  # fmt: skip
 @click.option("--step", type=click.IntRange(0), help="Of the run's checkpoints; the best if not said.")
 @click.option("--network", metavar="NAME", help="Which network, where a file has several.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of random weights and inputs.")

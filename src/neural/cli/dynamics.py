@@ -7,9 +7,11 @@ from typing import Any
 
 import click
 
+from neural.cli._arguments import PROGRAM
+
 
 @click.command()
-@click.argument("words", nargs=-1, metavar="FILE | C=… m=…")
+@click.argument("words", nargs=-1, metavar="FILE | C=… m=…", type=PROGRAM)
 @click.option("--theory", is_flag=True, help="What the linear orthogonal setting predicts for C classes, m segments.")
 @click.option("--alpha", metavar="A,A,…", help="With --theory: focuses to hold fixed; by default 0.1 to 0.9.")
 @click.option("--rate", type=float, default=1.0, show_default=True,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from neural.cli._arguments import RUN
+
 if TYPE_CHECKING:
     from neural.evaluating import Evaluation
     from neural.tasks.cutting.resample import Interval
@@ -21,7 +23,7 @@ COLUMNS = {
 
 
 @click.command()
-@click.argument("run", required=False)
+@click.argument("run", required=False, type=RUN)
 @click.option("--data", metavar="FILE|FOLDER", help="Other documents with known parts, in place of the run's own.")
 @click.option("--threshold", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="P",
               help="Probability above which a part begins; the run's own if not said.")  # fmt: skip

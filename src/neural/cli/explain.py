@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from neural.cli._arguments import CODE
+
 if TYPE_CHECKING:
     from neural.core.diagnostics import Diagnostic, Source
     from neural.language.codes import Example
@@ -16,7 +18,7 @@ SETTINGS = "E08"
 
 
 @click.command()
-@click.argument("code", required=False)
+@click.argument("code", required=False, type=CODE)
 def command(code: str | None) -> None:
     """Explain a code such as E0203, or list them all.
 
@@ -42,7 +44,7 @@ def command(code: str | None) -> None:
     click.echo(click.style(f"{found.code}: {found.title}", bold=True) + "\n")
     click.echo(textwrap.fill(found.cause, 100))
     if found.wrong is not None:
-        source, diagnostics = _read(found.code, found.wrong)
+        source, diagnostics = diagnosed(found.code, found.wrong)
         click.echo("\n" + click.style("like this:", bold=True) + "\n")
         click.echo(textwrap.indent(found.wrong.text, "    "))
         for one in diagnostics:
@@ -53,7 +55,7 @@ def command(code: str | None) -> None:
     click.echo(textwrap.indent(found.right.text, "    ").rstrip())
 
 
-def _read(code: str, example: Example) -> tuple[Source, tuple[Diagnostic, ...]]:
+def diagnosed(code: str, example: Example) -> tuple[Source, tuple[Diagnostic, ...]]:
     """The example, and what is said of it by whoever reads such texts."""
     from neural.core.diagnostics import Source
 

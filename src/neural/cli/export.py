@@ -7,9 +7,11 @@ from pathlib import Path
 
 import click
 
+from neural.cli._arguments import RUN
+
 
 @click.command()
-@click.argument("run", required=False)
+@click.argument("run", required=False, type=RUN)
 @click.option("--to", "form", metavar="FORM", required=True, help="onnx, torch, keras or huggingface.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Where to; the run's name here if not said.")
 @click.option("--mask", "masked", is_flag=True, help="A second input that tells what is real from padding.")

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import click
 
+from neural.cli._arguments import PROGRAM
+
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=PROGRAM)
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit with 1 where a file would change.")
 @click.option("--diff", is_flag=True, help="Write nothing; show what would change.")
 def command(files: tuple[str, ...], only_check: bool, diff: bool) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 
 import click
 
+from neural.cli._arguments import RUN
+
 
 @click.command()
-@click.argument("run", required=False)
+@click.argument("run", required=False, type=RUN)
 @click.option("--prompt", metavar="TEXT", help="What to go on from; a new line if not said.")
 @click.option("--tokens", type=click.IntRange(1), default=500, show_default=True, help="Characters or bytes to write.")
 @click.option("--temperature", type=click.FloatRange(0), default=0.8, show_default=True,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
+from neural.cli._arguments import ENTRY
+
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, type=ENTRY)
 def command(name: str | None) -> None:
     """List the layers, or show one with its arguments and an example.
 

@@ -6,10 +6,12 @@ import importlib
 import pkgutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from neural.core.names import closest
+from neural.core.registry import BrokenEntry
 
 
 class Verbs(click.Group):
@@ -36,6 +38,15 @@ class Verbs(click.Group):
             guess = closest(name, self.list_commands(ctx))
             ctx.fail(f"no such command `{name}`." + (f" Did you mean `{guess}`?" if guess else ""))
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """A command; an entry that another package brings and that is broken is a message, whatever needed it."""
+        try:
+            return super().invoke(ctx)
+        except BrokenEntry as wrong:
+            from neural.cli._mistakes import Refused
+
+            raise Refused(str(wrong)) from None
 
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from neural.cli._arguments import RUN, TEXT
+
 if TYPE_CHECKING:
     from neural.predicting import PredictedDocument, PredictedRows
     from neural.segmenting import Cutter
@@ -19,8 +21,8 @@ SHOWN = 3
 
 
 @click.command()
-@click.argument("run")
-@click.argument("source", metavar="INPUT")
+@click.argument("run", type=RUN)
+@click.argument("source", metavar="INPUT", type=TEXT)
 @click.option("--runs", "root", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
               help="Where runs are.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="A line of JSON per document or example.")

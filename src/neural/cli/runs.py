@@ -44,20 +44,20 @@ def _line(path: Path) -> dict[str, Any]:
     from neural.digest import brief
     from neural.sweep import TRIALS, opened
     from neural.tracking.run import Run
-    from neural.tracking.trouble import RunError
 
     try:
         if (path / TRIALS).exists():
             return {"name": path.name, "path": str(path.absolute()), "kind": "sweep", **opened(path).counts()}
         with Run.open(path) as run:
             return {**brief(run), "kind": "run"}
-    except RunError as wrong:
+    except Exception as wrong:   # anything may be in a folder, and the others are to be seen
         return {"name": path.name, "path": str(path.absolute()), "kind": "broken", "state": "broken",
                 "message": str(wrong)}  # fmt: skip
 
 
 def _table(found: list[dict[str, Any]]) -> list[str]:
     from neural.cli import _text
+    from neural.core.visible import visible
 
     rows, remarks = [("run", "state", "step", "best", "age")], []
     for one in found:
@@ -68,7 +68,7 @@ def _table(found: list[dict[str, Any]]) -> list[str]:
             continue
         if one["kind"] == "broken":
             rows.append((name, _text.state("broken"), "", "", ""))
-            remarks.append(one["message"])
+            remarks.append(visible(one["message"]))
             continue
         best = one["best"]
         score = f"{best['name'].removeprefix('valid/')} {_text.number(best['score'])}" if best else "–"

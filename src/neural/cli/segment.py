@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from neural.cli._arguments import RUN, TEXT
+
 if TYPE_CHECKING:
     from neural.segmented import Segmented
     from neural.tasks.cutting.reading import Raw
@@ -20,8 +22,8 @@ LONG = 500_000
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE…")
-@click.option("--run", metavar="RUN", help="A segmenter that you trained; the shipped one if not said.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=TEXT)
+@click.option("--run", metavar="RUN", type=RUN, help="A segmenter that you trained; the shipped one if not said.")
 @click.option("--min", "least", type=click.IntRange(1), metavar="N", help="Sentences or lines of the shortest part.")
 @click.option("--max", "most", type=click.IntRange(1), metavar="N", help="Sentences or lines of the longest part.")
 @click.option("--threshold", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="P",

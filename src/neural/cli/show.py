@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from neural.cli._arguments import RUN
+from neural.core.visible import visible_colours
+
 if TYPE_CHECKING:
     from neural.tracking.run import Run
 
 
 @click.command()
-@click.argument("run", required=False)
+@click.argument("run", required=False, type=RUN)
 @click.option("--measure", metavar="NAME", help="Which one, head by head; the one that moved most if not said.")
 @click.option("--runs", "root", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
               help="Where runs are.")  # fmt: skip
@@ -45,7 +48,8 @@ def command(run: str | None, measure: str | None, root: Path, as_json: bool) -> 
         with Run.open(path) as found:
             data = whole(found)
             _known(measure, data)
-            click.echo(json.dumps(data, indent=2) if as_json else "\n".join(_page(found, data, measure)))
+            page = json.dumps(data, indent=2) if as_json else "\n".join(_page(found, data, measure))
+            click.echo(visible_colours(page))
 
 
 def _known(measure: str | None, data: dict[str, Any]) -> None:

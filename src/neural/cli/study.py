@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from neural.cli._arguments import PROGRAM
+
 if TYPE_CHECKING:
     from neural.study import Study
     from neural.study_report import Report
@@ -18,7 +20,7 @@ RUNS = Path("runs")
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", type=PROGRAM)
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key of the study: seeds=[0,1].")
 @click.option("--on", "place", default="local", show_default=True, metavar="local|ray", help="Where trials run.")
 @click.option("--workers", type=click.IntRange(1), help="Trials at the same time; by default one per core.")

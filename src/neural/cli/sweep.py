@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from neural.cli._arguments import PROGRAM
+
 if TYPE_CHECKING:
     from neural.sweep import Sweep
 
 
 @click.command()
-@click.argument("file", required=False)
+@click.argument("file", required=False, type=PROGRAM)
 @click.option("--on", "place", default="local", show_default=True, metavar="local|ray", help="Where trials run.")
 @click.option("--workers", type=click.IntRange(1), help="Trials at the same time; by default one per core.")
 @click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs go.")

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from neural.cli._arguments import RUN
+
 if TYPE_CHECKING:
     from neural.tracking.run import Run
 
 
 @click.command()
-@click.argument("run", required=False)
+@click.argument("run", required=False, type=RUN)
 @click.option("--measure", metavar="NAME", help="Which one the cells show; relative entropy if not said.")
 @click.option("--every", type=click.FloatRange(0.2), default=2.0, show_default=True, help="Seconds between two frames.")
 @click.option("--once", is_flag=True, help="One frame and no more, as where there is no terminal.")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from neural.cli._arguments import PROGRAM, RUN
+
 if TYPE_CHECKING:
     from neural.samples import Judged
     from neural.tasks.task import Task
@@ -18,13 +20,14 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file", required=False)
+@click.argument("file", required=False, type=PROGRAM)
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key of the experiment.")
 @click.option("--name", metavar="TEXT", help="Goes into the run folder's name.")
 @click.option("--seed", type=int, help="Short for --set training.seed=…")
 @click.option("--network", metavar="NAME", help="Which network, where a program has several.")
 @click.option(
-    "--resume", is_flag=False, flag_value="", metavar="[RUN]", help="Go on with a run; the newest if none is named."
+    "--resume", is_flag=False, flag_value="", metavar="[RUN]", type=RUN,
+    help="Go on with a run; the newest if none is named.",
 )
 @click.option("--samples", metavar="YAML",
               help='Write texts at every validation and judge them: "{number: 10, length: 500}".')  # fmt: skip
@@ -84,7 +87,7 @@ def _train(
         run = _run(task, old, runs, judged) if workers.first else None
         if run is not None and form == "text":
             for remark in task.remarks:
-                click.echo(f"note: {remark}", err=True)
+                _remark(remark)
             click.echo(f"{'goes on in' if old else 'run'} {near(run.path)}", err=True)
         outcome = _fit(task, run, workers, form, judged)
     if run is not None:
@@ -121,11 +124,21 @@ def _run(task: Task, old: Path | None, runs: Path, judged: Judged | None) -> Run
 
 def _fit(task: Task, run: Run | None, workers: Workers, form: str, judged: Judged | None) -> Outcome:
     from neural.cli._progress import shown
+    from neural.cli._text import near
     from neural.training.engine import fit
 
     also = judged.kept_in(run) if judged is not None and run is not None else None
-    with shown(form, terminal=sys.stderr.isatty()) as tell:
-        return fit(task, run, workers=workers, tell=tell, also=also)
+    try:
+        with shown(form, terminal=sys.stderr.isatty()) as tell:
+            return fit(task, run, workers=workers, tell=tell, also=also, remark=_remark)
+    except KeyboardInterrupt:
+        if run is not None:
+            click.echo(f"stopped at once; go on with: neural train --resume {near(run.path)}", err=True)
+        raise
+
+
+def _remark(text: str) -> None:
+    click.echo(f"note: {text}", err=True)
 
 
 def _say(run: Run, outcome: Outcome, form: str) -> None:

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from neural.core.visible import visible
+
 SEVERITIES = {"E": "error", "W": "warning", "N": "note"}
 WIDEST = 160
 """Longer lines are cut around the place in question."""
@@ -42,6 +44,14 @@ class Label:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """What mends it: this text at that place."""
+
+    where: Where
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
     """One thing to say about a text. The code's letter is its severity: E, W or N."""
@@ -51,6 +61,8 @@ class Diagnostic:
     where: Where
     labels: tuple[Label, ...] = ()
     helps: tuple[str, ...] = ()
+    fix: Fix | None = None
+    """For editors, where one of the helps can be done without asking."""
 
     @property
     def severity(self) -> str:
@@ -99,8 +111,8 @@ def render(diagnostic: Diagnostic, source: Source, style: Callable[..., str] = _
     line, column = source.place(diagnostic.where.start)
     out = [
         style(f"{diagnostic.severity}[{diagnostic.code}]", fg=colour, bold=True)
-        + style(f": {diagnostic.message}", bold=True),
-        f"  {style('-->', fg='blue')} {source.name}:{line}:{column}",
+        + style(f": {visible(diagnostic.message)}", bold=True),
+        f"  {style('-->', fg='blue')} {visible(source.name)}:{line}:{column}",
     ]
     marks = [(diagnostic.where, "^", ""), *((label.where, "-", label.text) for label in diagnostic.labels)]
     numbers = sorted({source.place(where.start)[0] for where, _, _ in marks}, key=lambda n: (n != line, n))
@@ -110,7 +122,7 @@ def render(diagnostic: Diagnostic, source: Source, style: Callable[..., str] = _
         shown, *under = _excerpt(source, number, here)
         out.append(f"{style(f'{number:>{margin + 1}} |', fg='blue')} {shown}".rstrip())
         out += [f"{' ' * (margin + 1)} {style('|', fg='blue')} {style(row, fg=colour)}" for row in under]
-    out += [f"{' ' * (margin + 1)} {style('=', fg='blue')} help: {text}" for text in diagnostic.helps]
+    out += [f"{' ' * (margin + 1)} {style('=', fg='blue')} help: {visible(text)}" for text in diagnostic.helps]
     return "\n".join(out)
 
 
@@ -150,12 +162,12 @@ class Findings:
         return self.wrong >= self.most
 
     def say(
-        self, code: str, message: str, where: Where, *, helps: Iterable[str | None] = (), labels: Iterable[Label] = ()
-    ) -> None:
+        self, code: str, message: str, where: Where, *, helps: Iterable[str | None] = (), labels: Iterable[Label] = (),
+        fix: Fix | None = None,
+    ) -> None:  # fmt: skip
         """Add one, unless the same thing was said of the same place already."""
-        new = Diagnostic(
-            code=code, message=message, where=where, labels=tuple(labels), helps=tuple(text for text in helps if text)
-        )
+        told = tuple(text for text in helps if text)
+        new = Diagnostic(code=code, message=message, where=where, labels=tuple(labels), helps=told, fix=fix)
         if any((old.code, old.where) == (new.code, new.where) for old in self.items[-8:]):
             return
         before = self.wrong if new.severity == "error" else self.remarks

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pydantic import BaseModel
 
-from neural.core.diagnostics import Label
+from neural.core.diagnostics import Fix, Label
 from neural.core.fields import inside, sections, spellings, takes_null
 from neural.core.mistakes import Mistakes
 from neural.core.names import closest
@@ -66,7 +66,7 @@ class Fitting:
     def _unknown(self, key: Node, typed: str, names: dict[str, str], path: tuple[str | int, ...]) -> None:
         if self.loosely:
             return
-        guess = closest(typed, names)
+        guess, fix = closest(typed, names), None
         homes = [
             name for name in self.kind.model_fields
             for section in sections(inside(self.kind, name)) if typed in spellings(section) and (name,) != path
@@ -75,6 +75,7 @@ class Fitting:
             way_out = f"it belongs in the section `{homes[0]}`"
         elif guess:
             way_out = f"did you mean `{guess}`?"
+            fix = Fix(key.where, guess)
             self.meant.add((*path, names[guess]))
         elif typed == "<<":
             way_out = "merging is not part of YAML 1.2: write the keys out"
@@ -82,4 +83,4 @@ class Fitting:
             way_out = f"known here: {', '.join(dict.fromkeys(names.values()))}" if len(names) <= FEW else LISTED
         section = f"in `{path[-1]}`" if path and isinstance(path[-1], str) else "here"
         message = f"`{short(typed)}` is not known {section}"
-        self.mistakes.of(key.source).say("E0801", message, key.where, helps=[way_out])
+        self.mistakes.of(key.source).say("E0801", message, key.where, helps=[way_out], fix=fix)

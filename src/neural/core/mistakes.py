@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from neural.core.diagnostics import Diagnostic, Findings, Label, Source
+from neural.core.diagnostics import Diagnostic, Findings, Fix, Label, Source
 from neural.core.fields import LARGEST, alternatives, bounded, inside, options, says, sections
-from neural.core.names import did_you_mean
+from neural.core.names import closest, did_you_mean
 from neural.core.yaml_places import Entry, Node, plain, short
 
 Path = tuple[str | int, ...]
@@ -136,7 +136,9 @@ class Mistakes:
         if isinstance(node.value, int) and node.value > LARGEST and bounded(found.kind):
             wanted = f"at most {LARGEST:,}"
         message = f"{found.name} must be {wanted}, got {node.written}"
-        self.of(place.source).say(code, message, place.where, helps=[way_out(found)])
+        guess = closest(node.value, options(found.kind)) if isinstance(node.value, str) else None
+        fix = Fix(node.where, guess) if guess else None
+        self.of(place.source).say(code, message, place.where, helps=[way_out(found)], fix=fix)
 
 
 def _cause(error: Any) -> BaseException | None:

@@ -30,6 +30,10 @@ class UnknownName(LookupError):
         self.noun, self.name, self.guess = noun, name, guess
 
 
+class BrokenEntry(ImportError):
+    """An entry from another package that cannot be used: which one, and what is wrong with it."""
+
+
 class Registry(Generic[Entry]):
     """The entries of one kind: classes, found by name.
 
@@ -124,4 +128,25 @@ class Registry(Generic[Entry]):
 
     def _from_outside(self, wanted: str) -> type[Entry] | None:
         point = self._points().get(wanted)
-        return point.load() if point else None
+        if point is None:
+            return None
+        package = f" of the package `{point.dist.name}`" if point.dist else ""
+        subject = f"the {self.noun} `{point.name}`{package}"
+        try:
+            entry = point.load()
+        except Exception as wrong:   # whatever somebody else's file raises
+            said = f"{type(wrong).__name__}: {wrong}\n  --> {_place(wrong)}"
+            raise BrokenEntry(f"{subject} cannot be loaded: {said}") from wrong
+        if not (isinstance(entry, type) and issubclass(entry, self.base) and key(entry.__name__) == wanted):
+            raise BrokenEntry(f"{subject} must be a {self.base.__name__} of that name, and is {entry!r}")
+        return entry
+
+
+def _place(wrong: Exception) -> str:
+    """The file and the line that raised it."""
+    if isinstance(wrong, SyntaxError):
+        return f"{wrong.filename}:{wrong.lineno}"
+    at = wrong.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return f"{at.tb_frame.f_code.co_filename}:{at.tb_lineno}" if at is not None else "?"

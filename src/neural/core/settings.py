@@ -21,7 +21,7 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from neural.core.changes import merged, read_change
-from neural.core.diagnostics import Diagnostic, Source, Where, render
+from neural.core.diagnostics import Diagnostic, Fix, Source, Where, render
 from neural.core.fitting import Fitting
 from neural.core.mistakes import Contradiction, Contradictory, Mistakes, without
 from neural.core.registry import UnknownName
@@ -82,7 +82,8 @@ def read_chosen(
     except UnknownName as unknown:
         helps = [f"did you mean `{unknown.guess}`?" if unknown.guess else None]
         message = f"no {unknown.noun} is called `{short(unknown.name)}`"
-        reading.mistakes.of(named.source).say("E0808", message, named.where, helps=helps)
+        fix = Fix(named.where, unknown.guess) if unknown.guess else None
+        reading.mistakes.of(named.source).say("E0808", message, named.where, helps=helps, fix=fix)
         return reading.settings(base, loosely=True)
     return reading.settings(kind)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from neural.core.diagnostics import Findings, Label, Where
+from neural.core.diagnostics import Findings, Fix, Label, Where
 from neural.language.advice import advise_network
 from neural.language.catalogue import Catalogue
 from neural.language.flow import Step, Walk, arrange, check_size, check_stem, place, walk
@@ -70,7 +70,7 @@ def token_input(start: Shape, first: Step, where: Where, findings: Findings) -> 
     else:
         findings.say(
             "N0702", f"the input is {start[0]} token ids; {start[1]} is the width after `Embedding`", where,
-            helps=[f"`input: ({start[0]},)` is clearer"],
+            helps=[f"`input: ({start[0]},)` is clearer"], fix=Fix(where, f"({start[0]},)"),
         )  # fmt: skip
     return start[:1]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from neural.core.diagnostics import Findings, Label, Where
+from neural.core.diagnostics import Findings, Fix, Label, Where
 from neural.core.names import closest
 from neural.core.registry import Registry, UnknownName
 from neural.language.declaration import Declared, Setting, accept
@@ -71,7 +71,9 @@ class Binder:
             known = f"known: {', '.join(registry.names())}" if listing is None else listing
             help_text = f"did you mean `{unknown.guess}`?" if unknown.guess else known
             message = f"no {registry.noun} is called `{name[:40]}`"
-            self.findings.say(UNKNOWN.get(registry.noun, "E0217"), message, where, helps=[help_text])
+            in_quotes = where.end - where.start > len(name)
+            fix = Fix(where, f'"{unknown.guess}"' if in_quotes else unknown.guess) if unknown.guess else None
+            self.findings.say(UNKNOWN.get(registry.noun, "E0217"), message, where, helps=[help_text], fix=fix)
             return None
 
     def arguments(self, call: Call, declaration: type[Made]) -> Bound:
@@ -166,9 +168,9 @@ class Binder:
                 keyword_seen = True
                 name = aliases.get(argument.name, argument.name)
                 if name != argument.name:
-                    self.findings.say(
-                        "N0701", f"`{argument.name}` is another name for `{name}`", argument.where
-                    )
+                    there = Where(argument.where.start, argument.where.start + len(argument.name))
+                    said = f"`{argument.name}` is another name for `{name}`"
+                    self.findings.say("N0701", said, argument.where, fix=Fix(there, name))
                 if name not in settings and name not in lent:
                     unclear = {one.name for one in call.arguments if one.name} - set(lenders)
                     guess = self._stranger(call, declaration, argument, [*settings, *aliases, *lent], unclear)
@@ -211,7 +213,7 @@ class Binder:
         takes = f"`{call.name}` takes {', '.join(declaration.settings())}" if known else f"`{call.name}` takes none"
         self.findings.say(
             "E0202", f"`{call.name}` has no argument `{name[:40]}`", where,
-            helps=[f"did you mean `{guess}`?" if guess else takes],
+            helps=[f"did you mean `{guess}`?" if guess else takes], fix=Fix(where, guess) if guess else None,
         )  # fmt: skip
         return guess or ""
 
@@ -252,7 +254,8 @@ class Binder:
         try:
             return accept(one, plain(value))
         except Refused as refused:
-            self.findings.say(refused.code, refused.sentence(one.name), where, helps=refused.helps)
+            fix = Fix(value.where, refused.meant) if refused.meant else None
+            self.findings.say(refused.code, refused.sentence(one.name), where, helps=refused.helps, fix=fix)
             return None
 
     def _nested(self, argument: Argument, registry: Registry[Any]) -> Any:

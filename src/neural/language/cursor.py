@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 
-from neural.core.diagnostics import Findings, Where
+from neural.core.diagnostics import Findings, Fix, Where
 from neural.language.lexer import Token
 from neural.language.syntax import SECTIONS, Comments
 
@@ -108,9 +108,9 @@ class Cursor:
 
     # --- mistakes -------------------------------------------------------------------------------------------
 
-    def say(self, message: str, where: Where, *helps: str) -> None:
+    def say(self, message: str, where: Where, *helps: str, fix: Fix | None = None) -> None:
         """Say that something else was expected."""
-        self.findings.say("E0105", message, where, helps=helps)
+        self.findings.say("E0105", message, where, helps=helps, fix=fix)
 
     @property
     def found(self) -> str:

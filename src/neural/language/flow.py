@@ -20,8 +20,6 @@ from neural.language.network import Placed, Stream
 from neural.language.shapes import Cost, Misfit, Shape, show
 
 MOST_PARAMETERS = 2**42
-TARGET = "T"
-"""The length of the second sequence, never known beforehand."""
 
 
 @dataclass(slots=True)

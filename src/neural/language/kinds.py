@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from neural.core.names import did_you_mean
+from neural.core.names import closest
 from neural.core.registry import Registry
 
 LARGEST = 2**31 - 1
@@ -18,27 +19,25 @@ FEW = 4
 
 
 class Refused(Exception):
-    """A value that a kind does not take: `must` be what, and which mistake it is."""
+    """A value that a kind does not take: `must` be what, and which mistake it is; `meant` is how to write it."""
 
-    def __init__(self, code: str, must: str, got: Any, *helps: str | None) -> None:
+    def __init__(self, code: str, must: str, got: Any, *helps: str | None, meant: str | None = None) -> None:
         super().__init__(f"must be {must}, got {shown(got)}")
-        self.code, self.helps = code, helps
+        self.code, self.helps, self.meant = code, helps, meant
 
     def sentence(self, name: str) -> str:
         """`units` must be a whole number of 1 or more, got -5."""
         return f"`{name}` {self}"
 
 
-def _without_quotes(value: Any) -> str | None:
-    """The way out where a number or a truth value stands in quotes."""
-    if not isinstance(value, str):
-        return None
-    try:
-        float(value)
-    except ValueError:
-        if value.lower() not in ("true", "false"):
-            return None
-    return f"leave out the quotes: `{value[:40]}`"
+def _of_another_kind(says: str, value: Any) -> Refused:
+    """A refusal; where a number or a truth value stands in quotes, with that way out."""
+    quoted = isinstance(value, str) and value.lower() in ("true", "false")
+    if isinstance(value, str) and not quoted:
+        with suppress(ValueError):
+            quoted = isfinite(float(value))
+    way_out = f"leave out the quotes: `{value[:40]}`" if quoted else None
+    return Refused("E0206", says, value, way_out, meant=value.lower() if quoted else None)
 
 
 def shown(value: Any) -> str:
@@ -87,7 +86,7 @@ class Whole(Kind):
     def accept(self, value: Any) -> int:
         """An int; 2.0 is one, 2.5 is not."""
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise Refused("E0206", self.says, value, _without_quotes(value))
+            raise _of_another_kind(self.says, value)
         if isinstance(value, float) and (not isfinite(value) or value != int(value)):
             raise Refused("E0208", self.says, value)
         if value < self.at_least:
@@ -122,7 +121,7 @@ class Real(Kind):
         """A float within the bounds."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             says = self.says if "number" in self.says else f"a number {self.says}"
-            raise Refused("E0206", says, value, _without_quotes(value))
+            raise _of_another_kind(says, value)
         fits = (
             isfinite(value)
             and (self.above is None or value > self.above)
@@ -131,8 +130,9 @@ class Real(Kind):
             and (self.below is None or value < self.below)
         )
         if not fits:
-            percent = f"did you mean {value / 100:g}?" if self.code == "E0209" and 5 <= value < 100 else None
-            raise Refused(self.code, self.says, value, percent)
+            percent = f"{value / 100:g}" if self.code == "E0209" and 5 <= value < 100 else None
+            way_out = f"did you mean {percent}?" if percent else None
+            raise Refused(self.code, self.says, value, way_out, meant=percent)
         return float(value)
 
 
@@ -148,7 +148,7 @@ class Flag(Kind):
     def accept(self, value: Any) -> bool:
         """A bool and nothing else."""
         if not isinstance(value, bool):
-            raise Refused("E0206", self.says, value, _without_quotes(value))
+            raise _of_another_kind(self.says, value)
         return value
 
 
@@ -190,7 +190,9 @@ class Choice(Kind):
             raise Refused("E0206", self.says, value)
         if value not in self.options:
             known = f"known: {', '.join(self.options)}" if len(self.options) > FEW else None
-            raise Refused(self.code, self.says, value, did_you_mean(value, self.options) or known)
+            guess = closest(value, self.options)
+            way_out, meant = (f"did you mean `{guess}`?", f'"{guess}"') if guess else (known, None)
+            raise Refused(self.code, self.says, value, way_out, meant=meant)
         return value
 
 
@@ -271,7 +273,7 @@ class Entry(Kind):
             return self.or_number.accept(value)
         if isinstance(value, str) and self.or_number is None:
             return self.registry.get(value)()
-        raise Refused("E0206", self.says, value, _without_quotes(value))
+        raise _of_another_kind(self.says, value)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from neural.core.diagnostics import Findings, Label, Where
+from neural.core.diagnostics import Findings, Fix, Label, Where
 from neural.language.cursor import Lost
 from neural.language.lexer import Token, tokenize
 from neural.language.syntax import SECTIONS, Block, Call, Comments, Layer, Literal, Program, Section, Value
@@ -22,7 +22,7 @@ _ONE_PER_LINE = "one layer per line, such as `Dense(10)`, without brackets and c
 def parse(text: str, findings: Findings) -> Program:
     """The program that the text spells, as far as it can be read; mistakes go to `findings`."""
     if len(text) > LARGEST:
-        size = f"{len(text) / 2**20:.0f} MB"
+        size = f"{len(text) / 2**20:.0f} MB" if len(text) < 4 * LARGEST else f"{4 * LARGEST // 2**20} MB or more"
         findings.say("E0107", f"this file has {size}; a program has at most {LARGEST // 2**20} MB", Where(0, 0))
         return Program(items=())
     if "\0" in text[:8192]:
@@ -279,7 +279,8 @@ class _Parser(Values):
             copies = self.copies()
         else:
             name, copies = self.step(), None
-            self.say(f"expected `(` after `{name.text[:30]}`", name.where, f"a layer is a call: `{name.text[:30]}()`")
+            way_out, fix = f"a layer is a call: `{name.text[:30]}()`", Fix(name.where, f"{name.text}()")
+            self.say(f"expected `(` after `{name.text[:30]}`", name.where, way_out, fix=fix)
             call = Call(name=name.text, name_where=name.where, arguments=(), where=name.where, broken=True)
             self.next_line()
         where = call.where.to(copies.where) if copies else call.where

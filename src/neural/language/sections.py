@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from neural.core.diagnostics import Findings, Label, Where
-from neural.core.names import closest, did_you_mean
+from neural.core.diagnostics import Findings, Fix, Label, Where
+from neural.core.names import closest
 from neural.language.binding import Binder, Bound
 from neural.language.catalogue import Catalogue
 from neural.language.flow import Step
@@ -61,7 +62,7 @@ class Sections:
         for section in block.sections:
             name = section.name
             if name not in SECTIONS:
-                self.unknown(section)
+                self.no_section(section)
                 name = closest(name, SECTIONS) or name
             if name in found:
                 first = Label(found[name].name_where, "first here")
@@ -176,8 +177,8 @@ class Sections:
             if not isinstance(pair, Section) or pair.broken or self.findings.full:
                 continue
             if pair.name not in settings:
-                guess = did_you_mean(pair.name, settings) or f"`train` takes {', '.join(settings)}"
-                self.findings.say("E0501", f"`train` has no key `{pair.name[:40]}`", pair.name_where, helps=[guess])
+                takes = f"`train` takes {', '.join(settings)}"
+                self.unknown(pair, "E0501", f"`train` has no key `{pair.name[:40]}`", settings, takes)
             elif pair.name in first:
                 label = Label(first[pair.name].name_where, "first here")
                 self.findings.say("E0502", f"`{pair.name}` is given twice", pair.name_where, labels=[label])
@@ -197,11 +198,17 @@ class Sections:
             )  # fmt: skip
         return Train(**values)
 
-    def unknown(self, section: Section) -> None:
+    def no_section(self, section: Section) -> None:
         """A section that a network does not have."""
-        guess = did_you_mean(section.name, SECTIONS) or f"sections are: {', '.join(SECTIONS)}"
         message = f"`{section.name[:40]}` is no section of a network"
-        self.findings.say("E0401", message, section.name_where, helps=[guess])
+        self.unknown(section, "E0401", message, SECTIONS, f"sections are: {', '.join(SECTIONS)}")
+
+    def unknown(self, section: Section, code: str, message: str, known: Iterable[str], otherwise: str) -> None:
+        """A name that nobody knows, with the one that was probably meant."""
+        guess = closest(section.name, known)
+        fix = Fix(section.name_where, guess) if guess else None
+        way_out = f"did you mean `{guess}`?" if guess else otherwise
+        self.findings.say(code, message, section.name_where, helps=[way_out], fix=fix)
 
     def fragment(self, item: Block | Section | Layer) -> None:
         """A piece of a program on its own: what can be checked of it without the rest."""
@@ -221,7 +228,7 @@ class Sections:
                 for layer in item.body:
                     self.fragment(layer)
             elif item.name != "input":
-                self.unknown(item)
+                self.no_section(item)
 
     def fragment_advice(self, step: Step) -> Any:
         """Advice that needs only the layer's own arguments, for the width it asks for."""

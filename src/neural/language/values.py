@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from neural.core.diagnostics import Findings, Label, Where
+from neural.core.diagnostics import Findings, Fix, Label, Where
 from neural.language.cursor import CLOSING, Cursor, Lost
 from neural.language.lexer import Token
 from neural.language.syntax import Argument, Call, Group, Literal, Value
@@ -43,7 +43,7 @@ class Values(Cursor):
                 return Literal(value=_WORDS[token.text], text=token.text, where=token.where)
             self.findings.say(
                 "E0110", f"`{token.text[:30]}` stands alone", token.where,
-                helps=[f'a word is written in quotes: `"{token.text[:30]}"`'],
+                helps=[f'a word is written in quotes: `"{token.text[:30]}"`'], fix=Fix(token.where, f'"{token.text}"'),
             )  # fmt: skip
             return Literal(value=token.text, text=token.text, where=token.where)
         self.unexpected("expected a value")

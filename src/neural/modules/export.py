@@ -7,13 +7,14 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from keyword import iskeyword
 
+from neural.language.declaration import Declared
 from neural.language.network import Network, Placed
 from neural.language.shapes import show
 from neural.language.summary import text_table
 from neural.modules import build as building
 from neural.modules.build import Built, build
 from neural.modules.late import nn
-from neural.modules.source import GIVEN, Bundle, arguments, expression
+from neural.modules.source import GIVEN, Bundle, arguments, comes_along, expression
 
 WIDEST = 110
 
@@ -44,8 +45,10 @@ def _bundled(modules: Iterable[nn.Module]) -> Bundle:
     bundle = Bundle()
     for module in modules:
         for made in (module, *arguments(module)):
-            if type(made).__module__.startswith("neural.modules."):
-                bundle.add(type(made).__name__, importlib.import_module(type(made).__module__))
+            home = type(made).__module__
+            ours = isinstance(made, Declared) or hasattr(made, "made_with") or home.startswith("neural.modules.")
+            if ours and comes_along(home):
+                bundle.add(type(made).__name__, importlib.import_module(home))
     return bundle
 
 
@@ -62,7 +65,8 @@ def _file(about: str, bundle: Bundle, pieces: list[str]) -> str:
 def _merged(imports: set[str]) -> Iterator[str]:
     """`from x import a` and `from x import b` in one line."""
     found: dict[str, list[str]] = {}
-    for line in sorted(imports):
+    yield from sorted(line for line in imports if line.startswith("import "))
+    for line in sorted(line for line in imports if line.startswith("from ")):
         module, _, name = line.removeprefix("from ").partition(" import ")
         found.setdefault(module, []).append(name)
     for module, names in found.items():

@@ -41,7 +41,7 @@ class Bundle:
         node, home, imported = _find(name, module)
         if imported is not None:
             self.imports.add(imported)
-        if node is None or not home.__name__.startswith("neural.modules."):
+        if node is None or not comes_along(home.__name__):
             return
         self._open.add(name)
         node = _kept(node)
@@ -57,8 +57,17 @@ def _tree(module: ModuleType) -> ast.Module:
     return ast.parse(inspect.getsource(module))
 
 
+def comes_along(module: str) -> bool:
+    """Whether code of this module is written into the file: ours that runs, and what packages of others bring."""
+    return module.startswith("neural.modules.") or _package(module) != "neural"
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
+
+
 def _find(name: str, module: ModuleType) -> tuple[ast.stmt | None, ModuleType, str | None]:
-    """Where a name is defined, following imports inside the package; or the import line that brings it in."""
+    """Where a name is defined, following imports inside its package and ours; or the import line that brings it in."""
     for node in ast.walk(_tree(module)):
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name and node.col_offset == 0:
             return node, module, None
@@ -67,8 +76,12 @@ def _find(name: str, module: ModuleType) -> tuple[ast.stmt | None, ModuleType, s
         ):  # fmt: skip
             late = re.fullmatch(rf"late\('([\w.]+)\.{name}'\)", ast.unparse(node.value))
             return (None, module, f"from {late[1]} import {name}") if late else (node, module, None)
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                if (one.asname or one.name.partition(".")[0]) == name:
+                    return None, module, ast.unparse(ast.Import([one]))
         if isinstance(node, ast.ImportFrom) and any((one.asname or one.name) == name for one in node.names):
-            if not (node.module or "").startswith("neural."):
+            if _package(str(node.module)) not in ("neural", _package(module.__name__)):
                 given = node.module in ("torch", "jaxtyping")
                 return None, module, None if given else f"from {node.module} import {name}"
             if node.module == "neural.modules.late":

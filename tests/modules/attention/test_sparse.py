@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from neural.contract.measured import kept_numbers, plain_kernels
 from neural.modules.attention import sparse
 from neural.modules.attention.localized import Localized
 from neural.modules.attention.self import Self
 from neural.modules.attention.sparse import Sparse
 from neural.modules.mask import Mask
-from tests.contract.subjects import kept_numbers, plain_kernels
 
 B, H, D, V = 2, 3, 5, 7
 
