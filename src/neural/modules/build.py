@@ -6,6 +6,8 @@ with cross-entropy), so that nothing is squashed twice; `loss(scores, target)` s
 
 from __future__ import annotations
 
+import math
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,9 +22,21 @@ if TYPE_CHECKING:
 
 
 def build(network: Network, *, device: str | None = None) -> Built:
-    """The module for a checked network; `device="meta"` makes one without memory."""
+    """The module for a checked network, MemoryError where it is too large; `device="meta"` makes one without memory."""
+    needed, there = 4 * network.cost.parameters, _memory()
+    if device != "meta" and needed > there:
+        have = f"this machine has {there / 1e9:,.0f}"
+        raise MemoryError(f"the weights of {network.name} take {needed / 1e9:,.0f} GB; {have}")
     with torch.device(device or "cpu"):
         return EncoderDecoder(network) if network.two_streams else Chain(network)
+
+
+def _memory() -> float:
+    """Bytes of this machine; where it does not say, as many as anybody asks for."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):   # Windows has no such question
+        return math.inf
 
 
 def modules_of(network: Network, placed: Placed) -> list[nn.Module]:

@@ -10,17 +10,37 @@ gets. Without numba, inside `torch.compile` and `torch.export`, and under `plain
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, wraps
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeVar
 
 from neural.modules.late import late, torch
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 _off = 0
+
+
+def place_for_kernels(package: Path, home: Path) -> None:
+    """Give numba a folder for this process alone where it could keep nothing, beside the package or at home.
+
+    It refuses to compile there, as in a container whose user owns nothing. Never a folder that others know the name
+    of: what is kept is code.
+    """
+    there = next(one for one in (home, *home.parents) if one.exists())
+    if "NUMBA_CACHE_DIR" not in os.environ and not any(os.access(one, os.W_OK) for one in (package, there)):
+        os.environ["NUMBA_CACHE_DIR"] = folder = tempfile.mkdtemp(prefix="neural-kernels-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
+# before numba is imported; not Path.home(), which raises where nobody is at home
+place_for_kernels(Path(__file__).parent, Path(os.path.expanduser("~/.cache")).absolute())   # noqa: PTH111
 
 
 @cache

@@ -40,11 +40,6 @@ class Mask:
         return all(one is None for one in (self.keys, self.segments, self.pairs, self.bias, self.key_bias))
 
     @property
-    def only_causal(self) -> bool:
-        """Whether the fused kernel's own flag says it all."""
-        return self.causal and self.reach is None and self.order_only
-
-    @property
     def empty(self) -> bool:
         """Whether everybody sees everybody."""
         return not self.causal and self.reach is None and self.order_only

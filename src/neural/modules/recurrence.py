@@ -41,7 +41,10 @@ class Recurrent(Layer):
         return (x[0], out) if self.return_sequences else (out,)
 
     def cost(self, x: Shape) -> Cost:
-        """Every gate sees input and memory; torch has two biases per gate. Each step keeps its gates and memories."""
+        """Every gate sees input and memory: `gates · (1 + bidirectional) · units · (E + units + 2)` parameters.
+
+        An LSTM has four gates, a GRU three, each with torch's two biases. Each step keeps its gates and memories.
+        """
         time, features = numbers(x)
         directions, rows = 1 + self.bidirectional, self.gates * self.units
         return Cost(

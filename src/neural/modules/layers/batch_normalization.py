@@ -26,7 +26,7 @@ class BatchNormalization(Layer):
         return x
 
     def cost(self, x: Shape) -> Cost:
-        """A scale and a shift per feature."""
+        """A scale and a shift per feature: `2 · E` parameters."""
         return Cost(parameters=2 * width(x), activations=size(x))
 
     def build(self, x: Shape) -> BatchNorm:

@@ -32,7 +32,10 @@ class Conv1D(Layer):
         return (*windows(x[:1], (self.kernel_size,), (self.strides,), self.padding, "kernel_size"), self.filters)
 
     def cost(self, x: Shape) -> Cost:
-        """One weight per place in the window, input and filter; with zeros around it, the input is kept once more."""
+        """One weight per place in the window, input and filter: `kernel_size · E · filters + filters` parameters.
+
+        With zeros around it, the input is kept once more.
+        """
         weights = self.kernel_size * width(x) * self.filters
         out = self.shape(x)
         padded = padded_size(x, (self.kernel_size,), (self.strides,)) if self.padding == "same" else 0

@@ -27,7 +27,10 @@ class Conv2D(Layer):
         return (*windows(x[:2], self.kernel_size, self.strides, self.padding, "kernel_size"), self.filters)
 
     def cost(self, x: Shape) -> Cost:
-        """One weight per place in the window, input and filter; with zeros around it, the input is kept once more."""
+        """`kernel_size[0] · kernel_size[1] · E · filters + filters` parameters: one weight per place, input and filter.
+
+        With zeros around it, the input is kept once more.
+        """
         weights = self.kernel_size[0] * self.kernel_size[1] * width(x) * self.filters
         out = self.shape(x)
         padded = padded_size(x, self.kernel_size, self.strides) if self.padding == "same" else 0

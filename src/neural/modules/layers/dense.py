@@ -32,7 +32,7 @@ class Dense(Layer):
         return (*x[:-1], self.units)
 
     def cost(self, x: Shape) -> Cost:
-        """One weight per input and unit, used once per position."""
+        """One weight per input and unit, used once per position: `units · (E + bias)` parameters."""
         positions = size(x[:-1])
         return Cost(
             parameters=self.units * (width(x) + self.bias),

@@ -45,7 +45,7 @@ class Embedding(Layer):
         return (*x, self.output_dim)
 
     def cost(self, x: Shape) -> Cost:
-        """A table, and no arithmetic."""
+        """A table, and no arithmetic: `input_dim · output_dim` parameters."""
         return Cost(parameters=self.input_dim * self.output_dim, activations=size(x) * self.output_dim)
 
     def build(self, x: Shape) -> Lookup:

@@ -27,7 +27,7 @@ class LayerNormalization(Layer):
         return x
 
     def cost(self, x: Shape) -> Cost:
-        """A scale and a shift per feature; mean and deviation per position are kept."""
+        """A scale and a shift per feature: `(1 + bias) · E` parameters; mean and deviation per position are kept."""
         return Cost(parameters=(1 + self.bias) * width(x), activations=size(x) + 2 * size(x[:-1]))
 
     def build(self, x: Shape) -> Module:

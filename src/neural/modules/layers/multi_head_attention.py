@@ -56,7 +56,10 @@ class MultiHeadAttention(Layer):
         return width(x) // self.num_heads
 
     def cost(self, x: Shape) -> Cost:
-        """Four projections and the attention between them."""
+        """Four projections and the attention between them: `num_heads · key_dim · (4 · E + 3) + E` parameters.
+
+        Fewer with `num_kv_heads`; more where the mechanism learns something itself.
+        """
         time, features = numbers(x)
         return heads_cost(
             self.attention, features, self.num_heads, self.head_width(x), time, time, key_value_heads=self.num_kv_heads

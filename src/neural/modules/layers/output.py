@@ -63,7 +63,7 @@ class Output(Dense):
         return gives
 
     def cost(self, x: Shape) -> Cost:
-        """As a dense layer's; tied weights are counted where they belong."""
+        """As a dense layer's, `units · (E + bias)` parameters; tied weights are counted where they belong."""
         cost = super().cost(x)
         return replace(cost, parameters=self.units * self.bias) if self.tied else cost
 

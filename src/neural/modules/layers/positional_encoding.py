@@ -49,7 +49,7 @@ class PositionalEncoding(Layer):
         return x
 
     def cost(self, x: Shape) -> Cost:
-        """Learned positions have parameters."""
+        """Learned positions have `max_len · E` parameters, others none."""
         return Cost(parameters=self._encoding().parameters(x), activations=size(x))
 
     def build(self, x: Shape) -> Module:

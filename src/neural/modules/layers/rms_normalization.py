@@ -26,7 +26,7 @@ class RMSNormalization(Layer):
         return x
 
     def cost(self, x: Shape) -> Cost:
-        """A scale per feature; kept are the features before it and the root per position."""
+        """A scale per feature: `E` parameters; kept are the features before it and the root per position."""
         return Cost(parameters=width(x), activations=2 * size(x) + size(x[:-1]))
 
     def build(self, x: Shape) -> Module:

@@ -30,7 +30,10 @@ class TransformerDecoder(Block):
         return replace(self, memory=memory)
 
     def cost(self, x: Shape) -> Cost:
-        """As an encoder's; with an encoder before it, one attention and norm more."""
+        """As an encoder's, `4 · (E² + E) + 2 · E · dff + dff + E + 4 · E` parameters.
+
+        With an encoder before it, one attention and norm more.
+        """
         if self.memory is None:
             return super().cost(x)
         (time, features), (keys, source) = numbers(x), numbers(self.memory)

@@ -35,5 +35,5 @@ class CentredCosineBetween(PairMeasure):
         return found
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """From opposite to alike."""
+        """−1 to 1: from opposite to alike."""
         return -1, 1

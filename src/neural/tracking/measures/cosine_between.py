@@ -27,5 +27,5 @@ class CosineBetween(PairMeasure):
         return functional.cosine_similarity(maps[0].weights, maps[1].weights, dim=-1)
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """Weights are never negative."""
+        """0 to 1: weights are never negative."""
         return 0, 1

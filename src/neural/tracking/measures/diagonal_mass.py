@@ -22,9 +22,9 @@ class DiagonalMass(HeadMeasure):
     needs: ClassVar[tuple[str, ...]] = ("diagonal",)
 
     def plain(self, *maps: Maps) -> Tensor:
-        """The same position."""
+        """wᵢ: the weight of the query's own position."""
         return maps[0].mass(maps[0].at)
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """A share."""
+        """0 to 1: a share."""
         return 0, 1

@@ -28,5 +28,5 @@ class EffectiveKeys(HeadMeasure):
         return found["entropy"].exp()
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """From one key to all."""
+        """1 to K: from one key to all."""
         return 1, keys

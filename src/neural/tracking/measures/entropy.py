@@ -25,7 +25,7 @@ class Entropy(HeadMeasure):
         return nats(maps[0].weights)
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """At most the log of the keys."""
+        """0 to log K: at most the log of the keys."""
         return 0, math.log(keys)
 
 

@@ -20,10 +20,10 @@ class ExpectedPosition(HeadMeasure):
     needs: ClassVar[tuple[str, ...]] = ("position",)
 
     def plain(self, *maps: Maps) -> Tensor:
-        """Σ w j."""
+        """Σ wⱼ j."""
         weights = maps[0].weights
         return (weights * torch.arange(weights.shape[-1], device=weights.device)).sum(dim=-1)
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """The first and the last key."""
+        """0 to K − 1: the first and the last key."""
         return 0, keys - 1

@@ -22,9 +22,9 @@ class FirstKeyMass(HeadMeasure):
     needs: ClassVar[tuple[str, ...]] = ("first",)
 
     def plain(self, *maps: Maps) -> Tensor:
-        """The first key that is kept."""
+        """wⱼ of the first key that is kept."""
         return maps[0].mass(maps[0].kept.byte().argmax(dim=-1))
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """A share."""
+        """0 to 1: a share."""
         return 0, 1

@@ -21,10 +21,10 @@ class HeadDiversity(LayerMeasure):
     needs: ClassVar[tuple[str, ...]] = ("diversity",)
 
     def plain(self, *maps: Maps) -> Tensor:
-        """H(mean) − mean(H)."""
+        """S(mean of the heads) − mean of their S, S(w) = −Σ w log w."""
         weights = maps[0].weights
         return nats(weights.mean(dim=1)) - nats(weights).mean(dim=1)
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """At most the log of the heads."""
+        """0 to log H: at most the log of the heads."""
         return 0, math.log(heads)

@@ -22,10 +22,10 @@ class HeadVariance(LayerMeasure):
     needs: ClassVar[tuple[str, ...]] = ("variance",)
 
     def plain(self, *maps: Maps) -> Tensor:
-        """Keys that no head sees are left out."""
+        """Σⱼ variance of wⱼ across the heads / V, V the keys that any head sees; others are left out."""
         across = maps[0].weights.var(dim=1, correction=0).sum(dim=-1)
         return across / maps[0].kept.any(dim=1).sum(dim=-1)
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """The variance of a number between 0 and 1."""
+        """0 to 1 / 4: the variance of a number between 0 and 1."""
         return 0, 0.25

@@ -23,7 +23,7 @@ class InductionMass(HeadMeasure):
     needs: ClassVar[tuple[str, ...]] = ("induction",)
 
     def plain(self, *maps: Maps) -> Tensor:
-        """The position after the last earlier one with the same token."""
+        """wⱼ of the position after the last earlier one with the same token."""
         (look,) = maps
         assert look.tokens is not None
         keys = torch.arange(look.tokens.shape[-1], device=look.at.device)
@@ -34,5 +34,5 @@ class InductionMass(HeadMeasure):
         return look.mass(torch.where(known, last + 1, -1).unsqueeze(1))
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """A share."""
+        """0 to 1: a share."""
         return 0, 1

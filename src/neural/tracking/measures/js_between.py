@@ -21,10 +21,10 @@ class JsBetween(PairMeasure):
     needs: ClassVar[tuple[str, ...]] = ("js",)
 
     def plain(self, *maps: Maps) -> Tensor:
-        """Entropy of the mean minus the mean entropy."""
+        """(S((p + q) / 2) − (S(p) + S(q)) / 2) / log 2, S(w) = −Σ w log w."""
         one, other = maps[0].weights, maps[1].weights
         return ((nats((one + other) / 2) - (nats(one) + nats(other)) / 2) / math.log(2)).clamp(0, 1)
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """By its base."""
+        """0 to 1: by its base."""
         return 0, 1

@@ -21,7 +21,10 @@ class KlBetween(PairMeasure):
     needs: ClassVar[tuple[str, ...]] = ("kl",)
 
     def plain(self, *maps: Maps) -> Tensor:
-        """From the log weights where there are scores, since a weight may round to 0 and its log may not."""
+        """Σ p (log p − log q).
+
+        From the log weights where there are scores, since a weight may round to 0 and its log may not.
+        """
         one, other = maps
         if one.scores is None or other.scores is None:
             return (torch.xlogy(one.weights, one.weights) - torch.xlogy(one.weights, other.weights)).sum(dim=-1)
@@ -30,5 +33,5 @@ class KlBetween(PairMeasure):
         return torch.where(one.kept, one.weights * (p - q), 0).sum(dim=-1)
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """No upper end."""
+        """0 to ∞: no upper end."""
         return 0, math.inf

@@ -24,7 +24,7 @@ class LargestLogit(HeadMeasure):
     needs: ClassVar[tuple[str, ...]] = ("logit",)
 
     def plain(self, *maps: Maps) -> Tensor:
-        """The maximum over the visible keys."""
+        """max (q·k / √D + bias) over the visible keys."""
         assert maps[0].scores is not None
         return maps[0].scores.masked_fill(~maps[0].kept, -math.inf).amax(dim=-1)
 
@@ -34,5 +34,5 @@ class LargestLogit(HeadMeasure):
         return torch.where(found.isinf(), math.nan, found)
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """None."""
+        """−∞ to ∞: none."""
         return -math.inf, math.inf

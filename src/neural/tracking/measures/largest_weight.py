@@ -19,9 +19,9 @@ class LargestWeight(HeadMeasure):
     needs: ClassVar[tuple[str, ...]] = ("largest",)
 
     def plain(self, *maps: Maps) -> Tensor:
-        """The maximum."""
+        """max wⱼ."""
         return maps[0].weights.amax(dim=-1)
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """All alike, or one."""
+        """1 / K to 1: all alike, or one."""
         return 1 / keys, 1

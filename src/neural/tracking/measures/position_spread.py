@@ -19,11 +19,11 @@ class PositionSpread(HeadMeasure):
     needs: ClassVar[tuple[str, ...]] = ("spread",)
 
     def plain(self, *maps: Maps) -> Tensor:
-        """√ Σ w (j − mean)²."""
+        """√ Σ wⱼ (j − m)², m = Σ wⱼ j."""
         weights, away = maps[0].weights, maps[0].distance
         mean = (weights * away).sum(dim=-1, keepdim=True)
         return (weights * (away - mean).square()).sum(dim=-1).sqrt()
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """Half the mass at either end is the widest."""
+        """0 to (K − 1) / 2: half the mass at either end is the widest."""
         return 0, (keys - 1) / 2

@@ -22,9 +22,9 @@ class PreviousTokenMass(HeadMeasure):
     needs: ClassVar[tuple[str, ...]] = ("previous",)
 
     def plain(self, *maps: Maps) -> Tensor:
-        """One before."""
+        """wᵢ₋₁: the weight of the position before the query."""
         return maps[0].mass(maps[0].at - 1)
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """A share."""
+        """0 to 1: a share."""
         return 0, 1

@@ -24,7 +24,7 @@ class RelativeEntropy(HeadMeasure):
     needs: ClassVar[tuple[str, ...]] = ("entropy", "visible")
 
     def plain(self, *maps: Maps) -> Tensor:
-        """Entropy over log of the visible keys."""
+        """−Σ w log w / log V, V the keys that the row may see."""
         return relative(nats(maps[0].weights), maps[0].visible.float())
 
     def rows(self, found: dict[str, Tensor]) -> Tensor:
@@ -32,7 +32,7 @@ class RelativeEntropy(HeadMeasure):
         return relative(found["entropy"], found["visible"])
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """A share."""
+        """0 to 1: a share."""
         return 0, 1
 
 

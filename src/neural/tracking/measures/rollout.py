@@ -27,7 +27,7 @@ class Rollout(StackMeasure):
     unit: ClassVar[str] = "share"
 
     def plain(self, *maps: Maps) -> Tensor:
-        """The product of all layers, the last one leftmost."""
+        """A(last) ⋯ A(second) · A(first), A = (W + 1) / 2: the last layer leftmost."""
         weights = maps[0].weights
         total = torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device)
         for one in maps:
@@ -53,7 +53,7 @@ class Rollout(StackMeasure):
         return total
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """A share."""
+        """0 to 1: a share."""
         return 0, 1
 
 

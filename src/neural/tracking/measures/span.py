@@ -20,9 +20,9 @@ class Span(HeadMeasure):
     needs: ClassVar[tuple[str, ...]] = ("distance",)
 
     def plain(self, *maps: Maps) -> Tensor:
-        """Σ w |i − j|."""
+        """Σ wⱼ |i − j|."""
         return (maps[0].weights * maps[0].distance.abs()).sum(dim=-1)
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """Queries of another, longer sequence may stand further away than its length."""
+        """0 to ∞: queries of another, longer sequence may stand further away than its length."""
         return 0, math.inf

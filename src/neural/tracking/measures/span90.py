@@ -24,12 +24,12 @@ class Span90(HeadMeasure):
     needs: ClassVar[tuple[str, ...]] = ("within",)
 
     def plain(self, *maps: Maps) -> Tensor:
-        """Add up the weights from the nearest key to the farthest."""
+        """min d with Σ wⱼ over |i − j| ≤ d of at least 0.9: added up from the nearest key to the farthest."""
         away, order = maps[0].distance.abs().sort(dim=-1, stable=True)
         total = maps[0].weights.gather(-1, order.expand_as(maps[0].weights)).cumsum(dim=-1)
         last = (total < SHARE).sum(dim=-1, keepdim=True).clamp(max=total.shape[-1] - 1)
         return torch.gather(away.expand_as(total), -1, last).squeeze(-1)
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """Queries of another, longer sequence may stand further away than its length."""
+        """0 to ∞: queries of another, longer sequence may stand further away than its length."""
         return 0, math.inf
