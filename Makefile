@@ -1,7 +1,12 @@
 # make demo    sets up and shows the laboratory at work
 # make test    sets up and runs everything that is checked: lint, types, tests
 # make web     checks and tests the pages (Node 20), builds them again, and fails if the bundle in the package is another
-# make bench   the figures in README and docs, measured on this machine
+# make docs    the documentation site, in site/; fails at a link that leads nowhere
+# make audit   licences and known vulnerabilities of everything that comes along
+# make wheel   the package in a clean environment, used from another folder without a network
+# make coverage  which lines the tests run
+# make fuzz    a million broken programs and many broken files of every other kind; for the night
+# make bench   the figures in README and docs, measured on this machine, in one table
 
 PYTHON ?= python3
 VENV := .venv
@@ -10,7 +15,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test check web bench clean
+.PHONY: demo test check web docs audit wheel coverage fuzz bench clean
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12"; exit 1; }
@@ -22,7 +27,7 @@ demo: $(VENV)/ready
 	@env -u OMP_NUM_THREADS $(BIN)/python examples/demo/demo.py
 
 check: $(VENV)/ready
-	$(BIN)/ruff check src tests examples benchmarks
+	$(BIN)/ruff check src tests examples benchmarks docs
 	$(BIN)/pyrefly check --python-interpreter-path $(BIN)/python
 	$(BIN)/neural fmt --check examples/*.neural examples/*/*.neural
 
@@ -35,8 +40,24 @@ web: $(VENV)/ready
 	cmp $(VENV)/web/neural.js src/neural/views/bundle/neural.js
 	cmp $(VENV)/web/neural.css src/neural/views/bundle/neural.css
 
+docs: $(VENV)/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+audit: $(VENV)/ready
+	$(BIN)/python tests/audit.py
+
+wheel: $(VENV)/ready
+	$(BIN)/python tests/wheel.py
+
+coverage: $(VENV)/ready
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal --cov neural --cov-report term --cov-fail-under 90
+
+fuzz: $(VENV)/ready
+	$(BIN)/python tests/fuzz/nightly.py --target parser --executions 1000000
+	$(BIN)/python tests/fuzz/nightly.py
+
 bench: $(VENV)/ready
-	@for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+	@env -u OMP_NUM_THREADS $(BIN)/python benchmarks/all.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neural.core.diagnostics import Diagnostic, Source, render
+from neural.core.files import read_start
 from neural.language.check import Checked, check
 from neural.language.interchange import to_json
 from neural.language.network import Network
@@ -79,10 +80,7 @@ class Blueprint:
 
 def read(path: str | Path) -> Source:
     """A program's text. Bytes that are no text stay visible as such, for the parser to refuse."""
-    path = Path(path)
-    if path.stat().st_size > 4 * LARGEST:
-        return Source(str(path), " " * (path.stat().st_size // 4))   # refused by its size alone
-    return Source(str(path), path.read_text(encoding="utf-8", errors="replace"))
+    return Source(str(path), read_start(Path(path), 4 * LARGEST + 1))
 
 
 def parse(text: str, *, name: str | None = None, network: str | None = None) -> Blueprint:

@@ -13,6 +13,7 @@ from neural.language.shapes import show
 from neural.modules.build import any_length
 from neural.modules.late import torch
 from neural.tasks.data.alphabet import SHOWN, alphabet_of
+from neural.tasks.data.array_files import array_in
 from neural.tasks.data.check import vocabulary
 from neural.tasks.task import TaskError
 
@@ -95,10 +96,9 @@ def _text(network: Network, text: str, letters: Letters | None, said: str, strea
 
 def _array(network: Network, path: Path, stream: str) -> Given:
     """Of a .npy file: one example, or several along the first axis."""
-    try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as problem:
-        raise TaskError(f"{path} is no array that numpy can read without unpickling: {problem}") from None
+    array = array_in(path)
+    if array.dtype.kind not in "biuf":
+        raise TaskError(f"{path} holds {array.dtype}, not numbers")
     array = array[None] if array.ndim == len(network.input) else array
     free = int(any_length(network, stream))
     sizes = zip(network.input[free:], array.shape[1 + free :], strict=False)

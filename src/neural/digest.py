@@ -105,7 +105,7 @@ def network(run: Run) -> dict[str, Any]:
     found: dict[str, Any] = {"parameters": run.described("parameters")}
     if run.program is not None:
         try:
-            read = parse(run.program, network=run.settings.get("network_name")).network
+            read = parse(run.program, network=run.network_name).network
         except ProgramError:   # this version does not know the program any more; the rest is as it was
             return found
         found |= {"name": read.name, "takes": show(read.input, batch=True),

@@ -11,6 +11,7 @@ from neural.blueprint import Blueprint, parse, read
 from neural.core.diagnostics import Source
 from neural.core.registry import UnknownName
 from neural.core.settings import read_settings, resolved, restored
+from neural.modules.late import torch
 from neural.standard import CATALOGUE
 from neural.tasks import registry as tasks
 from neural.tasks.experiment import Experiment, read_experiment
@@ -24,7 +25,7 @@ from neural.tracking.trouble import RunError
 from neural.training.engine import Outcome, Progress
 from neural.training.engine import fit as train
 from neural.training.rates import optimizer_of
-from neural.training.state import weights_in
+from neural.training.state import of_this_network, weights_in
 
 if TYPE_CHECKING:
     from torch import nn
@@ -66,13 +67,13 @@ def task_of_run(run: Run, changes: Sequence[str] = ()) -> Task:
 
         source = Source(f"{run.name}/settings.json", json.dumps(resolved(experiment)))
         experiment = read_settings(type(experiment), source, changes)
-    return made(experiment, Path(run.environment.get("folder", ".")))
+    return made(experiment, Path(str(run.environment.get("folder", "."))))
 
 
 def experiment_of(run: Run) -> Experiment:
     """The settings that a run was begun with."""
     try:
-        kind = _settings_of(run.settings.get("task", ""))
+        kind = _settings_of(str(run.settings.get("task", "")))
     except UnknownName as unknown:
         raise RunError(f"{run.path}: {unknown}") from None
     return restored(kind, run.settings, f"{run.name}/settings.json")
@@ -150,8 +151,10 @@ def best_model(path: str | Path, task: Task | None = None) -> nn.Module:
 
 def model_at(run: Run, checkpoint: Checkpoint, task: Task | None = None) -> nn.Module:
     """The network of a run with the weights of a checkpoint, ready to use."""
-    model = task.build() if task is not None else built(run)
-    load_weights(model, checkpoint)
+    weights = sum(one.numel() for one in weights_in(checkpoint).values())
+    model = task.build() if task is not None else built(run, weights)
+    with of_this_network(checkpoint, run.path):
+        load_weights(model, checkpoint)
     return model.eval()
 
 
@@ -162,13 +165,31 @@ def load_weights(model: nn.Module, checkpoint: Checkpoint) -> None:
     model.load_state_dict(weights_in(checkpoint, "average."), strict=False)
 
 
-def built(run: Run) -> nn.Module:
-    """The network of a run, untrained; without its data where that can be: they may be gone, or never were a file."""
+def built(run: Run, weights: int) -> nn.Module:
+    """The network of a run, untrained; without its data where that can be: they may be gone, or never were a file.
+
+    `weights` is how many numbers there are for it. One that wants more is refused before there is memory for it: the
+    folder may come from anybody.
+    """
     if run.program is not None:
-        return parse(run.program, network=run.settings.get("network_name")).build()
+        plan = parse(run.program, name=str(run.path / "program.neural"), network=run.network_name)
+        _no_larger(run, plan.parameters, weights)
+        return plan.build()
     experiment = experiment_of(run)
-    model = tasks.get(experiment.task).without_data(experiment, CATALOGUE)
-    return model if model is not None else task_of_run(run).build()
+    kind = tasks.get(experiment.task)
+    with torch.device("meta"):   # its sizes, without memory
+        model = kind.without_data(experiment, CATALOGUE)
+    if model is None:
+        return task_of_run(run).build()
+    _no_larger(run, sum(one.numel() for one in model.parameters()), weights)
+    model = kind.without_data(experiment, CATALOGUE)
+    assert model is not None
+    return model
+
+
+def _no_larger(run: Run, parameters: int, weights: int) -> None:
+    if parameters > weights:
+        raise RunError(f"{run.path}: its network has {parameters:,} parameters, its checkpoint {weights:,} numbers")
 
 
 def open_run(path: str | Path) -> Run:

@@ -7,6 +7,7 @@ Nothing in a file is executed: safetensors hold numbers alone, and of a .pt file
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -77,7 +78,10 @@ def import_file(
     settings = read_settings(kind.Settings, None, changes)
     document = document_of(path)
     came = form.read(document, settings, path.stem)
-    model = parse(came.program).build().eval()
+    plan = parse(came.program)
+    if plan.parameters > path.stat().st_size:   # a weight takes a byte at least
+        raise CannotImport(f"{path} has not the {plan.parameters:,} numbers that a network of its sizes has")
+    model = plan.build().eval()
     try:
         model.load_state_dict({name: one.float() for name, one in came.weights.items()})
     except RuntimeError as problem:
@@ -124,16 +128,20 @@ def document_of(path: Path) -> dict[str, Any]:
             return dict(safetensors.load_file(path))
         except Exception as problem:   # the library has an error class of its own
             raise CannotImport(f"{path} is no safetensors file: {problem}") from None
-    if not zipfile.is_zipfile(path):
-        raise CannotImport(f"{path} is no file of today's torch.save; load it where it came from and save it again")
-    with zipfile.ZipFile(path) as archive:
-        unpacked = sum(one.file_size for one in archive.infolist())
+    try:
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(one.file_size for one in archive.infolist())
+    except Exception:   # a directory can be broken in any way
+        old = f"{path} is no file of today's torch.save; load it where it came from and save it again"
+        raise CannotImport(old) from None
     if unpacked > size:   # torch packs nothing
         raise CannotImport(f"{path} says that it holds {unpacked:,} bytes in {size:,}: torch.save writes no such files")
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as problem:   # unpickling can fail in any way; all of them are about the file
-        why = str(problem).strip().splitlines()[0][:200]
+        # torch's own words advise to run what is in the file
+        named = re.search(r"GLOBAL (\S+)", str(problem))
+        why = f"it names `{named[1]}`" if named else type(problem).__name__
         raise CannotImport(f"{path} holds more than tensors and plain data, or is damaged: {why}") from None
     if not isinstance(found, dict):
         raise CannotImport(f"{path} holds a {type(found).__name__}, no state dict; save `model.state_dict()`")

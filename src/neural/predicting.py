@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +20,10 @@ from neural.tasks.cutting.document import Document
 from neural.tasks.cutting.masses import Boundaries
 from neural.tasks.cutting.reader import Reading
 from neural.tasks.cutting.reading import Raw, decode, read_raw
+from neural.tasks.data.array_files import array_in, arrays_in, is_archive
 from neural.tasks.data.check import check_inputs
 from neural.tasks.data.find import locate, read
 from neural.tasks.data.shaping import shaped
-from neural.tasks.data.sources.npz import reason
 from neural.tasks.data.sources.table import ANSWERS, SUFFIXES, cells, value
 from neural.tasks.supervised import Supervised
 from neural.tasks.task import TaskError
@@ -101,7 +100,7 @@ def predicted_rows(run: Run, source: str) -> PredictedRows:
     """Of the rows of an .npz, .npy, .csv or .tsv file, or of anything that the run could be trained on."""
     if run.program is None:
         raise RunError(f"{run.name} has no program: nobody knows what its network takes")
-    network = parse(run.program, network=run.settings.get("network_name")).network
+    network = parse(run.program, name=str(run.path / "program.neural"), network=run.network_name).network
     arrays, scale = _inputs(source, network)
     check_inputs(arrays, network, Path(source).name)
     names = ("source", "target", "mask", "target_mask") if network.two_streams else ("x", "mask")
@@ -130,12 +129,7 @@ def _inputs(source: str, network: Network) -> tuple[dict[str, np.ndarray], float
 
 
 def _arrays(path: Path, network: Network) -> dict[str, np.ndarray]:
-    try:
-        with path.open("rb") as file:
-            found = np.load(file, allow_pickle=False)
-            arrays = {name: found[name] for name in found.files} if hasattr(found, "files") else {"x": found}
-    except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as problem:
-        raise TaskError(f"{path.name} cannot be read: {reason(problem)}") from None
+    arrays = arrays_in(path) if is_archive(path) else {"x": array_in(path)}
     if len(arrays) == 1 and not network.two_streams:
         arrays = {"x": next(iter(arrays.values()))}
     for name in ("source", "target") if network.two_streams else ("x",):

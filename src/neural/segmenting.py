@@ -29,7 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from neural.core.files import replacing, write_atomically
+from neural.core.files import read_small, replacing, write_atomically
+from neural.core.plain_json import read_json
 from neural.core.settings import SettingsError, resolved, restored
 from neural.experiments import best_model, experiment_of
 from neural.modules.compiled import plain_torch
@@ -198,15 +199,15 @@ def save_cutter(
 def load_cutter(path: Path, *, name: str | None = None) -> Cutter:
     """What `save_cutter` wrote; TaskError says what is wrong with the files."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(read_small(path).decode())
         if document["version"] != VERSION:
             raise ValueError(f"its version is {document['version']}, this program reads {VERSION}")
-        data = (path.parent / document["tensors"]["file"]).read_bytes()
+        data = (path.parent / Path(document["tensors"]["file"]).name).read_bytes()   # beside it or nowhere
         if hashlib.sha256(data).hexdigest() != document["tensors"]["sha256"]:
             raise ValueError(f"{document['tensors']['file']} is not the file that was saved with it")
         settings = restored(SegmentationSettings, document["settings"], path.name)
         model = segmenter_of(settings)
-        model.load_state_dict({key: one.float() for key, one in safetensors.load(data).items()})
+        model.load_state_dict({key: one.float() for key, one in _tensors(data).items()})
         calibration, threshold = calibration_of(document["calibration"]), float(document["threshold"])
     except OSError as problem:
         raise TaskError(f"{problem.filename}: {(problem.strerror or str(problem)).lower()}") from None
@@ -218,6 +219,13 @@ def load_cutter(path: Path, *, name: str | None = None) -> Cutter:
     return _cutter(
         name or path.stem, settings, model.eval(), calibration, threshold, remarks, least=document.get("least", 1)
     )
+
+
+def _tensors(data: bytes) -> dict[str, Any]:
+    try:
+        return safetensors.load(data)
+    except Exception as problem:   # the library has an error class of its own
+        raise ValueError(str(problem)) from None
 
 
 def _cutter(

@@ -28,7 +28,7 @@ from neural.core.settings import Settings, resolved
 from neural.digest import best
 from neural.tracking.folder import json_of, put_in_place
 from neural.tracking.run import Run
-from neural.tracking.status import Status
+from neural.tracking.status import Status, status_from
 from neural.tracking.trouble import RunError, in_words
 from neural.training.runner import Job
 from neural.trials import Trial
@@ -210,14 +210,14 @@ def opened(path: Path) -> Sweep:
     if not (path / TRIALS).is_file():
         raise RunError(f"{path} is not the folder of a sweep: it has no {TRIALS}")
     data = json_of(path / TRIALS)
-    if data.get("version", 0) > VERSION:
+    if type(data.get("version")) is int and data["version"] > VERSION:
         raise RunError(f"{path} was written by a newer version of neural (its table has version {data['version']})")
     try:
         rows = [_row(one) for one in data["trials"]]
         sweep = Sweep(path, Path(data["experiment"]), data["settings"], rows)
         sweep.options, sweep.about = tuple(data.get("options", ())), data.get("about", {})
-        sweep.time, writer = data["time"], Status(**data["writer"]).as_seen_now() if data["writer"] else None
-    except (KeyError, TypeError) as wrong:
+        sweep.time, writer = float(data["time"]), status_from(data["writer"]).as_seen_now() if data["writer"] else None
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as wrong:
         raise RunError(f"{path / TRIALS} is damaged: {wrong!r}") from wrong
     if writer is not None and writer.state == "running":
         sweep.writer = writer
@@ -243,7 +243,16 @@ def find_sweep(name: str | None, root: Path) -> Path:
 def _row(data: dict[str, Any]) -> Row:
     said = data["trial"]
     trial = Trial(said["name"], said["seed"], said["point"], tuple(said["changes"]))
-    return Row(trial, **{name: value for name, value in data.items() if name != "trial"})
+    row = Row(trial, **{name: value for name, value in data.items() if name != "trial"})
+    kinds = {"state": str, "reason": str, "attempts": int, "run": str | None, "step": int, "steps": int | None,
+             "score": int | float | None, "scores": dict}  # fmt: skip
+    wrong = [name for name, kind in kinds.items() if not isinstance(getattr(row, name), kind)]
+    texts = all(isinstance(one, str) for one in (trial.name, *trial.changes))
+    if wrong or not texts or not isinstance(trial.point, dict):
+        raise TypeError(", ".join(wrong) or "a trial")
+    if {trial.name, row.run or "run"} & {"", ".", ".."} or "/" in trial.name + (row.run or ""):
+        raise ValueError("a trial lies outside of the folder")
+    return row
 
 
 def _rank(score: float | None, larger: bool) -> tuple[bool, float]:

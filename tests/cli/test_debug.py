@@ -140,7 +140,7 @@ def test_a_text_file_is_read_and_cut_to_the_window(trained, tmp_path):
     (["net.neural", "--input", "gone.npy"], "there is no file gone.npy"),
     (["net.neural", "--input", "wrong.npy"], "wrong.npy is (2, 2, 2, 2), but Classifier takes (B, 13, 12)"),
     (["net.neural", "--input", "nan.npy"], "not finite"),
-    (["net.neural", "--input", "pickle.npy"], "without unpickling"),
+    (["net.neural", "--input", "pickle.npy"], "it holds Python objects"),
     (["net.neural", "--layer", "2"], "there is no layer 2: 2 have attention"),
     (["net.neural", "--layer", "1", "--head", "3"], "there is no head 3: layer 1 has 3"),
     (["net.neural", "--step", "5"], "name it with --run"),

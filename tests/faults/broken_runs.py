@@ -10,7 +10,6 @@ far it is; the operation breaks; the parent looks at what is left. Prints one li
 of the children, and every promise that was not kept.
 """
 
-import ctypes
 import json
 import math
 import os
@@ -27,15 +26,13 @@ import torch
 
 from neural.tracking.run import Run
 from neural.tracking.trouble import RunError
+from tests.faults.breaker import Breaker
 
-HOW = {"kill": 1, "half": 2, "full": 3, "fail": 4, "once": 5}
 KINDS = {"half": "w", "full": "wc"}
 EVERY = {"full": 3, "fail": 6, "once": 6}
 REFUSED = 7
 """Exit code of a child that was told by a RunError."""
-breaker = ctypes.CDLL(None)
-breaker.break_at.argtypes = (ctypes.c_char_p, ctypes.c_long, ctypes.c_int)
-breaker.break_kinds.restype = ctypes.c_char_p
+breaker = Breaker()
 
 
 def tensors(seed: int) -> dict[str, torch.Tensor]:
@@ -96,7 +93,7 @@ NOTHING = Part((), {}, [], None)
 
 def child(root: Path, n: int, how: str, pipe: int) -> int:
     """Write the run, with the n-th operation broken; the exit code."""
-    breaker.break_at(os.fsencode(root), n, HOW[how])
+    breaker.at(root, n, how)
     once = how == "once"
 
     def again(does: Callable[[], object]) -> object:
@@ -124,7 +121,7 @@ def child(root: Path, n: int, how: str, pipe: int) -> int:
             run.finish("failed", str(error))   # as the engine does; must not raise on a full disk either
         return REFUSED
     finally:
-        os.write(pipe, b"kinds " + breaker.break_kinds() + b"\n")
+        os.write(pipe, f"kinds {breaker.kinds()}\n".encode())
     return 0
 
 
@@ -232,7 +229,7 @@ def _goes_on(path: Path) -> list[str]:
 def main(folder: Path, how: str) -> None:
     """Break every operation, one after another."""
     torch.set_num_threads(1)
-    breaker.break_at(os.fsencode(folder), 0, 0)   # only so that the looking, too, does not wait for the disk
+    breaker.at(folder, 0, how)   # only so that the looking, too, does not wait for the disk
     code, said = broken(folder / "whole", 0, how)
     wrong = [f"unbroken: {text}" for text in problems(folder / "whole", code, said)]
     kinds, ends, words = said["kinds"], Counter[str](), set()

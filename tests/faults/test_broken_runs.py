@@ -1,32 +1,25 @@
 """A run folder whose writing breaks, at every file operation in turn: broken_runs.py is what runs, and looks."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+from tests.faults.breaker import HERE, built, loading
 
 
 @pytest.fixture(scope="session")
 def breaker(tmp_path_factory) -> Path:
     """The library that breaks file operations."""
-    library = tmp_path_factory.mktemp("breaker") / "break_files.so"
-    call = ["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(HERE / "break_files.c"), "-ldl"]
-    subprocess.run(call, check=True)
-    return library
+    return built(tmp_path_factory.mktemp("breaker"))
 
 
 def broken(breaker: Path, folder: Path, how: str) -> dict:
     """What became of the runs that were broken like this."""
-    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    environment = {**os.environ, "LD_PRELOAD": str(breaker), "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
     call = [sys.executable, str(HERE / "broken_runs.py"), str(folder), how]
-    done = subprocess.run(call, env=environment, capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run(call, env=loading(breaker), capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["wrong"] == []

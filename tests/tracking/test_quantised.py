@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neural.tracking.quantised import MapError, pack, unpack
+from neural.tracking.quantised import MapError, maps_from, pack, unpack
 
 H, Q, K = 3, 29, 53   # all different, all prime: a swapped axis cannot pass by luck
 
@@ -83,3 +83,9 @@ def test_a_broken_map_is_refused():
     fewer[5] = H + 1   # a header that promises one head more
     with pytest.raises(MapError, match="broken map"):
         unpack(bytes(fewer))
+
+
+def test_a_broken_map_of_a_run_says_whose_it_is(tmp_path):
+    with pytest.raises(MapError) as told, maps_from(tmp_path, 7):
+        unpack(pack(weights())[:-3])
+    assert str(told.value).startswith(f"{tmp_path / 'rows.sqlite'}, step 7: a broken map")

@@ -53,25 +53,6 @@ def by_definition(mechanism: Mechanism, q, k, mask: Mask, extra) -> dict[str, np
 
 
 @every_mechanism
-@pytest.mark.parametrize("kind", ["causal", "causal keys bias", "key_bias", "keys"])
-def test_a_mechanism_that_says_it_is_a_softmax_is_one(name, kind):
-    mechanism, words = attention.get(name).tiny(), kind.split()
-    q, k = numbers(B, H, T, 5), numbers(B, H, T, 5, seed=2)
-    real = torch.arange(T) < torch.tensor([[T], [4], [1]])
-    mask = Mask(
-        causal="causal" in words, keys=real if "keys" in words else None,
-        bias=numbers(H, T, T) if "bias" in words else None, key_bias=numbers(B, H, T) if "key_bias" in words else None,
-    )  # fmt: skip
-    torch.manual_seed(3)
-    extra = mechanism.extra(q, k)
-    rules = mechanism.as_softmax(q, k, mask, extra)
-    if rules is not None:
-        torch.testing.assert_close(Self().weights(q, k, rules), mechanism.weights(q, k, mask, extra))
-    else:
-        assert not torch.allclose(Self().weights(q, k, mask), mechanism.weights(q, k, mask, extra), atol=1e-3)
-
-
-@every_mechanism
 @pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
 def test_every_mechanism_is_measured_as_it_is_defined(name, padded):
     mechanism = attention.get(name).tiny()

@@ -15,33 +15,29 @@ from tests.training.programs import begun, small, trace
 ROOT = Path(__file__).parents[2]
 
 
-def killed(folder: Path, seed: int, kills: int, **settings) -> tuple[Path, Path, int]:
-    """The run that was left alone, the one that was killed, and how often it was."""
-    command = [sys.executable, "-m", "tests.training.killed", folder, str(seed), str(kills), json.dumps(settings)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300,
+KILLED = [
+    (1, 10, {"gradient_accumulation_steps": 2, "ema": 0.9, "scheduler": "cosine"}),
+    (2, 3, {"optimizer": "Muon()", "scheduler": "plateau", "plateau_patience": 1, "patience": 500}),
+]
+"""A seed, how often, and what is trained."""
+
+
+def test_two_hundred_steps_killed_many_times_are_the_same_as_straight_ones(tmp_path):
+    """One process for all cases: importing what trains takes as long as training."""
+    common = {"steps": 200, "checkpoint_every": 7, "validate_every": 25}
+    words = [str(word) for seed, kills, own in KILLED for word in (seed, kills, json.dumps({**common, **own}))]
+    command = [sys.executable, "-m", "tests.training.killed", str(tmp_path), *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False,
                           env={**os.environ, "OMP_NUM_THREADS": "1"})  # fmt: skip
     assert done.returncode == 0, done.stderr
-    (straight,) = (folder / "straight").glob("[!.]*")
-    (resumed,) = (folder / "runs").glob("[!.]*")
-    return straight, resumed, int(done.stdout.split()[-1])
-
-
-@pytest.mark.parametrize(
-    ("seed", "kills", "settings"),
-    [
-        (1, 10, {"gradient_accumulation_steps": 2, "ema": 0.9, "scheduler": "cosine"}),
-        (2, 3, {"optimizer": "Muon()", "scheduler": "plateau", "plateau_patience": 1, "patience": 500}),
-    ],
-    ids=["accumulated, averaged, cosine", "Muon, plateau, patience"],
-)
-def test_two_hundred_steps_killed_many_times_are_the_same_as_straight_ones(tmp_path, seed, kills, settings):
-    settings |= {"steps": 200, "checkpoint_every": 7, "validate_every": 25}
-    straight, resumed, times = killed(tmp_path, seed, kills, **settings)
-    assert times == kills
-    one, other = trace(straight), trace(resumed)
-    assert one["step"] == 200
-    assert one == other
-    assert Run.open(resumed).status.state == "finished"
+    assert [int(line) for line in done.stdout.split()] == [kills for _, kills, _ in KILLED]
+    for number, (_, _, settings) in enumerate(KILLED):
+        (straight,) = (tmp_path / str(number) / "straight").glob("[!.]*")
+        (resumed,) = (tmp_path / str(number) / "runs").glob("[!.]*")
+        one, other = trace(straight), trace(resumed)
+        assert one["step"] == 200
+        assert one == other, settings
+        assert Run.open(resumed).status.state == "finished"
 
 
 def test_a_run_that_was_stopped_goes_on(tmp_path):
@@ -80,12 +76,27 @@ def test_the_newest_checkpoint_broken_the_one_before_is_taken(tmp_path):
     broken = bytearray(newest.path.read_bytes())
     broken[len(broken) // 2] ^= 1
     newest.path.write_bytes(broken)
-    last = []
+    last, said = [], []
 
     def tell(progress):
         last.append((progress.step, Run.open(run.path).scalars("train/loss")[0][-1]))
 
-    fit(small(tmp_path, steps=12, checkpoint_every=3, keep_checkpoints=5), Run.reopen(run.path), tell=tell)
+    again = small(tmp_path, steps=12, checkpoint_every=3, keep_checkpoints=5)
+    fit(again, Run.reopen(run.path), tell=tell, remark=said.append)
+    assert said == [f"{newest.path} is damaged: its sum is wrong; goes on from the checkpoint of step 10"]
     assert all(seen <= step for step, seen in last), "rows of steps that were not made again yet"
     assert trace(run.path) == wanted
     assert any("step-00000012" in text for _, kind, text, _ in Run.open(run.path).events() if kind == "warning")
+
+
+def test_a_folder_in_the_place_of_a_checkpoint_is_passed_over_and_goes(tmp_path):
+    settings = {"steps": 12, "checkpoint_every": 3, "keep_checkpoints": 5}
+    run = begun(small(tmp_path, **settings), tmp_path)
+    fit(small(tmp_path, **settings), run)
+    wanted = trace(run.path)
+    newest = Run.open(run.path).checkpoints()[-1].path
+    newest.unlink()
+    newest.mkdir()
+    (newest / "file").write_text("not ours")
+    fit(small(tmp_path, **settings), Run.reopen(run.path))
+    assert trace(run.path) == wanted

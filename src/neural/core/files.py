@@ -1,13 +1,37 @@
-"""Writing files so that nothing is ever half written: aside, then in place of the old one."""
+"""Writing files so that nothing is ever half written: aside, then in place of the old one; reading those of others."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+SMALL = 1 << 26
+"""Bytes of a file that is read whole without a thought: 64 MB."""
+
+
+def read_small(path: Path, most: int = SMALL) -> bytes:
+    """The bytes of a file that should be small; OSError where it is larger, or no file but a pipe or a device."""
+    how = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)   # a pipe would wait for ever
+    handle = os.open(path, how)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
+    return data
+
+
+def read_start(path: Path, most: int) -> str:
+    """The text of a file, at most so many bytes of it: more is for the reader to refuse, as are bytes that are none."""
+    with path.open("rb") as file:
+        return file.read(most).decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def write_atomically(path: Path, text: str, *, durable: bool = True) -> None:

@@ -128,9 +128,9 @@ def _kept(text: Text, state: State) -> Encoded | None:
     path, about = _places(text)
     try:
         facts = json.loads(about.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return _mapped(path, facts) if facts["state"] == [list(one) for one in state] else None
+    except (OSError, ValueError, LookupError, TypeError):   # of another version, or of a disk that lost a piece of it
         return None
-    return _mapped(path, facts) if facts.get("state") == [list(one) for one in state] else None
 
 
 def _mapped(path: Path, facts: dict[str, Any]) -> Encoded | None:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from neural.core.diagnostics import Source, render
+from neural.core.files import read_start
 from neural.language.check import check
 from neural.language.network import Network
+from neural.language.parser import LARGEST
 from neural.language.summary import text_table
 from neural.modules.build import Built, build
 from neural.tasks.experiment import Training
@@ -50,7 +52,7 @@ def program_source(network: str, folder: Path) -> Source:
         return Source("the program", network)
     path = folder / Path(network).expanduser()
     try:
-        return Source(network, path.read_text(encoding="utf-8", errors="replace"))
+        return Source(network, read_start(path, 4 * LARGEST + 1))
     except OSError as problem:
         raise TaskError(f"the network `{network}` cannot be read: {problem.strerror} ({path.absolute()})") from None
 

@@ -71,7 +71,7 @@ class Tracking(Settings):
 
     track_every: Interval = Field(50, description="Steps between two looks at the attention of the probe; 0 is off.")
     measures: tuple[str, ...] | None = Field(None, description="Which ones; by default all that apply.")
-    maps_every: Interval = Field(5, description="Looks between two that keep the maps themselves; the last does too; 0 keeps none.")
+    maps_every: Interval = Field(5, description="Looks between two that keep maps; the last does too; 0 keeps none.")
     probe_size: Count = Field(4, description="Examples in the probe.")
     sinks: tuple[str, ...] = Field((), description="Where scalars go too: tensorboard, mlflow, wandb, trackio.")
 

@@ -64,11 +64,6 @@ class Supervised(ProgramTask):
         self.data = Dataset(examples, self.network, share=share, batch_size=self.size, seed=training.seed)
         self.remarks = self.data.remarks
 
-    @classmethod
-    def from_program(cls, program: str | Path, *, network_name: str | None = None) -> SupervisedSettings:
-        """An experiment of a program alone, by its file or its text; the rest is in its `train { … }`."""
-        return SupervisedSettings(network=str(program), network_name=network_name)
-
     @property
     def epoch(self) -> int:
         """Batches that go once through the training data."""

@@ -13,12 +13,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from neural.core.files import replacing, sync_folder
+from neural.core.files import read_small, replacing, sync_folder
 from neural.modules.late import late, torch
 from neural.tracking.trouble import RunError, in_words
 
@@ -86,8 +87,11 @@ def read(folder: Path, step: int) -> Checkpoint:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
     if digest != document["tensors"]["sha256"]:
         raise RunError(f"{file} is damaged: its sum is wrong")
-    tensors = safetensors.load_file(file)
-    tensors |= {name: tensors[first] for name, first in document["shared"].items()}
+    try:
+        tensors = safetensors.load_file(file)
+        tensors |= {name: tensors[first] for name, first in document["shared"].items()}
+    except Exception as problem:   # the library has an error class of its own
+        raise RunError(f"{file} is damaged: {problem}") from None
     return Checkpoint(step=step, tensors=tensors, facts=document["facts"], best=document["best"])
 
 
@@ -146,7 +150,10 @@ def _delete_others(folder: Path, kept: list[Saved]) -> None:
     gone = [file for file in folder.iterdir() if re.match(r"\.?step-", file.name) and file.name not in stay]
     # the JSON files first, the latest first: what is left at any instant is a run up to some step
     for file in sorted(gone, key=lambda file: (file.suffix == ".json", file.name), reverse=True):
-        file.unlink(missing_ok=True)
+        if file.is_dir():   # nobody here has made it; in its way no checkpoint could take that name
+            shutil.rmtree(file)
+        else:
+            file.unlink(missing_ok=True)
     if gone:
         sync_folder(folder)
 
@@ -207,12 +214,27 @@ def _sealed(document: dict[str, Any]) -> bytes:
 
 
 def _about(path: Path) -> dict[str, Any] | None:
-    """What the JSON file says, or None if there is none, or a single byte of it is not as it was written."""
+    """What the JSON file says, or None if there is none, or a single byte of it is not as it was written.
+
+    The sum tells what an accident has changed. Whoever changes it on purpose makes a new sum: so the kinds of what it
+    says are looked at too, and its tensors lie beside it or nowhere.
+    """
     try:
-        data = path.read_bytes()
+        data = read_small(path)
         document = json.loads(data)
         document.pop("sha256")
         whole = _sealed(document) == data
     except (FileNotFoundError, ValueError, AttributeError, KeyError, TypeError, RecursionError):
         return None
-    return document if whole else None
+    return document if whole and _sound(document, path.stem) else None
+
+
+def _sound(document: dict[str, Any], stem: str) -> bool:
+    tensors, shared = document.get("tensors"), document.get("shared")
+    return (
+        type(document.get("step")) is int and stem == f"step-{document['step']:08d}"
+        and isinstance(document.get("best"), bool) and isinstance(document.get("facts"), dict)
+        and isinstance(tensors, dict) and tensors.get("file") in (f"{stem}.safetensors", f"{stem}.again.safetensors")
+        and isinstance(tensors.get("sha256"), str) and type(tensors.get("bytes")) is int
+        and isinstance(shared, dict) and all(isinstance(one, str) for one in shared.values())
+    )  # fmt: skip

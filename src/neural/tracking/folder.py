@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from neural.core.files import sync_folder
+from neural.core.files import read_small, sync_folder
 from neural.core.names import did_you_mean
+from neural.core.plain_json import read_json
 from neural.tracking.status import Status, read_status
 from neural.tracking.store import Store
 from neural.tracking.trouble import RunError, in_words
 
 ROWS, CHECKPOINTS, STATUS = "rows.sqlite", "checkpoints", "status.json"
+WRITTEN_ONCE = ("settings.json", "program.neural", "environment.json")
 LONGEST = 200
 """Bytes of a folder's name; file systems stop at 255."""
 
@@ -25,6 +29,8 @@ def run_folder(path: Path | str) -> Path:
     path = Path(path).absolute()
     with in_words(f"{path} cannot be read"):
         if (path / ROWS).is_file():
+            if leaves := leaving(path, path.resolve()):
+                raise RunError(f"{path}: {leaves} is a link out of the folder; it is not followed")
             return path
         if path.is_dir():
             inside = sorted(one.parent.name for one in path.glob(f"[!.]*/{ROWS}"))
@@ -57,6 +63,21 @@ def put_in_place(aside: Path, root: Path, name: str, when: float) -> Path:
         number += 1
 
 
+def leaving(path: Path, root: Path) -> str:
+    """The first thing in a run that is a link to outside of the root; nothing if all stays inside."""
+    if path.is_symlink() and not path.resolve().is_relative_to(root):
+        return path.name
+    for folder in (path, path / CHECKPOINTS):
+        try:
+            with os.scandir(folder) as inside:
+                for one in inside:
+                    if one.is_symlink() and not Path(one.path).resolve().is_relative_to(root):
+                        return one.name
+        except OSError:
+            continue   # reading it will say what is wrong
+    return ""
+
+
 def status_of(path: Path, store: Store | None = None) -> Status:
     """The status of the run as of now; version 1 kept it among the rows."""
     said = text_of(path / STATUS)
@@ -65,11 +86,32 @@ def status_of(path: Path, store: Store | None = None) -> Status:
     return read_status(said)
 
 
+def sum_of(text: str | None) -> str:
+    """What tells a text from one with another bit."""
+    return "" if text is None else hashlib.sha256(text.encode()).hexdigest()
+
+
+def key_of_sum(file: str) -> str:
+    """Where the rows keep a file's sum, among what they say of themselves."""
+    return f"sha256 {file}"
+
+
+def check_sums(path: Path, store: Store) -> None:
+    """RunError where a file that was written once is not as it was: no training goes on from something else."""
+    for file in WRITTEN_ONCE:
+        known = store.meta(key_of_sum(file))   # folders of before have none
+        if known is not None and known != sum_of(text_of(path / file)):
+            raise RunError(
+                f"{path / file} is damaged: its sum is wrong, and the run cannot go on as it was begun. Put a copy "
+                "back (settings are changed by `--set`)"
+            )
+
+
 def text_of(path: Path) -> str | None:
     """The text of a file, or None if there is none."""
     with in_words(f"{path} cannot be read"):
         try:
-            return path.read_text(encoding="utf-8")
+            return read_small(path).decode()
         except FileNotFoundError:
             return None
         except UnicodeDecodeError as error:
@@ -79,9 +121,12 @@ def text_of(path: Path) -> str | None:
 def json_of(path: Path) -> dict[str, Any]:
     """What a JSON file says; nothing if there is none."""
     try:
-        return json.loads(text_of(path) or "{}")
+        found = read_json(text_of(path) or "{}")
     except ValueError as error:
         raise RunError(f"{path} is damaged: {error}") from error
+    if not isinstance(found, dict):
+        raise RunError(f"{path} is damaged: it is not a table")
+    return found
 
 
 def as_json(value: Mapping[str, Any]) -> str:

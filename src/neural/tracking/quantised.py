@@ -12,9 +12,14 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from neural.tracking.trouble import RunError
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -23,10 +28,21 @@ MAGIC, VERSION = b"NMAP", 1
 HEADER = struct.Struct("<4sBiiiii")
 LEVEL = 3
 """Of zlib's nine; 6 takes twice the time for 3 % less."""
+DENSEST = 4096
+"""Weights that a byte can stand for: zlib makes at most 1,032 of one, and of a causal map about half is kept."""
 
 
-class MapError(ValueError):
+class MapError(RunError, ValueError):
     """These bytes are not a map, or not a whole one."""
+
+
+@contextmanager
+def maps_from(run: Path, step: int) -> Iterator[None]:
+    """Say of a broken map inside the block whose it is."""
+    try:
+        yield
+    except MapError as broken:
+        raise MapError(f"{run / 'rows.sqlite'}, step {step}: {broken}") from None
 
 
 def pack(weights: Float[np.ndarray, "H Q K"], *, causal: bool = False, first: int | None = None) -> bytes:
@@ -48,13 +64,17 @@ def unpack(packed: bytes) -> Float[np.ndarray, "H Q K"]:
     _, version, heads, queries, keys, causal, first = HEADER.unpack_from(packed)
     if version != VERSION:
         raise MapError(f"a map of version {version}; this program reads version {VERSION}")
+    if min(heads, queries, keys) < 0 or max(heads, 1) * max(queries, 1) * max(keys, 1) > DENSEST * len(packed):
+        raise MapError(f"a broken map: {len(packed)} bytes cannot hold {heads} × {queries} × {keys} weights")
+    seen = _triangle(queries, keys, first) if causal else np.ones((queries, keys), bool)
+    wanted, stream = heads * int(seen.sum()), zlib.decompressobj()
     try:
-        kept = np.frombuffer(zlib.decompress(memoryview(packed)[HEADER.size :]), np.uint8)
+        kept = np.frombuffer(stream.decompress(memoryview(packed)[HEADER.size :], wanted + 1), np.uint8)
     except zlib.error as problem:
         raise MapError(f"a broken map: {problem}") from None
-    seen = _triangle(queries, keys, first) if causal else np.ones((queries, keys), bool)
-    if kept.size != heads * seen.sum():
-        raise MapError(f"a broken map: {kept.size} weights where {heads * seen.sum()} should be")
+    if kept.size != wanted or not stream.eof:
+        more = "more" if kept.size > wanted else kept.size
+        raise MapError(f"a broken map: {more} weights where {wanted} should be, or no end")
     found = np.zeros((heads, queries, keys), np.float32)
     found[:, seen] = np.square(kept.reshape(heads, -1) / np.float32(255))
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -16,6 +18,9 @@ from neural.tracking.status import Status
 from neural.tracking.store import Store
 from neural.tracking.trouble import RunError, in_words
 
+WIDER = 1 << 10
+"""Times the numbers of a measure that it may take with its gaps filled, where its shape changed on the way."""
+
 
 class Recorded:
     """What was asked for, what was measured, what was learned. `Run.open` gives it."""
@@ -25,8 +30,8 @@ class Recorded:
 
     @property
     def name(self) -> str:
-        """The folder's name."""
-        return self.path.name
+        """The folder's name, of which what is no text is shown as such: it may be any bytes."""
+        return os.fsencode(self.path.name).decode("utf-8", errors="replace")
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -37,6 +42,12 @@ class Recorded:
     def program(self) -> str | None:
         """The network as it was written, where it was."""
         return text_of(self.path / "program.neural")
+
+    @property
+    def network_name(self) -> str | None:
+        """Which network of the program, where it has several."""
+        said = self.settings.get("network_name")
+        return said if isinstance(said, str) else None
 
     @cached_property
     def environment(self) -> dict[str, Any]:
@@ -72,7 +83,12 @@ class Recorded:
     def measure(self, name: str, *, after: int = -1) -> tuple[np.ndarray, np.ndarray]:
         """Steps and one array [step, layer, head]; NaN where shapes differ between steps and a smaller one ends."""
         steps, arrays = self._store.arrays(name, after)
-        return steps, _stacked(arrays) if arrays else self._known(name, self.measures(), "measure", np.empty(0))
+        if not arrays:
+            return steps, self._known(name, self.measures(), "measure", np.empty(0))
+        try:
+            return steps, _stacked(arrays)
+        except ValueError as wrong:
+            raise RunError(f"{self.path}: the measure `{name}` is damaged: {wrong}") from None
 
     def map_steps(self) -> list[int]:
         """Steps with maps."""
@@ -131,7 +147,10 @@ def _stacked(arrays: list[np.ndarray]) -> np.ndarray:
         return np.stack(arrays)
     axes = max(one.ndim for one in arrays)
     full = [one.reshape(one.shape + (1,) * (axes - one.ndim)) for one in arrays]
-    stacked = np.full((len(full), *np.max([one.shape for one in full], axis=0)), np.nan, dtype=np.float32)
+    sizes = [max(one.shape[axis] for one in full) for axis in range(axes)]
+    if len(full) * math.prod(sizes) > WIDER * (sum(one.size for one in full) + WIDER):
+        raise ValueError(f"its shapes differ too much to be of one network: {arrays[0].shape}, … , {tuple(sizes)}")
+    stacked = np.full((len(full), *sizes), np.nan, dtype=np.float32)
     for row, one in zip(stacked, full, strict=True):
         row[tuple(slice(size) for size in one.shape)] = one
     return stacked

@@ -19,7 +19,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -35,9 +35,12 @@ from neural.tracking.folder import (
     ROWS,
     STATUS,
     as_json,
+    check_sums,
+    key_of_sum,
     put_in_place,
     run_folder,
     status_of,
+    sum_of,
 )
 from neural.tracking.recorded import Recorded
 from neural.tracking.sink import Sink
@@ -74,14 +77,14 @@ class Run(Recorded):
             "settings.json": as_json(settings), "program.neural": program,
             "environment.json": as_json(this_environment() if environment is None else environment),
         }  # fmt: skip
+        files = {file: text for file, text in files.items() if text is not None}
         with in_words(f"no run can be created in {root}"):
             root.mkdir(parents=True, exist_ok=True)
             try:
                 (aside / CHECKPOINTS).mkdir(parents=True)
                 for file, text in files.items():
-                    if text is not None:
-                        write_atomically(aside / file, text)
-                Writer.create(aside / ROWS)
+                    write_atomically(aside / file, text)
+                Writer.create(aside / ROWS, {key_of_sum(file): sum_of(text) for file, text in files.items()})
                 write_status(aside / STATUS, mine("running", started=started), durable=True)
                 lock = Lock(aside / "lock")
                 path = put_in_place(aside, root, name, started)
@@ -94,7 +97,8 @@ class Run(Recorded):
     def reopen(cls, path: Path | str) -> Run:
         """An existing run, to go on writing; refused while another process does."""
         path = run_folder(path)
-        Store(path / ROWS).close()   # says what is wrong with it before anything is touched
+        with closing(Store(path / ROWS)) as store:   # says what is wrong with it before anything is touched
+            check_sums(path, store)
         status = status_of(path)
         lock = Lock.take(path / "lock", status)
         try:
@@ -173,6 +177,11 @@ class Run(Recorded):
             self._beaten = time.monotonic()
             with suppress(OSError):   # the rows will tell of a full disk; a heartbeat alone is not worth a training
                 self._say("running", "", durable=False)
+
+    @property
+    def reached(self) -> int:
+        """The last step that `beat` was told of."""
+        return self._step
 
     def finish(self, state: str, message: str = "") -> None:
         """Write what is left, say how it ended ("finished", "failed", "stopped"), let go.

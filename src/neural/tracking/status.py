@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from neural.core.files import write_atomically
+from neural.core.plain_json import read_json
 from neural.tracking.trouble import RunError, in_words
 
 SILENCE = 120.0
@@ -64,11 +65,26 @@ class Status:
 def read_status(text: str) -> Status:
     """From the text of a status file; a power cut may have left an empty one, which says nothing: lost."""
     try:
-        found = json.loads(text)
-        known = {name: found[name] for name in Status.__dataclass_fields__ if name in found}
-        return Status(**known).as_seen_now()
+        return status_from(read_json(text)).as_seen_now()
     except (ValueError, TypeError):
         return Status(state="lost", message="its status cannot be read")
+
+
+def status_from(found: Any) -> Status:
+    """From plain data, of whatever version; ValueError or TypeError where it is of other kinds."""
+    known = {name: found[name] for name in Status.__dataclass_fields__ if name in found}
+    for name, value in known.items():
+        if not _fits(name, value):
+            raise ValueError(f"{name} is {value!r:.40}")
+    return Status(**known)
+
+
+def _fits(name: str, value: Any) -> bool:
+    if name in ("step", "pid"):
+        return type(value) is int and abs(value) < 1 << 53
+    if name in ("time", "started"):
+        return type(value) in (int, float) and abs(value) < 1e15
+    return isinstance(value, dict if name == "facts" else str | None if name == "process" else str)
 
 
 def write_status(path: Path, status: Status, *, durable: bool) -> None:
@@ -134,7 +150,7 @@ class Lock:
 def _exists(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:   # somebody else's, but there
         return True

@@ -29,6 +29,8 @@ from typing import Any
 
 import numpy as np
 
+from neural.tracking.distrust import array_of, distrust, no_more
+from neural.tracking.said import said
 from neural.tracking.trouble import RunError, in_words
 
 VERSION = 2
@@ -71,13 +73,20 @@ class Store:
             self._db = sqlite3.connect(_address(path, writing), uri=True, isolation_level=None, timeout=20,
                                        check_same_thread=False)  # fmt: skip
             weakref.finalize(self, self._db.close)
+        with self._sound(), in_words(self.name):
+            distrust(self._db, self._bytes())
         self.version = self._version()
         if self.version in OLDER and not writing:
             self._db.execute(OLDER[self.version])
 
+    def _bytes(self) -> int:
+        """Of the file and its log."""
+        log = self.path.with_name(self.path.name + "-wal")
+        return self.path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+
     def _version(self) -> int:
         found = self.meta("version")
-        if found is None or not found.isdecimal():
+        if found is None or not found.isdecimal() or len(found) > 9:
             raise RunError(f"{self.name}: rows.sqlite is damaged: it has no version")
         if int(found) > VERSION:
             raise RunError(
@@ -119,7 +128,9 @@ class Store:
         """All scalars, by step and name."""
         joined = "SELECT step, names.name, value FROM scalars JOIN names ON names.id = scalars.name ORDER BY 1, 2"
         # one NaN for all: two lists of rows are equal if they say the same
-        return [(step, name, math.nan if value is None else value) for step, name, value in self._all(joined)]
+        found = self._all(joined)
+        with self._sound():
+            return [(int(step), str(name), math.nan if value is None else float(value)) for step, name, value in found]
 
     def arrays(self, name: str, after: int) -> tuple[np.ndarray, list[np.ndarray]]:
         """Steps and arrays of one measure."""
@@ -127,33 +138,38 @@ class Store:
         found = self._all(wanted, name, after)
         with self._sound():
             steps = np.array([step for step, _, _ in found], dtype=np.int64)
-            return steps, [np.frombuffer(data, "<f4").reshape(json.loads(shape)) for _, shape, data in found]
+            return steps, [array_of(shape, data) for _, shape, data in found]
 
     def map_steps(self) -> list[int]:
         """Steps with maps."""
-        return [step for (step,) in self._all("SELECT DISTINCT step FROM maps ORDER BY step")]
+        with self._sound():
+            return [int(step) for (step,) in self._all("SELECT DISTINCT step FROM maps ORDER BY step")]
 
     def maps(self, step: int) -> dict[str, bytes]:
         """The maps of a step by name."""
-        return dict(self._all("SELECT name, data FROM maps WHERE step = ? ORDER BY name", step))
+        found = self._all("SELECT name, data FROM maps WHERE step = ? ORDER BY name", step)
+        with self._sound():
+            return {str(name): bytes(memoryview(data)) for name, data in found}
 
     def events(self) -> list[tuple[int, str, str, float]]:
         """Step, kind, text and time of each, in the order in which they happened."""
-        return self._all("SELECT step, kind, text, time FROM events ORDER BY id")
+        found = self._all("SELECT step, kind, text, time FROM events ORDER BY id")
+        with self._sound():
+            return [(int(step), str(kind), str(text), float(when)) for step, kind, text, when in found]
 
     def described(self) -> dict[str, Any]:
         """All that was described."""
         with self._sound():
-            found = self._all("SELECT key, value FROM described ORDER BY key")
-            return {key: json.loads(value) for key, value in found}
+            return said(self._all("SELECT key, value FROM described ORDER BY key"))
 
     def _named(self, table: str) -> list[str]:
         there = f"EXISTS (SELECT 1 FROM {table} WHERE {table}.name = names.id)"
-        return [name for (name,) in self._all(f"SELECT name FROM names WHERE {there} ORDER BY name")]
+        return [str(name) for (name,) in self._all(f"SELECT name FROM names WHERE {there} ORDER BY name")]
 
     def _all(self, sql: str, *values: Any) -> list[Any]:
         with self._sound(), in_words(self.name):
-            return self._db.execute(sql, values).fetchall()
+            size = self._bytes()
+            return no_more(self._db.execute(sql, values).fetchmany(size), size)
 
     @contextmanager
     def _sound(self) -> Iterator[None]:
@@ -182,12 +198,14 @@ class Writer(Store):
         self._events = self._all("SELECT coalesce(max(id), 0) FROM events")[0][0]
 
     @staticmethod
-    def create(path: Path) -> None:
-        """A new file without rows."""
+    def create(path: Path, about: Mapping[str, str] | None = None) -> None:
+        """A new file without rows; what it says of itself, beside its version, is as given."""
         db = sqlite3.connect(path, isolation_level=None)
         try:
             db.execute("PRAGMA journal_mode = WAL")
-            db.executescript(f"BEGIN; {SCHEMA} COMMIT;")
+            db.executescript(f"BEGIN; {SCHEMA}")
+            db.executemany("INSERT INTO meta VALUES (?, ?)", (about or {}).items())
+            db.execute("COMMIT")
         finally:
             db.close()
 

@@ -42,6 +42,8 @@ def in_words(doing: str) -> Iterator[None]:
         raise RunError(f"{doing}: {reason}") from error
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", None)
+        if code is None and "decode" in str(error):   # Python's own: a text that is none
+            code = sqlite3.SQLITE_CORRUPT
         if code is None:   # not the file's fault but ours
             raise
         reason = ROWS_REASONS.get(code) or ROWS_REASONS.get(code & 0xFF, str(error))   # the low byte is the kind

@@ -20,7 +20,7 @@ from neural.tracking.tracker import Tracker
 from neural.training.failure import Diverged, last_checkpoint, memory_in_words
 from neural.training.objective import Objective, blocks_of, recompute
 from neural.training.signals import Signals
-from neural.training.state import State, weights_in
+from neural.training.state import State, of_this_network, weights_in
 from neural.training.workers import Workers
 
 if TYPE_CHECKING:
@@ -68,17 +68,21 @@ class Outcome:
 def fit(
     task: Task, run: Run | None, *, workers: Workers | None = None,
     tell: Callable[[Progress], None] = lambda progress: None, also: Also | None = None,
+    remark: Callable[[str], None] = lambda text: None,
 ) -> Outcome:  # fmt: skip
     """Train until done, stopped or out of patience; goes on from the run's newest checkpoint where there is one.
 
     Of several workers the first one writes the run; the others have none. `also` gives rows beside the scores of a
-    validation.
+    validation; `remark` hears what the user should know before it begins.
     """
     workers = workers or Workers()
     with Signals() as signals:
         try:
             with memory_in_words(run, task.experiment.training):
-                outcome = _Loop(task, run, workers, tell, also).go(signals)
+                loop = _Loop(task, run, workers, tell, also)
+                for text in loop.passed_over:
+                    remark(f"{text}; goes on from the checkpoint of step {loop.state.step}")
+                outcome = loop.go(signals)
         except KeyboardInterrupt:
             _end(run, "stopped", "stopped at once; goes on from the last checkpoint")
             raise
@@ -108,8 +112,10 @@ class _Loop:
         torch.manual_seed(self.settings.seed)
         model = task.build().to(self.device)
         saved = workers.told(run.restore() if run is not None else None)
+        where = run.path if run is not None else ""
         if saved is not None:
-            model.load_state_dict(weights_in(saved))
+            with of_this_network(saved, where):
+                model.load_state_dict(weights_in(saved))
         if self.settings.gradient_checkpointing:
             recompute(blocks_of(model))
         self.split = self.settings.shard and workers.count > 1
@@ -117,7 +123,10 @@ class _Loop:
         self.state = State.first(model, self.settings, self.steps)
         self.parameters = list(model.parameters())   # a walk through the modules costs 1 % of a small step
         if saved is not None:
-            self.state.load(saved)
+            with of_this_network(saved, where):
+                self.state.load(saved)
+        self.passed_over = saved.skipped if saved is not None and run is not None else ()
+        """Checkpoints that are damaged, a sentence each."""
         # a split model runs in all processes or in none: all of them look, one writes
         self.tracker = Tracker(task, run, task.experiment.tracking) if run is not None or self.split else None
         if run is not None:

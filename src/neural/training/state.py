@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neural.tasks.experiment import Training
+from neural.tracking.trouble import RunError
 from neural.training.average import Average
 from neural.training.rates import Steps
 
@@ -84,6 +87,16 @@ class State:
         if self.average is not None:
             self.average.load(tensors)
         self.step, self.best, self.waited, self.flat = (facts[name] for name in ("step", "best", "waited", "flat"))
+
+
+@contextmanager
+def of_this_network(checkpoint: Checkpoint, where: Path | str) -> Iterator[None]:
+    """What is taken from a checkpoint inside the block must be there; RunError tells whose checkpoint it is not."""
+    try:
+        yield
+    except (RuntimeError, LookupError, TypeError, ValueError, AttributeError) as problem:
+        why = (str(problem).strip() or type(problem).__name__).splitlines()[-1].strip()
+        raise RunError(f"{where}: the checkpoint of step {checkpoint.step} is of another network: {why}") from problem
 
 
 def weights_in(checkpoint: Checkpoint, start: str = "model.") -> dict[str, Tensor]:

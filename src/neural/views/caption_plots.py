@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from neural.tracking.quantised import unpack
+from neural.tracking.quantised import maps_from, unpack
 from neural.tracking.run import Run
 from neural.views.plots import STYLE, save
 from neural.views.reading import Missing
@@ -51,8 +51,10 @@ def looked(run: Run) -> Looked:
         raise Missing(f"{run.name} has no maps of a captioner's gaze; see `tracking.maps_every`")
     words, picture, grid = labels[0], run.described("captions/picture"), run.described("captions/grid")
     count = words.index("·") if "·" in words else len(words)
+    with maps_from(run.path, steps[-1]):
+        focus = unpack(packed)[0, :count]
     return Looked(
-        words=words[:count], focus=unpack(packed)[0, :count], grid=(grid[0], grid[1]) if grid else None,
+        words=words[:count], focus=focus, grid=(grid[0], grid[1]) if grid else None,
         picture=None if picture is None else np.array(picture, dtype=np.uint8),
         places=run.described("captions/places")[:count],
     )  # fmt: skip

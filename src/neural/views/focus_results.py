@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,9 @@ from typing import Any
 import numpy as np
 
 from neural.core.files import replacing
+from neural.core.plain_json import read_json
+from neural.tasks.data.array_files import arrays_in
+from neural.tasks.task import TaskError
 from neural.tracking.run import Run
 from neural.tracking.trouble import RunError
 from neural.views.seeds import Estimate, over_seeds
@@ -52,12 +54,12 @@ class Result:
 def read_result(path: Path) -> Result:
     """What `write` wrote."""
     try:
-        with np.load(path, allow_pickle=False) as found:
-            about: dict[str, Any] = json.loads(str(found["about"]))
-            shown = {name.removeprefix("shown_"): found[name] for name in found.files if name.startswith("shown_")}
-            about["classes"] = tuple(about["classes"])
-            return Result(**about, heat=found["heat"], shown=shown)
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as problem:
+        found = arrays_in(path)
+        about: dict[str, Any] = read_json(str(found["about"]))
+        shown = {name.removeprefix("shown_"): one for name, one in found.items() if name.startswith("shown_")}
+        about["classes"] = tuple(about["classes"])
+        return Result(**about, heat=found["heat"], shown=shown)
+    except (TaskError, ValueError, KeyError, TypeError) as problem:
         raise RunError(f"{path} cannot be read: {problem}") from None
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neural.tracking.quantised import unpack
+from neural.tracking.quantised import maps_from, unpack
 from neural.tracking.run import Run
 from neural.views.reading import Missing, measure
 
@@ -83,7 +83,8 @@ def chief(found: dict[str, Role]) -> np.ndarray:
 def maps_of(run: Run, step: int) -> list[np.ndarray]:
     """The maps [head, query, key] of the first example, layer by layer as the run names them."""
     packed = run.maps(step)
-    return [unpack(packed[name]) for name in run.described("attention/layers") or () if name in packed]
+    with maps_from(run.path, step):
+        return [unpack(packed[name]) for name in run.described("attention/layers") or () if name in packed]
 
 
 def last_maps(run: Run) -> tuple[int, list[np.ndarray]]:

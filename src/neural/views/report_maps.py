@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neural.tracking.quantised import HEADER, pack, unpack
+from neural.tracking.quantised import HEADER, maps_from, pack, unpack
 from neural.tracking.run import Run
 from neural.views.report_data import packed_step, step_maps
 
@@ -85,7 +85,8 @@ def _ladder() -> Iterator[tuple[int, int]]:
 def _smaller(run: Run, step: int, factor: int, levels: int) -> bytes:
     found = run.maps(step)   # further examples of the probe stay in the folder
     layers = [name for name in run.described("attention/layers") or [] if name in found]
-    return packed_step({name: smaller_map(found[name], factor, levels) for name in layers})
+    with maps_from(run.path, step):
+        return packed_step({name: smaller_map(found[name], factor, levels) for name in layers})
 
 
 def _size(steps: dict[int, bytes]) -> int:

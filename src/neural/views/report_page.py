@@ -13,7 +13,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from functools import cache
+import math
+from functools import cache, partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def page(data: dict[str, Any], title: str) -> str:
         f"default-src 'none'; script-src '{_sum(script)}'; style-src '{_sum(style)}'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-    written = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(ESCAPED)
+    written = _json(data).translate(ESCAPED)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
@@ -71,6 +72,22 @@ def _head(title: str) -> str:
     return f"""<meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">
 <link rel="icon" href="data:,"><title>{escape(title)}</title>"""
+
+
+def _json(data: Any) -> str:
+    written = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        return written(data)
+    except ValueError:   # infinity, which no browser can read; ours never say it, but a run may come from anybody
+        return written(_finite(data))
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _finite(one) for key, one in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(one) for one in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 @cache

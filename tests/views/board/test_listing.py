@@ -75,7 +75,7 @@ def broken(root, name, **files):
 
 @pytest.mark.parametrize("files", [
     {"rows__sqlite": b"no database"}, {"settings__json": b"[1, 2"}, {"settings__json": b"[1, 2]"},
-    {"settings__json": b"\xff\xfe"}, {"status__json": b'{"state": "finished", "facts": 7}'},
+    {"settings__json": b"\xff\xfe"},
 ], ids=str)  # fmt: skip
 def test_a_malformed_folder_is_shown_and_the_others_with_it(tmp_path, files):
     name, well = broken(tmp_path, "bad", **files), written(tmp_path, "well", looks=(0,)).name
@@ -87,6 +87,12 @@ def test_a_malformed_folder_is_shown_and_the_others_with_it(tmp_path, files):
     else:
         with pytest.raises(RunError, match="damaged"):
             Shelf(Listing(tmp_path))[name]
+
+
+def test_a_status_that_says_what_no_run_says_is_that_of_a_lost_one(tmp_path):
+    name = broken(tmp_path, "bad", status__json=b'{"state": "finished", "facts": 7}')
+    found = by_name(tmp_path)[name]
+    assert (found["kind"], found["state"], found["message"]) == ("run", "lost", "its status cannot be read")
 
 
 def test_a_folder_without_rows_is_no_run_and_says_so(tmp_path):

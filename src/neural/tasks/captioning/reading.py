@@ -15,8 +15,8 @@ import numpy as np
 
 from neural.core.names import did_you_mean
 from neural.tasks.captioning.data import SPLITS, Captioned, Split, coded
+from neural.tasks.data.array_files import arrays_in
 from neural.tasks.data.check import check_finite, sizes
-from neural.tasks.data.sources.npz import loaded
 from neural.tasks.focusing.data import parts
 from neural.tasks.focusing.tokens import json_objects
 from neural.tasks.task import TaskError
@@ -46,7 +46,7 @@ def read(path: Path, captions: Path, *, vocabulary: tuple[str, ...] | None, seed
 
 def regions_of(path: Path, least: int = FEWEST) -> np.ndarray:
     """Features (N, m, d) of so many pictures at least; TaskError where they cannot be used."""
-    found = loaded(path)
+    found = arrays_in(path)
     if "regions" not in found:
         there = did_you_mean("regions", found) or f"there are {', '.join(found) or 'none'}"
         raise TaskError(f"{path.name} has no array `regions`; {there}")

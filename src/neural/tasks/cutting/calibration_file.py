@@ -15,7 +15,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from neural.core.files import write_atomically
+from neural.core.files import read_small, write_atomically
+from neural.core.plain_json import read_json
 from neural.tasks.cutting.calibration_choice import Choice
 from neural.tasks.task import TaskError
 
@@ -49,7 +50,7 @@ class Calibrated:
         """That of a run folder, or None where it was never calibrated; TaskError where the file is broken."""
         path = folder / FILE
         try:
-            saved = json.loads(path.read_text(encoding="utf-8"))
+            saved = read_json(read_small(path).decode())
             if saved["version"] != VERSION:
                 raise ValueError(f"its version is {saved['version']}, this program reads {VERSION}")
             label = saved["label"]
@@ -62,5 +63,5 @@ class Calibrated:
             return None
         except OSError as problem:
             raise TaskError(f"{path} cannot be read: {(problem.strerror or str(problem)).lower()}") from None
-        except (ValueError, LookupError, TypeError, AttributeError) as problem:
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as problem:
             raise TaskError(f"{path} is no calibration that can be used: {problem}; calibrate again") from None

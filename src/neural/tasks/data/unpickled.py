@@ -2,13 +2,15 @@
 
 A pickle is a program: it may name any function of any module and have it called. Here only the few names that numpy
 writes for an array are known, and each stands for something of ours that keeps what it is given; any other name is
-refused before anything is called.
+refused before anything is called. The program is read through before it runs, and refused where it does what no pickle
+of plain data does: a few steps can ask for 30 gigabytes, or for a key that takes years to hash.
 """
 
 from __future__ import annotations
 
 import io
 import pickle
+import pickletools
 from typing import Any
 
 import numpy as np
@@ -58,6 +60,33 @@ KNOWN = {
     "numpy.ndarray": _Array, "numpy.dtype": _Kind, "_codecs.encode": _encoded,
 }  # fmt: skip
 
+SIMPLE = ("EMPTY_DICT", "DICT", "EMPTY_LIST", "LIST", "GLOBAL", "STACK_GLOBAL", "REDUCE", "STRING", "BINSTRING",
+          "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINBYTES", "SHORT_BINBYTES",
+          "BINBYTES8")  # fmt: skip
+"""Steps that make something new which is no tuple."""
+REFUSED = ("DUP", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "FROZENSET", "EMPTY_SET", "ADDITEMS", "PERSID", "BINPERSID",
+           "EXT1", "EXT2", "EXT4", "NEXT_BUFFER", "READONLY_BUFFER", "BYTEARRAY8")  # fmt: skip
+"""Steps that dictionaries, lists, numbers, texts and arrays do without."""
+
+
+def _look_through(content: bytes) -> None:
+    """Refuse a pickle that is too clever to be data."""
+    simple: set[int] = set()   # what may stand in it twice, by the number under which it is remembered
+    before, kept = "", 0
+    for step, argument, _ in pickletools.genops(content):
+        if step.name in REFUSED:
+            raise ValueError(f"it does what plain data does not ({step.name.lower()})")
+        if step.name in ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"):
+            number = kept if argument is None else int(argument)
+            kept += 1
+            if not 0 <= number <= len(content):   # the reader makes room for as many
+                raise ValueError(f"it remembers a value under the number {number}")
+            (simple.add if before in SIMPLE else simple.discard)(number)
+        elif step.name in ("GET", "BINGET", "LONG_BINGET") and argument is not None and int(argument) not in simple:
+            raise ValueError("a tuple stands in it twice")   # of tuples of themselves comes a key without an end
+        elif step.name not in ("FRAME", "PROTO"):
+            before = step.name
+
 
 class _Reader(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
@@ -70,6 +99,7 @@ class _Reader(pickle.Unpickler):
 def unpickled(content: bytes, where: str) -> dict[str, Any]:
     """The dictionary in a pickle, with texts as keys; TaskError where it holds anything but plain data."""
     try:
+        _look_through(content)
         found = _Reader(io.BytesIO(content), encoding="bytes").load()
     except Exception as problem:   # a broken pickle may raise anything
         raise TaskError(f"{where} cannot be read as plain data: {problem or type(problem).__name__}") from None

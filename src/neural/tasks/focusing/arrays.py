@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from neural.core.names import did_you_mean
+from neural.tasks.data.array_files import arrays_in
 from neural.tasks.data.check import check_finite, sizes
-from neural.tasks.data.sources.npz import loaded
 from neural.tasks.focusing.data import SPLITS, Data, Split, check_labels, parts
 from neural.tasks.task import TaskError
 
@@ -17,12 +17,12 @@ NAMES = ("segments", "labels", "foreground")
 
 def fits(path: Path) -> bool:
     """Whether it holds segments; images with classes are for mosaics."""
-    return not {"x", "y"} <= set(loaded(path))
+    return not {"x", "y"} <= set(arrays_in(path))
 
 
 def read(path: Path, *, seed: int) -> Data:
     """All arrays, checked; examples are split at random."""
-    found, where = loaded(path), path.name
+    found, where = arrays_in(path), path.name
     for name in NAMES[:2]:
         if name not in found:
             there = did_you_mean(name, found) or f"there are {', '.join(found) or 'none'}"

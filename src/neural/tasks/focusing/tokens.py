@@ -10,13 +10,13 @@ and the tokens that at least half of those who marked any marked; its posts with
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from neural.core.plain_json import read_json
 from neural.tasks.focusing.data import SPLITS, Data, Split, check_labels, parts
 from neural.tasks.task import TaskError
 
@@ -74,7 +74,7 @@ def json_objects(path: Path) -> list[tuple[str, Any]]:
         raise TaskError(f"{path.name} cannot be read: {problem}") from None
     if path.suffix.lower() == ".json":
         try:
-            whole = json.loads(text)
+            whole = read_json(text)
         except ValueError as problem:
             raise TaskError(f"{path.name} is no JSON: {problem}") from None
         pairs = whole.items() if isinstance(whole, dict) else enumerate(whole if isinstance(whole, list) else [])
@@ -83,10 +83,16 @@ def json_objects(path: Path) -> list[tuple[str, Any]]:
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
             try:
-                found.append((f"line {number}", json.loads(line)))
+                found.append((f"line {number}", read_json(line)))
             except ValueError as problem:
                 raise TaskError(f"{path.name}, line {number} is no JSON: {problem}") from None
     return found
+
+
+def _marks(given: Any, count: int) -> bool:
+    """Whether it is 0 or 1 for each token."""
+    right = isinstance(given, list) and len(given) == count
+    return right and all(isinstance(one, int) and one in (0, 1) for one in given)
 
 
 def _text(one: Any, place: str) -> Text:
@@ -96,15 +102,15 @@ def _text(one: Any, place: str) -> Text:
     if not (isinstance(tokens, list) and tokens and all(isinstance(token, str) for token in tokens)):
         raise TaskError(f"{place}: `tokens` must be a list of words, one or more")
     label = one.get("label")
-    if label is None and one.get("annotators"):
+    if label is None and isinstance(one.get("annotators"), list):
         votes = Counter(str(vote["label"]) for vote in one["annotators"] if isinstance(vote, dict) and "label" in vote)
         label = votes.most_common(1)[0][0] if votes else None
     if label is None:
         raise TaskError(f"{place}: the label is missing; write `\"label\": …`")
     marks = one.get("rationale")
-    if marks is None and one.get("rationales"):
-        given = [vote for vote in one["rationales"] if isinstance(vote, list) and len(vote) == len(tokens)]
+    if marks is None and isinstance(one.get("rationales"), list):
+        given = [vote for vote in one["rationales"] if _marks(vote, len(tokens))]
         marks = [int(2 * sum(votes) >= len(given)) for votes in zip(*given, strict=True)] if given else None
-    if marks is not None and not (isinstance(marks, list) and len(marks) == len(tokens) and set(marks) <= {0, 1}):
+    if marks is not None and not _marks(marks, len(tokens)):
         raise TaskError(f"{place}: `rationale` must be 0 or 1 for each of the {len(tokens)} tokens")
     return Text(tokens, str(label), None if marks is None else [bool(mark) for mark in marks])

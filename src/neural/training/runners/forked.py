@@ -8,9 +8,11 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 from neural.modules.late import torch
@@ -38,7 +40,7 @@ class Forked(Local):
         said, parent = words(job), os.getpid()
         number = os.fork()
         if number == 0:
-            _train(said, job, parent, self.threads)
+            be_neural(said, job.output, partial(_prepare, parent, self.threads))
         return Copy(number)
 
 
@@ -78,19 +80,23 @@ class Copy:
             os.kill(self.pid, what)
 
 
-def _train(said: list[str], job: Job, parent: int, threads: int) -> NoReturn:
-    """In the copy: `neural train …` with its own session, output and signals; never comes back."""
+def _prepare(parent: int, threads: int) -> None:
+    threading.Thread(target=follow, args=(parent,), daemon=True).start()
+    torch.set_num_threads(threads)
+
+
+def be_neural(said: Sequence[str], told: Path, prepare: Callable[[], object]) -> NoReturn:
+    """In a copy: `neural …` with its own session, signals and output, which is added to a file; never comes back."""
     code = 1
     try:
         os.setsid()
         for one in (signal.SIGINT, signal.SIGTERM):
             signal.signal(one, signal.SIG_DFL)
-        nothing, output = os.open(os.devnull, os.O_RDONLY), os.open(job.output, os.O_WRONLY | os.O_APPEND)
+        nothing, output = os.open(os.devnull, os.O_RDONLY), os.open(told, os.O_WRONLY | os.O_APPEND)
         for old, new in ((nothing, 0), (output, 1), (output, 2)):
             os.dup2(old, new)
         sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")   # noqa: SIM115 (open to the end)
-        threading.Thread(target=follow, args=(parent,), daemon=True).start()
-        torch.set_num_threads(threads)
+        prepare()
         sys.argv = ["neural", *said]
         runpy.run_module("neural", run_name="__main__", alter_sys=True)
         code = 0

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from neural.core.names import did_you_mean
+from neural.core.plain_json import read_json
 from neural.tasks.cutting.document import Document
 from neural.tasks.cutting.reader import Reader, Reading
 from neural.tasks.cutting.reading import read_raw
@@ -33,8 +34,8 @@ class Jsonl(Reader):
 
 def _document(line: str, where: str, reading: Reading) -> Document:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as wrong:
+        row = read_json(line)
+    except ValueError as wrong:
         place = f" at column {wrong.colno}: {wrong.msg.lower()}" if isinstance(wrong, json.JSONDecodeError) else ""
         raise TaskError(f"{where} is no JSON{place}") from None
     if not isinstance(row, dict):

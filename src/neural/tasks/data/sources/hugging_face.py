@@ -42,8 +42,8 @@ class HuggingFace(Source):
             loaded = datasets.load_from_disk(str(where))
         except IndexError:   # a table without rows is saved without a file, and then not found
             raise TaskError(f"{where.name}: there are no examples") from None
-        except (OSError, ValueError, KeyError) as problem:
-            raise TaskError(f"{where.name} cannot be read: {problem}") from None
+        except Exception as problem:   # the libraries below raise anything; all of it is about the folder
+            raise TaskError(f"{where.name} cannot be read: {problem or type(problem).__name__}") from None
         splits = dict(loaded) if isinstance(loaded, datasets.DatasetDict) else {"train": loaded}
         if "train" not in splits:
             raise TaskError(f"{where.name} has no split `train`; it has {', '.join(splits)}")

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from neural.language.network import Network
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
+"""By content, whatever a file is called: pillow would hand others to programs of the system."""
+MOST = 1 << 26
+"""Pixels: a picture is unpacked whole before it is made smaller."""
 
 
 class Images(Source):
@@ -45,10 +49,15 @@ def arrays(labelled: Labelled, pixels: Pixels) -> dict[str, np.ndarray]:
     x = []
     for file in labelled.files:
         try:
-            with pillow.open(file) as picture:
+            with pillow.open(file, formats=FORMATS) as picture:
+                if picture.width * picture.height > MOST:
+                    raise TaskError(
+                        f"{pixels.where}: {file.parent.name}/{file.name} has {picture.width:,} × {picture.height:,} "
+                        f"pixels; at most {MOST:,} are read: make it smaller first"
+                    )
                 x.append(pixels.array(picture, file.name))
-        except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as problem:
-            if isinstance(problem, TaskError):
-                raise
+        except TaskError:
+            raise
+        except Exception:   # a broken picture makes its decoder raise anything
             raise TaskError(f"{pixels.where}: {file.parent.name}/{file.name} is no picture that can be read") from None
     return {"x": np.stack(x), "y": labelled.y}

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
+from neural.tasks.data.array_files import is_archive, mapped
 from neural.tasks.data.named import arrange
 from neural.tasks.data.source import Examples, Source, Where
-from neural.tasks.data.sources.npz import reason
 from neural.tasks.task import TaskError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from neural.language.network import Network
 
 
@@ -39,11 +39,6 @@ class Npy(Source):
 
 
 def _mapped(file: Path) -> np.ndarray:
-    try:
-        found = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as problem:
-        raise TaskError(f"{file.name} cannot be read: {reason(problem)}") from None
-    if not isinstance(found, np.ndarray):
-        found.close()
+    if is_archive(file):
         raise TaskError(f"{file.name} is no .npy file; an .npz is given alone: `data: \"{file.name}\"`")
-    return found
+    return mapped(file)

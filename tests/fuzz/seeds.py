@@ -1,0 +1,216 @@
+"""Good files of every kind, small, as fuzzing begins with; made, not stored."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import pickle
+import tarfile
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests import programs as known
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PROGRAM_WORDS = tuple(
+    b"network input layers loss optimizer train ( ) { } [ ] : , = * # \" Dense Embedding Output Adam true None "
+    b"TransformerEncoder num_heads d_model attention localized 2147483648 1e308".split()
+)  # fmt: skip
+YAML_WORDS = (
+    b"!!python/object/apply:os.system [x]", b"&a [*a]", b"*a", b"<<: ", b"- ", b"? ", b": ", b"|\n ", b"%YAML 1.1\n",
+    b"---\n", b"!!binary ", b"{", b"}", b"task: ", b"training:\n  ", b'"\\UFFFFFFFF"',
+)  # fmt: skip
+JSON_WORDS = (
+    b"{", b"}", b"[", b"]", b'"', b",", b":", b"null", b"true", b"1e999", b'"\\ud800"', b"NaN", b"-Infinity", b"\n",
+    b'"label"',
+)  # fmt: skip
+NPY_WORDS = (
+    b"'descr': '|O'", b"(1000000000000,)", b"(-1,)", b"'<f8'", b"'<U999999'", b"[('a', '<f8')]", b"True", b"\x93NUMPY",
+    b"PK\x01\x02", b"'|V2147483647'",
+)  # fmt: skip
+PICKLE_WORDS = (
+    b"cos\nsystem\n", b"\x8c\x02os\x8c\x06system\x93", b"(", b"R", b"t", b"}", b"]", b"r\xff\xff\xff\x7f", b"h\x00",
+    b"\x85", b"\x86", b"2", b"b", b"\x8e\xff\xff\xff\xff\x00\x00\x00\x00",
+)  # fmt: skip
+
+
+@cache
+def programs() -> list[bytes]:
+    """Programs of the tests and the examples."""
+    texts = [text for name, text in vars(known).items() if name.isupper() and isinstance(text, str)]
+    return [text.encode() for text in texts] + [one.read_bytes() for one in sorted(EXAMPLES.glob("**/*.neural"))]
+
+
+@cache
+def pieces() -> list[bytes]:
+    """A few lines of programs each: short, so that many are tried."""
+    found = []
+    for lines in (one.splitlines(keepends=True) for one in programs()):
+        found += [b"".join(lines[at : at + 3]) for at in range(0, len(lines), 3)]
+    return found
+
+
+@cache
+def experiments() -> list[bytes]:
+    """Experiment files."""
+    anchors = b"task: supervised\ntraining: &a {steps: 3}\ntracking: {measures: [entropy]}\nname: \"n\"\n"
+    return [anchors, *(one.read_bytes() for one in sorted(EXAMPLES.glob("**/*.yaml")))]
+
+
+@cache
+def interchanged() -> list[bytes]:
+    """Programs as JSON."""
+    from neural.core.diagnostics import Findings
+    from neural.language.interchange import to_json
+    from neural.language.parser import parse
+
+    return [json.dumps(to_json(parse(one.decode(), Findings()))).encode() for one in programs()]
+
+
+@cache
+def songs() -> list[bytes]:
+    """Documents with labels and with boundaries."""
+    rows = [{"name": "a", "lines": ["x y", "z", "é"], "labels": ["verse", "verse", "chorus"]},
+            {"lines": ["a", "b"], "boundaries": [1, 0]}, {"lines": ["a", "b", "c"], "labels": [0, 1, 1]},
+            {"title": "t", "lines": ["a", "b", "c"], "boundaries": [2]}]  # fmt: skip
+    return [_lines(rows), _lines(rows[:1]), _lines(rows[2:])]
+
+
+def articles() -> list[bytes]:
+    """Texts with headings and blank lines."""
+    text = "# One\n\nFirst sentence. And a second!\n\nTwo\n---\n- item\n- item\n\n```\n# code\n```\n2.1 Three\n\nEnd.\n"
+    return [text.encode(), text.encode("utf-16"), b"a\r\n\r\nb\fc\n"]
+
+
+@cache
+def tokens() -> list[bytes]:
+    """Texts with rationales, and HateXplain's form."""
+    rows = [{"tokens": ["you", f"w{at}"], "label": str(at % 2), "rationale": [0, 1]} for at in range(12)]
+    votes = [{"label": "hate"}, {"label": "no"}]
+    posts = [{"post_tokens": ["a", "b"], "annotators": votes, "rationales": [[0, 1]]}] * 12
+    return [_lines(rows), _lines(posts), json.dumps(posts).encode()]
+
+
+@cache
+def captions() -> list[bytes]:
+    """A caption for each of twelve pictures."""
+    rows = [{"caption": "a red circle", "picture": at, "regions": [None, 1, 2]} for at in range(12)]
+    return [_lines(rows), _lines([{"caption": ["a", "b"]}] * 12)]
+
+
+def tables() -> list[bytes]:
+    """With and without names."""
+    return [b"a,b,c,d,label\n" + b"1,2,3,4,cat\n0.5,-1,2e3,4,dog\n" * 2, b"1;2;3;4;0\n1;2;3;4;1\n"]
+
+
+@cache
+def npz() -> list[bytes]:
+    """Training data, packed and not, and the result of a focus experiment."""
+    x, y = np.arange(8, dtype=np.float32).reshape(2, 4), np.array([0, 1])
+    said = {"run": "r", "paradigm": "soft", "segments": 3, "seed": 0, "classes": ["a"], "scores": {"s": 0.5}}
+    about = json.dumps(said)
+    return [_saved(np.savez, x=x, y=y), _saved(np.savez_compressed, x=x, y=y, x_valid=x, y_valid=y),
+            _saved(np.savez, about=np.array(about), heat=x, shown_x=x)]  # fmt: skip
+
+
+@cache
+def npy() -> list[bytes]:
+    """Floats, whole numbers, texts, columns first."""
+    arrays = [np.arange(8.0).reshape(2, 4), np.arange(4), np.array(["a", "bc"]), np.asfortranarray(np.ones((2, 4)))]
+    return [_saved(lambda out, **given: np.save(out, given["x"]), x=one) for one in arrays]
+
+
+@cache
+def pickles() -> list[bytes]:
+    """A batch of two pictures as several versions of Python write it, and the names of the classes."""
+    batch = {"data": np.zeros((2, 3072), np.uint8), "labels": [0, 1], "filenames": [b"a.png", b"b.png"]}
+    return [*(pickle.dumps(batch, protocol=one) for one in (2, 4)), pickle.dumps({"label_names": ["cat", b"dog"]}, 2)]
+
+
+@cache
+def archives() -> list[bytes]:
+    """CIFAR-10 with one picture a file, packed and not."""
+    parts = [*(f"data_batch_{one}.bin" for one in range(1, 6)), "test_batch.bin"]
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name in parts:
+            about = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
+            about.size = 3073
+            archive.addfile(about, io.BytesIO(bytes(3073)))
+    return [out.getvalue(), gzip.compress(out.getvalue(), mtime=0)]
+
+
+@cache
+def pictures() -> list[bytes]:
+    """Of every kind that is read."""
+    from PIL import Image
+
+    made = Image.fromarray(np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3))
+    found = []
+    for kind in ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM"):
+        out = io.BytesIO()
+        made.save(out, kind)
+        found.append(out.getvalue())
+    return [*found, b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n"]
+
+
+@cache
+def weights() -> list[bytes]:
+    """A state dict as torch and as safetensors write it."""
+    import safetensors.torch
+    import torch
+
+    state, out = {"a": torch.ones(2, 3), "b": torch.zeros(2)}, io.BytesIO()
+    torch.save({"model": state, "epoch": 3}, out)
+    return [out.getvalue(), safetensors.torch.save(state)]
+
+
+@cache
+def checkpoints() -> list[bytes]:
+    """The tensors' length, the tensors, and what is said about them."""
+    tensors = weights()[1]
+    said = {"step": 3, "best": True, "shared": {"c": "a"}, "facts": {"step": 3, "best": {}},
+            "tensors": {"file": "step-00000003.safetensors", "bytes": len(tensors),
+                        "sha256": hashlib.sha256(tensors).hexdigest()}}  # fmt: skip
+    return [len(tensors).to_bytes(4, "little") + tensors + json.dumps(said).encode()]
+
+
+@cache
+def maps() -> list[bytes]:
+    """Whole and causal."""
+    from neural.tracking.quantised import pack
+
+    made = np.random.default_rng(0).dirichlet(np.ones(5), (2, 4)).astype(np.float32)
+    return [pack(made), pack(made, causal=True)]
+
+
+@cache
+def calibrations() -> list[bytes]:
+    """Of boundaries alone."""
+    from neural.tasks.cutting.calibration_choice import choose
+    from neural.tasks.cutting.calibration_file import FILE, Calibrated
+
+    random = np.random.default_rng(0)
+    truth = random.random(60) < 0.3
+    margins = truth * 2.0 - 1 + random.normal(size=60)
+    chosen = choose(margins, truth, np.repeat(np.arange(6), 10))
+    made = Calibrated(weights="step 3", data="six", boundary=chosen, label=None, threshold=0.5, f1=0.7)
+    with tempfile.TemporaryDirectory() as folder:
+        made.save(Path(folder))
+        return [(Path(folder) / FILE).read_bytes()]
+
+
+def _lines(rows: list[dict[str, Any]]) -> bytes:
+    return "\n".join(map(json.dumps, rows)).encode()
+
+
+def _saved(save: Any, **arrays: np.ndarray) -> bytes:
+    out = io.BytesIO()
+    save(out, **arrays)
+    return out.getvalue()

@@ -1,0 +1,188 @@
+"""No file runs code: each of these would make a file if it were read carelessly, and is refused by name instead."""
+
+import io
+import pickle
+import sqlite3
+import subprocess
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from neural.blueprint import parse
+from neural.core.settings import SettingsError
+from neural.debug_input import given
+from neural.experiments import task_of
+from neural.importing import CannotImport, document_of
+from neural.predicting import _arrays
+from neural.tasks.data.array_files import mapped
+from neural.tasks.data.sources.cifar import Cifar
+from neural.tasks.data.sources.images import Images
+from neural.tasks.data.sources.npz import Npz
+from neural.tasks.task import TaskError
+from neural.tracking import checkpoint
+from neural.tracking.run import Run
+from neural.tracking.trouble import RunError
+from neural.views.focus_results import read_result
+from tests.fuzz import run_seeds, seeds
+from tests.fuzz.bombs import zipped
+
+NUMBERS = parse("network N { input: (4,) layers: Dense(3) }").network
+PICTURES = parse("network P { input: (8, 8, 3) layers: Flatten() Dense(2) }").network
+ROWS = parse("network C { input: (3072,) layers: Dense(10) }").network
+
+
+class Harmful:
+    """Unpickled the careless way, it makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.fixture
+def harm(tmp_path):
+    """The file that nobody may make."""
+    yield tmp_path / "harm"
+    assert not (tmp_path / "harm").exists()
+
+
+def objects(harm):
+    """An .npy file with a pickle in it."""
+    out = io.BytesIO()
+    np.save(out, np.array([Harmful(harm)], dtype=object), allow_pickle=True)
+    return out.getvalue()
+
+
+def test_the_payload_is_harmful_where_it_is_read_carelessly(tmp_path):
+    np.load(io.BytesIO(objects(tmp_path / "harm")), allow_pickle=True)
+    assert (tmp_path / "harm").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "read", "error"),
+    [
+        ("d.npz", lambda harm: zipped(objects(harm)), lambda path: Npz.read(path, NUMBERS), TaskError),
+        ("p.npz", lambda harm: zipped(objects(harm)), lambda path: _arrays(path, NUMBERS), TaskError),
+        ("r.npz", lambda harm: zipped(objects(harm), "about.npy"), read_result, RunError),
+        ("x.npy", objects, mapped, TaskError),
+        ("i.npy", objects, lambda path: given(NUMBERS, [str(path)]), TaskError),
+        ("raw.npz", lambda harm: zipped(pickle.dumps(Harmful(harm))), lambda path: Npz.read(path, NUMBERS), TaskError),
+    ],
+)
+def test_python_objects_in_arrays_are_refused(name, content, read, error, tmp_path, harm):
+    (tmp_path / name).write_bytes(content(harm))
+    with pytest.raises(error, match=rf"{name} cannot be read"):
+        read(tmp_path / name)
+
+
+def test_a_pickle_in_place_of_weights_is_refused(tmp_path, harm):
+    torch.save({"model": Harmful(harm)}, tmp_path / "code.pt")
+    (tmp_path / "old.pt").write_bytes(pickle.dumps(Harmful(harm)))
+    (tmp_path / "code.safetensors").write_bytes(pickle.dumps(Harmful(harm)))
+    for name in ("code.pt", "old.pt", "code.safetensors"):
+        with pytest.raises(CannotImport, match=name):
+            document_of(tmp_path / name)
+
+
+def test_a_pickled_batch_of_pictures_is_refused(tmp_path, harm):
+    batch = pickle.dumps({"data": Harmful(harm), "labels": [0]}, protocol=2)
+    for name in (*(f"data_batch_{one}" for one in range(1, 6)), "test_batch"):
+        (tmp_path / name).write_bytes(batch)
+    with pytest.raises(TaskError, match=r"data_batch_1 .* it names `"):
+        Cifar.read(tmp_path, ROWS)
+
+
+TAGS = ("!!python/object/apply:pathlib.Path.touch", "!!python/name:os.system", "!!binary", "!x")
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_tags_in_yaml_are_refused(tag, tmp_path, harm):
+    (tmp_path / "e.yaml").write_text(f"task: {tag} ['{harm}']\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"tags such as `!!str` have no meaning here[^$]*e\.yaml"):
+        task_of(tmp_path / "e.yaml")
+
+
+def test_no_picture_is_handed_to_another_program(tmp_path, monkeypatch):
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("a program was started"))
+    (tmp_path / "data" / "cats").mkdir(parents=True)
+    (tmp_path / "data" / "cats" / "a.png").write_bytes(seeds.pictures()[-1])   # PostScript, which is a program
+    with pytest.raises(TaskError, match=r"cats/a\.png is no picture that can be read"):
+        Images.read(tmp_path / "data", PICTURES)
+
+
+@pytest.mark.parametrize("name", ["../x.npy", "/tmp/x.npy", "..\\x.npy"])
+def test_names_that_lead_out_of_an_archive_write_nothing(name, tmp_path):
+    out = io.BytesIO()
+    np.save(out, np.zeros((2, 4)))
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / "d.npz"
+    path.write_bytes(zipped(out.getvalue(), name, zipfile.ZIP_STORED))
+    with pytest.raises(TaskError, match="there is no array `x`"):
+        Npz.read(path, NUMBERS)
+    assert [one.name for one in tmp_path.rglob("*")] == ["in", "d.npz"]
+
+
+# --- run folders ------------------------------------------------------------------------------------------------
+
+
+def folder(tmp_path, **files):
+    path = tmp_path / "run"
+    (path / "checkpoints").mkdir(parents=True)
+    for name, content in (run_seeds.run_files() | files).items():
+        (path / name).write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("sql", [
+    "CREATE VIEW v AS SELECT 1", "CREATE TRIGGER t AFTER DELETE ON events BEGIN DELETE FROM scalars; END",
+])  # fmt: skip
+def test_rows_that_are_programs_are_not_opened(sql, tmp_path):
+    path = folder(tmp_path)
+    with sqlite3.connect(path / "rows.sqlite") as db:
+        db.execute(sql)
+    db.close()
+    for how in (Run.open, Run.reopen):
+        with pytest.raises(RunError, match=r"rows\.sqlite is damaged: it holds a (view|trigger), which no run writes"):
+            how(path)
+
+
+@pytest.mark.parametrize(
+    "name", ["settings.json", "status.json", "rows.sqlite-wal", "lock", "checkpoints/step-00000001.json"]
+)
+def test_a_link_out_of_a_run_is_not_followed(name, tmp_path):
+    path = folder(tmp_path)
+    (tmp_path / "secret.json").write_text('{"secret": 1}', encoding="utf-8")
+    (path / name).unlink(missing_ok=True)
+    (path / name).symlink_to(tmp_path / "secret.json")
+    for how in (Run.open, Run.reopen):
+        with pytest.raises(RunError, match=rf"{Path(name).name} is a link out of the folder; it is not followed"):
+            how(path)
+    assert (tmp_path / "secret.json").read_text(encoding="utf-8") == '{"secret": 1}'
+
+
+def test_a_link_to_a_run_and_links_inside_of_it_are_followed(tmp_path):
+    path = folder(tmp_path)
+    (path / "settings.json").rename(path / "elsewhere.json")
+    (path / "settings.json").symlink_to("elsewhere.json")
+    (tmp_path / "link").symlink_to(path)
+    with Run.open(tmp_path / "link") as run:
+        assert run.settings["task"] == "supervised"
+
+
+@pytest.mark.parametrize("name", ["../../secret.safetensors", "/etc/passwd", "step-00000004.safetensors"])
+def test_tensors_lie_beside_their_checkpoint_or_nowhere(name, tmp_path):
+    (good,) = seeds.checkpoints()
+    tensors = good[4 : 4 + int.from_bytes(good[:4], "little")]
+    document = {"step": 3, "best": True, "shared": {}, "facts": {}, "tensors": {
+        "file": name, "bytes": len(tensors), "sha256": checkpoint.hashlib.sha256(tensors).hexdigest()}}  # fmt: skip
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "secret.safetensors").write_bytes(tensors)
+    (tmp_path / "a" / "b" / "step-00000003.json").write_bytes(checkpoint._sealed(document))
+    assert checkpoint.listed(tmp_path / "a" / "b") == []
+    with pytest.raises(RunError, match="is damaged"):
+        checkpoint.newest(tmp_path / "a" / "b")

@@ -1,0 +1,93 @@
+"""Rows and words of a run that somebody else has made."""
+
+import sqlite3
+
+import numpy as np
+import pytest
+
+from neural.tracking.distrust import array_of, no_more
+from neural.tracking.run import Run
+from neural.tracking.said import KINDS, said
+from neural.tracking.status import read_status
+from neural.tracking.trouble import RunError
+
+
+@pytest.fixture
+def changed(tmp_path):
+    """A run with a few rows, one statement of SQL later."""
+
+    def change(sql, *values):
+        run = Run.create(tmp_path, "small", settings={}, program=None, environment={})
+        run.log(1, {"loss": 0.5})
+        run.log_arrays(1, {"entropy": np.ones((1, 2))})
+        run.log_maps(1, {"a": b"map"})
+        run.event(1, "switch", "now")
+        run.describe("attention/layers", ["a"])
+        run.finish("finished")
+        with sqlite3.connect(run.path / "rows.sqlite") as db:
+            db.execute(sql, values)
+        db.close()
+        return Run.open(run.path)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("sql", "read"),
+    [
+        ("UPDATE events SET step = 'three'", Run.events),
+        ("UPDATE events SET time = 'soon'", Run.events),
+        ("UPDATE maps SET data = 'text'", lambda run: run.maps(1)),
+        ("UPDATE maps SET step = 'x'", Run.map_steps),
+        ("UPDATE scalars SET value = 'much'", Run.rows),
+        ("UPDATE scalars SET value = 'much'", lambda run: run.scalars("loss")),
+        ("UPDATE arrays SET shape = '[' ", lambda run: run.measure("entropy")),
+        ("UPDATE arrays SET shape = '[2, -1]'", lambda run: run.measure("entropy")),
+        ("UPDATE arrays SET shape = '[1000000000000, 0]', data = x''", lambda run: run.measure("entropy")),
+        ("UPDATE described SET value = '{'", lambda run: run.described("attention/layers")),
+        ("UPDATE described SET value = '{\"a\": 1}'", lambda run: run.described("attention/layers")),
+        ("UPDATE meta SET value = '²' WHERE key = 'version'", Run.names),
+    ],
+)
+def test_rows_of_other_kinds_are_refused_in_words(sql, read, changed):
+    with pytest.raises(RunError, match=r"rows\.sqlite is damaged"):
+        read(changed(sql))
+
+
+def test_a_name_that_is_no_text_is_shown_as_such(changed):
+    assert changed("UPDATE names SET name = CAST(x'6c6fff' AS TEXT) WHERE name = 'loss'").names() == ["lo�"]
+
+
+def test_no_file_has_more_rows_than_bytes():
+    with pytest.raises(ValueError, match="more rows than it has bytes"):
+        no_more([()] * 7, 7)
+
+
+def test_arrays_are_of_whole_sizes():
+    assert array_of("[2, 1]", bytes(8)).shape == (2, 1)
+    with pytest.raises(ValueError, match="an array of shape"):
+        array_of("[true, 2]", bytes(8))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("steps", '"many"'), ("steps", "-1"), ("steps", "1e5"), ("attention/heads", "[null, true]"), ("epoch", '"x"'),
+     ("attention/measures", '{"entropy": "nats"}'), ("generation/texts", '{"x": "text"}'), ("vocabulary", "[1]")],
+)  # fmt: skip
+def test_what_is_said_in_another_kind_is_refused(key, value):
+    assert key in KINDS
+    with pytest.raises(ValueError, match=f"what it says of `{key}` is nothing that a run says"):
+        said([(key, value)])
+
+
+def test_what_nobody_knows_is_left_to_its_reader():
+    assert said([("of/somebody", "[1, {}]"), ("steps", "null"), ("vocabulary", '"bytes"')])["of/somebody"] == [1, {}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "7", "[" * 100_000, '{"state": 3}', '{"state": "running", "pid": "../x"}', '{"state": "a", "time": 1e999}',
+     '{"state": "a", "step": 1.5}', '{"state": "a", "facts": []}', '{"state": "a", "started": 1' + "0" * 400 + "}"],
+)  # fmt: skip
+def test_a_status_of_other_kinds_says_nothing(text):
+    assert read_status(text).state == "lost"
