@@ -276,7 +276,7 @@ def main() -> int:
         address, run, clients, seconds = asked.look
         asyncio.run(crowd(address, run, int(clients), float(seconds)))
         return 0
-    pairs, seconds = (1, 4.0) if asked.quick else (20, 6.0)
+    pairs, seconds = (1, 4.0) if asked.quick else (12, 6.0)
     figures = {"listing": listing(500)}
     cores = os.cpu_count() or 1
     for threads in dict.fromkeys((1, cores)):

@@ -115,7 +115,7 @@ def test_no_picture_is_handed_to_another_program(tmp_path, monkeypatch):
         Images.read(tmp_path / "data", PICTURES)
 
 
-@pytest.mark.parametrize("name", ["../x.npy", "/tmp/x.npy", "..\\x.npy"])
+@pytest.mark.parametrize("name", ["../x.npy", "/var/x.npy", "..\\x.npy"])
 def test_names_that_lead_out_of_an_archive_write_nothing(name, tmp_path):
     out = io.BytesIO()
     np.save(out, np.zeros((2, 4)))
