@@ -42,6 +42,8 @@ TYPED = (
     ["explain", "E0203"], ["compile", "net.neural"], ["train", "net.neural", "--quiet"], ["runs"], ["show"],
     ["analyze"], ["report"], ["segment", "text.txt"], ["debug", "net.neural"],
 )  # fmt: skip
+WANTING = {"board": ["board", "--no-open"], "lsp": ["lsp"], "export": ["export", "--to", "onnx"]}
+"""By the extra that is not installed there: each says how to get it."""
 OFF = ["unshare", "--net", "--map-root-user"]
 """A process with no network at all, where the system allows it."""
 
@@ -52,6 +54,13 @@ def run(*command: str, **how: object) -> str:
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def refused(*command: str, **how: object) -> str:
+    """Its message, where it says no by exit code 2."""
+    done = subprocess.run(command, capture_output=True, text=True, **how)  # type: ignore[call-overload]
+    assert done.returncode == 2, (command, done)
+    return done.stderr
 
 
 def without_network() -> list[str]:
@@ -83,6 +92,9 @@ def main() -> None:
         off = without_network()
         for words in TYPED:
             run(*off, str(python), "-I", "-m", "neural", *words, cwd=home, env=clean)
+        for extra, words in WANTING.items():
+            said = refused(*off, str(python), "-I", "-m", "neural", *words, cwd=home, env=clean)
+            assert f'pip install "neural[{extra}]"' in said, said
         assert (home / "report.html").stat().st_size > 100_000
         packages = json.loads(run(str(python), "-m", "pip", "list", "--format", "json"))
         files = [one for one in (folder / "venv").rglob("*") if one.is_file() and not one.is_symlink()]

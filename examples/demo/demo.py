@@ -32,7 +32,7 @@ def commands(folder: Path, report: Path) -> Iterator[tuple[str, list[str]]]:
     """What is shown, and what is typed for it."""
     runs = ["--runs", str(folder)]
     yield "A network in a few lines: what every layer gives, and what it costs", ["check", file("characters.neural")]
-    yield ("It learns to write, letter by letter; every 25 steps its attention is looked at",
+    yield ("It learns to write, letter by letter; every 15 steps its attention is looked at",
            ["train", file("characters.yaml"), "--samples", "{number: 2, length: 160}", *runs])  # fmt: skip
     yield "What became of its heads", ["analyze", "characters", *runs]
     yield ("What it writes now",
