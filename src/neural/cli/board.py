@@ -67,7 +67,8 @@ def _serve(runs: Path, host: str, port: int, *, opens: bool) -> None:
     with suppress(OSError, AttributeError):   # after the browser, which is not to be slow
         os.nice(GIVES_WAY)
     config = uvicorn.Config(
-        application(runs, door), log_level="error", access_log=False, server_header=False, date_header=False,
-        timeout_graceful_shutdown=1, timeout_keep_alive=60, limit_concurrency=400, proxy_headers=False, ws="none",
+        application(runs, door), log_config=None, log_level="error", access_log=False, server_header=False,
+        date_header=False, timeout_graceful_shutdown=1, timeout_keep_alive=60, limit_concurrency=400,
+        proxy_headers=False, ws="none",
     )  # fmt: skip
     uvicorn.Server(config).run(sockets=[listener])
