@@ -8,9 +8,7 @@ fresh `neural check` of the same program and importing torch. Medians over round
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import os
 import statistics
 import subprocess
@@ -20,10 +18,10 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from language import ROOT, TORCH, show
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
-ROOT = Path(__file__).parent.parent
 PROGRAM = (ROOT / "examples" / "characters.neural").read_text(encoding="utf-8").replace("Embedding(", "Embeding(")
 URI = "file:///characters.neural"
 GOALS = {"neural lsp, first diagnostics": 1.5, "completing a run": 0.3, "completing a layer": 0.3}
@@ -84,29 +82,11 @@ def measure(rounds: int) -> dict[str, float]:
             for name, line in {"completing a run": "neural show ", "completing a layer": "neural layers Tr"}.items():
                 found[name] = timed(neural, COMP_WORDS=line, COMP_CWORD="2", _NEURAL_COMPLETE="bash_complete")
             found["neural check"] = timed([*neural, "check", str(program)])
-            found['python -c "import torch"'] = timed([sys.executable, "-c", "import torch"])
+            found[TORCH] = timed([sys.executable, "-c", "import torch"])
             for name, value in found.items():
                 seconds.setdefault(name, []).append(value)
     return {name: statistics.median(each) for name, each in seconds.items()}
 
 
-def main() -> None:
-    """Print a table, or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--quick", action="store_true", help="one round only")
-    options = parser.parse_args()
-    found = measure(1 if options.quick else 9)
-    if options.json:
-        rows = {name: {"seconds": value, "goal": GOALS.get(name)} for name, value in found.items()}
-        print(json.dumps(rows, indent=2))
-        return
-    torch = found['python -c "import torch"']
-    print(f"{'what is waited for':32} {'seconds':>8} {'goal':>6} {'of torch':>9}")
-    for name, value in found.items():
-        goal = f"{GOALS[name]:.1f}" if name in GOALS else ""
-        print(f"{name:32} {value:8.3f} {goal:>6} {value / torch:9.3f}")
-
-
 if __name__ == "__main__":
-    main()
+    show(__doc__, measure, GOALS)

@@ -14,9 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+TORCH = 'python -c "import torch"'
 EXAMPLES = sorted(str(path) for path in (ROOT / "examples").glob("*.neural"))
 GOALS = {"neural --help": 0.3, "neural check examples/*.neural": 0.5, "neural check, 2,000 layers": 1.0}
 
@@ -37,7 +39,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
         "neural --help": [*neural, "--help"],
         "neural check examples/*.neural": [*neural, "check", *EXAMPLES],
         "neural check, 2,000 layers": [*neural, "check", str(program)],
-        'python -c "import torch"': [sys.executable, "-c", "import torch"],
+        TORCH: [sys.executable, "-c", "import torch"],
     }
 
 
@@ -54,23 +56,22 @@ def measure(rounds: int) -> dict[str, float]:
     return {name: statistics.median(found) for name, found in seconds.items()}
 
 
-def main() -> None:
-    """Print a table, or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def show(about: str, measured: Callable[[int], dict[str, float]], goals: dict[str, float]) -> None:
+    """Measure, and print a table or JSON; also for other benchmarks of waiting."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--quick", action="store_true", help="two rounds only")
+    parser.add_argument("--quick", action="store_true", help="one round only")
     options = parser.parse_args()
-    found = measure(2 if options.quick else 9)
+    found = measured(1 if options.quick else 9)
     if options.json:
-        rows = {name: {"seconds": value, "goal": GOALS.get(name)} for name, value in found.items()}
+        rows = {name: {"seconds": value, "goal": goals.get(name)} for name, value in found.items()}
         print(json.dumps(rows, indent=2))
         return
-    bare, torch = found["python -c pass"], found['python -c "import torch"']
-    print(f"{'command':32} {'seconds':>8} {'goal':>6} {'× python':>9} {'of torch':>9}")
+    print(f"{'what is waited for':32} {'seconds':>8} {'goal':>6} {'of torch':>9}")
     for name, value in found.items():
-        goal = f"{GOALS[name]:.1f}" if name in GOALS else ""
-        print(f"{name:32} {value:8.3f} {goal:>6} {value / bare:9.1f} {value / torch:9.2f}")
+        goal = f"{goals[name]:.1f}" if name in goals else ""
+        print(f"{name:32} {value:8.3f} {goal:>6} {value / found[TORCH]:9.3f}")
 
 
 if __name__ == "__main__":
-    main()
+    show(__doc__, measure, GOALS)

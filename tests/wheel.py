@@ -50,7 +50,7 @@ OFF = ["unshare", "--net", "--map-root-user"]
 
 def run(*command: str, **how: object) -> str:
     """What it printed; ends with its error where there was one."""
-    done = subprocess.run(command, capture_output=True, text=True, **how)  # type: ignore[call-overload]
+    done = subprocess.run(command, capture_output=True, text=True, **how)
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -58,7 +58,7 @@ def run(*command: str, **how: object) -> str:
 
 def refused(*command: str, **how: object) -> str:
     """Its message, where it says no by exit code 2."""
-    done = subprocess.run(command, capture_output=True, text=True, **how)  # type: ignore[call-overload]
+    done = subprocess.run(command, capture_output=True, text=True, **how)
     assert done.returncode == 2, (command, done)
     return done.stderr
 

@@ -1,5 +1,6 @@
 """`neural board`: what is said before it begins, and that it begins."""
 
+import logging
 import signal
 import socket
 import subprocess
@@ -65,6 +66,7 @@ def test_this_machine_alone_needs_no_token_and_the_browser_is_opened(runs, start
     said = CliRunner().invoke(command, [str(runs), "--port", "0"])
     address = said.output.split()[-1]
     assert (said.exit_code, opened) == (0, [address])
+    assert logging.getLogger("uvicorn").handlers == [], "logging belongs to whoever runs the process"
     assert address.startswith("http://127.0.0.1:")
     assert TestClient(started[0], base_url=address).get("/api/runs").status_code == 200
 

@@ -28,7 +28,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.faults import survival  # noqa: E402
+from tests.faults import survival  # noqa: E402 (the path above makes them importable)
 from tests.faults.breaker import built, loading  # noqa: E402
 
 FAULTS = sorted(one.name for one in pkgutil.iter_modules(survival.__path__) if not one.name.startswith("_"))

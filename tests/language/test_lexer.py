@@ -151,6 +151,7 @@ def test_after_a_hundred_mistakes_nobody_reads_on():
     assert len(mistakes("@ \n" * 1000)) == 100
 
 
+@pytest.mark.no_cover   # tracing every line takes longer than reading
 @pytest.mark.parametrize(
     "text",
     ["(" * 1_900_000, "a" * 1_900_000, "'" * 1_900_001, '("\\",' + '\\",' * 300_000, "1 " * 900_000],

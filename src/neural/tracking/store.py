@@ -1,16 +1,8 @@
 """The rows of a run: one SQLite file in WAL mode, written in whole transactions, readable at any time.
 
-    meta       key, value                  the format's `version`; `saved`: the step of the last checkpoint
-    names      id, name                    of scalars and arrays
-    scalars    name, step, value           no value is NaN
-    arrays     name, step, shape, data     32-bit floats, little end first; the shape as JSON
-    maps       step, name, data            as tracking/quantised.py packs them
-    events     id, step, kind, text, time
-    described  key, value                  JSON
-
 A transaction that a kill cuts short has never been: the file says so by itself. Transactions are given to the system
 at once, which survives a kill of the process; only the one before a checkpoint waits for the disk, so that no
-checkpoint outlives its rows in a power cut.
+checkpoint outlives its rows in a power cut. tracking/schema.py has the tables.
 """
 
 from __future__ import annotations
@@ -31,35 +23,9 @@ import numpy as np
 
 from neural.tracking.distrust import array_of, distrust, no_more
 from neural.tracking.said import said
+from neural.tracking.schema import ID, INSERTS, OLDER, SCHEMA, UPGRADES, VERSION, WITH_STEPS
 from neural.tracking.trouble import RunError, in_words
 
-VERSION = 2
-MAPS = "CREATE TABLE maps (step INTEGER NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (step, name))"
-SCHEMA = f"""
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-CREATE TABLE scalars (name INTEGER NOT NULL, step INTEGER NOT NULL, value REAL, PRIMARY KEY (name, step)) WITHOUT ROWID;
-CREATE TABLE arrays (name INTEGER NOT NULL, step INTEGER NOT NULL, shape TEXT NOT NULL, data BLOB NOT NULL,
-                     PRIMARY KEY (name, step)) WITHOUT ROWID;
-CREATE TABLE events (id INTEGER PRIMARY KEY, step INTEGER NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL,
-                     time REAL NOT NULL);
-CREATE TABLE described (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-{MAPS};
-INSERT INTO meta VALUES ('version', '{VERSION}');
-"""
-OLDER = {1: "CREATE TEMP VIEW maps AS SELECT 0 AS step, '' AS name, x'' AS data WHERE 0"}
-"""What makes an older file look like one of today to a reader; version 1 had no maps."""
-UPGRADES = {1: (MAPS, "DELETE FROM meta WHERE key = 'status'")}
-"""What makes it one of the next version, before it is written again; version 1 kept the status among its rows."""
-WITH_STEPS = ("scalars", "arrays", "maps", "events")
-_ID = "(SELECT id FROM names WHERE name = ?)"
-INSERTS = {
-    "scalars": f"INSERT OR REPLACE INTO scalars VALUES ({_ID}, ?, ?)",
-    "arrays": f"INSERT OR REPLACE INTO arrays VALUES ({_ID}, ?, ?, ?)",
-    "maps": "INSERT OR REPLACE INTO maps VALUES (?, ?, ?)",
-    "events": "INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?)",
-    "described": "INSERT OR REPLACE INTO described VALUES (?, ?)",
-}
 PAUSE = 1.0
 """Seconds between two transactions, unless one is asked for."""
 
@@ -119,7 +85,7 @@ class Store:
 
     def scalars(self, name: str, after: int) -> tuple[np.ndarray, np.ndarray]:
         """Steps and values of one curve."""
-        found = self._all(f"SELECT step, value FROM scalars WHERE name = {_ID} AND step > ? ORDER BY step", name, after)
+        found = self._all(f"SELECT step, value FROM scalars WHERE name = {ID} AND step > ? ORDER BY step", name, after)
         with self._sound():
             steps = np.array([step for step, _ in found], dtype=np.int64)
             return steps, np.array([math.nan if value is None else value for _, value in found], dtype=np.float64)
@@ -134,7 +100,7 @@ class Store:
 
     def arrays(self, name: str, after: int) -> tuple[np.ndarray, list[np.ndarray]]:
         """Steps and arrays of one measure."""
-        wanted = f"SELECT step, shape, data FROM arrays WHERE name = {_ID} AND step > ? ORDER BY step"
+        wanted = f"SELECT step, shape, data FROM arrays WHERE name = {ID} AND step > ? ORDER BY step"
         found = self._all(wanted, name, after)
         with self._sound():
             steps = np.array([step for step, _, _ in found], dtype=np.int64)

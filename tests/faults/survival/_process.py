@@ -123,7 +123,7 @@ def _note_steps(told: mmap.mmap) -> None:
         first, made, _, when = TOLD.unpack(told[:])
         told[:] = TOLD.pack(first, made, step, when)
 
-    Run.log, Run.save = logs, saves   # type: ignore[method-assign]
+    Run.log, Run.save = logs, saves
 
 
 def _note_modules(names: Path) -> None:
@@ -134,4 +134,4 @@ def _note_modules(names: Path) -> None:
         finish(run, *rest)
         names.write_text("\n".join(sys.modules))
 
-    Run.finish = finishes   # type: ignore[method-assign]
+    Run.finish = finishes

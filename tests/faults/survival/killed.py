@@ -74,7 +74,7 @@ def _count(bench: Bench, folder: Path) -> None:
         finish(run, *rest)
         (bench.folder / "kinds.txt").write_text(bench.breaker.kinds())
 
-    Run.finish = finishes   # type: ignore[method-assign]
+    Run.finish = finishes
 
 
 def _attempt(bench: Bench, folder: Path, run: Path | None, how: str, places: list[tuple[int, int]]) -> Attempt:

@@ -58,4 +58,4 @@ def _be_nobody() -> None:
     """Who has no folder of his own either: numba needs one, which place_for_kernels gives to a new process."""
     os.setgid(65534)
     os.setuid(65534)
-    numba.config.CACHE_DIR = tempfile.mkdtemp()   # type: ignore[attr-defined]
+    numba.config.CACHE_DIR = tempfile.mkdtemp()
