@@ -53,8 +53,27 @@ class Bundle:
 
 
 @cache
-def _tree(module: ModuleType) -> ast.Module:
-    return ast.parse(inspect.getsource(module))
+def _statements(module: ModuleType) -> dict[str, ast.stmt]:
+    """What brings each name into a module: its definition, or an import anywhere in it."""
+    found: dict[str, ast.stmt] = {}
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(node, ast.stmt):
+            found = dict.fromkeys(_brought(node), node) | found
+    return found
+
+
+def _brought(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [_called(one) for one in node.names]
+    if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.col_offset == 0:
+        return [node.name]
+    if isinstance(node, ast.Assign) and node.col_offset == 0:
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return []
+
+
+def _called(one: ast.alias) -> str:
+    return one.asname or one.name.partition(".")[0]
 
 
 def comes_along(module: str) -> bool:
@@ -68,26 +87,21 @@ def _package(module: str) -> str:
 
 def _find(name: str, module: ModuleType) -> tuple[ast.stmt | None, ModuleType, str | None]:
     """Where a name is defined, following imports inside its package and ours; or the import line that brings it in."""
-    for node in ast.walk(_tree(module)):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name and node.col_offset == 0:
-            return node, module, None
-        if isinstance(node, ast.Assign) and node.col_offset == 0 and any(
-            isinstance(target, ast.Name) and target.id == name for target in node.targets
-        ):  # fmt: skip
-            late = re.fullmatch(rf"late\('([\w.]+)\.{name}'\)", ast.unparse(node.value))
-            return (None, module, f"from {late[1]} import {name}") if late else (node, module, None)
-        if isinstance(node, ast.Import):
-            for one in node.names:
-                if (one.asname or one.name.partition(".")[0]) == name:
-                    return None, module, ast.unparse(ast.Import([one]))
-        if isinstance(node, ast.ImportFrom) and any((one.asname or one.name) == name for one in node.names):
-            if _package(str(node.module)) not in ("neural", _package(module.__name__)):
-                given = node.module in ("torch", "jaxtyping")
-                return None, module, None if given else f"from {node.module} import {name}"
-            if node.module == "neural.modules.late":
-                return None, module, None
-            return _find(name, importlib.import_module(str(node.module)))
-    return None, module, None
+    node = _statements(module).get(name)
+    if isinstance(node, ast.Assign):
+        late = re.fullmatch(rf"late\('([\w.]+)\.{name}'\)", ast.unparse(node.value))
+        return (None, module, f"from {late[1]} import {name}") if late else (node, module, None)
+    if isinstance(node, ast.Import):
+        one = next(one for one in node.names if _called(one) == name)
+        return None, module, ast.unparse(ast.Import([one]))
+    if isinstance(node, ast.ImportFrom):
+        if _package(str(node.module)) not in ("neural", _package(module.__name__)):
+            given = node.module in ("torch", "jaxtyping")
+            return None, module, None if given else f"from {node.module} import {name}"
+        if node.module == "neural.modules.late":
+            return None, module, None
+        return _find(name, importlib.import_module(str(node.module)))
+    return node, module, None
 
 
 def _kept(node: ast.stmt) -> ast.stmt:
