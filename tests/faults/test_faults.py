@@ -22,8 +22,10 @@ SOURCE = ROOT / "src" / "neural"
 WITHOUT = ["-pno:cacheprovider", "-pno:xdist", "-pno:hypothesispytest", "-pno:jaxtyping"]
 """Plugins that these runs start more quickly without."""
 READY = """
-import json, os, signal, sys
-import numba, numpy, pydantic, pytest, scipy.stats, torch   # what takes long to import, once for all faults
+import gc, json, os, signal, sys
+# what takes long to import, once for all faults
+import hypothesis, numba, numpy, pydantic, pytest, ruamel.yaml, scipy.stats, torch._dynamo, torch.distributed.tensor
+gc.freeze()   # it is not looked through again in every copy of this process
 for line in sys.stdin:
     copy, tests, log = json.loads(line)
     child = os.fork()
