@@ -4,6 +4,7 @@
 
 Each file runs in a process of its own, one after the other; a full round takes about an hour. What needs a peer or data
 that are not here says so and the others go on: NEURAL_PEER is a checkout of nanoGPT, NEURAL_DATA the folder of corpora.
+The exit code is 1 if a benchmark is broken, 0 if goals were missed: those are printed.
 """
 
 from __future__ import annotations
@@ -35,16 +36,17 @@ def names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in NO_FIGURES_OF_THEIR_OWN)
 
 
-def measured(name: str, quick: bool) -> tuple[Any, str]:
-    """What a benchmark found, or why it did not."""
+def measured(name: str, quick: bool) -> tuple[Any, str, bool]:
+    """What a benchmark found, or why it did not, and whether that is a fault of its own."""
     peer = os.environ.get("NEURAL_PEER")
     more = ["--quick"] * quick + (["--peer", peer] if peer and name in PEERED else [])
     command = [sys.executable, str(FOLDER / f"{name}.py"), "--json", *more]
     done = subprocess.run(command, capture_output=True, text=True)
     try:
-        return json.loads(done.stdout), ""
+        return json.loads(done.stdout), "", False
     except ValueError:
-        return {}, ([*filter(str.strip, done.stderr.splitlines()), f"exit code {done.returncode}"][-2:])[0]
+        last = ([*filter(str.strip, done.stderr.splitlines()), f"exit code {done.returncode}"][-2:])[0]
+        return {}, last, "Traceback" in done.stderr
 
 
 def rows(name: str, found: Any) -> Iterator[Row]:
@@ -72,7 +74,7 @@ def met(figure: str, value: float, goal: float) -> bool:
     return value >= goal if figure in AT_LEAST else value <= goal
 
 
-def main() -> None:
+def main() -> int:
     """Print a line per figure as soon as it is there."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes: does it run?")
@@ -84,9 +86,9 @@ def main() -> None:
         print(f"{'benchmark':20} {'figure':46} {'measured':>10} {'goal':>10}")
     for name in asked.only:
         begun = time.monotonic()
-        found, why = measured(name, asked.quick)
+        found, why, broken = measured(name, asked.quick)
         table = list(rows(name, found))
-        everything[name] = {"figures": table, "seconds": time.monotonic() - begun, "trouble": why}
+        everything[name] = {"figures": table, "seconds": time.monotonic() - begun, "trouble": why, "broken": broken}
         if asked.json:
             continue
         for figure, value, goal in table:
@@ -97,7 +99,8 @@ def main() -> None:
             print(f"{name:20} {why or f'no goals: neural bench {name} has its table'}", flush=True)
     if asked.json:
         print(json.dumps(everything, indent=1))
+    return int(any(one["broken"] for one in everything.values()))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -234,7 +234,7 @@ def chart(found: dict[str, dict[str, dict[int, float]]], path: Path) -> None:
 def main() -> None:
     """Tables of ratios, exponents and goals."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="short inputs only")
+    parser.add_argument("--quick", action="store_true", help="short inputs, one round: does it run?")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--chart", type=Path, help="draw the figures here (svg or png)")
     parser.add_argument("--mechanism", action="append", choices=attention.names(), metavar="NAME",
@@ -253,7 +253,7 @@ def main() -> None:
     found: dict[str, dict[str, dict[int, float]]] = {"forward": {}, "forward+backward": {}, "memory": {}}
     names = tuple(options.mechanism or ())
     for n in lengths:
-        rounds = 5 if n <= 4096 else 2
+        rounds = 1 if options.quick else 5 if n <= 4096 else 2
         for what, grad in (("forward", False), ("forward+backward", True)):
             for name, value in timed(n, grad, rounds, options.flex and n == 4096, names).items():
                 found[what].setdefault(name, {})[n] = value

@@ -2,11 +2,15 @@
 
 import ast
 import importlib.util
+import re
+import runpy
 from pathlib import Path
 
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
+README = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
+COMMANDS = sorted(set(re.findall(r"`python benchmarks/(\S+\.py) ?([^`]*)`", README)))
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +53,27 @@ def test_every_benchmark_opens_with_its_command(everything):
         assert f"python benchmarks/{name}.py" in ast.get_docstring(ast.parse((FOLDER / f"{name}.py").read_text()))
 
 
-def test_a_benchmark_that_cannot_run_says_why(everything, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("file", "words"), COMMANDS)
+def test_a_benchmark_starts_and_knows_what_the_readme_gives_it(file, words, monkeypatch, capsys):
+    """Its figures are for `make bench`; here it imports all it needs and reads its options."""
+    monkeypatch.setattr("sys.argv", [file, "--help"])
+    monkeypatch.syspath_prepend(FOLDER)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(FOLDER / file), run_name="__main__")
+    said = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert [word for word in words.split() if word.startswith("--") and word not in said] == []
+
+
+def test_the_readme_has_benchmarks():
+    assert len(COMMANDS) >= 8
+
+
+@pytest.mark.parametrize(("text", "why", "broken"), [
+    ("raise SystemExit('the peer is not here')", "the peer is not here", False),
+    ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'", True),
+])  # fmt: skip
+def test_a_benchmark_that_cannot_run_says_why(everything, tmp_path, monkeypatch, text, why, broken):
     monkeypatch.setattr(everything, "FOLDER", tmp_path)
-    (tmp_path / "broken.py").write_text("raise SystemExit('the peer is not here')")
-    assert everything.measured("broken", quick=True) == ({}, "the peer is not here")
+    (tmp_path / "one.py").write_text(text)
+    assert everything.measured("one", quick=True) == ({}, why, broken)
