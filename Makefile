@@ -14,6 +14,8 @@ BIN := $(VENV)/bin
 # two cores: two test processes with one thread each
 JOBS ?= 2
 export OMP_NUM_THREADS ?= 1
+# tests start many processes, which are quicker where Python may keep what it compiled
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test check web docs audit wheel coverage fuzz bench clean
 
