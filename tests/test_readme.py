@@ -12,6 +12,8 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 PAGES = {path.name: path.read_text() for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]}
 COMMANDS = sorted(set(re.findall(r"`neural ([^`…]+)`", README)))
+UNFINISHED = sorted(set(re.findall(r"`neural (\w+)[^`]*…", README)))
+"""Verbs that want a run or a file of yours; tests/cli runs each of them on one."""
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -19,6 +21,13 @@ def test_every_command_of_the_readme_runs(command, monkeypatch):
     monkeypatch.chdir(ROOT)
     done = CliRunner().invoke(main, command.split())
     assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("verb", UNFINISHED)
+def test_a_verb_that_wants_something_of_yours_shows_how_it_is_typed(verb):
+    done = CliRunner().invoke(main, [verb, "--help"])
+    assert done.exit_code == 0
+    assert f"$ neural {verb} " in done.output
 
 
 def test_there_are_commands_to_run():
