@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import sys
 import tempfile
 import time
@@ -19,6 +18,7 @@ from os import environ
 from pathlib import Path
 
 import numpy as np
+from measures import peak_so_far
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -101,7 +101,7 @@ def throughput(megabytes):
     """Seconds of CPU for a text, stage by stage."""
     whole = text(megabytes)
     size = len(whole.encode()) / 1e6
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    before = peak_so_far(forget=True)
     stages = {}
     stages["sentences"], document = seconds(lambda: Document.of(whole))
     stages["words"], words = seconds(lambda: words_of(document.elements))
@@ -109,9 +109,11 @@ def throughput(megabytes):
     for name in SETS["text"]:
         stages[name], _ = seconds(lambda name=name: registry.get(name)().compute(document, words))
     total, table = seconds(lambda: features(Document.of(whole), "text"))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     figures = {f"{name}, s/MB": value / size for name, value in stages.items()}
-    return {"MB": size, "elements": len(table), **figures, "MB per second": size / total, "memory, MB": peak - before}
+    return {
+        "MB": size, "elements": len(table), **figures, "MB per second": size / total,
+        "memory, MB": peak_so_far() - before,
+    }  # fmt: skip
 
 
 def main():

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from measures import peak_so_far
 from torch import nn
 from torch.nn import functional
 
@@ -102,7 +103,7 @@ def speeds(model, peer, samples, tokens, rounds):
         run(3, samples)   # compiles
     for done in range(rounds):
         for name, run in calls.items():
-            if done and name in ("nanoGPT", "recomputed, float32"):   # slow, and steady
+            if done > 1 and name in ("nanoGPT", "recomputed, float32"):   # slow, and steady
                 continue
             started = time.perf_counter()
             run(tokens, samples)
@@ -127,14 +128,6 @@ def peak_here(name: str, samples: int, peer: Path | None) -> float:
     theirs = nanogpt(peer) if peer and name == "nanoGPT" else None
     ways(model, theirs, [name])[name](CONTEXT if name in ("default", "float32", "cached, float32") else 20, samples)
     return peak_so_far() - before
-
-
-def peak_so_far(*, forget: bool = False) -> float:
-    """Megabytes; Linux."""
-    if forget:
-        Path("/proc/self/clear_refs").write_text("5")
-    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
 
 
 def quality(quick: bool) -> dict:

@@ -17,7 +17,6 @@ import json
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,8 +71,7 @@ def here(name: str, n: int) -> dict[str, float]:
     """Megabytes at most and seconds of one pass, in this process; of the watched one also the largest error."""
     model, text = gpt2(n), ids(n)
     PASSES[name](model, text[:, :64])   # compiles
-    Path("/proc/self/clear_refs").write_text("5")   # forget the peak until here; Linux
-    before, started = peak_so_far(), time.perf_counter()
+    before, started = peak_so_far(forget=True), time.perf_counter()
     seen = PASSES[name](model, text)
     found = {"seconds": time.perf_counter() - started, "megabytes": peak_so_far() - before}
     return found if seen is None else {**found, "error": largest_error(seen, n), "layers": len(seen)}

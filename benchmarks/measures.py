@@ -112,16 +112,29 @@ def peak_here(name: str, n: int) -> float:
     """Megabytes beyond the inputs, in this process."""
     WAYS[name](*inputs(64))
     qkv = inputs(n)
-    Path("/proc/self/clear_refs").write_text("5")   # forget the peak until here; Linux
-    before = peak_so_far()
+    before = peak_so_far(forget=True)
     WAYS[name](*qkv)
     return peak_so_far() - before
 
 
-def peak_so_far() -> float:
-    """Megabytes; not by getrusage, where a process starts with the peak of the one that started it."""
-    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
+def peak_so_far(*, forget: bool = False) -> float:
+    """Megabytes at most (Linux); `forget` begins anew from what is held now.
+
+    Not by getrusage, where a process starts with the peak of the one that started it.
+    """
+    if forget:
+        Path("/proc/self/clear_refs").write_text("5")
+    return _status("VmHWM")
+
+
+def memory_now() -> float:
+    """Megabytes of this process."""
+    return _status("VmRSS")
+
+
+def _status(field: str) -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
 
 
 def measure(quick: bool) -> dict:

@@ -33,6 +33,7 @@ import numpy as np
 import segmentation_models
 from chunkers import chunkers, missing
 from features import text
+from measures import peak_so_far
 
 from neural.experiments import best_model, new_run
 from neural.segmenting import shipped
@@ -230,15 +231,9 @@ def memory(megabytes: float) -> float:
     """What cutting so much adds to the peak of this process, in MB."""
     whole, cutter = text(megabytes), shipped()
     cutter.cut(Document.of(whole[:20_000]))
-    before = peak()
+    before = peak_so_far(forget=True)
     cutter.cut(Document.of(whole))
-    return peak() - before
-
-
-def peak() -> float:
-    """The most memory of this process, in MB (Linux); `getrusage` would count that of the one that began it, too."""
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1e3
+    return peak_so_far() - before
 
 
 def measure(data: Path, parts: Sequence[str], quick: bool) -> dict[str, Any]:

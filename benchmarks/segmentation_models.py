@@ -13,12 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import resource
 import statistics
 import tempfile
 import time
 from itertools import pairwise
 from pathlib import Path
+
+from measures import peak_so_far
 
 LONG = 20_000
 MODELS = {
@@ -27,11 +28,6 @@ MODELS = {
     "localized": {"attention_type": "localized", "window_size": 7},
     "boundary_aware": {"attention_type": "boundary_aware"},
 }
-
-
-def megabytes() -> float:
-    """The most memory that this process ever had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def measured(name: str, seed: int, epochs: int, *, long: bool) -> dict[str, float]:
@@ -54,7 +50,8 @@ def measured(name: str, seed: int, epochs: int, *, long: bool) -> dict[str, floa
         }),
         Path(),
     )  # fmt: skip
-    before, ends, per = megabytes(), [time.perf_counter()], task.experiment.training.validate_every or 1
+    before, per = peak_so_far(forget=True), task.experiment.training.validate_every or 1
+    ends = [time.perf_counter()]
     with tempfile.TemporaryDirectory() as folder:
         run = new_run(task, Path(folder))
         fit(task, run, tell=lambda progress: ends.append(time.perf_counter()))
@@ -66,23 +63,16 @@ def measured(name: str, seed: int, epochs: int, *, long: bool) -> dict[str, floa
     told = {
         "f1": scores["valid/f1"], "f1_within_1": scores["valid/f1_within_1"], "pk": scores["valid/pk"],
         "seconds": statistics.median(steps) * per,   # the median leaves validations and checkpoints out
-        "megabytes": megabytes() - before, "parameters": sum(one.numel() for one in model.parameters()),
+        "megabytes": peak_so_far() - before, "parameters": sum(one.numel() for one in model.parameters()),
     }  # fmt: skip
     if long:
         x = np.random.default_rng(0).normal(size=(LONG, task.train[0].x.shape[1])).astype(np.float32)
-        before = _now()
-        peak, start = megabytes(), time.perf_counter()
+        before, start = peak_so_far(forget=True), time.perf_counter()
         with torch.no_grad():
             scores_of(model, [x])
         told["long_seconds"] = time.perf_counter() - start
-        told["long_megabytes"] = max(megabytes() - max(peak, before), 0.0)
+        told["long_megabytes"] = peak_so_far() - before
     return told
-
-
-def _now() -> float:
-    """The memory that this process has at the moment."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 2**20
 
 
 def in_a_process(*what, **more) -> dict[str, float]:

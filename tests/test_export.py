@@ -1,5 +1,7 @@
 """What leaves is compared with the network first; what does not agree never takes a name."""
 
+import os
+
 import pytest
 import torch
 
@@ -124,3 +126,31 @@ def test_what_is_more_than_one_network_is_refused():
     with pytest.raises(CannotExport, match="a run of `focus` is more than one network"):
         leaving_of(torch.nn.Linear(2, 2), "run", task="focus")
     assert exporting.INSTALL == 'pip install "neural[export]"'
+
+
+def test_numbers_above_one_are_compared_by_their_share(tmp_path):
+    text = "network Price {\n  input: (3,)\n  layers:\n    Output(1)\n}"
+    leaving = network(text)
+    with torch.no_grad():
+        leaving.model.output.linear.bias += 1000
+    assert export(leaving, Liar, tmp_path / "price.txt").difference == pytest.approx(1e-6, rel=0.1)
+
+
+def test_features_have_no_time_and_are_tried_in_batches_of_three_sizes():
+    leaving = network("network Price {\n  input: (3,)\n  layers:\n    Output(1)\n}")
+    assert not leaving.free
+    assert leaving.trials == ((2, 3), (3, 3), (1, 3))
+
+
+def test_a_program_for_one_position_leaves_for_any_number_of_them():
+    leaving = network("network One {\n  input: (1, 3)\n  layers:\n    Output(2)\n}")
+    assert leaving.free
+    assert leaving.trials[0] == (2, 2), "what is traced at one position stays at one"
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/null")])
+def test_a_device_or_a_pipe_is_never_replaced_by_a_file(make, tmp_path):
+    make(tmp_path / "net.txt")
+    with pytest.raises(CannotExport, match=r"net\.txt is no place for a file; name another with -o"):
+        export(writer(), Faithful, tmp_path / "net.txt")
+    assert not (tmp_path / "net.txt").is_file()

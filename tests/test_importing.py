@@ -78,3 +78,17 @@ def test_a_folder_that_is_there_is_not_touched(tmp_path):
     with pytest.raises(CannotImport, match="is there already"):
         import_file(tmp_path / "layer.pt", NnTransformerEncoder, ["num_heads=2"], output=tmp_path / "mine")
     assert sorted(one.name for one in tmp_path.iterdir()) == ["layer.pt", "mine"]
+
+
+def test_names_that_are_numbers_and_tensors_that_are_sparse_are_refused_in_words():
+    assert list(tensors_in({1: torch.ones(2)}, "it")) == ["1"]
+    with pytest.raises(CannotImport, match=r"`a` is a sparse tensor; save it with `\.to_dense\(\)`"):
+        tensors_in({"a": torch.eye(2).to_sparse()}, "it")
+
+
+def test_two_networks_of_one_second_get_two_folders(tmp_path):
+    layer = torch.nn.TransformerEncoderLayer(4, 2, 5, batch_first=True)
+    torch.save(layer.state_dict(), tmp_path / "layer.pt")
+    runs = tmp_path / "runs"
+    made = {import_file(tmp_path / "layer.pt", NnTransformerEncoder, ["num_heads=2"], runs=runs).path for _ in "ab"}
+    assert {*runs.iterdir()} == made and len(made) == 2

@@ -50,11 +50,20 @@ def best(run: Run) -> Best | None:
     return Best(int(steps[at]), float(values[at]), name, scores)
 
 
+def step(run: Run) -> int:
+    """How far it is; a status is written every few seconds, so where nobody has ended the run, its rows know more."""
+    status = run.status
+    ended = status.step and status.state not in ("running", "lost")
+    if ended or "train/loss" not in run.names():
+        return status.step
+    return max([status.step, *run.scalars("train/loss")[0][-1:].tolist()])
+
+
 def brief(run: Run) -> dict[str, Any]:
     """A run in one line."""
     status, found = run.status, best(run)
     return {
-        "name": run.name, "path": str(run.path), "state": status.state, "step": status.step,
+        "name": run.name, "path": str(run.path), "state": status.state, "step": step(run),
         "steps": run.described("steps"), "best": found._asdict() if found else None, "started": status.started,
         "time": status.time, "message": status.message,
     }  # fmt: skip

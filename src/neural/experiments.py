@@ -209,9 +209,17 @@ def find_run(name: str | None, root: Path = RUNS) -> Path:
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise RunError(f"`{name}` fits several runs: {', '.join(one.name for one in fitting[-5:])}")
-    known = f"; there are {', '.join(one.name for one in found[-5:])}" if found else ""
-    raise RunError(f"there is no run{f' `{name}`' if name else ''} in {root}{known}")
+        raise RunError(f"`{name}` fits several runs: {_newest(fitting)}; say more of its name")
+    if name is not None and any(name in one.parent.name for one in root.glob("*/trials.json")):
+        raise RunError(f"`{name}` is a sweep: name one of its runs by its path, which `neural show {name}` tells")
+    way_out = f"; there are {_newest(found)}" if found else ": `neural train FILE` makes one, --runs looks elsewhere"
+    raise RunError(f"there is no run{f' `{name}`' if name else ''} in {root}{way_out}")
+
+
+def _newest(found: list[Path]) -> str:
+    """The names of the last few."""
+    hidden = len(found) - 5
+    return ", ".join(one.name for one in found[-5:]) + (f" and {hidden} older" if hidden > 0 else "")
 
 
 def _settings_of(name: str) -> type[Experiment]:

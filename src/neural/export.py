@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from neural.core.files import sync_folder
+from neural.core.files import is_device, sync_folder
 from neural.experiments import best_model
 from neural.language.shapes import Shape
 from neural.modules.build import Built, any_length
@@ -136,6 +136,7 @@ class Export:
     needs: ClassVar[tuple[str, ...]] = ()
     """Packages that must be there."""
     tolerance: ClassVar[float] = 1e-4
+    """Of an `Exported.difference`."""
 
     def check(self, leaving: Leaving) -> None:
         """CannotExport where the form has no words for the network; before anything is written."""
@@ -162,7 +163,7 @@ class Exported(NamedTuple):
     shapes: list[Shape]
     """Of the first inputs it was compared at."""
     difference: float
-    """The largest of any number that came out."""
+    """The largest of any number that came out; where numbers are above 1, as a share of the largest of them."""
 
 
 def leaving_from(
@@ -213,16 +214,17 @@ def _declared(model: Built, masked: bool) -> tuple[list[Input], int]:
     network = model.network
     sizes = [int(network.assumed.get(dim, LONGEST)) if isinstance(dim, str) else dim for dim in network.input]
     streams = ["source", "target"] if network.two_streams else ["source"]
-    free = all(any_length(network, one) for one in streams) and len(sizes) - network.ids < 3
+    sequence = network.ids or len(sizes) == 2   # else features or a picture
+    free = sequence and all(any_length(network, one) for one in streams)
     ids = network.layers[0].layer.input_dim if network.ids else None   # type: ignore[attr-defined]  # an Embedding
     shape = (None if free else sizes[0], *sizes[1:])
     inputs = [Input(name, shape, ids) for name in (streams if network.two_streams else ["x"])]
     if masked:
-        if network.layers[0].given[1:] and len(sizes) > 2:
+        if not sequence:
             raise CannotExport(f"{network.name} takes no sequences, so there is no padding; leave --mask out")
         names = ["mask", "target_mask"] if network.two_streams else ["mask"]
         inputs += [Input(name, shape[:1], mask=True) for name in names]
-    return inputs, min(sizes[0], LONGEST) if free else sizes[0]
+    return inputs, max(2, min(sizes[0], LONGEST)) if free else sizes[0]   # what is traced at 1 stays at 1
 
 
 def export(leaving: Leaving, kind: type[Export], path: Path) -> Exported:
@@ -234,6 +236,8 @@ def export(leaving: Leaving, kind: type[Export], path: Path) -> Exported:
     form.check(leaving)
     if path.is_dir() and (form.suffix or any(path.iterdir())):
         raise CannotExport(f"{path} is a folder with something in it; name another place with -o")
+    if is_device(path) or (path.is_file() and not form.suffix):
+        raise CannotExport(f"{path} is no place for {'a file' if form.suffix else 'a folder'}; name another with -o")
     with in_words(f"{path} cannot be written"):
         aside = Path(tempfile.mkdtemp(dir=path.absolute().parent, prefix=f".{path.name}."))
         try:
@@ -264,7 +268,7 @@ def compared(
             raise _disagrees(leaving, name, f"gives {tuple(got.shape)} at {shape}, not {tuple(wanted.shape)}")
         real = leaving.counted(inputs, wanted)
         apart = (got - wanted).abs() if real is None else (got - wanted).abs()[real]
-        most = apart.max().item() if apart.numel() else 0.0
+        most = (apart.max() / wanted.abs().max().clamp(min=1)).item() if apart.numel() else 0.0
         if not most <= tolerance:   # also where it is no number
             raise _disagrees(leaving, name, f"differs by {most:.2g} at {shape}; {tolerance:.0e} is allowed")
         largest = max(largest, most)

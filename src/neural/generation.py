@@ -151,6 +151,9 @@ def writer_of(run: str | Path | Run) -> Writer:
     """The network of a run with its best weights, and its characters."""
     run = run if isinstance(run, Run) else Run.open(run)
     model: Any = best_model(run.path)
+    if not getattr(getattr(model, "network", None), "ids", False):
+        kind = run.settings.get("task")
+        raise TaskError(f"{run.name} is a run of `{kind}`: it does not write; name one of `language_model`")
     return Writer(model, letters_of(run, model))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from neural.modules.late import late, torch
 from neural.tasks.experiment import Experiment
 from neural.tasks.task import TaskError
 from neural.tracking.environment import environment
+from neural.tracking.folder import put_in_place
 from neural.tracking.run import Run
 from neural.tracking.trouble import in_words
 
@@ -110,8 +112,10 @@ def _run(came: Came, model: Any, path: Path, runs: Path, output: Path | None) ->
                 run.event(0, "imported", f"from {path.name}")
                 run.save(0, {f"model.{key}": one for key, one in model.state_dict().items()}, {}, best=True)
                 run.finish("finished", f"imported from {path.name}")
-                place = output.absolute() if output else root / run.name
-                run.path.rename(place)
+                if output is None:
+                    place = put_in_place(run.path, root, name, time.time())
+                else:
+                    place = run.path.rename(output.absolute())
             sync_folder(root)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
@@ -164,7 +168,9 @@ def tensors_in(document: Mapping[str, Any], what: str) -> dict[str, Tensor]:
     for wrapped in ("state_dict", "model", "model_state_dict"):
         if isinstance(document.get(wrapped), dict):
             document = document[wrapped]
-    named = {name: one for name, one in document.items() if isinstance(one, torch.Tensor)}
+    named = {str(name): one for name, one in document.items() if isinstance(one, torch.Tensor)}
     if not named or any(not one.is_floating_point() and one.dtype != torch.bool for one in named.values()):
         raise CannotImport(f"this is no state dict of {what}: there are no tensors of floats in it")
+    if sparse := next((name for name, one in named.items() if one.layout != torch.strided), None):
+        raise CannotImport(f"`{sparse}` is a sparse tensor; save it with `.to_dense()`")
     return named

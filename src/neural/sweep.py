@@ -17,6 +17,7 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ import numpy as np
 from neural.core.files import write_atomically
 from neural.core.settings import Settings, resolved
 from neural.digest import best
+from neural.experiments import find_run
 from neural.tracking.folder import json_of, put_in_place
 from neural.tracking.run import Run
 from neural.tracking.status import Status, status_from
@@ -238,6 +240,20 @@ def find_sweep(name: str | None, root: Path) -> Path:
     if fitting:
         raise RunError(f"`{name}` fits several sweeps: {', '.join(one.name for one in fitting[-5:])}")
     raise RunError(f"there is no sweep{f' `{name}`' if name else ''} in {root}")
+
+
+def find_either(name: str | None, root: Path) -> Path:
+    """A run, or a sweep where no run is called so; without a name the newest of both."""
+    try:
+        run = find_run(name, root)
+    except RunError:
+        with suppress(RunError):
+            return find_sweep(name, root)
+        raise
+    if name is None:
+        with suppress(RunError):
+            return max(run, find_sweep(None, root))   # a folder's name begins with the time
+    return run
 
 
 def _row(data: dict[str, Any]) -> Row:

@@ -67,7 +67,7 @@ def test_all_runs_are_listed_and_no_name_is_markup(page, address, runs):
     page.locator("tr", has_text="live").get_by_text("running").wait_for()
     assert page.locator("tr", has_text=EVIL).get_by_text("finished").count() == 1
     assert "no rows.sqlite" in page.locator("tr", has_text="notes").inner_text()
-    page.get_by_role("button", name=EVIL).click()
+    page.get_by_role("link", name=EVIL).click()
     page.locator("h2", has_text=EVIL).wait_for()
     assert EVIL in page.locator("main").inner_text()
     assert page.locator("img").count() == 0
@@ -97,12 +97,20 @@ def test_new_steps_appear_without_reload_and_the_slider_follows_them_until_it_is
 
 def test_an_alarm_is_shown_when_it_fires(page, address, runs):
     live = runs["live"]
+    for step in (260, 270, 280, 290):
+        live.look(step)
     page.goto(f"{address}/#/curves?run={live.name}")
-    page.get_by_text("train/loss").first.wait_for()
+    page.locator(".u-over").first.wait_for()
     page.wait_for_timeout(300)
+    chart = page.locator(".u-over").first.bounding_box()
+    for share, move in ((0.9, page.mouse.down), (0.97, page.mouse.up)):
+        page.mouse.move(chart["x"] + share * chart["width"], chart["y"] + 50)
+        move()
     live.look(300, logit=60.0)
     alarm = page.locator(".alarm", has_text="ATT006")
     alarm.wait_for()
+    page.mouse.move(chart["x"] + 0.99 * chart["width"], chart["y"] + 50)   # news do not undo a zoom
+    page.locator("figcaption", has_text="train/loss").get_by_text("step 280").wait_for()
     alarm.get_by_text("all findings").click()
     page.locator(".finding", has_text="attention logits are saturated").wait_for()
     alarm.get_by_label("close").click()

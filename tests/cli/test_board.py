@@ -63,7 +63,7 @@ def test_a_port_that_is_taken_is_told(runs):
 def test_this_machine_alone_needs_no_token_and_the_browser_is_opened(runs, started, monkeypatch):
     opened, handlers = [], list(logging.getLogger("uvicorn").handlers)
     monkeypatch.setattr("webbrowser.open", opened.append)
-    said = CliRunner().invoke(command, [str(runs), "--port", "0"])
+    said = CliRunner().invoke(command, ["--runs", str(runs), "--port", "0"])
     address = said.output.split()[-1]
     assert (said.exit_code, opened) == (0, [address])
     assert logging.getLogger("uvicorn").handlers == handlers, "logging belongs to whoever runs the process"
@@ -84,9 +84,12 @@ def test_another_address_prints_a_token_that_is_then_required(runs, started):
 def test_it_serves_until_it_is_interrupted(runs):
     line = [sys.executable, "-m", "neural", "board", str(runs), "--port", "0", "--no-open"]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as board:
-        address = board.stdout.readline().split()[-1]
-        with urllib.request.urlopen(f"{address}api/runs", timeout=60) as answer:
-            assert b"finished" in answer.read()
-        board.send_signal(signal.SIGINT)
-        _, trouble = board.communicate(timeout=60)
+        try:
+            address = board.stdout.readline().split()[-1]
+            with urllib.request.urlopen(f"{address}api/runs", timeout=60) as answer:
+                assert b"finished" in answer.read()
+            board.send_signal(signal.SIGINT)
+            _, trouble = board.communicate(timeout=60)
+        finally:
+            board.kill()   # else a test that fails waits for it for ever
     assert (board.returncode, trouble) in ((0, ""), (130, ""))

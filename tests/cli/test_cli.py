@@ -167,6 +167,14 @@ def test_fmt_rewrites_checks_and_shows_differences(tmp_path):
     assert run("fmt", "-", text=untidy).stdout == tidy
 
 
+def test_fmt_changes_what_a_link_leads_to_and_leaves_the_link(tmp_path):
+    (tmp_path / "net.neural").write_text("network A { input: (5,)\n layers:\n  Dense( 3 )\n}")
+    (tmp_path / "link.neural").symlink_to("net.neural")
+    assert run("fmt", tmp_path / "link.neural").exit_code == 0
+    assert (tmp_path / "link.neural").is_symlink()
+    assert "Dense(3)" in (tmp_path / "net.neural").read_text()
+
+
 def test_fmt_leaves_a_file_with_syntax_mistakes_alone(tmp_path):
     path = tmp_path / "net.neural"
     path.write_text("network A { input: (5, }")

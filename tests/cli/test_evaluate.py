@@ -126,6 +126,7 @@ def test_other_tasks_show_their_own_scores(tmp_path):
     said = json.loads(typed(fitted.run.path, "--json").stdout)
     assert said["scores"]["valid/loss"] == pytest.approx(fitted.outcome.scores["valid/loss"], rel=1e-5)
     assert "accuracy" in typed(fitted.run.path).stdout
-    refused = typed(fitted.run.path, "--data", tmp_path)
-    assert refused.exit_code == 2
-    assert "--data is for runs of `segmentation`" in refused.stderr
+    for option, value in (("--data", tmp_path), ("--threshold", 0.5)):
+        refused = typed(fitted.run.path, option, value)
+        assert refused.exit_code == 2
+        assert f"{option} is for runs of `segmentation`" in refused.stderr

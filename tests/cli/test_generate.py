@@ -73,6 +73,7 @@ def test_eight_bits_write_too(path, weights):
         (["--prompt", ""], "the prompt is empty"),
         (["nothing"], "there is no run `nothing`"),
         (["--temperature", "-1"], "--temperature"),
+        (["--temperature", "nan"], "nan is not a finite number"),
         (["--tokens", "0"], "--tokens"),
         (["--attention", "nowhere/seen.npz"], "there is no folder nowhere"),
         (["--attention", "seen.txt"], "seen.npz"),
@@ -93,3 +94,12 @@ def test_a_network_that_writes_no_text_is_refused(tmp_path, monkeypatch):
     shown = typed()
     assert shown.exit_code == 2
     assert "does not write text" in shown.stderr
+
+
+def test_a_run_that_takes_no_text_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "network Rows { input: (5, 6) layers: Dense(3) loss: \"mse\" }"
+    write_run(tmp_path / "runs", text=text, settings={"task": "supervised", "name": "rows"})
+    shown = typed()
+    assert shown.exit_code == 2
+    assert "is a run of `supervised`: it does not write" in shown.stderr

@@ -15,6 +15,7 @@ def progress(step: int, **more) -> Progress:
 def test_a_terminal_gets_a_bar_with_all_there_is_to_know(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "150")
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("TERM", "xterm")
     with shown("text", terminal=True) as tell:
         tell(progress(1))
         tell(progress(10, scores={"valid/loss": 0.5}, looked=("largest_weight", 0.75)))
@@ -23,8 +24,21 @@ def test_a_terminal_gets_a_bar_with_all_there_is_to_know(capsys, monkeypatch):
         assert piece in said
 
 
-def test_elsewhere_a_line_comes_with_a_validation_and_at_the_end(capsys):
-    with shown("text", terminal=False) as tell:
+def test_a_narrow_terminal_gets_whole_words(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with shown("text", terminal=True) as tell:
+        tell(progress(10, scores={"valid/loss": 0.5, "valid/accuracy": 0.75}, looked=("largest_weight", 0.75)))
+    said = capsys.readouterr().err
+    assert "…" not in said
+    assert "10/20" in said and "loss 1.2500  0:02 left  valid/loss 0.5000" in said
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_elsewhere_a_line_comes_with_a_validation_and_at_the_end(capsys, monkeypatch, terminal):
+    monkeypatch.setenv("TERM", "dumb")
+    with shown("text", terminal=terminal) as tell:
         for step in range(1, 21):
             tell(progress(step, scores={"valid/loss": 0.5} if step == 10 else None))
     lines = capsys.readouterr().out.splitlines()

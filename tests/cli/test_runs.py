@@ -52,6 +52,15 @@ def test_the_phases_of_a_training_are_named_with_steps_and_epochs(root):
     ]
 
 
+def test_a_run_is_as_far_as_its_rows_where_its_status_is_behind(root):
+    path = write_run(root)
+    kill(path)
+    said = json.loads((path / "status.json").read_text())
+    (path / "status.json").write_text(json.dumps({**said, "step": 1}))
+    assert " 40/40 " in typed("runs").output
+    assert "step     40 of 40" in typed("show").output
+
+
 def test_a_run_whose_process_is_gone_is_lost(root):
     kill(write_run(root))
     assert " lost " in typed("runs").output
@@ -148,7 +157,7 @@ def test_show_of_a_run_without_any_number_yet(root):
     ("words", "said"),
     [
         (["show", "smll"], "there is no run `smll` in runs; there are "),
-        (["show", "small"], "`small` fits several runs: "),
+        (["show", "small"], "say more of its name"),
         (["show", "first", "--measure", "entrpy"], "did you mean `entropy`?"),
         (["compare", "first", "nothing"], "there is no run `nothing`"),
         (["compare", "first"], "name two runs or more"),
@@ -204,6 +213,23 @@ def test_reading_runs_needs_no_torch(root):
     for words in (["runs"], ["show"], ["compare", *paths]):
         done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-1] == "False", words
+
+
+def test_without_colours_where_none_are_wanted(root, monkeypatch):
+    write_run(root)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[" in typed("runs").output
+    monkeypatch.delenv("FORCE_COLOR")
+    for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
+        with monkeypatch.context() as here:
+            here.setenv(name, value)
+            assert "\x1b[" not in CliRunner().invoke(main, ["runs"], color=True).output
+
+
+def test_where_there_are_no_runs_it_is_said_what_makes_one(root):
+    shown = typed("show")
+    assert shown.exit_code == 2
+    assert "there is no run in runs: `neural train FILE` makes one" in shown.output
 
 
 def test_plain_where_it_is_no_terminal(root):

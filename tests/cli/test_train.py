@@ -97,6 +97,20 @@ def test_a_dry_run_says_what_would_happen_and_writes_nothing(folder):
     assert not runs(folder)
 
 
+def test_a_path_that_is_typed_is_seen_from_where_it_is_typed(folder, monkeypatch):
+    (folder / "here").mkdir()
+    (folder / "data.npz").rename(folder / "here" / "typed.npz")
+    monkeypatch.chdir(folder / "here")
+    done = neural("../small.yaml", "--set", "data=typed.npz", "--dry-run")
+    assert done.exit_code == 0, done.output
+
+
+def test_a_dry_run_can_be_read_by_machines(folder):
+    said = json.loads(neural("small.neural", "--dry-run", "--json").stdout)
+    assert (said["task"], said["steps"], said["batch_size"]) == ("supervised", 6, 4)
+    assert said["parameters"] > 0
+
+
 def test_a_resumed_run_goes_on_to_more_steps(folder):
     neural("small.yaml")
     done = neural("--resume", "--set", "training.steps=9")

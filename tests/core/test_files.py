@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from neural.core.files import replacing, write_atomically
+from neural.core.files import _among_devices, replacing, write_atomically
 
 
 def test_the_whole_text_takes_the_place_of_the_old(tmp_path):
@@ -46,3 +46,19 @@ def test_a_durable_file_is_on_the_disk_before_it_has_its_name_and_then_the_name_
     done.clear()
     write_atomically(tmp_path / "a", "", durable=False)
     assert done == ["name"]
+
+
+def test_a_pipe_or_a_device_is_written_to_and_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_atomically(pipe, "through")
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_shared_memory_holds_files_that_are_replaced_whole():
+    assert _among_devices(Path("/dev/stdout"))
+    assert not _among_devices(Path("/dev/shm/runs/status.json"))

@@ -93,3 +93,9 @@ def test_a_tied_output_and_scores_before_softmax(tmp_path):
 
 def test_a_segmenter_reads_padded_documents(tmp_path):
     exported(segmenter(masked=True), tmp_path)
+
+
+def test_a_name_that_keras_could_not_load_is_refused_with_one_that_it_can(tmp_path):
+    with pytest.raises(CannotExport, match=r"-o net\.h5\.keras"):
+        export(segmenter(), Keras, tmp_path / "net.h5")
+    assert not list(tmp_path.iterdir())

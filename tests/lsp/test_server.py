@@ -106,3 +106,9 @@ def test_experiments_are_checked_and_what_is_closed_is_forgotten(editor):
     assert [one["code"] for one in said["diagnostics"]] == ["E0801"]
     editor.say("textDocument/didClose", {"textDocument": {"uri": uri}})
     assert editor.told("textDocument/publishDiagnostics") == {"uri": uri, "diagnostics": []}
+
+
+def test_about_a_text_that_is_nowhere_there_is_nothing_to_say(editor):
+    nowhere = {"textDocument": {"uri": "file:///nowhere/gone.neural"}}
+    assert editor.ask("textDocument/hover", {**nowhere, "position": {"line": 0, "character": 0}}) is None
+    assert editor.ask("textDocument/documentSymbol", nowhere) == []

@@ -39,6 +39,24 @@ def test_masks_may_be_padding_pairs_or_rules(qkv):
     torch.testing.assert_close(neural.attend(*qkv, mask=Mask(keys=padding)), by_keys)
 
 
+def test_causal_is_added_to_rules(qkv):
+    rules = Mask(keys=torch.arange(K) < torch.tensor([[K], [4]]))
+    both = (neural.attend(*qkv, mask=one, causal=True) for one in (rules, rules.keys))
+    torch.testing.assert_close(*both)
+
+
+@pytest.mark.parametrize("name", attention.names())
+@pytest.mark.parametrize("sizes", [(2, 3, 0), (2, 0, 0), (0, 3, 3)], ids=["no keys", "nothing", "no examples"])
+def test_where_there_is_nothing_the_answer_is_zeros(name, sizes):
+    batch, queries, keys = sizes
+    q, k, v = (torch.randn(batch, 2, count, 4, requires_grad=True) for count in (queries, keys, keys))
+    extra, rules = attention.get(name).tiny().extra(q, k), Mask(keys=torch.ones(batch, keys))
+    found = attention.get(name).tiny().mix(q, k, v, rules, 0.0, extra)
+    assert found.shape == (batch, 2, queries, 4)
+    assert not found.any()
+    found.sum().backward()
+
+
 def test_groups_of_heads_share_keys_and_values(qkv):
     q, k, v = qkv
     shared = neural.attend(q, k[:, :2], v[:, :2])

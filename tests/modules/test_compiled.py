@@ -11,7 +11,7 @@ from neural.modules.compiled import place_for_kernels
 @pytest.fixture
 def closed(monkeypatch, tmp_path):
     """Nothing can be written; new folders for a while come here."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "")   # so that it is as it was afterwards, or all later processes compile anew
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")   # it is as it was afterwards, or all later processes compile anew
     monkeypatch.delenv("NUMBA_CACHE_DIR")
     monkeypatch.setattr("os.access", lambda path, mode: False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

@@ -3,11 +3,13 @@
 import pytest
 import torch
 
+from neural.language.shapes import Misfit
 from neural.modules.attention import registry as mechanisms
 from neural.modules.attention.boundary_aware import BoundaryAware
 from neural.modules.attention.localized import Localized
 from neural.modules.attention.self import Self
 from neural.modules.positions import registry as positions
+from neural.modules.positions.rotary import Rotary
 from neural.modules.segmenter import LookAround, Segmenter, shares, summary
 from neural.tracking.watch import watch
 
@@ -177,3 +179,8 @@ def test_twenty_thousand_lines_are_learned_in_linear_memory():
     assert scores.shape == (1, 20_000, 2)
     assert largest < 4 * 20_000 * 400   # n × n would be fifty times that
     assert all(one.grad.isfinite().all() for one in made.parameters())
+
+
+def test_positions_that_heads_of_this_width_cannot_have_are_refused():
+    with pytest.raises(Misfit, match="a head of 3 has one left over"):
+        LookAround(8, 12, 4, Self(), position=Rotary())

@@ -12,7 +12,7 @@ from neural.core.schema import tables
 from neural.core.settings import Settings, SettingsError, read_settings, resolved, restored
 from neural.tasks.experiment import Count, Experiment, Tracking, Training, read_experiment
 
-# as document 000 has it, remarks included
+# as people write them, remarks included
 DOCUMENT = """\
 model:
   hidden_dim: 256

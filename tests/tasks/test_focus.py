@@ -1,18 +1,20 @@
 """The focus task: what it learns, when it switches, what it remembers, what it refuses."""
 
 import json
+import math
 
 import numpy as np
 import pytest
 import torch
 
 from neural.standard import CATALOGUE
+from neural.tasks.captions import Captions
 from neural.tasks.experiment import Training
 from neural.tasks.focus import Focus, FocusSettings
 from neural.tasks.focusing.networks import DONE, STAGE
 from neural.tasks.task import TaskError
 from neural.tracking.run import Run
-from neural.training.engine import fit
+from neural.training.engine import fit, steps_of
 
 
 def plain(folder, count=200, m=4, classes=3, seed=0):
@@ -164,3 +166,25 @@ def test_mosaics_of_digits_are_made_for_the_shape_that_a_network_declares(tmp_pa
     made = Focus(settings, tmp_path, CATALOGUE)
     assert tuple(made.data.splits["train"].units(made.batch(0)["members"]).shape[1:]) == (3, 8, 8, 1)
     assert made.data.classes == ("7", "8")
+
+
+def test_a_schedule_lasts_as_long_as_the_training_however_many_batches_a_step_has(tmp_path):
+    plain(tmp_path)
+    training = Training(epochs=2.0, batch_size=8, gradient_accumulation_steps=5)
+    made = Focus(FocusSettings(data="plain.npz", training=training), tmp_path, CATALOGUE)
+    assert made.steps == steps_of(made)
+
+
+def test_smoothing_that_no_paradigm_does_is_refused(tmp_path):
+    plain(tmp_path)
+    with pytest.raises(TaskError, match="but no paradigm smooths; leave it out"):
+        Focus(FocusSettings(data="plain.npz", training=Training(label_smoothing=0.1)), tmp_path, CATALOGUE)
+
+
+@pytest.mark.parametrize("kind", [Focus, Captions])
+def test_sixteen_bits_train_too(kind, tmp_path):
+    tiny = kind.tiny(tmp_path, CATALOGUE).experiment
+    training = tiny.training.model_copy(update={"steps": 2, "mixed_precision": True})
+    made = kind(tiny.model_copy(update={"training": training}), tmp_path, CATALOGUE)
+    _, outcome = trained(made, tmp_path / "runs")
+    assert math.isfinite(outcome.scores["valid/loss"])

@@ -1,6 +1,7 @@
 """Where parts begin: documents, settings, losses and scores together."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -116,10 +117,14 @@ def test_what_is_said_goes_before_the_preset(name):
     assert with_preset(found, name) == found
 
 
-def test_what_does_not_go_with_a_preset_is_said(folder):
-    with pytest.raises(TaskError, match=r"does not go with the preset `articles`.*evenly: 64 = 7 × 9 \+ 1"):
+@pytest.mark.parametrize(("said", "words"), [
+    ({"model": {"attention_heads": 7}}, "heads must share the width evenly: 64 = 7 × 9 + 1"),
+    ({"model": {"attention_heads": 1}, "training": {"head_diversity_lambda": 0.1}}, "there are no several heads"),
+])  # fmt: skip
+def test_what_does_not_go_with_a_preset_is_said(folder, said, words):
+    with pytest.raises(TaskError, match=re.escape(f"does not go with the preset `articles`: {words}")):
         Segmentation(SegmentationSettings.model_validate(
-            {"data": "songs.jsonl", "preset": "articles", "model": {"attention_heads": 7}}
+            {"data": "songs.jsonl", "preset": "articles", **said}
         ), folder, CATALOGUE)  # fmt: skip
 
 

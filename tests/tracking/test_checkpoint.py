@@ -126,6 +126,21 @@ def test_the_newest_and_the_best_stay(tmp_path):
     run.finish("finished")
 
 
+def test_the_best_is_found_while_a_better_one_takes_its_place(tmp_path, monkeypatch):
+    run = run_with(tmp_path, (1, 2), best=1)
+    read = checkpoint.read
+
+    def late(folder, step):
+        if step == 1:   # the writer is quicker than this reader
+            run.save(3, {"w": torch.tensor(3)}, {}, best=True, keep=1)
+        return read(folder, step)
+
+    monkeypatch.setattr(checkpoint, "read", late)
+    best = run.restore("best")
+    assert best and int(best.tensors["w"]) == 3
+    run.finish("finished")
+
+
 def test_without_any_there_is_none(tmp_path):
     run = run_with(tmp_path, ())
     assert (run.restore(), run.restore("best"), run.checkpoints()) == (None, None, [])

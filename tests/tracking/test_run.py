@@ -1,5 +1,6 @@
 """The run folder from outside: written by one process, read by any, and nothing overwritten."""
 
+import errno
 import json
 import math
 import os
@@ -15,6 +16,7 @@ import pytest
 import torch
 
 from neural.tracking.run import Run
+from neural.tracking.status import Lock
 from neural.tracking.trouble import RunError
 from tests.tracking.runs import new_run
 
@@ -225,6 +227,18 @@ def test_a_root_that_cannot_hold_a_run_is_said_and_left_as_it_was(tmp_path):
     with pytest.raises(RunError, match="a part of that path is a file"):
         new_run(tmp_path / "file" / "runs")
     assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_a_run_that_cannot_be_put_in_place_leaves_no_lock_and_no_file(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "no space left")
+
+    held = set(Lock._here)
+    monkeypatch.setattr("neural.tracking.run.put_in_place", full)
+    with pytest.raises(RunError, match="the disk is full"):
+        new_run(tmp_path)
+    assert held == Lock._here
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_read_only_folder_is_said_and_finished_runs_in_it_are_read(tmp_path):

@@ -259,3 +259,12 @@ def test_without_a_run_nothing_is_written_and_the_model_runs():
     name, value = Tracker(task, None, Tracking()).look(task.build(), 0)
     assert isinstance(name, str)
     assert np.isfinite(value)
+
+
+def test_attention_to_a_single_key_can_be_looked_at_again(tmp_path):
+    """Its measures have two ends that are one: nothing moves between them."""
+    task, model = Counting(), Counting().build()
+    tracker = Tracker(task, run_of(tmp_path), Tracking(track_every=1))
+    tracker._probe = {"x": torch.zeros(2, 1, dtype=torch.long)}
+    assert tracker.look(model, 0) is not None
+    assert tracker.look(model, 1) is not None

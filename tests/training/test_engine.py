@@ -8,6 +8,7 @@ import threading
 import pytest
 import torch
 
+import neural
 from neural.tasks.task import TaskError
 from neural.tracking.run import Run
 from neural.tracking.tracker import Tracker
@@ -269,3 +270,25 @@ def test_an_optimizer_that_makes_no_sense_is_refused(tmp_path, optimizer, messag
 
     with pytest.raises(TaskError, match=message):
         optimizer_of(Training(optimizer=optimizer))
+
+
+def test_the_last_look_of_a_run_keeps_its_maps_wherever_the_run_ends(tmp_path):
+    _, run = trained(tmp_path, steps=7, tracking={"track_every": 3, "maps_every": 5})
+    assert list(run.map_steps()) == [0, 6]
+
+
+def test_a_setting_that_changes_nothing_is_told(tmp_path):
+    task, told = small(tmp_path, steps=1, gradient_checkpointing=True), []
+    task.build = lambda: neural.parse(NO_BLOCKS).build()
+    fit(task, None, remark=told.append)
+    assert told == ["`gradient_checkpointing` saves nothing here: there are no transformer blocks"]
+
+
+NO_BLOCKS = """network NoBlocks {
+  input: (5, 6)
+  layers:
+    Flatten()
+    Output(3, activation="softmax")
+  loss: "sparse_categorical_crossentropy"
+}
+"""

@@ -1,9 +1,11 @@
 """Parts of a model that learn at rates of their own."""
 
+import pytest
 import torch
 
 from neural.tasks.experiment import Training
-from neural.training.rates import Steps
+from neural.tracking.trouble import RunError
+from neural.training.rates import Steps, optimizer_of, share_of
 
 NAMES = ("focus.weight", "classifier.weight")
 
@@ -37,3 +39,32 @@ def test_what_was_saved_of_two_optimizers_is_loaded_into_two():
     second.load(*first.state())
     assert second.state()[1] == first.state()[1]
     assert all(torch.equal(one, first.state()[0][name]) for name, one in second.state()[0].items())
+
+
+def stepped(optimizer, saved=None):
+    """A weight after a step of its own, or after one on top of what was saved."""
+    parts = [("weight", torch.nn.Parameter(torch.ones(2, 2)))]
+    steps = Steps(Training(optimizer=optimizer), 10, parts)
+    if saved is not None:
+        steps.load(*saved)
+    parts[0][1].grad = torch.ones(2, 2)
+    steps.take(0)
+    return float(parts[0][1].detach()[0, 0]), steps.state()
+
+
+def test_a_run_goes_on_with_the_settings_of_now():
+    _, saved = stepped("AdamW(learning_rate=0.1, weight_decay=0.0)")
+    same, decayed = (stepped(f"AdamW(learning_rate=0.1, weight_decay={one})", saved)[0] for one in (0.0, 5.0))
+    assert (round(same, 3), round(decayed, 3)) == (0.9, 0.4)
+
+
+def test_a_run_cannot_go_on_by_another_optimizer():
+    _, saved = stepped("SGD(momentum=0.9)")
+    with pytest.raises(RunError, match="made its steps by SGD and cannot go on by Adam; begin a new one"):
+        stepped("Adam()", saved)
+
+
+def test_a_warm_up_takes_the_place_of_the_schedules_own():
+    said = Training(steps=50, warmup_steps=4, optimizer="SGD(learning_rate=CosineDecay(0.1, 40, warmup_steps=9))")
+    full, share = share_of(said, optimizer_of(said), 50)
+    assert [round(full * share(step), 3) for step in range(5)] == [0, 0.025, 0.05, 0.075, 0.1]

@@ -1,7 +1,8 @@
-"""Findings of document 003 on made-up runs whose truth is known."""
+"""Findings on made-up runs whose truth is known."""
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,6 +46,8 @@ def test_the_change_is_from_the_first_look_to_the_last_by_hand(tmp_path):
     found = asked("entropy_falls", [made_up(tmp_path, seed, arrays={"entropy": entropy}) for seed in range(5)])
     assert found.number == Estimate(value=-1, low=-1, high=-1, seeds=5)
     assert found.evidence == "from 3 nats at step 50 to 2 at step 150; lower in 50% of the heads"
+    assert found.figure == "−1 (−1 … −1) nats"
+    assert replace(found, unit="of the heads").figure == "−100 (−100 … −100) % of the heads", "1 would be one head"
 
 
 @pytest.mark.parametrize(("slope", "answer"), [(2.0, "yes"), (-2.0, "no")])

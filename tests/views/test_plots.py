@@ -1,4 +1,4 @@
-"""The pictures of document 003: made, labelled, and the same twice."""
+"""The pictures of a study: made, labelled, and the same twice."""
 
 import numpy as np
 import pytest

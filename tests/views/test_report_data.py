@@ -41,6 +41,12 @@ def test_measures_say_what_they_are_of(run):
     assert axes("my_own_between", 3) == "pair" and axes("my_own", 3) == "head"
 
 
+def test_scores_of_texts_say_what_they_mean(run, tmp_path):
+    assert "noise" in recorded(run)["scores"]["bits"]
+    with Run.create(tmp_path, "no texts", settings={}, program=None, environment={}) as silent:
+        assert recorded(silent)["scores"] == {}
+
+
 def test_only_what_came_later_is_told(run):
     found = recorded(run, after=10)
     assert found["measures"]["span"]["steps"] == [20, 30] == found["map_steps"]

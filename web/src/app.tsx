@@ -13,11 +13,11 @@ import { measures } from "./panes/measures"
 import { overview } from "./panes/overview"
 import { samples } from "./panes/samples"
 import type { Pane, ViewProps } from "./pane"
-import { Slider } from "./parts/slider"
-import { short } from "./numbers"
+import { PLAY, Slider } from "./parts/slider"
+import { short, shortened } from "./numbers"
 import { parsePlace, writePlace, type Go, type Place } from "./place"
 import type { DataSource } from "./source"
-import { onScreenChange, recallTheme, theme as themeNow, turnTheme } from "./theme"
+import { onPaper, onScreenChange, recallTheme, theme as themeNow, turnTheme } from "./theme"
 
 const SHARED: Pane[] = [overview, curves, measures, attention, findings, calibration, samples]
 export const ALL = "all"
@@ -41,36 +41,40 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
   const chosen = runs.find((one) => one.id === asked?.id) ?? null
   const shown = index ? panes.filter((one) => runFor(one, chosen, runs, index) !== undefined) : []
   // a look has nothing to say but its maps
-  const first = index?.kind === "look" ? shown.find((one) => one.key === attention.key) ?? shown[0] : shown[0]
-  const pane = shown.find((one) => one.key === place.pane) ?? first
+  const usual = index?.kind === "look" ? attention.key : chosen && place.pane ? overview.key : ""
+  const pane = shown.find((one) => one.key === place.pane) ?? shown.find((one) => one.key === usual) ?? shown[0]
+  const everything = place.pane === ALL
   const run = index && pane ? runFor(pane, chosen, runs, index) ?? null : null
 
   useEffect(() => { source.index().then(setIndex, (problem) => setTrouble(String(problem.message ?? problem))) }, [source, place.pane])
   useEffect(() => source.watch?.(() => void source.index().then(setIndex, () => {})), [source])
   useEffect(() => onScreenChange(() => setTheme(themeNow())), [])
+  useEffect(() => (everything ? onPaper(() => setTheme(themeNow())) : undefined), [everything])
 
   const steps = useMemo(() => (run ? lookedAt(run) : []), [run])
   const step = place.step ?? steps[steps.length - 1]
   // at the end of a live run no step is kept in the address: the newest is followed
   const kept = (next: number) => (source.live && next === steps[steps.length - 1] ? undefined : next)
-  useKeys({ run, steps, step, place, go, kept, shown, setTheme, setHelp })
+  useKeys({ run, steps: pane?.slides && !everything ? steps : [], step, place, go, kept, shown, setTheme, setHelp })
 
   const tabs = useRef<HTMLElement>(null)
   useEffect(() => tabs.current?.querySelector(".chosen")?.scrollIntoView({ block: "nearest", inline: "center" }), [pane?.key])
 
   if (trouble && !index) return <p class="remark">{trouble}</p>
-  if (!index || !pane || runs.length < drawn.length) return <p class="soft waiting">{trouble || "…"}</p>
+  if (!index || !pane || runs.length < drawn.length) return <p class="soft waiting" role="status">{trouble || "loading…"}</p>
   const props: ViewProps = { source, index, run, runs, groups: group ?? [], place: { ...place, step }, go, theme }
-  const everything = place.pane === ALL
+  const missing = place.run && !asked ? `There is no run ${place.run} here.` : everything || !place.pane || pane.key === place.pane ? "" :
+    `${run ? short(run.name) : "This page"} has nothing to show under “${place.pane}”.`
+  const names = shortened(index.runs.map((one) => one.name))
   return (
     <>
       <header>
         <div class="bar">
-          <strong class="title" title={source.live && run ? run.name : undefined}>{source.live && run ? short(run.name) : index.title}</strong>
+          <h1 class="title" title={source.live && run ? run.name : undefined}>{source.live && run ? short(run.name) : index.title}</h1>
           <nav aria-label="views" ref={tabs}>
             {shown.map((one, at) => (
               <button type="button" key={one.key} class={one === pane && !everything ? "chosen" : ""} title={`key ${at + 1}`}
-                aria-current={one === pane ? "page" : undefined} onClick={() => go({ pane: one.key })}>{one.title}</button>
+                aria-current={one === pane && !everything ? "page" : undefined} onClick={() => go({ pane: one.key })}>{one.title}</button>
             ))}
           </nav>
           <span class="right">
@@ -78,7 +82,7 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
               <select aria-label="run" value={run?.id} onChange={(event) => go({ run: event.currentTarget.value })}>
                 {index.groups.map((group) => (
                   <optgroup key={group.label} label={group.label}>
-                    {index.runs.filter((one) => group.runs.includes(one.id)).map((one) => <option key={one.id} value={one.id}>{one.name}</option>)}
+                    {index.runs.map((one, at) => group.runs.includes(one.id) ? <option key={one.id} value={one.id}>{names[at]}</option> : null)}
                   </optgroup>
                 ))}
               </select>
@@ -93,8 +97,9 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
         ) : null}
       </header>
       {help ? <Help onClose={() => setHelp(false)} /> : null}
-      {trouble ? <p class="remark">{trouble}</p> : null}
       <main>
+        {[trouble, missing].filter(Boolean).map((text) => <p key={text} class="remark" role="status">{text}</p>)}
+        {everything ? <p class="soft screen">Everything on one page: print it from here, to paper or to a PDF.</p> : null}
         {everything ? shown.filter((one) => SHARED.includes(one)).map((one) => (
           <section key={one.key} class="sheet"><h1>{one.title}</h1><one.View {...props} run={runFor(one, chosen, runs, index) ?? null} /></section>
         )) : <pane.View key={pane.key} {...props} />}
@@ -184,8 +189,10 @@ function useKeys(state: Keyed): void {
       const done = pressed(event, {
         move: (looks) => {
           const at = Math.min(steps.length - 1, Math.max(0, lastUpTo(steps, step ?? Infinity) + looks))
-          if (steps.length) go({ step: kept(steps[at]) }, { quietly: true })
+          if (steps.length > 1) go({ step: kept(steps[at]) }, { quietly: true })
+          return steps.length > 1
         },
+        play: () => steps.length > 1 && dispatchEvent(new Event(PLAY)),
         head: (by) => {
           if (!run || !layers) return
           const [nextLayer, nextHead] = stepped(run, layer, head, by)
@@ -216,9 +223,15 @@ function stepped(run: Run, layer: number, head: number, by: number): [number, nu
 }
 
 function Help({ onClose }: { onClose: () => void }) {
+  const close = useRef<HTMLButtonElement>(null)
+  useEffect(() => {
+    const before = document.activeElement
+    close.current?.focus()
+    return () => before instanceof HTMLElement && before.focus()
+  }, [])
   return (
     <div class="help card" role="dialog" aria-label="keys">
-      <h2>Keys <button type="button" aria-label="close" onClick={onClose}>×</button></h2>
+      <h2>Keys <button type="button" aria-label="close" ref={close} onClick={onClose}>×</button></h2>
       <dl class="facts">{KEYS.map(([keys, what]) => <div key={keys}><dt><kbd>{keys}</kbd></dt><dd>{what}</dd></div>)}</dl>
       <p class="soft">The address of the page holds what is shown: copy it to come back to this very view.</p>
     </div>

@@ -13,7 +13,9 @@ export const KEYS: [keys: string, what: string][] = [
 ]
 
 export interface Deeds {
-  move: (looks: number) => void
+  /** Says whether there was anything to move, as do `play` and all that may have nothing to do. */
+  move: (looks: number) => boolean
+  play: () => boolean
   head: (by: number) => void
   layer: (by: number) => void
   query: (by: number) => void
@@ -27,16 +29,20 @@ export interface Deeds {
 export function pressed(event: KeyboardEvent, deeds: Deeds): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return false
   const far = event.shiftKey ? 10 : 1
-  const known: Record<string, () => void> = {
+  const known: Record<string, () => boolean | void> = {
     ArrowLeft: () => deeds.move(-far), ArrowRight: () => deeds.move(far),
     Home: () => deeds.move(-Infinity), End: () => deeds.move(Infinity),
-    " ": () => dispatchEvent(new Event("neural-play")),
+    " ": () => !isPressed(event.target) && deeds.play(),
     j: () => deeds.head(1), k: () => deeds.head(-1), J: () => deeds.layer(1), K: () => deeds.layer(-1),
     n: () => deeds.query(1), p: () => deeds.query(-1), t: deeds.theme, "?": deeds.help, Escape: deeds.close,
   }
   const deed = known[event.key] ?? (/^[1-9]$/.test(event.key) ? () => deeds.pane(Number(event.key) - 1) : undefined)
-  deed?.()
-  return deed !== undefined
+  return deed !== undefined && deed() !== false
+}
+
+/** Whether the space bar presses it. */
+function isPressed(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.matches("button, summary, a, input[type=checkbox], [role=button]")
 }
 
 function isField(target: EventTarget | null): boolean {

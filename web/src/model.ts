@@ -116,6 +116,8 @@ export interface Run extends Brief {
   checkpoints: { step: number; best: boolean; bytes: number }[]
   samples: { step: number; text: string }[]
   real: Record<string, number | null>
+  /** What the scores of samples say, by measure. */
+  scores?: Record<string, string>
   calibration: Calibration | null
 }
 
@@ -152,10 +154,10 @@ export function mergeRun(old: Run, news: Run): Run {
   for (const [name, more] of Object.entries(news.scalars)) {
     const before = scalars[name] ?? { steps: [], values: [] }
     const kept = before.steps.filter((step) => step < (more.steps[0] ?? Infinity)).length
-    scalars[name] = {
+    scalars[name] = thinned({
       steps: [...before.steps.slice(0, kept), ...more.steps],
       values: [...before.values.slice(0, kept), ...more.values],
-    }
+    })
   }
   const measures = { ...old.measures }
   for (const [name, more] of Object.entries(news.measures)) {
@@ -168,6 +170,16 @@ export function mergeRun(old: Run, news: Run): Run {
     map_steps: sortedUnion([old.map_steps, news.map_steps]),
     events: sortedEvents([...old.events, ...news.events]),
   }
+}
+
+const MOST = 4000
+const NEWEST = 1000
+
+/** A curve that grows for days: of all but the newest rows every second one goes, whenever there are too many. */
+function thinned({ steps, values }: Curve): Curve {
+  if (steps.length <= MOST) return { steps, values }
+  const stays = (_: unknown, at: number) => at % 2 === 0 || at >= steps.length - NEWEST
+  return { steps: steps.filter(stays), values: values.filter(stays) }
 }
 
 function joined(before: Measure, more: Measure): Measure {

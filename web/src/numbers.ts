@@ -40,6 +40,17 @@ export function short(name: string): string {
   return name.replace(/^\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_(?=.)/, "")
 }
 
+/** Names without their dates, where that leaves them different. */
+export function shortened(names: string[]): string[] {
+  const brief = names.map(short)
+  return new Set(brief).size === names.length ? brief : names
+}
+
+/** `1 layer`, `4 layers`. */
+export function counted(count: number, what: string): string {
+  return `${whole(count)} ${what}${count === 1 ? "" : "s"}`
+}
+
 /** As commands and findings call a layer and a head: counted from 0, as the modules are. */
 export function headName(layer: number, head?: number): string {
   return `L${layer}` + (head === undefined ? "" : ` h${head}`)

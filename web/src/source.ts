@@ -28,7 +28,7 @@ export interface PageData {
 export class EmbeddedSource implements DataSource {
   readonly live = false
   private runs = new Map<string, Run>()
-  private kept = new Kept<StepMaps>(64)
+  private kept = keptMaps()
 
   constructor(private page: PageData) {
     if (page.version !== 1) throw new Error(`data of version ${page.version}; this page draws version 1`)
@@ -60,15 +60,38 @@ export class EmbeddedSource implements DataSource {
 /** The last few answers, so that a slider that goes back and forth asks once. */
 export class Kept<Answer> {
   private answers = new Map<string, Promise<Answer>>()
+  private sizes = new Map<string, number>()
 
-  constructor(private most: number) {}
+  constructor(private room: number, private size: (answer: Answer) => number) {}
 
   get(key: string, ask: () => Promise<Answer>): Promise<Answer> {
-    const known = this.answers.get(key) ?? ask()
+    const known = this.answers.get(key) ?? this.asked(key, ask)
     this.answers.delete(key)
-    this.answers.set(key, known)
-    known.catch(() => this.answers.delete(key)) // a failure is not kept: the next one may do better
-    if (this.answers.size > this.most) this.answers.delete(this.answers.keys().next().value!)
+    this.answers.set(key, known) // the newest stands last
     return known
   }
+
+  private asked(key: string, ask: () => Promise<Answer>): Promise<Answer> {
+    const answer = ask()
+    answer.then((found) => this.weigh(key, this.size(found)), () => this.answers.delete(key)) // a failure is not kept: the next one may do better
+    return answer
+  }
+
+  private weigh(key: string, size: number): void {
+    this.sizes.set(key, size)
+    let all = [...this.sizes.values()].reduce((sum, one) => sum + one, 0)
+    for (const oldest of this.answers.keys()) {
+      if (all <= this.room || this.answers.size === 1) return
+      all -= this.sizes.get(oldest) ?? 0
+      this.sizes.delete(oldest)
+      this.answers.delete(oldest)
+    }
+  }
+}
+
+const MAPS_ROOM = 200e6
+
+/** Decoded maps: of 144 heads at 256 positions a step has 9 MB, of small ones hundreds are kept. */
+export function keptMaps(): Kept<StepMaps> {
+  return new Kept<StepMaps>(MAPS_ROOM, (maps) => maps.layers.reduce((sum, one) => sum + one.cells.length, 0))
 }

@@ -31,6 +31,19 @@ export function turnTheme(): Theme {
   return next
 }
 
+/** Light for as long as a page is looked at that is made to be printed; gives back what ends it. */
+export function onPaper(tell: () => void): () => void {
+  const page = document.documentElement
+  const before = page.dataset.theme
+  page.dataset.theme = "light"
+  tell()
+  return () => {
+    if (before === undefined) delete page.dataset.theme
+    else page.dataset.theme = before
+    tell()
+  }
+}
+
 /** Calls when the screen changes from light to dark or back. */
 export function onScreenChange(tell: () => void): () => void {
   const query = matchMedia("(prefers-color-scheme: dark)")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -37,6 +39,15 @@ class Completed(StringParamType):
         if not fitting and self.otherwise != "plain":
             return [CompletionItem(incomplete, type=self.otherwise)]
         return [CompletionItem(one) for one in fitting]
+
+
+class Number(click.FloatRange):
+    """A number within bounds; `nan` and `inf`, which Python takes for numbers, are none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """As a FloatRange, which no comparison with `nan` ever refuses."""
+        number: float = super().convert(value, param, ctx)
+        return number if math.isfinite(number) else self.fail(f"{value} is not a finite number.", param, ctx)
 
 
 def _runs(ctx: click.Context, incomplete: str) -> Iterator[str]:

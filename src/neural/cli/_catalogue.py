@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from neural.cli._files import Unreadable
+from neural.cli._mistakes import Refused
 from neural.core.names import closest
 from neural.core.registry import Registry, UnknownName
 from neural.language.declaration import Declared, Setting, spelt
@@ -52,7 +52,7 @@ def describe(name: str) -> str:
             continue
     guess = closest(name, [known for registry in GROUPS.values() for known in registry.names()])
     way_out = f"did you mean `{guess}`?" if guess else "`neural layers` lists all"
-    raise Unreadable(f"nothing is called `{name}`; {way_out}")
+    raise Refused(f"nothing is called `{name}`; {way_out}")
 
 
 def _describe(entry: type[Declared], registry: Registry[Any]) -> Iterator[str]:

@@ -43,7 +43,8 @@ def compare(what: str, *, workers: int | None, runs: Path, as_json: bool) -> Non
         click.echo(json.dumps(data))
     else:
         failed = [f"failed: {row.trial.name}: {row.reason}" for row in sweep.unfinished]
-        page = [*_table(dynamics.table(groups)), "", *_verdicts(verdicts), "", *_warnings(groups), *failed, "",
+        wrong = [*_warnings(groups), *failed]
+        page = [*_table(dynamics.table(groups)), "", *_verdicts(verdicts), "", *wrong, *([""] if wrong else []),
                 f"report: {near(files[0])}"]  # fmt: skip
         click.echo("\n".join(page))
     sys.exit(code)
@@ -52,6 +53,7 @@ def compare(what: str, *, workers: int | None, runs: Path, as_json: bool) -> Non
 def _sweep(path: Path, runs: Path) -> Sweep:
     """A new one, or the one in a folder."""
     from neural import dynamics
+    from neural.cli._kinds import expect
     from neural.sweep import created, opened
     from neural.trials import read_sweep
 
@@ -59,6 +61,7 @@ def _sweep(path: Path, runs: Path) -> Sweep:
         old = opened(path)
         old.refresh()
         return old
+    expect(str(path), "sweep")
     settings, experiment, trials = read_sweep(path)
     dynamics.check(experiment, settings.grid)
     return created(runs, settings.name or path.stem, settings, experiment, trials)

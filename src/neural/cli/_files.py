@@ -7,6 +7,7 @@ import sys
 import click
 
 from neural.blueprint import read
+from neural.cli._mistakes import Refused
 from neural.core.diagnostics import Diagnostic, Source, render
 
 
@@ -17,13 +18,7 @@ def source_of(path: str) -> Source:
     try:
         return read(path)
     except OSError as error:
-        raise Unreadable(f"{path}: {(error.strerror or str(error)).lower()}") from error
-
-
-class Unreadable(click.ClickException):
-    """A file that cannot be read; exit code 2, like any other mistake."""
-
-    exit_code = 2
+        raise Refused(f"{path}: {(error.strerror or str(error)).lower()}") from None
 
 
 def say(diagnostics: tuple[Diagnostic, ...], source: Source) -> None:

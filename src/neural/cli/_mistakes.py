@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import ENAMETOOLONG
 
 import click
 
@@ -45,5 +46,9 @@ def told() -> Iterator[None]:
         raise Failed(str(wrong)) from None
     except MemoryError as wrong:
         raise Refused(str(wrong) or "there is not enough memory for it") from None
+    except OSError as wrong:
+        if wrong.errno != ENAMETOOLONG:
+            raise
+        raise Refused(f"{str(wrong.filename)[:60]}…: no file has a name of that length") from None
     except KeyboardInterrupt:
         raise click.exceptions.Exit(130) from None

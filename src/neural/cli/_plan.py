@@ -7,7 +7,7 @@ from typing import Any
 from neural.tasks.task import Task
 
 
-def plan(task: Task) -> str:
+def planned(task: Task) -> dict[str, Any]:
     """The network, the data, how long, and what it costs."""
     from neural.training.engine import steps_of
     from neural.training.rates import optimizer_of, share_of
@@ -16,26 +16,38 @@ def plan(task: Task) -> str:
     steps = steps_of(task)
     rate, _ = share_of(settings, optimizer_of(settings), steps)
     together = settings.batch_size * settings.gradient_accumulation_steps
-    lines = [f"{task.experiment.name or task.experiment.task}: {task.experiment.task}"]
     network: Any = getattr(task, "network", None)
-    if network is not None:
-        cost = network.cost
+    cost = {} if network is None else {
+        "network": network.name, "parameters": network.cost.parameters,
+        "gflop": 3 * 2 * network.cost.multiply_adds * together / 1e9, "examples": together,
+        "megabytes": _megabytes(network.cost, settings.batch_size),
+    }  # fmt: skip
+    return {
+        "name": task.experiment.name or task.experiment.task, "task": task.experiment.task, **cost,
+        "epoch": task.epoch, "batch_size": settings.batch_size, "steps": steps,
+        "passes": steps * settings.gradient_accumulation_steps / max(1, task.epoch), "optimizer": settings.optimizer,
+        "rate": rate, "scheduler": settings.scheduler, "track_every": tracking.track_every,
+        "remarks": list(task.remarks),
+    }  # fmt: skip
+
+
+def plan(task: Task) -> str:
+    """The same, to be read."""
+    of = planned(task)
+    lines = [f"{of['name']}: {of['task']}"]
+    if "network" in of:
         lines += [
-            f"  network      {network.name}, {cost.parameters:,} parameters",
-            f"  a step       {3 * 2 * cost.multiply_adds * together / 1e9:,.2f} GFLOP (forward and backward, "
-            f"{together} examples)",
-            f"  memory       about {_megabytes(cost, settings.batch_size):,.0f} MB "
-            "(weights, gradients, optimizer, activations)",
-        ]  # fmt: skip
+            f"  network      {of['network']}, {of['parameters']:,} parameters",
+            f"  a step       {of['gflop']:,.2f} GFLOP (forward and backward, {of['examples']} examples)",
+            f"  memory       about {of['megabytes']:,.0f} MB (weights, gradients, optimizer, activations)",
+        ]
     lines += [
-        f"  data         {task.epoch:,} batches of {settings.batch_size} go once through it",
-        f"  steps        {steps:,}, {steps * settings.gradient_accumulation_steps / max(1, task.epoch):.1f} passes",
-        f"  optimizer    {settings.optimizer}, peak rate {rate:g}"
-        + (f", {settings.scheduler}" if settings.scheduler else ""),
-        f"  attention    looked at every {tracking.track_every} steps" if tracking.track_every else
-        "  attention    not looked at",
-    ]  # fmt: skip
-    lines += [f"  note         {remark}" for remark in task.remarks]
+        f"  data         {of['epoch']:,} batches of {of['batch_size']} go once through it",
+        f"  steps        {of['steps']:,}, {of['passes']:.1f} passes",
+        "  optimizer    " + ", ".join(filter(None, (of["optimizer"], f"peak rate {of['rate']:g}", of["scheduler"]))),
+        "  attention    " + (f"looked at every {of['track_every']} steps" if of["track_every"] else "not looked at"),
+    ]
+    lines += [f"  note         {remark}" for remark in of["remarks"]]
     return "\n".join([*lines, "nothing was written (--dry-run)"])
 
 

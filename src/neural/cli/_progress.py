@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ def shown(form: str, *, terminal: bool) -> Iterator[Callable[[Progress], None]]:
         yield lambda progress: None
     elif form == "json":
         yield _Lines(lambda one: json.dumps(_data(one)))
-    elif terminal:
+    elif terminal and os.environ.get("TERM") != "dumb":   # there a bar would be seen when it is full
         with _bar() as tell:
             yield tell
     else:
@@ -85,25 +86,33 @@ def _span(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+def _fitting(parts: list[str], room: int) -> str:
+    """The first of the parts, as many as there is room for: what is cut off in the middle says nothing."""
+    while len(parts) > 1 and len("  ".join(parts)) > room:
+        parts = parts[:-1]
+    return "  ".join(parts)
+
+
 @contextmanager
 def _bar() -> Iterator[Callable[[Progress], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
-    columns = TextColumn("{task.completed:,}/{task.total:,}"), BarColumn(), TextColumn("{task.description}")
     console = Console(stderr=True)
+    wide = min(40, max(8, console.width - 90))
+    columns = TextColumn("{task.completed:,}/{task.total:,}"), BarColumn(wide), TextColumn("{task.description}")
     with Bar(*columns, console=console, transient=False) as bar:
-        task, valid = None, ""
+        task, valid = None, list[str]()
 
         def tell(progress: Progress) -> None:
             nonlocal task, valid
             task = bar.add_task("", total=progress.steps) if task is None else task
             if progress.scores:
-                valid = "  ".join(f"{name} {value:.4f}" for name, value in list(progress.scores.items())[:2])
-            parts = [f"loss {progress.loss:.4f}", valid, _speed(progress), f"{_span(_left(progress))} left"]
+                valid = [f"{name} {value:.4f}" for name, value in list(progress.scores.items())[:2]]
+            parts = [f"loss {progress.loss:.4f}", f"{_span(_left(progress))} left", *valid, _speed(progress)]
             parts += [_looked(progress)] if progress.looked else []
-            text = "  ".join(part for part in parts if part)
-            bar.update(task, completed=progress.step, description=text)
+            room = console.width - wide - 2 * len(f"{progress.steps:,}") - 3   # a slash and two blanks
+            bar.update(task, completed=progress.step, description=_fitting(parts, room))
 
         yield tell

@@ -12,6 +12,7 @@ from neural.cli._attention import short
 from neural.cli._maps import RAMP, coloured
 from neural.core.names import did_you_mean
 from neural.digest import best
+from neural.digest import step as step_of
 from neural.tracking.measure import HeadMeasure
 from neural.tracking.measures import registry
 from neural.tracking.run import Run
@@ -25,8 +26,9 @@ USUAL = "relative_entropy"
 def check(run: Run, measure: str | None) -> None:
     """Refuse a measure that the run has not; one that looks later may still come."""
     if measure is not None and measure not in run.measures():
-        guess = did_you_mean(measure, run.measures() or registry.names())
-        raise RunError(f"{run.name} has no measure `{measure}`" + (f"; {guess}" if guess else ""))
+        known = run.measures() or registry.names()
+        way_out = did_you_mean(measure, known) or f"there are {', '.join(known)}"
+        raise RunError(f"{run.name} has no measure `{measure}`; {way_out}")
 
 
 def frame(run: Run, measure: str | None = None, *, lines: int | None = None) -> list[str]:
@@ -46,8 +48,7 @@ def frame(run: Run, measure: str | None = None, *, lines: int | None = None) -> 
 
 def _head(run: Run) -> list[str]:
     status, steps = run.status, run.described("steps")
-    curve = run.scalars("train/loss")[0] if "train/loss" in run.names() else np.empty(0, int)
-    step = max(status.step, int(curve[-1]) if len(curve) else 0)
+    step = step_of(run)
     said = f"step {step:,}" + (f" of {steps:,}" if steps else "")
     spent = status.time - status.started
     if status.state == "running" and step and spent > 0:

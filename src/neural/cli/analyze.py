@@ -22,7 +22,7 @@ TITLES = {"warning": "warnings", "note": "what happened", "claim": "claims, over
 
 
 @click.command()
-@click.argument("runs", nargs=-1, metavar="RUN…", type=RUN)
+@click.argument("runs", nargs=-1, metavar="[RUN]…", type=RUN)
 @click.option("--runs", "root", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
               help="Where runs are.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
@@ -59,13 +59,12 @@ def command(runs: tuple[str, ...], root: Path, as_json: bool) -> None:
 
 def _paths(names: Sequence[str], root: Path) -> list[Path]:
     """Of the runs; a sweep's folder stands for its finished trials."""
-    from neural.experiments import find_run
-    from neural.sweep import TRIALS, opened
+    from neural.sweep import TRIALS, find_either, opened
     from neural.tracking.trouble import RunError
 
     found: list[Path] = []
     for name in names or (None,):
-        path = find_run(name, root)
+        path = find_either(name, root)
         if not (path / TRIALS).exists():
             found.append(path)
             continue
@@ -122,10 +121,12 @@ def _finding(one: Finding) -> list[str]:
 
 def _in_short(some: Sequence[Finding]) -> list[str]:
     """A line each: the number as it stands, and nothing concluded from it."""
-    from neural.cli import _text
-
     known = [one for one in some if math.isfinite(one.number.value)]
-    lines = _text.table([(one.code, one.figure, one.claim) for one in known], right=(1,)) if known else []
+    wide = max((len(one.figure) for one in known), default=0)
+    lines = []
+    for one in known:
+        head = f"  {one.code}  {one.figure:>{wide}}  "
+        lines += _wrapped(one.claim, head, " " * len(head))
     others = [one.code for one in some if one not in known]
     return lines + (_wrapped(f"no number yet (--json says why): {', '.join(others)}", "  ") if others else [])
 

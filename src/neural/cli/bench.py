@@ -15,23 +15,24 @@ from neural.cli._arguments import BENCHMARK
 @click.argument("name", required=False, type=BENCHMARK)
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
 def command(name: str | None, options: tuple[str, ...]) -> None:
-    """Run a benchmark of the project's `benchmarks/` folder, or list them.
+    """Run a benchmark, or list them; they lie in the project's `benchmarks/` folder.
 
     \b
     $ neural bench
     $ neural bench attention --quick
     """
-    from neural.cli._files import Unreadable
+    from neural.cli._mistakes import Refused
     from neural.core.names import did_you_mean
 
     folder = Path(__file__).parents[3] / "benchmarks"
     files = {path.stem: path for path in sorted(folder.glob("*.py"))}
     if not files:
-        raise Unreadable("there is no benchmarks folder here: benchmarks come with the source, not with the package")
+        raise Refused("there is no benchmarks folder here: benchmarks come with the source, not with the package")
     if name is None:
+        wide = max(map(len, files))
         for stem, path in files.items():
-            click.echo(f"{stem:16} {path.read_text(encoding='utf-8').strip().splitlines()[0].strip(chr(34))}")
+            click.echo(f"{stem:{wide}}  {path.read_text(encoding='utf-8').strip().splitlines()[0].strip(chr(34))}")
         return
     if name not in files:
-        raise Unreadable(f"no benchmark is called `{name}`; {did_you_mean(name, files) or ', '.join(files)}")
+        raise Refused(f"no benchmark is called `{name}`; {did_you_mean(name, files) or ', '.join(files)}")
     sys.exit(subprocess.run([sys.executable, str(files[name]), *options], check=False).returncode)

@@ -13,12 +13,14 @@ GIVES_WAY = 5
 
 
 @click.command()
-@click.argument("runs", type=click.Path(path_type=Path), default=Path("runs"))
+@click.argument("folder", type=click.Path(path_type=Path), metavar="[RUNS]", required=False)
+@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
+              help="Where runs are, where no folder is named.")  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
               help="Another than this machine's own lets others in who have the token that is printed.")  # fmt: skip
 @click.option("--no-open", is_flag=True, help="Do not open a browser.")
-def command(runs: Path, port: int, host: str, no_open: bool) -> None:
+def command(folder: Path | None, runs: Path, port: int, host: str, no_open: bool) -> None:
     """Show runs while they are trained: curves, attention step by step, alarms; compare, generate, segment.
 
     \b
@@ -30,6 +32,7 @@ def command(runs: Path, port: int, host: str, no_open: bool) -> None:
     """
     from neural.cli._mistakes import Refused, told
 
+    runs = folder or runs
     if not runs.is_dir():
         more = "; `neural train` makes it" if runs == Path("runs") else ""
         raise Refused(f"there is no folder {runs}{more}")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
               help="Where runs are.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="What is saved, for machines.")
 def command(run: str | None, data: str | None, folds: int, seed: int, root: Path, as_json: bool) -> None:
-    """Compare ways to calibrate a run's probabilities and keep the best; the newest run if none is named.
+    """Calibrate a run's probabilities: compare the ways to and keep the best; the newest run if none is named.
 
     \b
     $ neural calibrate articles

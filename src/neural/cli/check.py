@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from neural.cli._arguments import PROGRAM
+
+TRIALS = 12
+"""Of a sweep, that are named."""
 
 
 def _sizes(_ctx: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
@@ -26,6 +30,7 @@ def _sizes(_ctx: click.Context, _option: click.Parameter, given: tuple[str, ...]
 @click.option("--network", metavar="NAME", help="Which network, where a file has several.")
 @click.option("--fragment", is_flag=True, help="Check pieces of a program: bare layers, sections, `train {}`.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--json", "form", flag_value="json", help="Short for --format json.")
 @click.option("--strict", is_flag=True, help="Exit with 1 where there are warnings.")
 @click.option("--size", "sizes", multiple=True, metavar="T=N", callback=_sizes, help="An open size, for the costs.")
 def command(
@@ -35,13 +40,14 @@ def command(
 
     \b
     $ neural check examples/tiny.neural
-    $ neural check net.neural --format json | jq .networks[0].parameters
+    $ neural check net.neural --json | jq .networks[0].parameters
     $ neural check examples/segmentation/articles.yaml
     $ echo 'Dense(10)' | neural check --fragment -
 
     Exit codes: 0 good, 1 warnings with --strict, 2 mistakes.
     """
     from neural.cli._files import say, source_of
+    from neural.cli._kinds import expect
     from neural.language.check import check
     from neural.standard import CATALOGUE
 
@@ -49,8 +55,10 @@ def command(
     reports = []
     for path in files:
         if path.lower().endswith((".yaml", ".yml")):
-            _experiment(path, form, reports)
+            worst = max(worst, _settings(path, form, reports))
             continue
+        if path != "-" and not fragment:
+            expect(path, "program")
         source = source_of(path)
         checked = check(source.text, CATALOGUE, network=network, fragment=fragment, sizes=sizes)
         if form == "json":
@@ -73,16 +81,46 @@ def command(
     sys.exit(worst)
 
 
-def _experiment(path: str, form: str, reports: list[Any]) -> None:
-    """Its settings are checked against its data and its network; what would be trained is shown."""
-    from neural.cli._mistakes import told
+def _settings(path: str, form: str, reports: list[Any]) -> int:
+    """Show what would be trained, its settings checked against data and network; the exit code."""
+    from neural.cli._kinds import expect, kind_of
+    from neural.cli._mistakes import Refused, told
 
-    with told():
-        from neural.core.settings import resolved
-        from neural.experiments import task_of
+    kind = kind_of(Path(path)) or "experiment"
+    try:
+        expect(path, kind)
+        with told():
+            report, text = _experiment(path) if kind == "experiment" else _trials(path, kind)
+    except Refused as wrong:   # the other files are looked at all the same
+        if form == "text":
+            wrong.show()
+        reports.append({"file": path, "good": False, "message": wrong.message})
+        return wrong.exit_code
+    reports.append({"file": path, "good": True, **report})
+    if form == "text":
+        click.echo(text + "\n")
+    return 0
 
-        task = task_of(path)
-        if form == "json":
-            reports.append({"file": path, "settings": resolved(task.experiment), "remarks": list(task.remarks)})
-        else:
-            click.echo("\n".join([task.layout(), *(f"note: {one}" for one in task.remarks)]) + "\n")
+
+def _experiment(path: str) -> tuple[dict[str, Any], str]:
+    from neural.core.settings import resolved
+    from neural.experiments import task_of
+
+    task = task_of(path)
+    text = "\n".join([task.layout(), *(f"note: {one}" for one in task.remarks)])
+    return {"settings": resolved(task.experiment), "remarks": list(task.remarks)}, text
+
+
+def _trials(path: str, kind: str) -> tuple[dict[str, Any], str]:
+    from neural.study import read_study
+    from neural.trials import read_sweep
+
+    if kind == "study":
+        study = read_study(Path(path))
+        experiment, trials = study.experiment, study.trials
+    else:
+        _, experiment, trials = read_sweep(Path(path))
+    names = [one.name for one in trials]
+    lines = [f"{kind} of {experiment.name}, {len(names)} trials", *(f"  {one}" for one in names[:TRIALS])]
+    lines += [f"  … and {len(names) - TRIALS} more"] if len(names) > TRIALS else []
+    return {"trials": names}, "\n".join(lines)

@@ -14,8 +14,9 @@ from neural.cli._arguments import PROGRAM
 @click.argument("file", metavar="FILE", type=PROGRAM)
 @click.option("--to", "form", type=click.Choice(["pytorch", "json"]), default="pytorch", show_default=True)
 @click.option("--network", metavar="NAME", help="Which network, where a file has several.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file to write.")
-def command(file: str, form: str, network: str | None, output: Path | None) -> None:
+@click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="The file to write; to standard output if not said.")  # fmt: skip
+def command(file: str, form: str, network: str | None, out: Path | None) -> None:
     """Write a network as a Python file that needs torch alone.
 
     \b
@@ -27,11 +28,15 @@ def command(file: str, form: str, network: str | None, output: Path | None) -> N
     import json
 
     from neural.cli._files import say, source_of
+    from neural.cli._kinds import expect
+    from neural.cli._mistakes import Refused
     from neural.core.files import write_atomically
     from neural.language.check import check
     from neural.language.interchange import to_json
     from neural.standard import CATALOGUE
 
+    if file != "-":
+        expect(file, "program")
     source = source_of(file)
     checked = check(source.text, CATALOGUE, network=network)
     if checked.mistakes:
@@ -43,11 +48,11 @@ def command(file: str, form: str, network: str | None, output: Path | None) -> N
         from neural.modules.export import to_pytorch  # brings torch in
 
         text = to_pytorch(checked.networks[0])
-    if output is None:
+    if out is None:
         click.echo(text, nl=False)
         return
     try:
-        write_atomically(output, text)
+        write_atomically(out, text)
     except OSError as error:
-        raise click.ClickException(f"{output}: {(error.strerror or str(error)).lower()}") from error
-    click.echo(f"{output}: {checked.networks[0].name}, {checked.networks[0].cost.parameters:,} parameters", err=True)
+        raise Refused(f"{out}: {(error.strerror or str(error)).lower()}") from None
+    click.echo(f"{out}: {checked.networks[0].name}, {checked.networks[0].cost.parameters:,} parameters", err=True)

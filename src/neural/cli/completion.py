@@ -18,7 +18,7 @@ VARIABLE = "_NEURAL_COMPLETE"
 @click.command()
 @click.argument("shell", type=click.Choice(list(PLACES)))
 def command(shell: str) -> None:
-    """Print the script that makes a shell complete verbs, options, programs, runs, layers and codes.
+    """Print a script for your shell: it completes verbs, options, programs, runs, layers and codes.
 
     \b
     $ neural completion bash > ~/.local/share/bash-completion/completions/neural

@@ -65,9 +65,12 @@ def _debug(
     network: str | None, seed: int, out: Path | None, npz: Path | None,
 ) -> None:  # fmt: skip
     from neural.cli import _inspected, _text
+    from neural.cli._kinds import expect
     from neural.debugging import subject_of
     from neural.experiments import find_run
 
+    if program is not None:
+        expect(str(program), "program")
     for path, suffix in ((out, ".html"), (npz, ".npz")):
         _check(path, suffix)
     where = None if run is None else find_run(run, root)

@@ -19,7 +19,7 @@ from neural.cli._arguments import PROGRAM
 @click.option("--until", type=float, help="With --theory: the last time; by default where soft has a focus of 0.95.")
 @click.option("--measure", is_flag=True, help="With --theory: gradient descent in small steps, to tell how far apart "
               "prediction and model are.")  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
+@click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
               help="Draw into this folder.")  # fmt: skip
 @click.option("--workers", type=click.IntRange(1), help="With a file: trials at once; by default one per core.")
 @click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
@@ -28,7 +28,7 @@ from neural.cli._arguments import PROGRAM
 def command(
     words: tuple[str, ...], theory: bool, workers: int | None, runs: Path, as_json: bool, **asked: Any
 ) -> None:
-    """Show how soft, hard, marginal and hybrid attention learn where to look.
+    """Show how attention learns where to look: soft, hard, marginal and hybrid.
 
     \b
     $ neural dynamics examples/focus/compare.yaml

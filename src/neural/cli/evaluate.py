@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from neural.cli._arguments import RUN
+from neural.cli._arguments import RUN, Number
 
 if TYPE_CHECKING:
     from neural.evaluating import Evaluation
@@ -25,7 +25,7 @@ COLUMNS = {
 @click.command()
 @click.argument("run", required=False, type=RUN)
 @click.option("--data", metavar="FILE|FOLDER", help="Other documents with known parts, in place of the run's own.")
-@click.option("--threshold", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="P",
+@click.option("--threshold", type=Number(0, 1, min_open=True, max_open=True), metavar="P",
               help="Probability above which a part begins; the run's own if not said.")  # fmt: skip
 @click.option("--runs", "root", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
               help="Where runs are.")  # fmt: skip
@@ -54,7 +54,8 @@ def command(run: str | None, data: str | None, threshold: float | None, root: Pa
                 said = evaluate(found, data, threshold=threshold)
                 click.echo(json.dumps(said.to_dict(), allow_nan=False) if as_json else "\n".join(_page(said)))
             else:
-                _others(found, data, as_json)
+                refused = "--data" if data is not None else "--threshold" if threshold is not None else None
+                _others(found, refused, as_json)
 
 
 def _page(said: Evaluation) -> list[str]:
@@ -94,15 +95,15 @@ def _sign(value: float, plus: str = "+") -> str:
     return "–" if value != value else f"{value:{plus}.3f}".replace("-", "−")
 
 
-def _others(run: Run, data: str | None, as_json: bool) -> None:
+def _others(run: Run, refused: str | None, as_json: bool) -> None:
     """The task's own scores on what it held out."""
     from neural.cli import _text
     from neural.cli._mistakes import Refused
     from neural.experiments import best_model, task_of_run
     from neural.modules.late import torch
 
-    if data is not None:
-        raise Refused(f"--data is for runs of `segmentation`; {run.name} is one of `{run.settings.get('task')}`")
+    if refused is not None:
+        raise Refused(f"{refused} is for runs of `segmentation`; {run.name} is one of `{run.settings.get('task')}`")
     task = task_of_run(run)
     model = best_model(run.path, task)
     with torch.no_grad():

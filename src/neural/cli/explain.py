@@ -28,7 +28,7 @@ def command(code: str | None) -> None:
 
     E are mistakes, W warnings, N notes. The message shown is made by the checker while you look.
     """
-    from neural.cli._files import Unreadable
+    from neural.cli._mistakes import Refused
     from neural.core.diagnostics import render
     from neural.core.registry import UnknownName
     from neural.language import codes
@@ -40,7 +40,7 @@ def command(code: str | None) -> None:
     try:
         found = codes.get(code)
     except UnknownName as unknown:
-        raise Unreadable(f"{unknown}; `neural explain` lists all") from None
+        raise Refused(f"{unknown}; `neural explain` lists all") from None
     click.echo(click.style(f"{found.code}: {found.title}", bold=True) + "\n")
     click.echo(textwrap.fill(found.cause, 100))
     if found.wrong is not None:

@@ -13,7 +13,8 @@ from neural.cli._arguments import RUN
 @click.command()
 @click.argument("run", required=False, type=RUN)
 @click.option("--to", "form", metavar="FORM", required=True, help="onnx, torch, keras or huggingface.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where to; the run's name here if not said.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="PATH",
+              help="Where to; the run's name here if not said.")  # fmt: skip
 @click.option("--mask", "masked", is_flag=True, help="A second input that tells what is real from padding.")
 @click.option("--scores", is_flag=True, help="Give what the loss takes, before the last activation.")
 @click.option("--length", type=click.IntRange(1), help="For sequences of this length alone; any if not said.")
@@ -21,10 +22,10 @@ from neural.cli._arguments import RUN
               help="Where runs are.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def command(
-    run: str | None, form: str, output: Path | None, masked: bool, scores: bool, length: int | None, runs: Path,
+    run: str | None, form: str, out: Path | None, masked: bool, scores: bool, length: int | None, runs: Path,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """Write the network of a run, with its best weights, for other programs; the newest run if none is named.
+    """Write a run's network with its best weights for other programs; the newest run if none is named.
 
     \b
     $ neural export RUN --to onnx -o net.onnx
@@ -42,7 +43,7 @@ def command(
 
         kind = registry.get(form)
         leaving = leaving_from(find_run(run, runs), scores=scores, masked=masked, length=length)
-        path = output or Path(f"{leaving.name}{kind.suffix}" if kind.suffix else f"{leaving.name}_{form}")
+        path = out or Path(f"{leaving.name}{kind.suffix}" if kind.suffix else f"{leaving.name}_{form}")
         done = export(leaving, kind, path)
     use = kind().use(leaving, path)
     if as_json:

@@ -26,6 +26,7 @@ def command(files: tuple[str, ...], only_check: bool, diff: bool) -> None:
     A file with syntax mistakes is left alone: exit code 2.
     """
     from neural.cli._files import say, source_of
+    from neural.cli._kinds import expect
     from neural.core.diagnostics import Findings
     from neural.core.files import write_atomically
     from neural.language.parser import parse
@@ -33,6 +34,8 @@ def command(files: tuple[str, ...], only_check: bool, diff: bool) -> None:
 
     worst = 0
     for path in files:
+        if path != "-":
+            expect(path, "program")
         source = source_of(path)
         findings = Findings()
         program = parse(source.text, findings)
@@ -52,6 +55,6 @@ def command(files: tuple[str, ...], only_check: bool, diff: bool) -> None:
             click.echo(f"{source.name}: would change", err=True)
             worst = max(worst, 1 if only_check else 0)
         elif changed:
-            write_atomically(Path(path), printed)
+            write_atomically(Path(path).resolve(), printed)   # a link stays one
             click.echo(f"{source.name}: formatted", err=True)
     sys.exit(worst)

@@ -10,17 +10,17 @@ from typing import Any
 
 import click
 
-from neural.cli._arguments import RUN
+from neural.cli._arguments import RUN, Number
 
 
 @click.command()
 @click.argument("run", required=False, type=RUN)
 @click.option("--prompt", metavar="TEXT", help="What to go on from; a new line if not said.")
 @click.option("--tokens", type=click.IntRange(1), default=500, show_default=True, help="Characters or bytes to write.")
-@click.option("--temperature", type=click.FloatRange(0), default=0.8, show_default=True,
+@click.option("--temperature", type=Number(0), default=0.8, show_default=True,
               help="0 takes the likeliest; 1 draws as the network says.")  # fmt: skip
 @click.option("--top-k", type=click.IntRange(1), help="Only the likeliest few.")
-@click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), help="Only the fewest that hold this share.")
+@click.option("--top-p", type=Number(0, 1, min_open=True), help="Only the fewest that hold this share.")
 @click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="How many texts.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The same seed, the same texts.")
 @click.option("--attention", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.npz",

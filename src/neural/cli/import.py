@@ -11,9 +11,10 @@ import click
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--as", "kind", metavar="KIND", required=True, help="nn.TransformerEncoder or nanogpt.")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="What the weights do not tell.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The run folder; else a new one in --runs.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="PATH",
+              help="The run folder; a new one in --runs if not said.")  # fmt: skip
 @click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs go.")
-def command(file: Path, kind: str, changes: tuple[str, ...], output: Path | None, runs: Path) -> None:
+def command(file: Path, kind: str, changes: tuple[str, ...], out: Path | None, runs: Path) -> None:
     """Take in a network that was trained elsewhere: a .safetensors or .pt file becomes a run folder.
 
     \b
@@ -30,7 +31,7 @@ def command(file: Path, kind: str, changes: tuple[str, ...], output: Path | None
         from neural.imports import registry
 
         found = registry.get(kind.replace(".", "_"), loosely=True)
-        done = import_file(file, found, changes, runs=runs, output=output)
+        done = import_file(file, found, changes, runs=runs, output=out)
     from neural.cli._text import near
 
     equal = "" if done.difference is None else f"; equal to torch's own to {done.difference:.1g}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -39,14 +41,32 @@ class Verbs(click.Group):
             ctx.fail(f"no such command `{name}`." + (f" Did you mean `{guess}`?" if guess else ""))
         return super().resolve_command(ctx, args)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """A line each, of whole clauses: as many as there is room for."""
+        names = self.list_commands(ctx)
+        room = formatter.width - max(map(len, names)) - 6
+        found = {name: self.get_command(ctx, name) for name in names}
+        with formatter.section("Commands"):
+            rows = [(name, _clauses(one.get_short_help_str(500), room)) for name, one in found.items() if one]
+            formatter.write_dl(rows)
+
     def invoke(self, ctx: click.Context) -> Any:
         """A command; an entry that another package brings and that is broken is a message, whatever needed it."""
+        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+        ctx.color = True if os.environ.get("FORCE_COLOR") else False if plain else ctx.color
         try:
             return super().invoke(ctx)
         except BrokenEntry as wrong:
             from neural.cli._mistakes import Refused
 
             raise Refused(str(wrong)) from None
+
+
+def _clauses(text: str, room: int) -> str:
+    """The text up to a colon or semicolon, in at most so many letters; its first clause in any case."""
+    text = text.rstrip(".")
+    ends = [found.start() for found in re.finditer(r"[:;] ", text)] + [len(text)]
+    return text[: max((end for end in ends if end <= room), default=ends[0])]
 
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

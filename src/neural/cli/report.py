@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -11,7 +10,7 @@ from neural.cli._arguments import RUN
 
 
 @click.command()
-@click.argument("runs", nargs=-1, metavar="[RUN]...", type=RUN)
+@click.argument("runs", nargs=-1, metavar="[RUN]…", type=RUN)
 @click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), default=Path("report.html"),
               show_default=True, help="The file to write.")  # fmt: skip
 @click.option("--title", help="Its heading; the run's name if not said.")
@@ -55,11 +54,11 @@ def command(runs: tuple[str, ...], out: Path, title: str | None, pdf: bool, plot
 
 def _paths(names: tuple[str, ...], root: Path) -> list[Path]:
     """Each run once; a sweep's folder is its runs."""
-    from neural.sweep import TRIALS, opened
+    from neural.sweep import TRIALS, find_either, opened
     from neural.tracking.trouble import RunError
 
     found: list[Path] = []
-    for path in [_path(name, root) for name in names or [None]]:
+    for path in [find_either(name, root) for name in names or [None]]:
         if not (path / TRIALS).exists():
             found.append(path)
             continue
@@ -68,20 +67,6 @@ def _paths(names: tuple[str, ...], root: Path) -> list[Path]:
             raise RunError(f"{path} has no run yet")
         found += inside
     return list(dict.fromkeys(found))
-
-
-def _path(name: str | None, root: Path) -> Path:
-    """A run, or a sweep where no run is called so."""
-    from neural.experiments import find_run
-    from neural.sweep import find_sweep
-    from neural.tracking.trouble import RunError
-
-    try:
-        return find_run(name, root)
-    except RunError:
-        with suppress(RunError):
-            return find_sweep(name, root)
-        raise
 
 
 def _draw(paths: list[Path], folder: Path) -> None:

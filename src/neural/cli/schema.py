@@ -20,7 +20,7 @@ def command(task: str | None, form: str) -> None:
     An editor that knows YAML then completes and checks a file that begins with
     `# yaml-language-server: $schema=experiment.schema.json`.
     """
-    from neural.cli._files import Unreadable
+    from neural.cli._mistakes import Refused
     from neural.core.registry import UnknownName
     from neural.core.schema import json_schema, tables
     from neural.tasks import registry
@@ -30,7 +30,8 @@ def command(task: str | None, form: str) -> None:
         names = [task] if task else registry.names()
         kinds = {name: registry.get(name).Settings for name in names}
     except UnknownName as unknown:
-        raise Unreadable(str(unknown)) from None
+        known = "" if unknown.guess else f"; there are {', '.join(registry.names())}"
+        raise Refused(f"{unknown}{known}") from None
     if form == "json":
         click.echo(json.dumps(json_schema(Experiment, "task", kinds), indent=2, ensure_ascii=False))
     else:

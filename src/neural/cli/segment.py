@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from neural.cli._arguments import RUN, TEXT
+from neural.cli._arguments import RUN, TEXT, Number
 
 if TYPE_CHECKING:
     from neural.segmented import Segmented
@@ -26,12 +26,13 @@ LONG = 500_000
 @click.option("--run", metavar="RUN", type=RUN, help="A segmenter that you trained; the shipped one if not said.")
 @click.option("--min", "least", type=click.IntRange(1), metavar="N", help="Sentences or lines of the shortest part.")
 @click.option("--max", "most", type=click.IntRange(1), metavar="N", help="Sentences or lines of the longest part.")
-@click.option("--threshold", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="P",
+@click.option("--threshold", type=Number(0, 1, min_open=True, max_open=True), metavar="P",
               help="Probability above which a part begins; the segmenter's own if not said.")  # fmt: skip
 @click.option("--unit", type=click.Choice(["sentences", "lines"]), help="What a text is made of; as it was learned.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text", show_default=True,
               help="json: a line per file, with every gap; html: a page with the curve in the margin.")  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE|FOLDER",
+@click.option("--json", "form", flag_value="json", help="Short for --format json.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE|FOLDER",
               help="Write there; into a folder where there are several files.")  # fmt: skip
 @click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
               help="Where runs are.")  # fmt: skip

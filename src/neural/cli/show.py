@@ -14,6 +14,9 @@ from neural.core.visible import visible_colours
 if TYPE_CHECKING:
     from neural.tracking.run import Run
 
+SCORES = 3
+"""Of the best validation, in a line."""
+
 
 @click.command()
 @click.argument("run", required=False, type=RUN)
@@ -35,11 +38,10 @@ def command(run: str | None, measure: str | None, root: Path, as_json: bool) -> 
 
     with told():
         from neural.digest import whole
-        from neural.experiments import find_run
-        from neural.sweep import TRIALS, opened
+        from neural.sweep import TRIALS, find_either, opened
         from neural.tracking.run import Run
 
-        path = find_run(run, root)
+        path = find_either(run, root)
         if (path / TRIALS).exists():
             from neural.cli._trials import said
 
@@ -59,8 +61,8 @@ def _known(measure: str | None, data: dict[str, Any]) -> None:
 
     there = data["attention"]["measures"] if data["attention"] else {}
     if measure is not None and measure not in there:
-        guess = did_you_mean(measure, there)
-        raise RunError(f"{data['name']} has no measure `{measure}`" + (f"; {guess}" if guess else ""))
+        way_out = did_you_mean(measure, there) or f"it has {', '.join(there) or 'none'}"
+        raise RunError(f"{data['name']} has no measure `{measure}`; {way_out}")
 
 
 def _page(run: Run, data: dict[str, Any], measure: str | None) -> list[str]:
@@ -93,8 +95,9 @@ def _top(data: dict[str, Any]) -> list[str]:
     step = f"{data['step']:,}" + (f" of {data['steps']:,}" if data["steps"] else "")
     rows = [("step", f"{step}, {_text.age(data['time'])} ago")]
     if data["best"]:
-        scores = "  ".join(f"{name} {_text.number(value)}" for name, value in data["best"]["scores"].items())
-        rows.append(("best", f"{scores}  (step {data['best']['step']:,})"))
+        scores = [f"{name} {_text.number(value)}" for name, value in data["best"]["scores"].items()]
+        more = f"  and {len(scores) - SCORES} more" if len(scores) > SCORES else ""
+        rows.append(("best", f"{'  '.join(scores[:SCORES])}{more}  (step {data['best']['step']:,})"))
     network = data["network"]
     if network.get("name"):
         rows.append(("network", f"{network['name']}: {network['takes']} → {network['gives']}"

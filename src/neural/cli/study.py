@@ -33,7 +33,7 @@ def command(
     file: str, changes: tuple[str, ...], place: str, workers: int | None, runs: Path, new: bool, dry_run: bool,
     form: str | None,
 ) -> None:  # fmt: skip
-    """Train language models on several texts with several seeds, watch their attention, and say what was found.
+    """Study how attention evolves: train language models on several texts with several seeds, say what was found.
 
     \b
     $ neural study examples/language_model/evolution.yaml
@@ -42,8 +42,10 @@ def command(
     Started again with the same files it goes on where it was: what is finished is not trained again. Exit codes: 0 all
     trained, 1 some failed, 2 mistakes, 130 stopped.
     """
+    from neural.cli._kinds import expect
     from neural.cli._mistakes import told
 
+    expect(file, "study")
     with told():
         sys.exit(_study(file, changes, place, workers, runs, new, dry_run, form or "text"))
 

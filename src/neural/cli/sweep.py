@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
 @click.option("--resume", is_flag=False, flag_value="", metavar="[FOLDER]",
               help="Run what is not finished of a sweep; the newest if none is named.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Check and list the trials; start none.")
-@click.option("--json", "as_json", is_flag=True, help="The table as JSON, at the end.")
+@click.option("--json", "as_json", is_flag=True, help="The table as JSON, at the end; with --dry-run, the trials.")
 def command(
     file: str | None, place: str, workers: int | None, runs: Path, resume: str | None, dry_run: bool, as_json: bool
 ) -> None:
-    """Train an experiment with every seed and every combination of a grid's values.
+    """Train every seed and every combination of a grid's values.
 
     \b
     $ neural sweep examples/sweep.yaml --workers 2
@@ -40,8 +41,11 @@ def command(
     """
     if (file is None) == (resume is None):
         raise click.UsageError("name a sweep's file, or --resume a folder")
+    from neural.cli._kinds import expect
     from neural.cli._mistakes import told
 
+    if file is not None:
+        expect(file, "sweep")
     with told():
         _sweep(file, place, workers, runs, resume, dry_run, as_json)
 
@@ -67,7 +71,8 @@ def _sweep(
         make, trials = (lambda: old), [row.trial for row in old.unfinished]
     if dry_run:
         names = [one.name for one in trials]
-        click.echo("\n".join([*names, f"{many(names, 'trial')}; nothing was started"]))
+        said_so = [*names, f"{many(names, 'trial')}; nothing was started"]
+        click.echo(json.dumps(names, indent=2) if as_json else "\n".join(said_so))
         return
     with asked_to_stop(), runner(workers) as ready:   # before the folder: nothing is written where this cannot be
         sweep = make()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from neural.cli._arguments import RUN
+from neural.cli._arguments import RUN, Number
 
 if TYPE_CHECKING:
     from neural.tracking.run import Run
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run", required=False, type=RUN)
 @click.option("--measure", metavar="NAME", help="Which one the cells show; relative entropy if not said.")
-@click.option("--every", type=click.FloatRange(0.2), default=2.0, show_default=True, help="Seconds between two frames.")
+@click.option("--every", type=Number(0.2), default=2.0, show_default=True, help="Seconds between two frames.")
 @click.option("--once", is_flag=True, help="One frame and no more, as where there is no terminal.")
 @click.option("--runs", "root", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
               help="Where runs are.")  # fmt: skip

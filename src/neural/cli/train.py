@@ -19,7 +19,24 @@ if TYPE_CHECKING:
     from neural.training.workers import Workers
 
 
-@click.command()
+class _Train(click.Command):
+    """Says how a key of the experiment is changed where somebody takes it for an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As ever; `--steps` and its like are told what to write."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as wrong:
+            from neural.tasks.experiment import Training
+
+            key = {"lr": "learning_rate"}.get(name := wrong.option_name.lstrip("-").replace("-", "_"), name)
+            if key in Training.model_fields:
+                way_out = f"write --set training.{key}=…"
+                raise click.UsageError(f"no option is called {wrong.option_name}: {way_out}", ctx) from None
+            raise
+
+
+@click.command(cls=_Train)
 @click.argument("file", required=False, type=PROGRAM)
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key of the experiment.")
 @click.option("--name", metavar="TEXT", help="Goes into the run folder's name.")
@@ -35,7 +52,8 @@ if TYPE_CHECKING:
 @click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs go.")
 @click.option("--dry-run", is_flag=True, help="Say what would happen and what it costs; write nothing.")
 @click.option("--quiet", "form", flag_value="quiet", help="Say nothing but mistakes and the run's folder.")
-@click.option("--json", "form", flag_value="json", help="A line of JSON now and then, and one at the end.")
+@click.option("--json", "form", flag_value="json",
+              help="A line of JSON now and then, and one at the end; with --dry-run, the plan.")  # fmt: skip
 def command(
     file: str | None, changes: tuple[str, ...], name: str | None, seed: int | None, network: str | None,
     resume: str | None, samples: str | None, devices: int, runs: Path, dry_run: bool, form: str | None,
@@ -55,6 +73,10 @@ def command(
         raise click.UsageError("name a program or an experiment, or --resume a run")
     if file is not None and resume:
         raise click.UsageError("a run is resumed with its own settings: leave the file out")
+    if file is not None:
+        from neural.cli._kinds import expect
+
+        expect(file, "experiment", "program")
     wanted = [*changes, *([f"name={name}"] if name else []), *([f"training.seed={seed}"] if seed is not None else [])]
     if devices > 1 and "WORLD_SIZE" not in os.environ:
         from neural.training.launch import launch
@@ -76,12 +98,16 @@ def _train(
     from neural.training.workers import joined
 
     old = find_run(resume or None, runs) if file is None else None
+    if file is not None:
+        changes = [_from_here(one, Path(file).parent) for one in changes]
     task = task_of(file, changes, network=network) if file is not None else task_of_run(Run.open(old or ""), changes)
     judged = _judged(samples, old, task)
     if dry_run:
-        from neural.cli._plan import plan
+        import json
 
-        click.echo(plan(task))
+        from neural.cli._plan import plan, planned
+
+        click.echo(json.dumps(planned(task)) if form == "json" else plan(task))
         return
     with joined(task.experiment.training.device) as workers:
         run = _run(task, old, runs, judged) if workers.first else None
@@ -93,6 +119,19 @@ def _train(
     if run is not None:
         _say(run, outcome, form)
     sys.exit(0 if outcome.state == "finished" else 130)
+
+
+def _from_here(change: str, folder: Path) -> str:
+    """A path that was typed is seen from where it was typed, unless it is there as the file sees it."""
+    key, _, said = change.partition("=")
+    if key.strip() not in ("data", "network") or not set("./~") & set(said):   # `digits` is a name, not a path
+        return change
+    try:
+        typed = Path(said.strip()).expanduser()
+        elsewhere = typed.exists() and not (folder / typed).exists()
+    except (OSError, RuntimeError):   # no file can be called so, or nobody has that home
+        return change
+    return f'{key}="{typed.absolute()}"' if elsewhere else change
 
 
 def _judged(said: str | None, old: Path | None, task: Task) -> Judged | None:
@@ -155,9 +194,9 @@ def _say(run: Run, outcome: Outcome, form: str) -> None:
         return
     best = "  ".join(f"{name} {value:.4f}" for name, value in outcome.scores.items())
     click.echo(f"{outcome.state} after step {outcome.step:,}" + (f"; best: {best}" if best else ""))
-    if outcome.message:
-        click.echo(outcome.message)
     if outcome.state == "stopped":
         click.echo(f"go on with: neural train --resume {near(run.path)}")
     else:
+        if outcome.message:
+            click.echo(outcome.message)
         click.echo(f"look at it: neural show {near(run.path)}")

@@ -44,8 +44,13 @@ def write_atomically(path: Path, text: str, *, durable: bool = True) -> None:
 def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     """A file written aside that takes the place of `path` when the block ends well; else nothing has changed.
 
-    `durable`: also after a power cut, not only after a kill. Costs two waits for the disk.
+    `durable`: also after a power cut, not only after a kill. Costs two waits for the disk. What is no file, such as
+    /dev/stdout, keeps its place: it is written to.
     """
+    if is_device(path):
+        with path.open("wb") as file:
+            yield file
+        return
     handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -62,6 +67,15 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
         raise
     if durable:
         sync_folder(path.parent)
+
+
+def is_device(path: Path) -> bool:
+    """Whether something is there that no file may take the place of: a device, a pipe, a name of this process' own."""
+    return path.exists() and not path.is_dir() and (not path.is_file() or _among_devices(path.absolute()))
+
+
+def _among_devices(path: Path) -> bool:
+    return path.is_relative_to("/dev") and not path.is_relative_to("/dev/shm")   # in there are files as everywhere
 
 
 def sync_folder(folder: Path) -> None:

@@ -195,3 +195,9 @@ def without(tree: Node, paths: Iterable[Path]) -> Any:
         if names:
             inner.pop(names[-1], None)
     return data
+
+
+def briefly(error: ValidationError) -> str:
+    """All complaints in one line, for settings that come from several places and stand in no text."""
+    said = [(".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")) for one in error.errors()]
+    return "; ".join(f"{where}: {what}" if where else what for where, what in said)

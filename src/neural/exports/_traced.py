@@ -37,7 +37,9 @@ class AnyLength:
     ) -> Tensor:
         """torch's own attention where the weights are a softmax under some mask; else the definition."""
         rules = self.mechanism.as_softmax(q, k, mask, extra)
-        return self.mechanism.weights(q, k, mask, extra) @ v if rules is None else fused(q, k, v, rules, 0.0)
+        if rules is None:
+            return self.mechanism.weights(q, k, mask, extra) @ v
+        return fused(q, k, v, rules, 0.0).contiguous()   # in memory, torch's fused ways lay it out in different orders
 
 
 class Called(Module):

@@ -33,6 +33,8 @@ class Keras(Export):
 
     def write(self, leaving: Leaving, path: Path) -> None:
         """Keras' own archive: JSON and arrays."""
+        if path.suffix != self.suffix:
+            raise CannotExport(f"Keras loads no file that is called otherwise than *.keras: -o {path.name}.keras")
         with quiet():
             keras_model(leaving).save(path)
 

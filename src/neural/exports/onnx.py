@@ -37,11 +37,15 @@ class Onnx(Export):
 
     def write(self, leaving: Leaving, path: Path) -> None:
         """By way of `torch.export`, whose graph is followed for any length."""
-        with quiet():
-            names = [one.name for one in leaving.inputs]
-            program: Any = torch.onnx.export(
-                traced(leaving), dynamo=True, input_names=names, output_names=[leaving.gives], verbose=False
-            )
+        graph, names = traced(leaving), [one.name for one in leaving.inputs]
+        try:
+            with quiet():
+                program: Any = torch.onnx.export(
+                    graph, dynamo=True, input_names=names, output_names=[leaving.gives], verbose=False
+                )
+        except Exception as problem:   # torch raises many kinds, with advice to those who write exporters
+            said = str(problem.__cause__ or problem).strip().partition("\n")[0]
+            raise CannotExport(f"torch.onnx has no words for {leaving.name}: {said}. --to torch may have") from problem
         model = program.model_proto
         _name_axes(model.graph, leaving)
         for one in (model.graph, *model.functions, *_parts(model.graph)):   # the files it came from on this machine

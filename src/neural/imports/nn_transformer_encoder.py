@@ -85,7 +85,7 @@ def _sizes(state: Mapping[str, Tensor]) -> tuple[int, int, int]:
     numbers = {int(match[1] or 0) for match in found.values() if match and match[2] != "norm."}
     first = "layers.0." if any(name.startswith("layers.") for name in state) else ""
     maps = [state.get(f"{first}{name}.weight") for name in ("linear1", "linear2")]
-    if numbers != set(range(len(numbers))) or any(one is None or one.ndim != 2 for one in maps):
+    if numbers != set(range(len(numbers))) or any(one is None or one.ndim != 2 or not one.numel() for one in maps):
         raise CannotImport("no state dict of nn.TransformerEncoder: its layers are not layers.0, layers.1, …")
     inner, width = (int(size) for size in state[f"{first}linear1.weight"].shape)
     return len(numbers), width, inner

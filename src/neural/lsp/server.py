@@ -50,8 +50,12 @@ class Server(LanguageServer):
         self.waiting: dict[str, asyncio.TimerHandle] = {}
 
     def text(self, uri: str) -> str:
-        """As it stands in the editor."""
-        return self.workspace.get_text_document(uri).source
+        """As it stands in the editor, or on the disk where it is not open there; else there is nothing to say about it.
+        """
+        try:
+            return self.workspace.get_text_document(uri).source
+        except (OSError, UnicodeDecodeError):
+            return ""
 
     def document(self, uri: str) -> Document:
         """The program in the editor; what was found out about the same text is kept."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from neural.modules.attention import registry as attention
@@ -38,7 +39,7 @@ def attend(
     groups = q.shape[1] // k.shape[1]
     if groups > 1:
         k, v = k.repeat_interleave(groups, dim=1), v.repeat_interleave(groups, dim=1)
-    rules = mask if isinstance(mask, Mask) else _rules(mask, causal)
+    rules = _rules(mask, causal)
     rules.check(q, k)
     return attended(chosen, q, k, v, rules, dropout, extra)
 
@@ -56,7 +57,9 @@ def attended(
     return mechanism.mix(q, k, v, mask, dropout, extra)
 
 
-def _rules(mask: Tensor | None, causal: bool) -> Mask:
+def _rules(mask: Tensor | Mask | None, causal: bool) -> Mask:
+    if isinstance(mask, Mask):
+        return replace(mask, causal=mask.causal or causal)
     if mask is None:
         return Mask(causal=causal)
     if mask.ndim == 2:

@@ -42,7 +42,9 @@ def same_padding(sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[
     """How much to add around each axis so that ceil(size / stride) windows fit; last axis first, as torch wants it."""
     pads: list[int] = []
     for size, window, stride in reversed(list(zip(sizes, kernel, strides, strict=True))):
-        total = max(0, (-(-size // stride) - 1) * stride + window - size)
+        fit = (size + stride - 1) // stride   # not -(-size // stride): ONNX rounds towards 0
+        total = (fit - 1) * stride + window - size
+        total = max(0, total) if window < stride else total   # asked only where it can be: a traced size is any size
         pads += [total // 2, total - total // 2]
     return pads
 
@@ -98,6 +100,8 @@ class MaxPooling(Module):
         x = x.movedim(-1, 1)
         if self.same:
             x = functional.pad(x, same_padding(x.shape[2:], self.pool, self.strides), value=lowest)
-        largest = functional.max_pool1d if len(self.pool) == 1 else functional.max_pool2d
-        x = largest(x, self.pool, self.strides).movedim(1, -1)
+        line = len(self.pool) == 1   # a picture one high: traced, torch's max_pool1d knows one length only
+        x = x.unsqueeze(2) if line else x
+        x = functional.max_pool2d(x, (1, *self.pool)[-2:], (1, *self.strides)[-2:])
+        x = (x.squeeze(2) if line else x).movedim(1, -1)
         return x.masked_fill(x == lowest, 0)

@@ -51,6 +51,8 @@ def by_rows(
 ) -> Float[Tensor, "B H Q V"]:  # fmt: skip
     """`weights @ v` for a few queries at a time; `per_weight` numbers are held for every weight."""
     queries, keys = q.shape[-2], k.shape[-2]
+    if keys == 0:   # nobody to look at: zeros, with a gradient of zeros
+        return q.new_zeros(*q.shape[:-1], v.shape[-1]) + q[..., :0].sum()
     step = rows_at_once(keys * per_weight)
     if queries <= step:
         return functional.dropout(mechanism.weights(q, k, mask, extra), dropout) @ v

@@ -34,7 +34,10 @@ class LookAround(Module):
         super().__init__()
         if width % heads:
             raise ValueError(f"{heads} heads do not share a width of {width} evenly")
-        placed: Any = None if position is None else position.build(("time", width), heads)
+        placed: Any = None
+        if position is not None:
+            position.fits(("time", width), heads, width // heads)
+            placed = position.build(("time", width), heads)
         inside = placed if position is not None and not position.adds else None
         self.enter = nn.Linear(outside, width) if width != outside else nn.Identity()
         self.position = placed if inside is None and placed is not None else nn.Identity()

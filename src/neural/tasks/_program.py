@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from neural.core.diagnostics import Source, render
 from neural.core.files import read_start
+from neural.core.mistakes import briefly
 from neural.language.check import check
 from neural.language.network import Network
 from neural.language.parser import LARGEST
@@ -80,8 +81,7 @@ def own_training(said: Training, network: Network) -> Training:
     try:
         return Training.model_validate({**own, **theirs})
     except ValidationError as problem:
-        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problem.errors())
-        raise TaskError(f"`train` of {network.name}, with the experiment: {wrong}") from None
+        raise TaskError(f"`train` of {network.name}, with the experiment: {briefly(problem)}") from None
 
 
 def loss_of(network: Network, smoothing: float) -> Loss:

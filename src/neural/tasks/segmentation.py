@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from pydantic import ValidationError
 
+from neural.core.mistakes import briefly
 from neural.core.registry import UnknownName
 from neural.modules.alike import comparing
 from neural.modules.late import torch
@@ -238,11 +239,14 @@ class Segmentation(Task):
 
 def filled(experiment: SegmentationSettings) -> SegmentationSettings:
     """With the values of the preset where nothing was said."""
+    start = f"what is said does not go with the preset `{experiment.preset}`"
     try:
-        return with_preset(experiment, experiment.preset)
+        settings = with_preset(experiment, experiment.preset)
     except ValidationError as problem:
-        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problem.errors())
-        raise TaskError(f"what is said does not go with the preset `{experiment.preset}`: {wrong}") from None
+        raise TaskError(f"{start}: {briefly(problem)}") from None
+    if wrong := settings.alone():
+        raise TaskError(f"{start}: {wrong}")
+    return settings
 
 
 def documents_of(settings: SegmentationSettings, folder: Path) -> Collection:

@@ -117,6 +117,17 @@ def best(folder: Path) -> Saved | None:
     return next((one for one in reversed(listed(folder)) if one.best), None)
 
 
+def best_one(folder: Path) -> Checkpoint | None:
+    """The best with its tensors, or None where there is none; RunError if it is broken."""
+    while (last := best(folder)) is not None:
+        try:
+            return read(folder, last.step)
+        except RunError:
+            if best(folder) == last:   # else a writer has saved a better one and pruned this
+                raise
+    return None
+
+
 def newest(folder: Path) -> Checkpoint | None:
     """The newest that is whole, or None where there is none at all; RunError if all are broken."""
     while True:

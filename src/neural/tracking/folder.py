@@ -65,17 +65,22 @@ def put_in_place(aside: Path, root: Path, name: str, when: float) -> Path:
 
 def leaving(path: Path, root: Path) -> str:
     """The first thing in a run that is a link to outside of the root; nothing if all stays inside."""
-    if path.is_symlink() and not path.resolve().is_relative_to(root):
+    if _leads_out(path, root):
         return path.name
     for folder in (path, path / CHECKPOINTS):
         try:
             with os.scandir(folder) as inside:
                 for one in inside:
-                    if one.is_symlink() and not Path(one.path).resolve().is_relative_to(root):
+                    if _leads_out(Path(one.path), root):
                         return one.name
         except OSError:
             continue   # reading it will say what is wrong
     return ""
+
+
+def _leads_out(path: Path, root: Path) -> bool:
+    """Whether it is a link to outside; one that leads to itself leads nowhere, which `Path.resolve` takes badly."""
+    return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root)
 
 
 def status_of(path: Path, store: Store | None = None) -> Status:

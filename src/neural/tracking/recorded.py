@@ -117,10 +117,9 @@ class Recorded:
         with in_words(f"{folder} cannot be read"):
             if which == "newest":
                 return checkpoint.newest(folder)
-            there = checkpoint.steps(folder)
             if which == "best":
-                best = checkpoint.best(folder)
-                return checkpoint.read(folder, best.step) if best else None
+                return checkpoint.best_one(folder)
+            there = checkpoint.steps(folder)
             if which not in there:
                 raise RunError(f"{self.path} has no checkpoint of step {which}, only of {there or 'none'}")
             return checkpoint.read(folder, which)

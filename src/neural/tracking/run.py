@@ -80,6 +80,7 @@ class Run(Recorded):
         files = {file: text for file, text in files.items() if text is not None}
         with in_words(f"no run can be created in {root}"):
             root.mkdir(parents=True, exist_ok=True)
+            lock = None
             try:
                 (aside / CHECKPOINTS).mkdir(parents=True)
                 for file, text in files.items():
@@ -88,10 +89,12 @@ class Run(Recorded):
                 write_status(aside / STATUS, mine("running", started=started), durable=True)
                 lock = Lock(aside / "lock")
                 path = put_in_place(aside, root, name, started)
+                return cls(path, Writer(path / ROWS), lock, started=started)
             except BaseException:
+                if lock is not None:
+                    lock.release()
                 shutil.rmtree(aside, ignore_errors=True)
                 raise
-            return cls(path, Writer(path / ROWS), lock, started=started)
 
     @classmethod
     def reopen(cls, path: Path | str) -> Run:

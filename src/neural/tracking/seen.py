@@ -11,6 +11,7 @@ Weights are those without dropout, in 32 bits. Nothing is computed before it is 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
@@ -107,9 +108,10 @@ class Seen(Sequence[Call]):
     def layers(self) -> list[str]:
         """A name for each call: its path, and which time it is where a module was called before."""
         found: list[str] = []
+        times = Counter[str]()
         for call in self.calls:
-            times = sum(one.partition("#")[0] == call.path for one in found)
-            found.append(f"{call.path}#{times + 1}" if times else call.path)
+            times[call.path] += 1
+            found.append(call.path if times[call.path] == 1 else f"{call.path}#{times[call.path]}")
         return found
 
     def arrays(self) -> dict[str, Float[np.ndarray, "layer head"]]:

@@ -106,7 +106,7 @@ class Tracker:
             if look is None or not issubclass(measure, HeadMeasure):
                 continue
             low, high = measure().bounds(look.heads, look.keys)
-            if np.isfinite(high - low) and name in self._before:
+            if name in self._before and 0 < high - low < np.inf:   # of one key, nothing can move
                 moved = abs(mean - self._before[name]) / (high - low)
                 self._moved[name] = self._moved.get(name, 0.0) + moved
         self._before |= means

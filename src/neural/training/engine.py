@@ -80,8 +80,8 @@ def fit(
         try:
             with memory_in_words(run, task.experiment.training):
                 loop = _Loop(task, run, workers, tell, also)
-                for text in loop.passed_over:
-                    remark(f"{text}; goes on from the checkpoint of step {loop.state.step}")
+                for text in loop.remarks:
+                    remark(text)
                 outcome = loop.go(signals)
         except KeyboardInterrupt:
             _end(run, "stopped", "stopped at once; goes on from the last checkpoint")
@@ -116,8 +116,8 @@ class _Loop:
         if saved is not None:
             with of_this_network(saved, where):
                 model.load_state_dict(weights_in(saved))
-        if self.settings.gradient_checkpointing:
-            recompute(blocks_of(model))
+        blocks = blocks_of(model) if self.settings.gradient_checkpointing else []
+        recompute(blocks)
         self.split = self.settings.shard and workers.count > 1
         self.objective = workers.spread(Objective(task, model), self.device, shard=self.split)
         self.state = State.first(model, self.settings, self.steps)
@@ -125,8 +125,11 @@ class _Loop:
         if saved is not None:
             with of_this_network(saved, where):
                 self.state.load(saved)
-        self.passed_over = saved.skipped if saved is not None and run is not None else ()
-        """Checkpoints that are damaged, a sentence each."""
+        damaged = saved.skipped if saved is not None and run is not None else ()
+        self.remarks = [f"{text}; goes on from the checkpoint of step {self.state.step}" for text in damaged]
+        """What the user should know before it begins, a sentence each."""
+        if self.settings.gradient_checkpointing and not blocks and workers.first:
+            self.remarks.append("`gradient_checkpointing` saves nothing here: there are no transformer blocks")
         # a split model runs in all processes or in none: all of them look, one writes
         self.tracker = Tracker(task, run, task.experiment.tracking) if run is not None or self.split else None
         if run is not None:
@@ -163,7 +166,7 @@ class _Loop:
                 for kind, text in self.task.news():
                     self.run.event(state.step, kind, text)
             if every and state.step % every == 0:
-                looked = self.look(state.step, last=last)
+                looked = self.look(state.step, last=state.step + every > self.steps)
             scores = self.validate() if last or state.step % self.validate_every == 0 else None
             stop = self.workers.any(signals.asked is not None)
             if last or stop or scores is not None or state.step % self.checkpoint_every == 0:

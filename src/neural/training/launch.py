@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from neural.tracking.run import Run
@@ -37,10 +38,7 @@ def attempt_before(runs: Path) -> Path | None:
     if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) == 0:
         return None
     for path in sorted(runs.glob("*"), reverse=True):
-        try:
-            run = Run.open(path)
-        except RunError:
-            continue
-        if run.environment.get("launch") == launched() and run.status.state != "finished":
-            return path
+        with suppress(RunError), Run.open(path) as run:
+            if run.environment.get("launch") == launched() and run.status.state != "finished":
+                return path
     return None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from neural.language.expression import NotACall, read_call
 from neural.tasks.experiment import Training
 from neural.tasks.task import TaskError
+from neural.tracking.trouble import RunError
 from neural.training.optimizer import Optimizer
 from neural.training.optimizers import registry as optimizers
 from neural.training.schedule import Schedule
@@ -42,7 +43,7 @@ def share_of(settings: Training, optimizer: Optimizer, steps: int) -> tuple[floa
     falling = {"decay_steps": max(1, steps - settings.warmup_steps), "warmup_steps": settings.warmup_steps}
     least = min(1.0, settings.min_learning_rate / full)
     if settings.scheduler is None and isinstance(own, Schedule):
-        schedule = Warmup(settings.warmup_steps, own) if settings.warmup_steps else own
+        schedule = warmed(own, settings.warmup_steps) if settings.warmup_steps else own
     elif settings.scheduler == "cosine":
         schedule = CosineDecay(full, alpha=least, **falling)
     elif settings.scheduler == "linear":
@@ -52,6 +53,14 @@ def share_of(settings: Training, optimizer: Optimizer, steps: int) -> tuple[floa
     if schedule is None:
         return full, lambda step: 1.0
     return full, lambda step: schedule.at(step) / schedule.peak
+
+
+def warmed(own: Schedule, steps: int) -> Schedule:
+    """A schedule that rises so many steps first, in place of its own rise where it has one: from 0 it would stay at 0.
+    """
+    if "warmup_steps" in own.settings():
+        return replace(own, warmup_steps=steps)   # type: ignore[call-arg]  # it has the setting
+    return Warmup(steps, own)
 
 
 class Steps:
@@ -98,11 +107,15 @@ class Steps:
                         tensors[f"optimizer.{number}.{key}.{name}"] = value
                     else:
                         rest.setdefault(str(key), {})[name] = value
-            facts.append({"state": rest, "groups": saved["param_groups"]})
+            facts.append({"kind": type(one).__name__, "state": rest, "groups": saved["param_groups"]})
         return tensors, facts
 
     def load(self, tensors: dict[str, Any], facts: list[Any]) -> None:
-        """What `state` gave, put back."""
+        """What `state` gave, put back; RunError where other optimizers gave it."""
+        kinds, before = [type(one).__name__ for one in self.optimizers], [saved.get("kind") for saved in facts]
+        if None not in before and before != kinds:   # older checkpoints do not tell
+            was, now = (" and ".join(one) for one in (before, kinds))
+            raise RunError(f"the run has made its steps by {was} and cannot go on by {now}; begin a new one")
         for number, (one, saved) in enumerate(zip(self.optimizers, facts, strict=True)):
             state: dict[Any, dict[str, Any]] = {int(key): dict(entry) for key, entry in saved["state"].items()}
             held = [parameter for group in one.param_groups for parameter in group["params"]]
@@ -111,7 +124,12 @@ class Steps:
                 if path.startswith(start):
                     key, name = path.removeprefix(start).split(".", 1)
                     state.setdefault(int(key), {})[name] = laid_out_like(held[int(key)], value)
-            one.load_state_dict({"state": state, "param_groups": saved["groups"]})
+            # the settings are those of now: a run may go on with another weight decay
+            groups = [
+                {**own, "params": old["params"]}
+                for own, old in zip(one.state_dict()["param_groups"], saved["groups"], strict=True)
+            ]
+            one.load_state_dict({"state": state, "param_groups": groups})
 
 
 def by_rate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neural.tasks.experiment import Training
+from neural.tasks.task import TaskError
 from neural.tracking.trouble import RunError
 from neural.training.average import Average
 from neural.training.rates import Steps
@@ -37,7 +39,9 @@ class State:
 
     @classmethod
     def first(cls, model: nn.Module, settings: Training, steps: int) -> State:
-        """Before the first step."""
+        """Before the first step; TaskError where no step would change anything."""
+        if not any(True for _ in model.parameters()):
+            raise TaskError("there is nothing to learn: no layer of the network has weights")
         optimizing = Steps(settings, steps, list(model.named_parameters()), getattr(model, "faster", None))
         return cls(model, optimizing, Average(model, settings.ema) if settings.ema else None)
 
@@ -50,7 +54,8 @@ class State:
         if watched not in scores:
             return
         new, old = scores[watched], self.best.get(watched)
-        better = old is None or (new > old if larger else new < old)
+        # any number is better than none: a first score may be NaN
+        better = old is None or math.isnan(old) > math.isnan(new) or (new > old if larger else new < old)
         if better:
             self.best, self.waited, self.flat = dict(scores), 0, 0
             return
@@ -85,6 +90,8 @@ class State:
         self.optimizing.load(tensors, facts["optimizers"])
         self.optimizing.lowered = facts["lowered"]
         if self.average is not None:
+            if not weights_in(checkpoint, "average."):
+                raise RunError("the run keeps no average of its weights, so `ema` cannot begin now; begin a new one")
             self.average.load(tensors)
         self.step, self.best, self.waited, self.flat = (facts[name] for name in ("step", "best", "waited", "flat"))
 

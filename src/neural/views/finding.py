@@ -37,8 +37,11 @@ class Finding:
 
     @property
     def figure(self) -> str:
-        """The number with its interval and its unit; a dash where there is none."""
-        return f"{self.number} {self.unit}" if math.isfinite(self.number.value) else "–"
+        """The number with its interval and its unit, shares in percent; a dash where there is none."""
+        if not math.isfinite(self.number.value):
+            return "–"
+        share = self.unit.startswith("of ")   # "1 of the heads" would be one head
+        return f"{self.number.in_percent()} % {self.unit}" if share else f"{self.number} {self.unit}"
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; null where there is no number."""

@@ -167,12 +167,12 @@ def _scores(maps: np.ndarray, labels: list[str] | None) -> Iterator[tuple[str, n
 
 
 def _at_one_distance(maps: np.ndarray, distance: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    best = np.zeros(len(maps))
-    for far in np.unique(distance):
-        there = (distance == far) & seen
-        if there.sum() >= len(distance) / 2:   # a distance that most queries can look at
-            best = np.maximum(best, maps[:, there].mean(axis=1))
-    return best
+    far = (distance - distance.min())[seen]
+    count = np.bincount(far)
+    most = count >= len(distance) / 2   # distances that most queries can look at
+    if not most.any():
+        return np.zeros(len(maps))
+    return np.array([(np.bincount(far, one[seen])[most] / count[most]).max() for one in maps])
 
 
 def _beyond(maps: np.ndarray, wanted: np.ndarray, seen: np.ndarray) -> np.ndarray:

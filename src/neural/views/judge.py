@@ -30,6 +30,11 @@ def judge(samples: Sequence[str], references: References) -> dict[str, float]:
     return {PREFIX + name: value for name, value in found.items()}
 
 
+def meanings() -> dict[str, str]:
+    """What every measure says, in a sentence."""
+    return {name: registry.get(name).summary() for name in registry.names()}
+
+
 def real_text(references: References, *, samples: int, length: int) -> dict[str, float]:
     """The same numbers of real text, to read the others by: evenly spaced pieces of the training text.
 

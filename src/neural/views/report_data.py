@@ -23,6 +23,7 @@ from neural.tracking.measure import PairMeasure
 from neural.tracking.measures import registry
 from neural.tracking.quantised import HEADER
 from neural.tracking.run import Run
+from neural.views.judge import meanings
 
 Axes = Literal["head", "layer", "pair"]
 MAGIC, VERSION = b"NSTP", 1
@@ -40,6 +41,7 @@ def recorded(run: Run, *, after: int = -1) -> dict[str, Any]:
         "samples": [{"step": int(step), "text": text}
                     for step, text in sorted((run.described("generation/texts") or {}).items(), key=_by_step)],
         "real": {name: _plain(value) for name, value in (run.described("generation/real") or {}).items()},
+        "scores": meanings() if run.described("generation/texts") else {},
         "calibration": calibration, "remarks": broken,
     }  # fmt: skip
 

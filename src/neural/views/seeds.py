@@ -29,6 +29,10 @@ class Estimate:
         interval = f" ({number(self.low)} … {number(self.high)})" if math.isfinite(self.low) else ""
         return number(self.value) + interval
 
+    def in_percent(self) -> Estimate:
+        """The same, times a hundred."""
+        return Estimate(value=100 * self.value, low=100 * self.low, high=100 * self.high, seeds=self.seeds)
+
     def as_json(self) -> dict[str, float | int | None]:
         """Plain values; null where there is no number."""
         found = {"value": self.value, "low": self.low, "high": self.high, "seeds": self.seeds}

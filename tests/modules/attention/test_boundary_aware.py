@@ -1,4 +1,4 @@
-"""Boundary-aware attention: document 001's nested loops, the half that cancels, and the scorer."""
+"""Boundary-aware attention: nested loops as a text writes them, the half that cancels, and the scorer."""
 
 import torch
 

@@ -1,5 +1,7 @@
 """Localized attention: the kernel, its plain torch body, and the definition are one."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 
@@ -58,3 +60,11 @@ def test_the_kernel_is_a_torch_operator_that_passes_torchs_own_checks():
 
     q, k, v = (torch.randn(3, 7, 5, dtype=torch.float64, requires_grad=True) for _ in range(3))
     torch.library.opcheck(localized, (q, k, v, torch.ones(1, 7, dtype=torch.bool), 2, False))
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_window_may_be_wider_than_anything(plain):
+    q, k, v = three(70)
+    with plain_torch() if plain else nullcontext():
+        wide = Localized(window=2**31 - 1).mix(q, k, v, Mask())
+    torch.testing.assert_close(wide, Localized(window=140).weights(q, k, Mask()) @ v)

@@ -1,5 +1,8 @@
 """Files of any encoding come back byte for byte; what is no text is refused by its name."""
 
+import io
+from pathlib import Path
+
 import pytest
 
 from neural.tasks.cutting.reading import decode, read_raw
@@ -15,6 +18,8 @@ TEXT = "Ein Café.\r\nZwei\rdrei\n\tvier\f"
         (b"\xef\xbb\xbf" + TEXT.encode(), "utf-8"),
         (b"\xff\xfe" + TEXT.encode("utf-16-le"), "utf-16-le"),
         (b"\xfe\xff" + TEXT.encode("utf-16-be"), "utf-16-be"),
+        (b"\xff\xfe\0\0" + TEXT.encode("utf-32-le"), "utf-32-le"),
+        (b"\0\0\xfe\xff" + TEXT.encode("utf-32-be"), "utf-32-be"),
         (TEXT.encode("latin-1"), "latin-1"),
     ],
 )
@@ -47,3 +52,17 @@ def test_what_is_no_text_is_refused(data, message):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(TaskError, match=r"none.txt cannot be read: no such file"):
         read_raw(tmp_path / "none.txt")
+
+
+class Endless(io.BytesIO):
+    """/dev/zero."""
+
+    def read(self, size=-1):
+        assert size >= 0, "it has no end"
+        return b"\0" * size
+
+
+def test_what_has_no_end_is_refused_by_its_beginning(monkeypatch):
+    monkeypatch.setattr(Path, "open", lambda self, mode: Endless())
+    with pytest.raises(TaskError, match="zero is no text"):
+        read_raw(Path("/dev/zero"))

@@ -118,3 +118,19 @@ def test_what_lies_on_disk_is_read_a_batch_at_a_time(tmp_path):
     assert column.tensor is None
     assert column.take(np.array([3, 0])).tolist() == array[[3, 0]].tolist()
     assert Column(array, torch.float32).take(np.array([3, 0])).tolist() == array[[3, 0]].tolist()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_target_that_ends_behind_its_first_token_is_refused(masked):
+    target = np.array([[1, 5, 6], [1, 0, 0]]) if not masked else np.array([[1, 5, 6], [1, 7, 8]])
+    mask = {"target_mask": np.array([[1, 1, 1], [1, 0, 0]])} if masked else {}
+    with pytest.raises(TaskError, match="`target`: example 1 has no token to predict behind its first"):
+        dataset(TRANSLATE, {"source": np.array([[1, 5], [1, 6]]), "target": target, **mask})
+
+
+def test_a_batch_of_one_has_nothing_to_be_normalised_by():
+    network = made("(7,)", 'BatchNormalization() | Output(3, activation="softmax")')
+    train = {"x": np.zeros((10, 7), np.float32), "y": np.arange(10) % 3}
+    dataset(network, train, size=2)
+    with pytest.raises(TaskError, match="batches hold one example, but `BatchNormalization` compares those of a batch"):
+        dataset(network, train, size=1)

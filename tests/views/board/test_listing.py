@@ -164,3 +164,11 @@ def test_a_run_is_opened_once_for_all_and_again_when_another_takes_its_name(tmp_
     other.path.rename(made.path)
     assert shelf[made.name].run.map_steps() == [0, 50]
     assert isinstance(first.run, Run)
+
+
+def test_a_link_that_leads_to_itself_hides_no_run(tmp_path):
+    made = written(tmp_path, looks=(0,))
+    (tmp_path / "round").symlink_to("round")
+    (made.path / "round").symlink_to("round")
+    assert list(by_name(tmp_path)) == [made.name]
+    assert Shelf(Listing(tmp_path))[made.name].path == made.path

@@ -5,13 +5,14 @@ import json
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 
 from neural.board import described
 from neural.views.board.listing import Listing
 from neural.views.board.live import BACKLOG, Listener, Live, Subject
-from neural.views.board.news import Alarms, ListingNews, RunNews
+from neural.views.board.news import Alarms, ListingNews, RunNews, findings
 from neural.views.board.source import Shelf
 from tests.views.board.boards import Written, served
 
@@ -111,6 +112,31 @@ def test_an_alarm_is_told_when_it_fires_and_not_again(made):
     assert alarms.look() == []
     made.look(100)
     assert told(alarms.look()) == [("findings", {"run": made.name, "findings": [{"code": "X", "late": True}]})]
+
+
+def test_nobody_who_wants_a_map_waits_for_an_analysis(made):
+    opened, begun, go_on = Shelf(Listing(made.path.parent))[made.name], Event(), Event()
+
+    def slow(run):
+        begun.set()
+        go_on.wait(10)
+        return []
+
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(findings, opened, slow)
+        begun.wait(10)
+        assert opened.lock.acquire(timeout=1)
+        opened.lock.release()
+        go_on.set()
+        assert asked.result() == b"[]"
+
+
+def test_what_was_found_for_one_is_not_looked_for_again(made):
+    shelf, judged = Shelf(Listing(made.path.parent)), []
+    alarms = Alarms(made.name, shelf, lambda run: judged.append(run) or [])
+    alarms.look()
+    assert findings(shelf[made.name], alarms.judge) == b"[]"
+    assert len(judged) == 1
 
 
 def test_what_takes_long_is_looked_at_seldom():

@@ -42,7 +42,7 @@ function View(props: ViewProps) {
         <Toggle label="logarithmic" on={place.log === "y"} onChange={(on) => go({ log: on ? "y" : undefined })} />
         <Toggle label="smooth" on={place.smooth === "y"} onChange={(on) => go({ smooth: on ? "y" : undefined })} />
       </div>
-      {runs.length < 2 ? <p class="soft">{run ? "Add a second run above; or subtract two steps of this one, below." : "Choose two runs above, or tick them in the list of runs."}</p> : null}
+      {runs.length < ids.length ? <p class="soft" role="status">loading…</p> : ids.length < 2 ? <p class="soft">{run ? "Add a second run above; or subtract two steps of this one, below." : "Choose two runs above, or tick them in the list of runs."}</p> : null}
       {runs.length > 1 ? <Settings runs={runs} /> : null}
       {runs.length > 1 ? <div class="charts">{names.map((name) => <CurveChart key={name} {...shared} name={name} />)}</div> : null}
       {runs.length ? <Difference {...shared} /> : null}

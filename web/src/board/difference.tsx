@@ -2,10 +2,12 @@
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 
+import { cellAt } from "../draw/map"
 import { visible, type LayerMaps, type StepMaps } from "../maps"
 import type { Run } from "../model"
 import { headName, number, token, whole } from "../numbers"
 import type { ViewProps } from "../pane"
+import { HeadGrid } from "../parts/head_grid"
 import type { DataSource } from "../source"
 import type { Theme } from "../theme"
 import { ENDS, drawDifference, subtracted, strongest, type Subtracted } from "./subtract"
@@ -37,7 +39,7 @@ export function Difference({ source, runs, place, go, theme }: ViewProps) {
       {troubleA || troubleB || apart ? <p class="remark">{troubleA || troubleB || apart}</p> : null}
       {layers.length ? (
         <div class="two">
-          <Grid layers={layers} layer={layer} head={head} theme={theme} onHead={(row, column) => go({ layer: row, head: column })} />
+          <HeadGrid layers={layers} layer={layer} head={head} theme={theme} draw={drawDifference} onHead={(row, column) => go({ layer: row, head: column })} />
           {detail ? <Detail maps={detail} head={Math.min(head, detail.heads - 1)} layer={layer} theme={theme} labels={a.labels?.keys} queries={a.labels?.queries} /> : null}
         </div>
       ) : null}
@@ -61,50 +63,13 @@ function Side({ name, runs, run, step, onRun, onStep }: {
   )
 }
 
-interface GridProps {
-  layers: Subtracted[]
-  layer: number
-  head: number
-  theme: Theme
-  onHead: (layer: number, head: number) => void
-}
-
-function Grid({ layers, layer, head, theme, onHead }: GridProps) {
-  const box = useRef<HTMLDivElement>(null)
-  const most = Math.max(...layers.map((one) => one.heads))
-  useLayoutEffect(() => {
-    const canvases = box.current!.querySelectorAll("canvas")
-    let at = 0
-    for (const one of layers) for (let index = 0; index < one.heads; index++) drawDifference(canvases[at++], one, index, theme)
-  }, [layers, theme])
-  return (
-    <div class="heads" ref={box} style={{ "--heads": String(most) }}>
-      {layers.map((one, row) => (
-        <div class="row" key={one.name}>
-          <span class="name" title={one.name}>{headName(row)}</span>
-          {Array.from({ length: one.heads }, (_, column) => (
-            <button type="button" key={column} title={`${one.name}, head ${column + 1}`} class={row === layer && column === head ? "chosen" : ""}
-              aria-pressed={row === layer && column === head} onClick={() => onHead(row, column)}>
-              <canvas class={one.keys > 100 ? "fine" : ""} style={{ aspectRatio: `${one.keys} / ${one.queries}` }} />
-            </button>
-          ))}
-        </div>
-      ))}
-    </div>
-  )
-}
-
 function Detail({ maps, head, layer, theme, labels, queries }: {
   maps: Subtracted; head: number; layer: number; theme: Theme; labels?: string[]; queries?: string[]
 }) {
   const canvas = useRef<HTMLCanvasElement>(null)
   const [at, setAt] = useState<[query: number, key: number] | null>(null)
   useLayoutEffect(() => drawDifference(canvas.current!, maps, head, theme), [maps, head, theme])
-  const point = (event: MouseEvent) => {
-    const place = canvas.current!.getBoundingClientRect()
-    const cell = (part: number, size: number, count: number) => Math.max(0, Math.min(count - 1, Math.floor((part / size) * count)))
-    setAt([cell(event.clientY - place.top, place.height, maps.queries), cell(event.clientX - place.left, place.width, maps.keys)])
-  }
+  const point = (event: MouseEvent) => setAt(cellAt(event, canvas.current!, maps.queries, maps.keys))
   const value = at && at[1] < visible(maps, at[0]) ? maps.values[(head * maps.queries + at[0]) * maps.keys + at[1]] : null
   return (
     <div>
@@ -120,7 +85,8 @@ function Detail({ maps, head, layer, theme, labels, queries }: {
 function Words({ layers, names, keys, queries, onHead }: {
   layers: Subtracted[]; names: string[]; keys?: string[]; queries?: string[]; onHead: (layer: number, head: number) => void
 }) {
-  const found = useMemo(() => strongest(layers, SAID), [layers])
+  const found = useMemo(() => strongest(layers, SAID).filter((one) => one.moved > 0), [layers])
+  if (!found.length) return <p class="soft">No head differs: A and B look at the same things.</p>
   return (
     <ul class="said">
       {found.map((one) => (
@@ -161,7 +127,7 @@ function differing(a: Run, b: Run, one: StepMaps, other: StepMaps): string {
 }
 
 function named(labels: string[] | undefined, at: number): string {
-  return labels?.[at] !== undefined ? `${token(labels[at])} (${at + 1})` : String(at + 1)
+  return labels?.[at] !== undefined ? `${token(labels[at])} (${at})` : String(at)
 }
 
 function signed(value: number): string {

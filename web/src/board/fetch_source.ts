@@ -2,10 +2,14 @@
 
 import { decodeStep, type StepMaps } from "../maps"
 import { decodeRun, mergeRun, type Finding, type Group, type Index, type Run } from "../model"
-import { Kept, type DataSource } from "../source"
+import { keptMaps, type DataSource } from "../source"
 import { addressOf, asked, type FoundIn, type Listed } from "./server"
 
 type Tell = (run: Run) => void
+
+const RETRY = 3000
+/** How long a tab that nobody sees keeps its connection: of the six that a browser opens to one server, those in sight need theirs. */
+const UNSEEN = 30_000
 
 export class FetchSource implements DataSource {
   readonly live = true
@@ -16,15 +20,23 @@ export class FetchSource implements DataSource {
   findings = new Map<string, Finding[]>()
   private listed: Promise<void> | null = null
   private runs = new Map<string, Promise<Run>>()
-  private kept = new Kept<StepMaps>(64)
+  private kept = keptMaps()
   private followers = new Map<string, Set<Tell>>()
   private watchers = new Set<() => void>()
   private stream: EventSource | null = null
   private streamed = ""
   private timer = 0
+  private unseen = 0
+
+  constructor() {
+    document.addEventListener("visibilitychange", () => this.looked())
+  }
 
   async index(): Promise<Index> {
-    this.listed ??= this.askForList()
+    this.listed ??= this.askForList().catch((problem) => {
+      this.listed = null // it may do better the next time
+      throw problem
+    })
     await this.listed
     const runs = [...this.list.values()]
     const groups: Group[] = runs.map(({ id, name }) => ({ label: name, data: "", runs: [id], findings: this.findings.get(id) ?? [] }))
@@ -85,14 +97,26 @@ export class FetchSource implements DataSource {
     this.timer = window.setTimeout(() => void this.listen(), 50)
   }
 
-  private async listen(): Promise<void> {
-    const ids = [...this.followers.keys()]
-    const wanted = JSON.stringify(ids)
-    if (this.stream && this.streamed === wanted) return
-    const runs = await Promise.all(ids.map((id) => this.run(id)))
-    if (wanted !== JSON.stringify([...this.followers.keys()])) return // somebody has looked away meanwhile: another call is under way
+  private looked(): void {
+    clearTimeout(this.unseen)
+    if (document.hidden) this.unseen = window.setTimeout(() => this.leave(), UNSEEN)
+    else if (!this.stream) void this.again()
+  }
+
+  private leave(): void {
     this.stream?.close()
-    const query = new URLSearchParams(ids.filter((_, at) => runs[at].state !== "broken").map((id) => ["run", id]))
+    this.stream = null
+  }
+
+  private async listen(): Promise<void> {
+    if (document.hidden && !this.stream) return // when somebody looks
+    const ids = [...this.followers.keys()]
+    const runs = (await Promise.all(ids.map((id) => this.run(id)))).filter((one) => one.state !== "broken")
+    if (ids.join("\n") !== [...this.followers.keys()].join("\n")) return // somebody has looked away meanwhile: another call is under way
+    const wanted = JSON.stringify(runs.map((one) => one.id))
+    if (this.stream && this.streamed === wanted) return
+    this.stream?.close()
+    const query = new URLSearchParams(runs.map((one) => ["run", one.id]))
     // a score may come after the other rows of its step: that step is asked for again
     query.set("after", String(runs.length ? Math.max(-1, Math.min(...runs.map((one) => one.step)) - 1) : -1))
     this.streamed = wanted
@@ -105,7 +129,17 @@ export class FetchSource implements DataSource {
     hear("broken", (data: { run: string; message: string }) => this.tell(broken(data.run, data.message)))
     hear("again", () => void this.again())
     this.stream.onopen = () => this.reach(true)
-    this.stream.onerror = () => this.reach(false)
+    this.stream.onerror = () => this.lost()
+  }
+
+  /** A browser connects again by itself, but not where the server refused: a run may be gone, or a token have changed. */
+  private lost(): void {
+    this.reach(false)
+    if (this.stream?.readyState !== EventSource.CLOSED) return
+    this.leave()
+    for (const id of this.followers.keys()) this.runs.delete(id)
+    clearTimeout(this.timer)
+    this.timer = window.setTimeout(() => void this.listen(), RETRY)
   }
 
   private reach(reached: boolean): void {
@@ -117,10 +151,12 @@ export class FetchSource implements DataSource {
   private changed({ runs, gone }: { runs: Listed[]; gone: string[] }): void {
     for (const one of runs) {
       this.list.set(one.id, one)
+      if (one.kind !== "run" || !this.followers.has(one.id)) continue
+      const known = this.runs.get(one.id)
+      if (!known) void this.again() // it could not be read before
       // a process that is gone without a word writes nothing: the list alone knows
-      const known = this.followers.has(one.id) ? this.runs.get(one.id) : undefined
       void known?.then((run) => {
-        if (run.state !== one.state && one.kind === "run") void this.news({ ...run, state: one.state })
+        if (run.state !== one.state) void this.news({ ...run, state: one.state })
       })
     }
     for (const id of gone) this.list.delete(id)
@@ -134,12 +170,18 @@ export class FetchSource implements DataSource {
   }
 
   private async again(): Promise<void> {
-    await this.askForList().catch(() => {})
+    try {
+      await this.askForList()
+    } catch {
+      return this.listenSoon() // nobody there: what is known stays, and the stream finds out when there is
+    }
+    this.kept = keptMaps() // steps that were taken back are written anew
     this.notify()
     for (const id of this.followers.keys()) {
       this.runs.delete(id)
       this.tell(await this.run(id))
     }
+    this.listenSoon() // to those that can be read again
   }
 
   private found({ run, findings }: FoundIn): void {

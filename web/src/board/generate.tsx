@@ -2,11 +2,11 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 
-import { css, scaleColour, wantsLightInk } from "../draw/colours"
+import { shaded } from "../draw/colours"
 import { bytesOf } from "../model"
 import { number, token, whole } from "../numbers"
 import type { Pane, ViewProps } from "../pane"
-import { drawTable } from "../draw/map"
+import { cellAt, drawTable } from "../draw/map"
 import type { Theme } from "../theme"
 import { lines, type Begun, type Piece, type ToWrite } from "./server"
 import { looks, strongestKeys, type Look } from "./looked"
@@ -132,7 +132,7 @@ function Read({ all, begun, pieces, chosen, head, theme, onChoose, onHead }: Rea
             const key = at - piece.first
             const weight = key >= 0 && key < piece.keys ? shown.weights[key] : null
             const share = weight === null ? 0 : Math.sqrt(weight)
-            const style = weight === null || share < 0.08 ? {} : { background: css(scaleColour(share, theme)), color: wantsLightInk(share, theme) ? "#fff" : "#111" }
+            const style = share < 0.08 ? {} : shaded(share, theme)
             const title = weight === null ? undefined : `${number(weight)} of the attention`
             if (at < begun.prompt.length) return <span key={at} class="given" style={style} title={title}>{one}</span>
             // not a button: text must break between words, and buttons are boxes
@@ -170,10 +170,7 @@ function Strips({ rows, keys, theme, chosen, onHead }: { rows: Look[]; keys: num
     rows.forEach((one, row) => one.weights.forEach((weight, key) => (values[row * keys + key] = Math.sqrt(weight))))
     drawTable(canvas.current!, values, rows.length, keys, [0, 1], theme)
   }, [rows, keys, theme])
-  const pick = (event: MouseEvent) => {
-    const place = canvas.current!.getBoundingClientRect()
-    onHead(rows[Math.min(rows.length - 1, Math.floor(((event.clientY - place.top) / place.height) * rows.length))].name)
-  }
+  const pick = (event: MouseEvent) => onHead(rows[cellAt(event, canvas.current!, rows.length, keys)[0]].name)
   const at = rows.findIndex((one) => one.name === chosen)
   return (
     <div class="strip-picture seen-by">

@@ -2,8 +2,9 @@
 
 import { useEffect, useReducer, useRef } from "preact/hooks"
 
-import { number, whole } from "../numbers"
+import { number, short, whole } from "../numbers"
 import type { Pane, ViewProps } from "../pane"
+import { hashOf } from "../place"
 import { State } from "../panes/overview"
 import { joined, others } from "./others"
 import type { FetchSource } from "./fetch_source"
@@ -56,7 +57,7 @@ function View({ source, place, go }: ViewProps) {
           </thead>
           <tbody>
             {shown.map((one) => <Row key={one.id} run={one} chosen={chosen.includes(one.id)} onTurn={() => turn(one.id)}
-              onOpen={() => go({ pane: "overview", run: one.id, step: undefined })} />)}
+              address={hashOf({ ...place, ...opened(one.id) })} onOpen={() => go(opened(one.id))} />)}
           </tbody>
         </table>
       </div>
@@ -67,16 +68,25 @@ function View({ source, place, go }: ViewProps) {
   )
 }
 
-function Row({ run, chosen, onTurn, onOpen }: { run: Listed; chosen: boolean; onTurn: () => void; onOpen: () => void }) {
+function opened(id: string) {
+  return { pane: "overview", run: id, step: undefined }
+}
+
+function Row({ run, chosen, address, onTurn, onOpen }: { run: Listed; chosen: boolean; address: string; onTurn: () => void; onOpen: () => void }) {
   if (run.kind === "broken") {
     return <tr><td /><td>{run.name}</td><td><State state="broken" /></td><td colSpan={4} class="soft">{run.message}</td></tr>
+  }
+  const open = (event: MouseEvent) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return // in a tab or a window of its own
+    event.preventDefault()
+    onOpen()
   }
   const share = run.steps ? Math.min(1, run.step / run.steps) : null
   return (
     <tr class={chosen ? "chosen" : ""}>
       <td><input type="checkbox" aria-label={`compare ${run.name}`} checked={chosen} onChange={onTurn} /></td>
       <td>
-        <button type="button" class="link" onClick={onOpen}>{run.name}</button>
+        <a class="link" href={address} onClick={open}><Name name={run.name} /></a>
         <div class="soft small">{[run.sweep ? `in ${run.sweep}` : "", run.task, run.message].filter(Boolean).join(" · ")}</div>
       </td>
       <td><State state={run.state} /></td>
@@ -89,6 +99,12 @@ function Row({ run, chosen, onTurn, onOpen }: { run: Listed; chosen: boolean; on
       <td class="right soft">{run.time ? ago(Math.max(0, Date.now() / 1000 - run.time)) : "–"}</td>
     </tr>
   )
+}
+
+/** The date that a folder begins with steps back, and a narrow screen breaks the line behind it. */
+function Name({ name }: { name: string }) {
+  const own = short(name)
+  return <><span class="soft">{name.slice(0, name.length - own.length)}</span><wbr />{own}</>
 }
 
 function ago(seconds: number): string {

@@ -21,27 +21,46 @@ export function lineColour(index: number, theme: Theme): string {
   return colours[index % colours.length]
 }
 
+/** From the first layer, blue, to the last, orange; lightness runs one way, so that all eyes can put them in order. */
+const LAYERS: Record<Theme, Colour[]> = {
+  light: [[16, 52, 122], [104, 50, 158], [182, 48, 118], [208, 100, 8]],
+  dark: [[104, 146, 255], [190, 132, 240], [248, 146, 156], [255, 214, 112]],
+}
+
 /** A layer's colour: from the first to the last along one scale, since layers have an order. */
 export function layerColour(layer: number, layers: number, theme: Theme): string {
-  const share = layers < 2 ? 0.25 : layer / (layers - 1)
-  const [hue, light] = theme === "dark" ? [205 - 175 * share, 66] : [215 - 195 * share, 42]
-  return `hsl(${hue.toFixed(0)} 72% ${light}%)`
+  return css(between(LAYERS[theme], layers < 2 ? 0 : layer / (layers - 1)))
 }
 
 export function scaleColour(share: number, theme: Theme): Colour {
-  const stops = SCALES[theme]
+  return between(SCALES[theme], share)
+}
+
+function between(stops: Colour[], share: number): Colour {
   const at = Math.min(1, Math.max(0, share)) * (stops.length - 1)
   const low = Math.min(stops.length - 2, Math.floor(at))
   return stops[low].map((one, part) => Math.round(one + (stops[low + 1][part] - one) * (at - low))) as Colour
 }
 
-export function css([red, green, blue]: Colour): string {
+function css([red, green, blue]: Colour): string {
   return `rgb(${red} ${green} ${blue})`
 }
 
-/** Whether writing on this share of the scale must be light. */
-export function wantsLightInk(share: number, theme: Theme): boolean {
-  return theme === "light" ? share > 0.55 : share < 0.6
+/** A field of this share of the scale, and writing that can be read on it. */
+export function shaded(share: number, theme: Theme): { background: string; color: string } {
+  const colour = scaleColour(share, theme)
+  return { background: css(colour), color: luminance(colour) < 0.179 ? "#fff" : "#000" }
+}
+
+/** The whole scale as a background. */
+export function gradient(theme: Theme): string {
+  return `linear-gradient(90deg, ${SCALES[theme].map(css).join(",")})`
+}
+
+/** Of a colour as eyes see it, 0 black, 1 white (WCAG 2.2); above 0.179 black reads better on it than white. */
+export function luminance(colour: Colour): number {
+  const [red, green, blue] = colour.map((one) => (one <= 10 ? one / 255 / 12.92 : ((one / 255 + 0.055) / 1.055) ** 2.4))
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 }
 
 const tables = new Map<Theme, Uint32Array>()

@@ -31,6 +31,13 @@ export function drawTable(
   })
 }
 
+/** The cell of a picture of so many rows and columns that the pointer is over. */
+export function cellAt(event: MouseEvent, canvas: HTMLCanvasElement, rows: number, columns: number): [row: number, column: number] {
+  const place = canvas.getBoundingClientRect()
+  const cell = (part: number, size: number, count: number) => Math.max(0, Math.min(count - 1, Math.floor((part / size) * count)))
+  return [cell(event.clientY - place.top, place.height, rows), cell(event.clientX - place.left, place.width, columns)]
+}
+
 function painted(canvas: HTMLCanvasElement, rows: number, columns: number, fill: (out: Uint32Array) => void): void {
   if (canvas.width !== columns || canvas.height !== rows) {
     canvas.width = columns

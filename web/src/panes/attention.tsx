@@ -2,12 +2,14 @@
 
 import { useEffect, useState } from "preact/hooks"
 
+import { drawMap } from "../draw/map"
 import type { StepMaps } from "../maps"
-import { lastUpTo, valuesAt, type Run } from "../model"
+import { lastUpTo, valuesAt, type Measure, type Run } from "../model"
 import { headName, number, whole, words } from "../numbers"
 import type { Pane, ViewProps } from "../pane"
 import { HeadDetail } from "../parts/head_detail"
 import { HeadGrid } from "../parts/head_grid"
+import { WeightScale } from "../parts/scale"
 import { Scatter } from "../parts/scatter"
 import { Similarity } from "../parts/similarity"
 import { Choice, Facts } from "../parts/table"
@@ -28,8 +30,9 @@ function View(props: ViewProps) {
       {maps && chosen ? (
         <>
           <section class="card grid-card">
-            <h2>All heads <small>layers down, heads across; {theme === "dark" ? "bright" : "dark"} is much{mapsWhen(run, maps.step, step)}</small></h2>
-            <HeadGrid maps={maps} layer={layer} head={head} theme={theme} onHead={choose} />
+            <h2>All heads <small>layers down, heads across{mapsWhen(run, maps.step, step)}</small></h2>
+            <HeadGrid layers={maps.layers} step={maps.step} layer={layer} head={head} theme={theme} draw={drawMap} onHead={choose} />
+            <p class="soft hint"><WeightScale theme={theme} /> <span><kbd>j</kbd> <kbd>k</kbd> next head, <kbd>J</kbd> <kbd>K</kbd> next layer, <kbd>?</kbd> all keys</span></p>
           </section>
           <section class="card detail-card">
             <h2>{headName(layer, head)} <small>{chosen.name}</small></h2>
@@ -48,7 +51,7 @@ function View(props: ViewProps) {
   return (
     <>
       {remarks.map((text) => <p key={text} class="remark">{text}</p>)}
-      {run.map_steps.length === 0 ? <p class="soft">no maps were kept: `tracking.maps_every` says how often</p> : null}
+      {run.map_steps.length === 0 ? <p class="soft">no maps were kept: <code>tracking.maps_every</code> says how often</p> : null}
       {linked}
     </>
   )
@@ -110,15 +113,19 @@ function Points({ run, place, go, theme, onHead }: ViewProps & { onHead: (layer:
   const layers = run.measures[x].shape[1]
   return (
     <section class="card points-card">
-      <h2>Heads as points <small>from the first layer, blue, to the last; lines are the way they came</small></h2>
+      <h2>Heads as points <small>from the first layer, blue, to the last, {theme === "dark" ? "yellow" : "orange"}; lines are the way they came</small></h2>
       <div class="tools">
         <Choice label="across" value={x} among={names} onChange={(chosen) => go({ x: chosen })} />
         <Choice label="up" value={y} among={names} onChange={(chosen) => go({ y: chosen })} />
       </div>
-      <Scatter x={run.measures[x]} y={run.measures[y]} step={place.step ?? Infinity} layers={layers} layer={place.layer ?? 0}
+      <Scatter labels={[labelled(x, run.measures[x]), labelled(y, run.measures[y])]} x={run.measures[x]} y={run.measures[y]} step={place.step ?? Infinity} layers={layers} layer={place.layer ?? 0}
         head={place.head ?? 0} theme={theme} onHead={onHead} />
     </section>
   )
+}
+
+function labelled(name: string, measure: Measure): string {
+  return `${words(name)}, ${measure.unit}`
 }
 
 export const attention: Pane = {

@@ -28,7 +28,7 @@ function Question({ name, found, theme }: { name: string; found: Calibrated; the
   return (
     <div class="columns uneven">
       <section class="card">
-        <h2>P({name}): said and true <small>95 % intervals; below, how many</small></h2>
+        <h2>P({name}): said and true <small>95 % intervals; below, how many, on a logarithmic scale</small></h2>
         <Diagram diagrams={diagrams} theme={theme} />
         <ul class="legend">
           {diagrams.map(([method], at) => <li key={method}><i style={{ background: lineColour(at, theme) }} />{method}</li>)}
@@ -100,6 +100,7 @@ function Diagram({ diagrams, theme }: { diagrams: [string, Reliability][]; theme
         )
       })}
       <text x={x(0.5)} y={base + 29} text-anchor="middle" class="axis">probability that was said</text>
+      <text transform={`translate(9 ${y(0.5)}) rotate(-90)`} text-anchor="middle" class="axis">share that came true</text>
     </svg>
   )
 }

@@ -23,7 +23,7 @@ function View(props: ViewProps) {
       <div class="tools">
         <Toggle label="logarithmic" on={place.log === "y"} onChange={(on) => go({ log: on ? "y" : undefined })} />
         <Toggle label="smooth" on={place.smooth === "y"} onChange={(on) => go({ smooth: on ? "y" : undefined })} />
-        <span class="soft">drag to zoom, click twice to go back{runs.length > 1 ? "; bands are the standard error over seeds" : ""}{runs.length < props.runs.length ? `; runs of the task ${said(props.run?.settings.task)}` : ""}</span>
+        <span class="soft">over steps; drag to zoom, click twice to go back{runs.length > 1 ? "; bands are the standard error over seeds" : ""}{runs.length < props.runs.length ? `; runs of the task ${said(props.run?.settings.task)}` : ""}</span>
       </div>
       <div class="charts">{names.map((name) => <CurveChart key={name} {...props} runs={runs} name={name} />)}</div>
       {measures.length ? <h2>Attention, mean over layers and heads</h2> : null}

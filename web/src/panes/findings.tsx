@@ -1,15 +1,17 @@
 // What the analyses say: claim, verdict, number, evidence, and what to try next.
 
-import type { Finding, Group } from "../model"
+import type { Finding } from "../model"
+import { counted } from "../numbers"
 import type { Pane, ViewProps } from "../pane"
 import { Verdict } from "../parts/table"
 
 function View({ groups, place }: ViewProps) {
+  if (!groups.some((one) => one.findings.length)) return <p class="soft" role="status">the analyses have not said anything yet</p>
   return (
     <>
       {groups.filter((one) => one.findings.length).map((group) => (
         <section key={group.label}>
-          <h2>{group.label} <small>{group.runs.length} run{group.runs.length === 1 ? "" : "s"}; intervals are 95 %, over seeds</small></h2>
+          <h2>{group.label} <small>{counted(group.runs.length, "run")}; intervals are 95 %, over seeds</small></h2>
           {group.findings.filter((one) => !open(one)).map((one) => <One key={one.code} finding={one} />)}
           <Open findings={group.findings.filter(open)} unfolded={place.pane === "all"} />
         </section>
@@ -46,5 +48,5 @@ function One({ finding }: { finding: Finding }) {
 
 export const findings: Pane = {
   key: "findings", title: "Findings", View,
-  shown: (run, index) => index.groups.some((one: Group) => one.findings.length > 0 && (index.kind !== "board" || one.runs.includes(run?.id ?? ""))),
+  shown: (run, index) => (index.kind === "board" ? run !== null && run.state !== "broken" : index.groups.some((one) => one.findings.length > 0)),
 }

@@ -1,14 +1,15 @@
 // One measure over time: layer by layer, and every head as a line of a table of colours.
 
-import { useLayoutEffect, useMemo, useRef } from "preact/hooks"
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 
 import { ends, mean } from "../bands"
-import { css, layerColour, scaleColour } from "../draw/colours"
-import { drawTable } from "../draw/map"
+import { layerColour } from "../draw/colours"
+import { cellAt, drawTable } from "../draw/map"
 import { lastUpTo, type Measure, type Run } from "../model"
-import { headName, number, words } from "../numbers"
+import { headName, number, whole, words } from "../numbers"
 import type { Pane, ViewProps } from "../pane"
 import { Lines, type Drawn } from "../parts/lines"
+import { Scale } from "../parts/scale"
 import { Choice } from "../parts/table"
 import type { Theme } from "../theme"
 
@@ -62,21 +63,24 @@ function Strip({ measure, run, step, theme, chosen, onPick }: StripProps) {
       for (let row = 0; row < layers * heads; row++) turned[row * looks + look] = measure.values[look * layers * heads + row]
     drawTable(canvas.current!, turned, layers * heads, looks, range, theme)
   }, [measure, theme])
-  const pick = (event: MouseEvent) => {
-    const place = canvas.current!.getBoundingClientRect()
-    const row = Math.min(layers * heads - 1, Math.floor(((event.clientY - place.top) / place.height) * layers * heads))
-    const look = Math.min(looks - 1, Math.floor(((event.clientX - place.left) / place.width) * looks))
-    onPick(Math.floor(row / heads), row % heads, measure.steps[look])
-  }
+  const [pointed, setPointed] = useState<[row: number, look: number] | null>(null)
   const tall = Math.max(9, Math.min(20, 460 / (layers * heads)))
   const now = lastUpTo(measure.steps, step)
+  const [row, look] = pointed ?? [chosen[0] * heads + Math.min(chosen[1], heads - 1), now]
+  const place = (event: MouseEvent) => cellAt(event, canvas.current!, layers * heads, looks)
+  const pick = (event: MouseEvent) => {
+    const [picked, at] = place(event)
+    onPick(Math.floor(picked / heads), picked % heads, measure.steps[at])
+  }
   return (
     <figure class="strips">
       <figcaption>
         <b>{heads > 1 ? "every head" : "every layer"} over time</b>{" "}
-        <span class="scale"><span>{number(range[0])}</span>
-          <i style={{ background: `linear-gradient(90deg, ${[0, 0.2, 0.4, 0.6, 0.8, 1].map((at) => css(scaleColour(at, theme))).join(",")})` }} />
-          <span>{number(range[1])}</span></span>
+        <Scale low={number(range[0])} high={number(range[1])} unit={measure.unit} theme={theme} />
+        {look >= 0 ? (
+          <span class="at"><span class="soft">{heads > 1 ? headName(Math.floor(row / heads), row % heads) : headName(row)}, step {whole(measure.steps[look])} </span>
+            <b>{number(measure.values[look * layers * heads + row])}</b></span>
+        ) : null}
       </figcaption>
       <div class="strip-rows">
         <div class="strip-names">
@@ -85,7 +89,8 @@ function Strip({ measure, run, step, theme, chosen, onPick }: StripProps) {
           ))}
         </div>
         <div class="strip-picture">
-          <canvas ref={canvas} style={{ height: `${tall * layers * heads}px` }} onClick={pick} />
+          <canvas ref={canvas} role="img" aria-label="every row over time, as colours" style={{ height: `${tall * layers * heads}px` }} onClick={pick}
+            onMouseMove={(event) => setPointed(place(event))} onMouseLeave={() => setPointed(null)} />
           <i class="now" style={{ left: `${((now + 0.5) / looks) * 100}%` }} />
           {heads > 1 ? <i class="row-now" style={{ top: `${(chosen[0] * heads + chosen[1]) * tall}px`, height: `${tall}px` }} /> : null}
         </div>

@@ -1,6 +1,6 @@
 // What was trained, how far it is, what came out, with what settings.
 
-import { bytes, moment, number, said, span, whole } from "../numbers"
+import { bytes, counted, moment, number, said, span, whole } from "../numbers"
 import type { Finding, Run } from "../model"
 import type { Pane, ViewProps } from "../pane"
 import { Facts, Verdict } from "../parts/table"
@@ -9,7 +9,8 @@ import { alike, CurveChart } from "./curves"
 function View(props: ViewProps) {
   const { run, runs, groups, go, index } = props
   if (!run) return <p class="soft">there is no run yet</p>
-  const found = important(groups.find((one) => one.runs.includes(run.id))?.findings ?? [])
+  const found = groups.find((one) => one.runs.includes(run.id))?.findings ?? []
+  const decided = important(found)
   const drawn = alike(run, runs)
   const main = ["valid/loss", "train/loss"].filter((name) => drawn.some((one) => name in one.scalars))
   const changed = run.changed.map((key): [string, string] => [key, said(run.settings[key])])
@@ -29,10 +30,11 @@ function View(props: ViewProps) {
         <section>
           <h2>What it says</h2>
           <ul class="said">
-            {found.slice(0, 6).map((one) => (
+            {decided.slice(0, 6).map((one) => (
               <li key={one.code}><Verdict finding={one} /> {one.claim} <span class="soft">{one.figure}</span></li>
             ))}
           </ul>
+          {decided.length ? null : <p class="soft">nothing is decided by this run alone, so far</p>}
           <p><button type="button" class="link" onClick={() => go({ pane: "findings" })}>all {found.length} findings, with their evidence</button></p>
         </section>
       ) : null}
@@ -68,27 +70,34 @@ function View(props: ViewProps) {
   )
 }
 
-/** Warnings first, then what was decided, then notes, then what could not be decided. */
+/** What was decided: warnings first, then claims, then notes. */
 function important(found: Finding[]): Finding[] {
-  const rank = (one: Finding) => (one.supported === "undecided" ? 3 : one.kind === "warning" ? 0 : one.kind === "note" ? 2 : 1)
-  return [...found].sort((a, b) => rank(a) - rank(b))
+  const rank = (one: Finding) => (one.kind === "warning" ? 0 : one.kind === "note" ? 2 : 1)
+  return found.filter((one) => one.supported !== "undecided").sort((a, b) => rank(a) - rank(b))
 }
 
 function top(run: Run): [string, string][] {
   const rows: [string, string][] = []
   if (run.state !== "look") rows.push(["step", whole(run.step) + (run.steps ? ` of ${whole(run.steps)}` : "")])
   if (run.best) {
-    const scores = Object.entries(run.best.scores).map(([name, value]) => `${name} ${number(value)}`)
-    rows.push(["best", `${scores.join(" · ")} (step ${whole(run.best.step)})`])
+    const { name, score, step, scores } = run.best
+    const others = Object.entries(scores).filter(([other]) => other !== name).map(([other, value]) => `${other.replace("valid/", "")} ${number(value)}`)
+    rows.push(["best", `${name} ${number(score)}, step ${whole(step)}`])
+    if (others.length) rows.push(["also", others.join(" · ")])
   }
   const { name, takes, gives, parameters } = run.network
   if (name) rows.push(["network", `${name}: ${takes} → ${gives}`])
   if (parameters) rows.push(["parameters", whole(parameters)])
-  if (run.layers.length) rows.push(["attention", `${whole(run.layers.length)} layers, ${[...new Set(run.heads)].join(" or ")} heads`])
+  if (run.layers.length) rows.push(["attention", `${counted(run.layers.length, "layer")}, ${heads(run)}`])
   if (run.seed !== null) rows.push(["seed", String(run.seed)])
-  if (run.started) rows.push(["begun", moment(run.started) + (run.time ? `, took ${span(run.time - run.started)}` : "")])
+  if (run.started) rows.push(["begun", moment(run.started) + (run.time ? `, ${run.state === "running" ? "for" : "took"} ${span(run.time - run.started)}` : "")])
   if (run.message) rows.push(["said", run.message])
   return rows
+}
+
+function heads(run: Run): string {
+  const each = [...new Set(run.heads)]
+  return each.length === 1 ? counted(each[0], "head") : `${each.join(" or ")} heads`
 }
 
 function Runs({ runs, groups, run, go }: ViewProps) {

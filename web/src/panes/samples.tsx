@@ -3,6 +3,7 @@
 import { lastUpTo, type Run } from "../model"
 import { number, whole, words } from "../numbers"
 import type { Pane, ViewProps } from "../pane"
+import { Facts } from "../parts/table"
 
 const PREFIX = "generation/"
 
@@ -14,7 +15,7 @@ function View({ run, place }: ViewProps) {
   return (
     <>
       {sample ? <section class="card"><h2>After step {whole(sample.step)}</h2><pre class="sample">{sample.text}</pre></section> : null}
-      <Scores run={run} />
+      <Scores run={run} unfolded={place.pane === "all"} />
       {run.samples.length > 1 ? (
         <section>
           <h2>All of them</h2>
@@ -25,10 +26,11 @@ function View({ run, place }: ViewProps) {
   )
 }
 
-function Scores({ run }: { run: Run }) {
-  const names = Object.keys(run.scalars).filter((name) => name.startsWith(PREFIX))
-  if (!names.length) return null
+function Scores({ run, unfolded }: { run: Run; unfolded: boolean }) {
   const known = (name: string) => run.scalars[name].values.filter((one): one is number => one !== null)
+  const names = Object.keys(run.scalars).filter((name) => name.startsWith(PREFIX) && known(name).length)
+  const meanings = Object.entries(run.scores ?? {}).map(([name, says]): [string, string] => [words(name), says])
+  if (!names.length) return null
   return (
     <section>
       <h2>In numbers</h2>
@@ -47,6 +49,7 @@ function Scores({ run }: { run: Run }) {
           </tbody>
         </table>
       </div>
+      {meanings.length ? <details open={unfolded}><summary>What they say</summary><Facts rows={meanings} /></details> : null}
     </section>
   )
 }

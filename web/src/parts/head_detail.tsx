@@ -2,8 +2,8 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 
-import { css, scaleColour, wantsLightInk } from "../draw/colours"
-import { drawMap } from "../draw/map"
+import { shaded } from "../draw/colours"
+import { cellAt, drawMap } from "../draw/map"
 import { visible, weight, type LayerMaps } from "../maps"
 import { number, token } from "../numbers"
 import type { Theme } from "../theme"
@@ -43,15 +43,12 @@ export function HeadDetail({ maps, head, theme, queries, keys, query, onQuery, b
   const cell = side / maps.keys
   const tall = cell * maps.queries
   const every = Math.max(1, Math.ceil(LEGIBLE / cell))
-  const at = (event: MouseEvent): [number, number] => {
-    const place = canvas.current!.getBoundingClientRect()
-    const cellOf = (part: number, size: number, count: number) => Math.max(0, Math.min(count - 1, Math.floor((part / size) * count)))
-    return [cellOf(event.clientY - place.top, place.height, maps.queries), cellOf(event.clientX - place.left, place.width, maps.keys)]
-  }
+  const at = (event: MouseEvent) => cellAt(event, canvas.current!, maps.queries, maps.keys)
   const shown = pointed ?? [row, strongest(maps, head, row)]
   const label = (list: string[] | null, index: number) => (list ? `${list[index]} ` : "") + `(${index * block})`
   return (
     <div class="detail" ref={frame}>
+      <p class="soft hint">rows look, columns are looked at<span>; a click or <kbd>n</kbd> <kbd>p</kbd> choose the row</span></p>
       <svg width={margin + side + 2} height={margin + tall + 2} role="img" aria-label="attention of one head">
         {ticks(maps.keys, every).map((index) => (
           <text key={`k${index}`} class="tick" x={margin + (index + 0.5) * cell} y={margin - 5}
@@ -93,10 +90,7 @@ export function HeadDetail({ maps, head, theme, queries, keys, query, onQuery, b
 }
 
 function Token({ name, weight, theme, here, onPick }: { name: string; weight: number | null; theme: Theme; here: boolean; onPick: () => void }) {
-  const share = weight === null ? 0 : Math.sqrt(weight)
-  const style = weight === null ? {} : {
-    background: css(scaleColour(share, theme)), color: wantsLightInk(share, theme) ? "#fff" : "#111",
-  }
+  const style = weight === null ? {} : shaded(Math.sqrt(weight), theme)
   const classes = [weight === null ? "hidden" : "", here ? "here" : ""].filter(Boolean).join(" ")
   return <span class={classes} style={style} title={weight === null ? "cannot be seen" : number(weight)} onClick={onPick}>{name}</span>
 }

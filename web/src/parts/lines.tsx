@@ -34,6 +34,9 @@ export function Lines({ title, unit, says, lines, theme, height = 220, log = fal
   const mark = useRef(step)
   const [hovered, setHovered] = useState<number | null>(null)
   const table = useMemo(() => aligned(lines), [lines])
+  const empty = !lines.some((line) => line.values.some((one) => one !== null))
+  // what a chart is made for; other numbers are put into the same one, so that a zoom outlives the news of a running training
+  const made = JSON.stringify(lines.map(({ colour, dashed, chosen, low, steps }) => [colour, dashed, chosen, Boolean(low), steps.length === 1]))
   const pick = useRef(onStep)
   pick.current = onStep
 
@@ -56,35 +59,54 @@ export function Lines({ title, unit, says, lines, theme, height = 220, log = fal
       plot.destroy()
       chart.current = null
     }
-  }, [table, theme, height, log])
+  }, [made, empty, theme, height, log])
+
+  useEffect(() => {
+    if (chart.current && chart.current.data !== table) renew(chart.current, table)
+  }, [table])
 
   useEffect(() => {
     mark.current = step
     chart.current?.redraw(false)
-  }, [step, table, theme])
+  }, [step, made, theme])
 
-  const at = hovered ?? null
+  const at = hovered !== null && hovered < table[0].length ? hovered : null
+  const read = (line: Drawn) => (at === null ? since(line) : number(valueNear(line, table[0][at])))
   return (
     <figure class="chart">
       <figcaption title={says}>
         <b>{title}</b>
         {unit ? <span class="soft"> {unit}</span> : null}
-        {at !== null ? <span class="soft at"> step {whole(table[0][at])}</span> : null}
+        {lines.length && !empty ? <span class="at">{at !== null ? <span class="soft">step {whole(table[0][at])} </span> : null}{legend ? null : <b>{read(lines[0])}</b>}</span> : null}
       </figcaption>
-      <div ref={box} class={onStep ? "plot picks" : "plot"} />
+      {empty ? <p class="soft">none of its {whole(table[0].length)} values is a number</p> : <div ref={box} class={onStep ? "plot picks" : "plot"} />}
       {legend ? (
         <ul class="legend">
           {lines.map((line) => (
             <li key={line.label}>
               <i style={{ background: line.colour }} />
               {line.label}
-              {at !== null ? <b> {number(valueNear(line, table[0][at]))}</b> : null}
+              <b> {read(line)}</b>
             </li>
           ))}
         </ul>
       ) : null}
     </figure>
   )
+}
+
+/** Other numbers in the same chart; where a reader has zoomed in, it stays where it is. */
+function renew(plot: uPlot, table: uPlot.AlignedData): void {
+  const [{ min, max }, steps] = [plot.scales.x, plot.data[0]]
+  const zoomed = (min ?? -Infinity) > steps[0] || (max ?? Infinity) < steps[steps.length - 1]
+  plot.setData(table, !zoomed)
+  if (zoomed) plot.redraw()
+}
+
+/** From where on a line has no number; nothing where it has one at its end. */
+function since(line: Line): string {
+  const last = line.values.findLastIndex((one) => one !== null)
+  return last >= 0 && last < line.values.length - 1 ? `no number since step ${whole(line.steps[last + 1])}` : ""
 }
 
 type Mark = { current: number | undefined }

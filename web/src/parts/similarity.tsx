@@ -1,7 +1,7 @@
 // How alike the layers are at a step: a square with a number for every pair.
 
 import { ends } from "../bands"
-import { css, scaleColour, wantsLightInk } from "../draw/colours"
+import { shaded } from "../draw/colours"
 import { valuesAt, type Measure } from "../model"
 import { headName, number } from "../numbers"
 import type { Theme } from "../theme"
@@ -42,6 +42,5 @@ export function Similarity({ measure, layers, step, theme }: Props) {
 
 function Cell({ value, low, high, theme }: { value: number; low: number; high: number; theme: Theme }) {
   if (!Number.isFinite(value)) return <td class="none">·</td>
-  const share = (value - low) / (high - low)
-  return <td style={{ background: css(scaleColour(share, theme)), color: wantsLightInk(share, theme) ? "#fff" : "#111" }}>{number(value)}</td>
+  return <td style={shaded((value - low) / (high - low), theme)}>{number(value)}</td>
 }

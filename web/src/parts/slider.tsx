@@ -5,6 +5,9 @@ import { useEffect, useState } from "preact/hooks"
 import { lastUpTo } from "../model"
 import { whole } from "../numbers"
 
+/** Of the window: begin or stop to play. */
+export const PLAY = "neural-play"
+
 interface Props {
   steps: number[]
   step: number
@@ -20,19 +23,18 @@ export function Slider({ steps, step, onStep, live = false }: Props) {
     const timer = setTimeout(() => (at + 1 < steps.length ? onStep(steps[at + 1]) : setPlaying(false)), 160)
     return () => clearTimeout(timer)
   }, [playing, at, steps])
-  useEffect(() => {
-    const toggle = () => setPlaying((before) => !before)
-    addEventListener("neural-play", toggle)
-    return () => removeEventListener("neural-play", toggle)
-  }, [])
-  if (steps.length < 2) return null
   const play = () => {
     if (!playing && at === steps.length - 1) onStep(steps[0])
     setPlaying(!playing)
   }
+  useEffect(() => {
+    addEventListener(PLAY, play)
+    return () => removeEventListener(PLAY, play)
+  }, [playing, at, steps])
+  if (steps.length < 2) return null
   return (
     <div class="slider">
-      <button type="button" class="play" aria-label={playing ? "pause" : "play"} onClick={play}>
+      <button type="button" class="play" aria-label={playing ? "pause" : "play"} title={`${playing ? "pause" : "play"} (space; ← → go step by step)`} onClick={play}>
         {playing ? "❚❚" : "▶"}
       </button>
       <input

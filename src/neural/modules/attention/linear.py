@@ -58,7 +58,7 @@ class Linear(Mechanism):
             v = v * functional.dropout(v.new_ones(*v.shape[:-1], 1), dropout)
         by_pair = not all(one is None for one in (mask.reach, mask.segments, mask.pairs, mask.bias))
         # a key far ahead may have a bias so large that, in one sum with it, all before it would vanish
-        if by_pair or (mask.causal and mask.key_bias is not None):
+        if by_pair or (mask.causal and mask.key_bias is not None) or k.shape[-2] == 0:
             return by_rows(self, q, k, v, mask, 0.0, extra)
         real = None if mask.keys is None else as_bool(mask.keys)[:, None, :, None]
         if mask.key_bias is not None:

@@ -39,7 +39,8 @@ class Localized(Mechanism):
         """Blocks of queries, each with the few keys around it: O(n·w)."""
         near = self.as_softmax(q, k, mask)
         others = (near.segments, near.pairs, near.bias, near.key_bias)
-        if any(one is not None for one in others) or q.shape[-2] != k.shape[-2] or q.shape[-2] <= 2 * BLOCK:
+        wide = q.shape[-2] <= 2 * max(BLOCK, near.reach or 0)   # blocks would hold more keys than there are
+        if any(one is not None for one in others) or q.shape[-2] != k.shape[-2] or wide:
             return fused(q, k, v, near, dropout)
         return in_blocks(q, k, v, near, dropout)
 

@@ -143,6 +143,7 @@ def fits(
     return (
         q.device.type == "cpu" and q.dtype in (torch.float32, torch.float64) and q.dtype == k.dtype == v.dtype
         and dropout == 0 and all(one is None for one in others) and not torch.is_autocast_enabled("cpu")
+        and q.numel() > 0
     )  # fmt: skip
 
 
@@ -152,7 +153,8 @@ def run(
 ) -> torch.Tensor:  # fmt: skip
     """Heads of all examples side by side, through the kernel."""
     real = mask.keys if mask.keys is not None else torch.ones(1, k.shape[-2], dtype=torch.bool)
-    reach = mechanism.window // 2 if mask.reach is None else min(mask.reach, mechanism.window // 2)
+    farthest = max(q.shape[-2], k.shape[-2])   # there is room for a window, and it may be wider than the text
+    reach = min(mechanism.as_softmax(q, k, mask).reach, farthest)
     flat = [one.flatten(0, 1) for one in (q, k, v)]
     out, _ = localized(*flat, real != 0, reach, mask.causal)
     return out.unflatten(0, q.shape[:2])

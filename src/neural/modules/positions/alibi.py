@@ -37,15 +37,22 @@ class AlibiPositions(InsideAttention):
 
     def bias(self, q: Float[Tensor, "B H Q D"], keys: int) -> Float[Tensor, "H Q K"] | None:
         """Minus slope × |i − j|; the last query stands at the last key."""
-        if self.causal:
+        if self.causal and _many_digits(q):
             return None
         queries = torch.arange(keys - q.shape[-2], keys, device=q.device).unsqueeze(-1)
         distance = (torch.arange(keys, device=q.device) - queries).abs()
         return (-self.slopes(q)[:, None, None] * distance).to(q.dtype)
 
     def key_bias(self, q: Float[Tensor, "B H Q D"], keys: int) -> Float[Tensor, "1 H K"] | None:
-        """Where nobody looks ahead, slope × j says the same: the rest is alike for all keys of a row and cancels."""
-        if not self.causal:
+        """Where nobody looks ahead, slope × j says the same: the rest is alike for all keys of a row and cancels.
+
+        Not in 16 bits: far from the last key, neighbours would get the same number.
+        """
+        if not (self.causal and _many_digits(q)):
             return None
         back = torch.arange(1 - keys, 1, device=q.device, dtype=torch.float32)   # 0 at the last key: small numbers
         return (self.slopes(q)[:, None] * back)[None].to(q.dtype)
+
+
+def _many_digits(x: Tensor) -> bool:
+    return torch.finfo(x.dtype).bits >= 32

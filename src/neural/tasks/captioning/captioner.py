@@ -68,8 +68,15 @@ class Captioner(Module):
         self, sight: Float[Tensor, "B m U"], before: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T U"]:
         """The memory at every word; it begins with a glance at the whole."""
-        state = self.begun(sight)
-        return self.memory(self.words(before), state)[0]
+        return self.read(before, self.begun(sight))[0]
+
+    def read(
+        self, words: Int[Tensor, "B T"], state: tuple[Float[Tensor, "1 B U"], Float[Tensor, "1 B U"]]
+    ) -> tuple[Float[Tensor, "B T U"], tuple[Float[Tensor, "1 B U"], Float[Tensor, "1 B U"]]]:
+        """Some words more: the memory at each of them, and the state behind them."""
+        with torch.autocast(words.device.type, enabled=False):   # few processors have recurrence in 16 bits
+            hidden, cell = (one.to(self.words.weight.dtype) for one in state)
+            return self.memory(self.words(words), (hidden, cell))
 
     def begun(self, sight: Float[Tensor, "B m U"]) -> tuple[Float[Tensor, "1 B U"], Float[Tensor, "1 B U"]]:
         """The state before the first word."""

@@ -44,7 +44,7 @@ def speak(
         state, last = model.begun(sight), torch.full((len(sight), 1), END, device=device)
         words, focus = [], []
         for _ in range(longest):
-            memory, state = model.memory(model.words(last), state)
+            memory, state = model.read(last, state)
             given = segments(model, model.segments(sight, memory.squeeze(1)), last.squeeze(1))
             last = paradigm.predict(given).argmax(dim=-1, keepdim=True)
             words.append(last.squeeze(1))

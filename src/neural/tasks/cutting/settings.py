@@ -100,6 +100,11 @@ class SegmentationSettings(Experiment):
         yield from super().verify()
         if self.preset is None and (wrong := self.model.uneven()):
             yield Contradiction(wrong, "model")
+        if self.preset is None and (wrong := self.alone()):
+            yield Contradiction(wrong, "training", "model")
+
+    def alone(self) -> str | None:
+        """What is wrong with heads that are to differ, if anything."""
         several = self.model.attention_enabled and self.model.attention_heads > 1
-        if self.training.head_diversity_lambda and not several and self.preset is None:
-            yield Contradiction("there are no several heads that could differ", "training", "model")
+        differ = self.training.head_diversity_lambda > 0
+        return "there are no several heads that could differ" if differ and not several else None

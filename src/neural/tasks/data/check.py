@@ -10,6 +10,7 @@ import numpy as np
 from neural.language.network import Network, Placed
 from neural.language.shapes import Misfit, Shape, show
 from neural.modules.build import any_length
+from neural.modules.layers.batch_normalization import BatchNormalization
 from neural.tasks.task import TaskError
 
 if TYPE_CHECKING:
@@ -89,6 +90,13 @@ def check_mask(mask: np.ndarray, x: np.ndarray, name: str, beside: str) -> None:
     empty = np.flatnonzero(~np.asarray(mask != 0).any(axis=1))
     if len(empty):
         raise TaskError(f"{name}: example {empty[0]} is padding from end to end; remove it")
+
+
+def check_batches(network: Network, size: int, where: str) -> None:
+    """Refuse batches of one number per feature where a layer takes its mean and deviation over the batch."""
+    for placed in network.layers:
+        if size == 1 and isinstance(placed.layer, BatchNormalization) and all(dim == 1 for dim in placed.given[:-1]):
+            raise TaskError(f"{where}: batches hold one example, but `BatchNormalization` compares those of a batch")
 
 
 def gives(network: Network, arrays: Arrays) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from neural.language.network import Network
 from neural.language.shapes import show
 from neural.modules.late import torch
-from neural.tasks.data.check import check_inputs, gives
+from neural.tasks.data.check import check_batches, check_inputs, first, gives, padding
 from neural.tasks.data.column import Column
 from neural.tasks.data.order import Order
 from neural.tasks.data.source import Examples
@@ -52,6 +52,7 @@ class Dataset:
             self.valid = self.train
             kept, self.held = split(count, share, seed=seed, ordered=examples.ordered)
         self.order = Order(kept, batch_size, seed)
+        check_batches(network, self.order.size, examples.where)
         self.remarks = (*examples.remarks, *remarks(self, kept, share))
 
     def batch(self, index: int) -> dict[str, Tensor]:
@@ -95,6 +96,12 @@ def shifted(arrays: Arrays, network: Network, where: str) -> dict[str, np.ndarra
         raise TaskError(f"{where}: `target` holds features, so what to predict must be given as `y`")
     if target.shape[1] < 2:
         raise TaskError(f"{where}: `target` is {target.shape[1]} token long; it needs a first one and one to predict")
+    pad = padding(network)
+    alone = first(target, lambda part: (part[:, 1:] == pad).all(axis=1)) if pad is not None else None
+    if alone is None and mask is not None:
+        alone = first(mask, lambda part: (part[:, 1:] == 0).all(axis=1))
+    if alone is not None:
+        raise TaskError(f"{where}: `target`: example {alone[0]} has no token to predict behind its first; remove it")
     found |= {"target": target[:, :-1], "y": target[:, 1:]}
     if mask is not None:
         found |= {"target_mask": mask[:, :-1], "y_mask": mask[:, 1:]}

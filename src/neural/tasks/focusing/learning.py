@@ -23,7 +23,7 @@ from neural.tasks.focusing.networks import DONE, STAGE
 from neural.tasks.focusing.paradigm import Moment, Paradigm
 from neural.tasks.focusing.paradigms.hybrid import Hybrid
 from neural.tasks.focusing.segments import Segments
-from neural.tasks.task import Task
+from neural.tasks.task import Task, TaskError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -67,7 +67,10 @@ class FocusTask(Task):
         """In which order, how long, and by which paradigm; TaskError where that cannot be."""
         training, self.threshold = experiment.training, experiment.threshold
         self.order = Order(np.arange(len(self.data.splits["train"])), training.batch_size, training.seed)
-        self.steps = training.steps or math.ceil((training.epochs or EPOCHS) * self.epoch)
+        if training.label_smoothing:
+            raise TaskError(f"`label_smoothing` is {training.label_smoothing}, but no paradigm smooths; leave it out")
+        batches = (training.epochs or EPOCHS) * self.epoch
+        self.steps = training.steps or math.ceil(batches / training.gradient_accumulation_steps)
         self.choice = chosen(
             experiment.paradigm, experiment.estimator, experiment.samples, experiment.background,
             classes=classes, segments=segments, steps=self.steps, growth=self.growth(experiment, segments),

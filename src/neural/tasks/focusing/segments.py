@@ -38,6 +38,7 @@ class Segments:
         self.model, self.x, self.y, self.members = model, x, y, members
         self.estimator, self.samples, self.background = estimator, samples, background
         scores = model.score(x) if members is None else model.score(x.unsqueeze(0))[0][members]
+        scores = in_digits(scores)
         self.scores: Float[Tensor, "B m"] = scores if mask is None else scores.masked_fill(~mask, NOWHERE)
 
     def exactly(self) -> Segments:
@@ -60,7 +61,7 @@ class Segments:
             found = self.model.inference.scores(self.x.flatten(0, 1)).unflatten(0, self.x.shape[:2])
         else:
             found = self.model.inference.scores(self.x)[self.members]
-        return self.of_label(found).masked_fill(self.scores <= NOWHERE, NOWHERE)
+        return in_digits(self.of_label(found)).masked_fill(self.scores <= NOWHERE, NOWHERE)
 
     def chosen(self) -> tuple[Int[Tensor, "B K"] | None, Float[Tensor, "B K"]]:
         """The segments that the estimator wants read (None: all), and the logarithms of their weights."""
@@ -68,7 +69,7 @@ class Segments:
 
     def read(self, index: Int[Tensor, "B K"] | None) -> Float[Tensor, "B K C"]:
         """What the classifier says about these segments of each example, and about no others: log probabilities."""
-        return functional.log_softmax(self.logits(index), dim=-1)
+        return functional.log_softmax(in_digits(self.logits(index)), dim=-1)
 
     def logits(self, index: Int[Tensor, "B K"] | None) -> Float[Tensor, "B K C"]:
         """The same before normalisation."""
@@ -102,7 +103,7 @@ class Segments:
             logits = self.model.classify_blend(self.x, weights)
         else:
             logits = self.model.classify_blend_of(self.x, self._by_unit(weights, self.members))
-        return functional.log_softmax(logits, dim=-1)
+        return functional.log_softmax(in_digits(logits), dim=-1)
 
     def blended_features(self, weights: Float[Tensor, "B m"]) -> Float[Tensor, "B C"]:
         """Log probabilities for the weighted mean of what the classifier's last layer reads."""
@@ -111,7 +112,7 @@ class Segments:
         else:
             logits = self.model.classify_features_of(self.x, self._by_unit(weights, self.members))
             self.model.calls += weights.numel()
-        return functional.log_softmax(logits, dim=-1)
+        return functional.log_softmax(in_digits(logits), dim=-1)
 
     def _by_unit(self, weights: Float[Tensor, "B m"], members: Int[Tensor, "B m"]) -> Float[Tensor, "B U"]:
         """What the segments of an example weigh, as what each unit weighs in it."""
@@ -127,3 +128,8 @@ class Segments:
         """Logarithms of the weighted mean of the probabilities that all segments give."""
         log_w = weights.clamp(min=torch.finfo(weights.dtype).tiny).log()
         return torch.logsumexp(log_w.unsqueeze(-1) + self.read(None), dim=1)
+
+
+def in_digits(scores: Tensor) -> Tensor:
+    """In 32 bits at least, whatever the networks computed in: probabilities near 0 and 1 need them."""
+    return scores.to(torch.promote_types(scores.dtype, torch.float32))

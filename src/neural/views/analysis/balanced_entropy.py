@@ -1,4 +1,4 @@
-"""Document 003, run 3: "higher quality generations correlate with balanced attention entropy"."""
+"""Claim, docs/claims.md: "higher quality generations correlate with balanced attention entropy"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Document 003, run 1: "attention patterns become more focused (lower entropy) as training progresses"."""
+"""Claim, docs/claims.md: "attention patterns become more focused (lower entropy) as training progresses"."""
 
 from __future__ import annotations
 

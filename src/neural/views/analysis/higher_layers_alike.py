@@ -1,4 +1,4 @@
-"""Document 003, run 2: "similarity between layers 4-6 is highest", of its six layers."""
+"""Claim, docs/claims.md: "similarity between layers 4-6 is highest", of its six layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Document 003, run 2: "final layers show most diversity in attention patterns"."""
+"""Claim, docs/claims.md: "final layers show most diversity in attention patterns"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Document 003, run 1: "some heads specialize in very local (1-3 token) patterns while others look further back"."""
+"""Claim, docs/claims.md: "some heads specialize in very local (1-3 token) patterns while others look further back"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Document 003, run 2: "lower layers show higher similarity to each other than to higher layers"."""
+"""Claim, docs/claims.md: "lower layers show higher similarity to each other than to higher layers"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Document 003, run 2: "cross-layer similarity correlates with validation loss improvements"."""
+"""Claim, docs/claims.md: "cross-layer similarity correlates with validation loss improvements"."""
 
 from __future__ import annotations
 

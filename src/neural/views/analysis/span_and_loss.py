@@ -1,4 +1,4 @@
-"""Document 003, run 1: "attention span correlates with validation loss"."""
+"""Claim, docs/claims.md: "attention span correlates with validation loss"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Document 003, run 1: "early layers develop local attention patterns while later layers show more global patterns"."""
+"""Claim, docs/claims: "early layers develop local attention patterns while later layers show more global patterns"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Document 003, run 2: "layer specialization emerges around iteration 2000" of its 5,000."""
+"""Claim, docs/claims.md: "layer specialization emerges around iteration 2000" of its 5,000."""
 
 from __future__ import annotations
 

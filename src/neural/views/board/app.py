@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,8 +35,8 @@ from neural.views.board.asked import Asked, Cut, Desk, ToCut, ToWrite, Write, co
 from neural.views.board.guard import Door, Guard
 from neural.views.board.listing import Listing
 from neural.views.board.live import Live
-from neural.views.board.news import Describe, Judge
-from neural.views.board.source import NoSuchRun, Shelf
+from neural.views.board.news import Describe, Judge, findings
+from neural.views.board.source import NoSuchRun, Opened, Shelf
 from neural.views.report_data import step_maps
 from neural.views.report_page import BUNDLE, board_page
 
@@ -106,7 +107,7 @@ class Board:
 
     async def findings(self, request: Request) -> Response:
         """Warnings and claims."""
-        return await self._of_run(request, ("findings",), lambda run: as_json(self.lent.judge(run)))
+        return await self._of(request, lambda opened: findings(opened, self.lent.judge), self.live.slow)
 
     async def events(self, request: Request) -> Response:
         """For as long as somebody listens."""
@@ -137,16 +138,22 @@ class Board:
     async def _of_run(
         self, request: Request, key: tuple[Any, ...], make: Callable[[Run], bytes], kind: str = "application/json"
     ) -> Response:
+        return await self._of(request, lambda opened: opened.answer(key, make), kind=kind)
+
+    async def _of(
+        self, request: Request, ask: Callable[[Opened], bytes], threads: Executor | None = None,
+        kind: str = "application/json",
+    ) -> Response:  # fmt: skip
         def answer() -> bytes:
             opened = self.shelf[request.path_params["run"]]
             try:
-                return opened.answer(key, make)
+                return ask(opened)
             except RunError:
                 raise
             except Exception as wrong:   # anything may be in a folder that somebody else made
                 raise RunError(in_a_line(wrong)) from wrong
 
-        return Response(await asyncio.to_thread(answer), media_type=kind)
+        return Response(await asyncio.get_running_loop().run_in_executor(threads, answer), media_type=kind)
 
 
 def application(root: Path, door: Door, lent: Lent) -> ASGIApp:

@@ -73,7 +73,7 @@ class Listing:
                 raise RunError(f"{folder} cannot be read: {(error.strerror or str(error)).lower()}") from None
             return   # it was removed meanwhile
         for one in inside:
-            if one.name.startswith(".") or not one.is_dir():
+            if one.name.startswith(".") or not Path(one.path).is_dir():   # also where a link leads to itself
                 continue
             if sweep is not None and not any(Path(one.path, file).exists() for file in (STATUS, ROWS)):
                 continue   # what a study or a comparison wrote about its runs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
 from neural.tracking.run import Run
@@ -42,8 +43,10 @@ class Listener:
 class Subject:
     """Something that is looked at again and again as long as anybody listens."""
 
-    def __init__(self, look: Callable[[], Iterable[bytes]], pause: float) -> None:
-        self.look, self.pause = look, pause
+    def __init__(
+        self, look: Callable[[], Iterable[bytes]], pause: float, threads: Executor | None = None
+    ) -> None:
+        self.look, self.pause, self.threads = look, pause, threads
         self.listeners: set[Listener] = set()
         self.task: asyncio.Task[None] | None = None
 
@@ -62,7 +65,7 @@ class Subject:
 
     async def _watch(self) -> None:
         while True:
-            messages, cost = await asyncio.to_thread(_with_cost, self.look)
+            messages, cost = await asyncio.get_running_loop().run_in_executor(self.threads, _with_cost, self.look)
             for message in messages:
                 for listener in list(self.listeners):
                     listener.tell(message)
@@ -77,6 +80,8 @@ class Live:
         self.all = Subject(ListingNews(listing).look, LISTING_PAUSE)
         self.runs: dict[str, tuple[Subject, Subject]] = {}
         self.listeners = 0
+        self.slow = ThreadPoolExecutor(1)
+        """For analyses: one at a time, so that threads are left for those who want to see something."""
 
     async def listen(self, names: Iterable[str], after: int) -> AsyncIterator[bytes]:
         """Messages about all runs, and about these in full; first what came past `after` while nobody listened."""
@@ -86,7 +91,7 @@ class Live:
             for name in names:
                 if name not in self.runs:
                     news, alarms = RunNews(name, self.shelf, self.describe), Alarms(name, self.shelf, self.judge)
-                    self.runs[name] = Subject(news.look, PAUSE), Subject(alarms.look, PAUSE)
+                    self.runs[name] = Subject(news.look, PAUSE), Subject(alarms.look, PAUSE, self.slow)
                 subjects += self.runs[name]
             for subject in subjects:
                 subject.add(listener)

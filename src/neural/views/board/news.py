@@ -11,6 +11,7 @@ A message is the bytes of a server-sent event, made once for all who listen:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -94,24 +95,20 @@ class Alarms:
 
     def __init__(self, name: str, shelf: Shelf, judge: Judge) -> None:
         self.name, self.shelf, self.judge = name, shelf, judge
-        self.own: Opened | None = None
-        """With rows of its own: analyses take their time, and nobody is to wait for them."""
-        self.as_of: tuple[int, int] | None = None
         self.told = b""
 
     def look(self) -> list[bytes]:
         """All findings, or nothing."""
         with suppress(Exception):   # RunNews says what is wrong
-            path = self.shelf[self.name].path
-            if self.own is None or not self.own.stands:
-                self.own, self.as_of = Opened(path), None
-            now = self.own.as_of()
-            if now != self.as_of:
-                self.as_of = now
-                found = event("findings", {"run": self.name, "findings": self.judge(self.own.run)})
-                before, self.told = self.told, found
-                return [] if before == found else [found]
+            before, self.told = self.told, findings(self.shelf[self.name], self.judge)
+            if self.told != before:
+                return [event("findings", {"run": self.name, "findings": json.loads(self.told)})]
         return []
+
+
+def findings(opened: Opened, judge: Judge) -> bytes:
+    """What the analyses say, as JSON; found once for all who ask and all who listen."""
+    return opened.aside.answer(("findings",), lambda run: as_json(judge(run)))
 
 
 class ListingNews:

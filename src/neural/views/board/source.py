@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -36,6 +37,11 @@ class Opened:
     def stands(self) -> bool:
         """Whether what was opened is still what is there."""
         return _identity(self.path / ROWS) == self.file
+
+    @cached_property
+    def aside(self) -> Opened:
+        """The same run once more, for what takes its time: nobody who wants a map is to wait for an analysis."""
+        return Opened(self.path)
 
     def as_of(self) -> tuple[int, int]:
         """Changes when rows or the status do. Costs two system calls or so: SQLite looks at its log's index."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from neural.modules.late import torch
 from neural.tasks.focusing.paradigm import Paradigm
-from neural.tasks.focusing.segments import NOWHERE
+from neural.tasks.focusing.segments import NOWHERE, in_digits
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -36,7 +36,7 @@ class SparseMarginal(Paradigm):
         """The rows of the support go through the classifier together, then back to their examples."""
         a = self.focus(given.scores)
         example, segment = (a > 0).nonzero(as_tuple=True)
-        log_p = given.logits_of(example, segment).log_softmax(dim=-1)
+        log_p = in_digits(given.logits_of(example, segment)).log_softmax(dim=-1)
         part = log_p + a[example, segment].log().unsqueeze(-1)
         whole = part.new_full((*a.shape, part.shape[-1]), NOWHERE).index_put((example, segment), part)
         return torch.logsumexp(whole, dim=1)
