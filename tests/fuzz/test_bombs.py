@@ -18,6 +18,7 @@ from neural.tracking.trouble import RunError
 from tests.fuzz.bombs import BOMBS, PROGRAMS, Peak
 from tests.fuzz.targets import TARGETS
 
+pytestmark = pytest.mark.no_cover   # there are limits of time, and tracing every line takes longer
 ROOM = 1 << 30
 MOST = 80_000_000
 """Bytes, 64 MB of which an archive may hold however small it is."""
