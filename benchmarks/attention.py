@@ -222,13 +222,14 @@ def chart(found: dict[str, dict[str, dict[int, float]]], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, 2, figsize=(12, 5))
+    figure, axes = pyplot.subplots(1, 2, figsize=(12, 4.6))
     for axis, what, label in zip(axes, ("forward+backward", "memory"), ("seconds", "MB"), strict=True):
         for name, series in found[what].items():
-            axis.loglog(list(series), [max(value, 1e-4) for value in series.values()], marker="o", label=name)
+            if len(series) > 2 or len(found[what]) <= 4:   # those that are followed no further would hide the others
+                axis.loglog(list(series), [max(value, 1e-4) for value in series.values()], marker="o", label=name)
         axis.set(xlabel="positions", ylabel=label, title=f"{what}, B=1 H=8 D=64")
         axis.grid(alpha=0.3)
-    axes[0].legend(fontsize=8)
+    axes[1].legend(fontsize=9, loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
     figure.tight_layout()
     figure.savefig(path)
 
