@@ -290,6 +290,7 @@ def test_a_newer_version_is_refused_and_nothing_is_touched(tmp_path):
     assert before == {name: (run.path / name).read_bytes() for name in before}
 
 
+# as files of that version are, whatever today's look like: it must not follow the schema
 VERSION_1 = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
