@@ -7,6 +7,7 @@ import torch
 
 import neural
 from neural.modules.attention import registry as attention
+from neural.modules.attention.topk import Topk
 from neural.modules.mask import Mask
 
 B, H, Q, K, D, V = 2, 6, 5, 7, 11, 13
@@ -29,6 +30,72 @@ def test_a_mechanism_takes_its_own_arguments(qkv):
     q, k, v = qkv
     narrow = neural.attend(q, k, v, mechanism="localized", window=1)
     torch.testing.assert_close(narrow, v[:, :, K - Q :])
+
+
+def test_an_argument_called_k_can_be_set_by_keyword_and_inside_the_name(qkv):
+    wanted = Topk(k=3).mix(*qkv, Mask())
+    torch.testing.assert_close(neural.attend(*qkv, "topk", k=3), wanted)
+    torch.testing.assert_close(neural.attend(*qkv, "topk(k=3)"), wanted)
+    torch.testing.assert_close(neural.attend(*qkv, Topk(k=3)), wanted)
+    assert not torch.allclose(neural.attend(*qkv, "topk", k=1), wanted)
+
+
+@pytest.mark.parametrize("mechanism", ["topk(k=3)", Topk(k=3)])
+def test_arguments_beside_a_mechanism_that_has_its_own_are_refused(qkv, mechanism):
+    with pytest.raises(TypeError, match=r"topk\(k=3\) has its arguments already; `k` must stand inside it"):
+        neural.attend(*qkv, mechanism, k=2)
+
+
+def test_an_unknown_argument_is_named_with_what_there_is(qkv):
+    with pytest.raises(TypeError, match="`topk` takes `k`, got `is_causal`; did you mean `causal`"):
+        neural.attend(*qkv, "topk", is_causal=True)
+
+
+@pytest.mark.parametrize("hidden", [-torch.inf, torch.finfo(torch.float32).min], ids=["-inf", "lowest"])
+@pytest.mark.parametrize("name", ["self", "localized", "sparsemax"])
+def test_an_additive_mask_means_what_it_means_to_torch(qkv, hidden, name):
+    seen = torch.rand(B, 1, Q, K) > 0.4
+    seen[..., 2] = True
+    additive = torch.zeros(B, 1, Q, K).masked_fill(~seen, hidden)
+    torch.testing.assert_close(neural.attend(*qkv, name, additive), neural.attend(*qkv, name, seen))
+
+
+def test_other_floats_are_a_bias_as_in_torch(qkv):
+    bias = torch.randn(1, H, Q, K).masked_fill(torch.rand(1, H, Q, K) > 0.7, -torch.inf)
+    wanted = torch.nn.functional.scaled_dot_product_attention(*qkv, attn_mask=bias)
+    torch.testing.assert_close(neural.attend(*qkv, mask=bias), wanted)
+
+
+def test_a_query_that_an_additive_mask_hides_everything_from_gets_zeros(qkv):
+    additive = torch.zeros(1, 1, Q, K)
+    additive[..., 3, :] = -torch.inf
+    found = neural.attend(*qkv, mask=additive)
+    assert not found[:, :, 3].any()
+    torch.testing.assert_close(found[:, :, :3], neural.attend(*qkv)[:, :, :3])
+
+
+@pytest.mark.parametrize(("mask", "words"), [
+    (torch.zeros(1, 1, Q, K), "`mask` is 0.0 everywhere"),
+    (torch.full((1, 1, Q, K), torch.nan), "has NaN or"),
+    (torch.zeros(B, K).masked_fill(torch.arange(K) > 4, -torch.inf), "mask `keys` must be True or 1 where"),
+    (Mask(pairs=torch.full((1, 1, Q, K), 0.5)), "mask `pairs` must be True or 1 where"),
+])  # fmt: skip
+def test_a_mask_that_could_be_read_the_wrong_way_round_is_refused(qkv, mask, words):
+    with pytest.raises(ValueError, match=words):
+        neural.attend(*qkv, mask=mask)
+
+
+def test_networks_refuse_an_additive_padding_mask():
+    model = neural.parse('''network Small {
+      input: (5, 4)
+      layers:
+        TransformerEncoder(num_heads=2, d_model=4, dff=8)
+        Output(2, activation="softmax")
+    }''').build()
+    x, real = torch.randn(3, 5, 4), torch.arange(5) < torch.tensor([[5], [2], [4]])
+    torch.testing.assert_close(model(x, real.float()), model(x, real))
+    with pytest.raises(ValueError, match="Small: the mask must be True or 1 where something is real"):
+        model(x, torch.zeros(3, 5).masked_fill(~real, -torch.inf))
 
 
 def test_masks_may_be_padding_pairs_or_rules(qkv):
@@ -82,7 +149,7 @@ def test_a_mask_of_the_wrong_shape_is_named(qkv):
 
 
 def test_a_bad_argument_and_a_misspelt_mechanism_are_named(qkv):
-    with pytest.raises(ValueError, match="`window` must be a whole number of 1 or more, got 0"):
+    with pytest.raises(ValueError, match="`window` must be an odd number of 1 or more, got 0"):
         neural.attend(*qkv, mechanism="localized", window=0)
     with pytest.raises(LookupError, match="did you mean `localized`"):
         neural.attend(*qkv, mechanism="localised")

@@ -66,7 +66,7 @@ def test_the_cache_gives_the_scores_of_the_whole_text(mechanism, position):
     "block",
     [
         'norm="post"', "num_kv_heads=1", 'qk_norm=true, positional="rotary"', 'attention="localized", window=5',
-        'attention="localized", window=4, positional="relative"', 'attention="localized", window=40',
+        'attention="localized", window=5, positional="relative"', 'attention="localized", window=41',
         'attention="topk", k=2', 'attention="sparse", window=3, stride=3, global_tokens=2',
     ],
 )  # fmt: skip

@@ -89,6 +89,13 @@ def test_heads_that_do_not_share_the_width_are_said_with_their_line():
         read("task: segmentation\nmodel:\n  attention_heads: 7\n")
 
 
+def test_an_even_window_is_refused_with_its_line():
+    with pytest.raises(SettingsError, match="`window_size` must be odd, got 6") as caught:
+        read("task: segmentation\nmodel:\n  window_size: 6\n")
+    assert "experiment.yaml:3" in str(caught.value)
+    assert "write 7" in str(caught.value)
+
+
 def test_a_penalty_on_like_heads_needs_heads():
     with pytest.raises(SettingsError, match="no several heads"):
         read("task: segmentation\nmodel: {attention_enabled: false}\ntraining: {head_diversity_lambda: 0.1}\n")

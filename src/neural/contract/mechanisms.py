@@ -67,6 +67,19 @@ def long_sequences_too(entry: type[Mechanism], kind: str) -> None:
     agree(entry.tiny(), three(LONG, LONG), mask_of(kind, LONG, LONG))
 
 
+@promise(kind=("none", "causal keys"), digits=("float32", "float64"))
+def a_nan_in_a_query_is_not_hidden(entry: type[Mechanism], kind: str, digits: str) -> None:
+    """The same outputs are NaN as in the definition: a diverged training must not look sound."""
+    mechanism, mask = entry.tiny(), mask_of(kind, LONG, LONG)
+    q, k, v = (tensor.detach().to(getattr(torch, digits)) for tensor in three(LONG, LONG))
+    extra = extra_of(mechanism, q, k)
+    q[0, 1, LONG // 2, 0] = torch.nan
+    fast, plain = mechanism.mix(q, k, v, mask, extra=extra), mechanism.weights(q, k, mask, extra) @ v
+    hidden = plain.isnan() & ~fast.isnan()
+    if hidden.any():
+        raise AssertionError(f"`mix` is finite at {first_place(hidden)}, where `weights @ v` is NaN")
+
+
 @promise(lengths=LENGTHS, kind=MASKS)
 def rows_sum_to_one_and_masked_keys_get_nothing(entry: type[Mechanism], lengths: Lengths, kind: str) -> None:
     """Or are all zero, where there is nothing to look at."""

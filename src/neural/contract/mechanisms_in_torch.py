@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from neural.contract.attention_inputs import B, K, Q, extra_of, gradients, leaves_of, mask_of, three
+from neural.contract.attention_inputs import LONG, B, K, Q, extra_of, gradients, leaves_of, mask_of, three
 from neural.contract.layers import counts_parameters, reaches_every_parameter
 from neural.contract.measured import Sizes, batch
 from neural.contract.promise import hold, promise, same, shape_of
@@ -97,6 +98,31 @@ def exported_by_torch_it_is_the_same(entry: type[Mechanism], kind: str, kernels:
         program = torch.export.export(Exported(mechanism, mask, extra), given, strict=True)
         found, wanted = program.module()(*given), mechanism.mix(q, k, v, mask, extra=extra)
     same(found, wanted, "exported, `mix` gives something else")
+
+
+@promise(kind=EXPORTED, length=(K, LONG))
+def per_sample_gradients_are_those_of_single_examples(entry: type[Mechanism], kind: str, length: int) -> None:
+    """`torch.func.vmap(grad(…))` over a batch, against one backward pass for each example."""
+    mechanism, mask = entry.tiny(), mask_of(kind, length, length)
+    qkv = tuple(tensor.detach().float() for tensor in three(length, length))
+    extra = extra_of(mechanism, qkv[0][:1], qkv[1][:1])   # of one example, shared by all
+    padding = {} if mask.keys is None else {"keys": mask.keys}
+
+    def loss(qkv: tuple[Tensor, ...], padding: dict[str, Tensor]) -> Tensor:
+        q, k, v = (tensor.unsqueeze(0) for tensor in qkv)
+        own = replace(mask, keys=padding["keys"].unsqueeze(0) if padding else None)
+        return mechanism.mix(q, k, v, own, extra=extra).square().sum()
+
+    with warnings.catch_warnings():
+        # torch loops over the examples where one of its own operators, such as fused attention, has no batching rule
+        warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)
+        found = torch.func.vmap(torch.func.grad(loss))(qkv, padding)
+    for example in range(B):
+        leaves = tuple(tensor[example].clone().requires_grad_() for tensor in qkv)
+        result = loss(leaves, {name: tensor[example] for name, tensor in padding.items()})
+        wanted = gradients(result, leaves, torch.ones_like(result))
+        for one, other in zip(found, wanted, strict=True):
+            same(one[example], other, "`torch.func.grad` gives other gradients", rtol=1e-4, atol=1e-5)
 
 
 def around(mechanism: Mechanism) -> tuple[MultiHeadAttention, Sizes]:

@@ -49,10 +49,11 @@ def setting(
 
 
 def count(
-    doc: str, *, default: Any = MISSING, at_least: int = 1, aliases: tuple[str, ...] = (), shown: bool = False
+    doc: str, *, default: Any = MISSING, at_least: int = 1, odd: bool = False, aliases: tuple[str, ...] = (),
+    shown: bool = False,
 ) -> Any:
     """A whole number."""
-    return setting(Whole(at_least=at_least), doc, default=default, aliases=aliases, shown=shown)
+    return setting(Whole(at_least=at_least, odd=odd), doc, default=default, aliases=aliases, shown=shown)
 
 
 def number(

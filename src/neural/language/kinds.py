@@ -77,11 +77,13 @@ class Whole(Kind):
     """A whole number."""
 
     at_least: int = 1
+    odd: bool = False
+    """Whether it must be odd: the width of something with a middle."""
 
     @property
     def says(self) -> str:
         """In words."""
-        return f"a whole number of {self.at_least} or more"
+        return f"{'an odd' if self.odd else 'a whole'} number of {self.at_least} or more"
 
     def accept(self, value: Any) -> int:
         """An int; 2.0 is one, 2.5 is not."""
@@ -93,6 +95,9 @@ class Whole(Kind):
             raise Refused("E0207", self.says, value)
         if value > LARGEST:
             raise Refused("E0207", f"at most {LARGEST:,}", value)
+        if self.odd and value % 2 == 0:
+            wider = str(int(value) + 1)
+            raise Refused("E0222", self.says, value, f"did you mean {wider}?", meant=wider)
         return int(value)
 
 

@@ -15,7 +15,7 @@ from neural.language.network import Network, Placed
 from neural.language.shapes import Misfit, Shape, show
 from neural.modules.activations import activation
 from neural.modules.late import Module, nn, torch
-from neural.modules.mask import as_bool
+from neural.modules.mask import as_bool, check_keep_mask
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -169,6 +169,7 @@ def check_input(network: Network, free: int, x: Tensor, mask: Tensor | None) -> 
         raise ValueError(f"{network.name} takes floats, got {x.dtype}")
     if mask is not None and mask.shape != x.shape[:2]:
         raise ValueError(f"{network.name} takes a mask of {_sizes(x.shape[:2])}, got {_sizes(mask.shape)}")
+    check_keep_mask(mask, f"{network.name}: the mask")
 
 
 def _sizes(shape: Shape) -> str:

@@ -5,7 +5,8 @@
         …plain torch, exact, for any input…
 
 The kernel module has `fits(...)`, which says whether it can take such a call, and `run(...)`; both get what the method
-gets. Without numba, inside `torch.compile` and `torch.export`, and under `plain_torch()`, the body runs.
+gets. Without numba, inside `torch.compile` and `torch.export`, inside the transforms of `torch.func` (which cannot see
+into a kernel) and under `plain_torch()`, the body runs.
 """
 
 from __future__ import annotations
@@ -49,6 +50,12 @@ def numba_is_there() -> bool:
     return os.environ.get("NEURAL_KERNELS", "on") != "off" and find_spec("numba") is not None
 
 
+def transforming() -> bool:
+    """Whether a transform of `torch.func` (vmap, grad, jvp …) is active. `torch.autograd.Function` asks the same way.
+    """
+    return torch._C._are_functorch_transforms_active()
+
+
 @contextmanager
 def plain_torch() -> Iterator[None]:
     """No compiled kernels inside this block."""
@@ -67,7 +74,10 @@ def compiled(kernel: str) -> Callable[[Method], Method]:
     def wrap(plain: Method) -> Method:
         @wraps(plain)
         def chosen(*args: Any, **named: Any) -> Any:
-            if not torch.compiler.is_compiling() and not _off and numba_is_there() and module.fits(*args, **named):
+            if (
+                not torch.compiler.is_compiling() and not _off and not transforming() and numba_is_there()
+                and module.fits(*args, **named)
+            ):  # fmt: skip
                 return module.run(*args, **named)
             return plain(*args, **named)
 

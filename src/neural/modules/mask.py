@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from neural.modules.compiled import transforming
 from neural.modules.late import torch
 
 if TYPE_CHECKING:
@@ -78,10 +79,12 @@ class Mask:
         return by_key if self.bias is None else self.bias + by_key
 
     def check(self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"]) -> None:
-        """Refuse a rule of the wrong shape, with a message that names it."""
+        """Refuse a rule of the wrong shape or with other values than 0 and 1, with a message that names it."""
         batch, heads, queries, keys = q.shape[0], q.shape[1], q.shape[-2], k.shape[-2]
         if self.segments is not None and queries > keys:
             raise ValueError(f"segments need at least as many keys as queries, got {queries} queries and {keys} keys")
+        for name, mask in (("keys", self.keys), ("pairs", self.pairs)):
+            check_keep_mask(mask, f"mask `{name}`")
         wanted = {
             "keys": (batch, keys), "segments": (batch, keys), "pairs": (batch, heads, queries, keys),
             "bias": (batch, heads, queries, keys), "key_bias": (batch, heads, keys),
@@ -100,3 +103,22 @@ class Mask:
 def as_bool(mask: Tensor | None) -> Any:
     """Masks may come as 1/0 floats, or not at all."""
     return mask if mask is None or mask.dtype == torch.bool else mask != 0
+
+
+def is_keep_mask(mask: Tensor) -> bool:
+    """Whether every value is 0 or 1."""
+    return mask.dtype == torch.bool or bool(((mask == 0) | (mask == 1)).all())
+
+
+def check_keep_mask(mask: Tensor | None, name: str = "the mask") -> None:
+    """Refuse values other than 0 and 1: an additive mask (0 and −inf) would be read the wrong way round.
+
+    Values cannot be asked for while torch traces; a mask of booleans needs no look.
+    """
+    if mask is None or mask.dtype == torch.bool or torch.compiler.is_compiling() or transforming():
+        return
+    if not is_keep_mask(mask):
+        raise ValueError(
+            f"{name} must be True or 1 where something is real and False or 0 where it is hidden, got other values; "
+            "a mask that is added to the scores (0 and -inf) becomes one by `mask == 0`"
+        )

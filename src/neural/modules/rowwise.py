@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from neural.language.shapes import Cost
+from neural.modules.compiled import transforming
 from neural.modules.late import functional, late, torch
 from neural.modules.mask import Mask, as_bool
 from neural.modules.mechanism import Mechanism
@@ -64,8 +65,12 @@ def by_rows(
         w = mechanism.weights(q[..., first:last, :], k[..., :seen, :], part, extra)
         return functional.dropout(w, dropout) @ v[..., :seen, :]
 
-    again = checkpoint.checkpoint
-    return torch.cat([again(some, first, use_reentrant=False) for first in range(0, queries, step)], dim=-2)
+    def recomputed(first: int) -> Float[Tensor, "B H some V"]:
+        return checkpoint.checkpoint(some, first, use_reentrant=False)
+
+    # the transforms of torch.func have no saved-tensor hooks, which checkpointing needs: they keep the weights
+    block = some if transforming() else recomputed
+    return torch.cat([block(first) for first in range(0, queries, step)], dim=-2)
 
 
 def rows_at_once(numbers: int) -> int:

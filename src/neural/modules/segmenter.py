@@ -15,7 +15,7 @@ from neural.modules.attention.boundary_aware import BoundaryScorer
 from neural.modules.both_ways import BothWays
 from neural.modules.heads import Heads
 from neural.modules.late import Module, nn, torch
-from neural.modules.mask import as_bool
+from neural.modules.mask import as_bool, check_keep_mask
 from neural.modules.mechanism import Mechanism
 from neural.modules.position import Position
 
@@ -85,6 +85,7 @@ class Segmenter(Module):
         wanted = self.centre.shape[0]
         if x.ndim != 3 or x.shape[-1] != wanted:
             raise ValueError(f"the model takes (documents, elements, {wanted}), got {tuple(x.shape)}")
+        check_keep_mask(mask)
         mask = as_bool(mask)
         read = self.lstm(self.input_dropout((x - self.centre) / self.spread), mask)
         if self.attention is not None:

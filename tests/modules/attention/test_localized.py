@@ -5,9 +5,12 @@ from contextlib import nullcontext
 import pytest
 import torch
 
+from neural.language.check import check
 from neural.modules.attention.localized import Localized, in_blocks
+from neural.modules.attention.sparse import Sparse
 from neural.modules.compiled import numba_is_there, plain_torch
 from neural.modules.mask import Mask
+from neural.standard import CATALOGUE
 
 
 def three(n, dtype=torch.float64):
@@ -20,7 +23,7 @@ def result_and_gradients(run, leaves):
     return [out, *torch.autograd.grad(out, leaves, torch.ones_like(out).cumsum(dim=-2))]
 
 
-@pytest.mark.parametrize("window", [1, 2, 7, 65])
+@pytest.mark.parametrize("window", [1, 3, 7, 65])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("n", [65, 131])
@@ -67,4 +70,20 @@ def test_a_window_may_be_wider_than_anything(plain):
     q, k, v = three(70)
     with plain_torch() if plain else nullcontext():
         wide = Localized(window=2**31 - 1).mix(q, k, v, Mask())
-    torch.testing.assert_close(wide, Localized(window=140).weights(q, k, Mask()) @ v)
+    torch.testing.assert_close(wide, Localized(window=141).weights(q, k, Mask()) @ v)
+
+
+@pytest.mark.parametrize("window", [1, 3, 5, 7])
+def test_a_window_sees_as_many_keys_as_it_says(window):
+    q = torch.randn(1, 1, 20, 4)
+    seen = (Localized(window=window).weights(q, q, Mask()) > 0).sum(dim=-1)
+    assert seen[..., window:-window].unique().tolist() == [window]
+
+
+@pytest.mark.parametrize("entry", [Localized, Sparse])
+def test_an_even_width_is_refused_with_the_next_odd_one(entry):
+    with pytest.raises(ValueError, match="`window` must be an odd number of 1 or more, got 4"):
+        entry(window=4)
+    program = f'TransformerEncoder(num_heads=2, attention="{entry.__name__.lower()}", window=4)'
+    mistake = check(program, CATALOGUE, fragment=True).mistakes[0]
+    assert (mistake.code, mistake.helps) == ("E0222", ("did you mean 5?",))

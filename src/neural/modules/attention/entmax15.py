@@ -35,7 +35,8 @@ def entmax15(scores: Float[Tensor, "*rows K"]) -> Float[Tensor, "*rows K"]:
     rank = torch.arange(1, scores.shape[-1] + 1, device=scores.device)
     mean, square = sorted_half.cumsum(dim=-1) / rank, sorted_half.square().cumsum(dim=-1) / rank
     levels = mean - ((1 / rank - square + mean.square()).clamp(min=0)).sqrt()
-    lowest = sorted_half.gather(-1, (levels <= sorted_half).sum(dim=-1, keepdim=True) - 1)
+    size = (levels <= sorted_half).sum(dim=-1, keepdim=True).clamp(min=1)   # 0 only where a score is NaN
+    lowest = sorted_half.gather(-1, size - 1)
     # the level once more, from the chosen alone, so that the gradient runs through it
     chosen = half >= lowest
     count = chosen.sum(dim=-1, keepdim=True)

@@ -23,7 +23,10 @@ BLOCK = 32
 class Localized(Mechanism):
     """Every query looks at the keys at most `window // 2` positions away."""
 
-    window: int = count("Width of the window, the query's own position included.", default=7, shown=True)
+    window: int = count(
+        "Width of the window, the query's own position in its middle; a causal block sees its earlier half.",
+        default=7, odd=True, shown=True,
+    )
 
     def weights(
         self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], mask: Mask, extra: Tensor | None = None
@@ -52,7 +55,7 @@ class Localized(Mechanism):
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
         """Two products with the window's keys per query; kept are the result and one number per row."""
-        window = min(2 * (self.window // 2) + 1, keys)
+        window = min(self.window, keys)
         return Cost(multiply_adds=2 * heads * queries * window * width, activations=heads * queries * (width + 1))
 
     @classmethod

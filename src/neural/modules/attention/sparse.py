@@ -29,7 +29,10 @@ WORTH = 4
 class Sparse(Mechanism):
     """Every query looks at a window, at the global positions, at every `stride`-th key and at random earlier blocks."""
 
-    window: int = count("Width of the window, the query's own position included.", default=7, shown=True)
+    window: int = count(
+        "Width of the window, the query's own position in its middle; a causal block sees its earlier half.",
+        default=7, odd=True, shown=True,
+    )
     global_tokens: int = count("First positions that see all and are seen by all.", default=1, at_least=0)
     stride: int | None = count("Every so many keys one that all see, from the first on.", default=None)
     random_blocks: int = count("Blocks that each block draws from itself and those before it.", default=0, at_least=0)

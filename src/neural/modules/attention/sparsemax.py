@@ -33,7 +33,8 @@ def sparsemax(scores: Float[Tensor, "*rows K"]) -> Float[Tensor, "*rows K"]:
     sorted_scores = scores.detach().sort(dim=-1, descending=True).values
     rank = torch.arange(1, scores.shape[-1] + 1, device=scores.device)
     above = 1 + rank * sorted_scores > sorted_scores.cumsum(dim=-1)
-    lowest = sorted_scores.gather(-1, above.sum(dim=-1, keepdim=True) - 1)
+    size = above.sum(dim=-1, keepdim=True).clamp(min=1)   # 0 only where a score is NaN
+    lowest = sorted_scores.gather(-1, size - 1)
     chosen = scores >= lowest
     level = (scores.where(chosen, 0).sum(dim=-1, keepdim=True) - 1) / chosen.sum(dim=-1, keepdim=True)
     return (scores - level).clamp(min=0)

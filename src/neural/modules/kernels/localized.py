@@ -43,8 +43,8 @@ def _forward(q, k, v, real, scale, reach, causal, out, logsum):  # noqa: ANN001,
             for j in range(first, last):
                 weight[j - first] = np.exp(weight[j - first] - largest) if seen[j] else 0
                 total += weight[j - first]
-            logsum[task, i] = largest + np.log(total) if total > 0 else np.inf   # an empty row: every weight is 0
-            if total > 0:
+            logsum[task, i] = largest + np.log(total) if total != 0 else np.inf   # an empty row: every weight is 0
+            if total != 0:   # also where it is NaN: what went in as NaN must come out as NaN
                 for j in range(first, last):
                     share = weight[j - first] / total
                     for d in range(values):

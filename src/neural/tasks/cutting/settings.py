@@ -36,11 +36,14 @@ class Model(Settings):
     positional_encoding: bool | str = Field(
         False, description="Tell the attention positions: true is sinusoidal; or a name, such as `rotary`."
     )
-    window_size: Count = Field(7, description="Of `localized`: elements that each one sees, itself included.")
+    window_size: Count = Field(7, description="Of `localized`: elements that each one sees, itself in the middle; odd.")
 
     def verify(self) -> Iterator[Contradiction]:
         """Heads share the width evenly; where one of both is left out, a preset may still say it."""
         yield from super().verify()
+        if self.window_size % 2 == 0:
+            even = f"a window has an element in its middle: `window_size` must be odd, got {self.window_size}"
+            yield Contradiction(even, "window_size", help=f"write {self.window_size + 1}")
         if {"attention_heads", "attention_dim"} <= self.model_fields_set and (wrong := self.uneven()):
             yield Contradiction(wrong, "attention_heads", "attention_dim")
 
