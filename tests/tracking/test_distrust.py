@@ -1,15 +1,16 @@
 """Rows and words of a run that somebody else has made."""
 
+import json
 import sqlite3
 
 import numpy as np
 import pytest
 
 from neural.tracking.distrust import array_of, no_more
+from neural.tracking.metadata_schema import ENTRIES, read_metadata
 from neural.tracking.run import Run
-from neural.tracking.said import KINDS, said
 from neural.tracking.status import read_status
-from neural.tracking.trouble import RunError
+from neural.tracking.trouble import RunError, RunWarning
 
 
 @pytest.fixture
@@ -44,8 +45,6 @@ def changed(tmp_path):
         ("UPDATE arrays SET shape = '[' ", lambda run: run.measure("entropy")),
         ("UPDATE arrays SET shape = '[2, -1]'", lambda run: run.measure("entropy")),
         ("UPDATE arrays SET shape = '[1000000000000, 0]', data = x''", lambda run: run.measure("entropy")),
-        ("UPDATE described SET value = '{'", lambda run: run.described("attention/layers")),
-        ("UPDATE described SET value = '{\"a\": 1}'", lambda run: run.described("attention/layers")),
         ("UPDATE meta SET value = '²' WHERE key = 'version'", Run.names),
     ],
 )
@@ -69,19 +68,50 @@ def test_arrays_are_of_whole_sizes():
         array_of("[true, 2]", bytes(8))
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("steps", '"many"'), ("steps", "-1"), ("steps", "1e5"), ("attention/heads", "[null, true]"), ("epoch", '"x"'),
-     ("attention/measures", '{"entropy": "nats"}'), ("generation/texts", '{"x": "text"}'), ("vocabulary", "[1]")],
-)  # fmt: skip
-def test_what_is_said_in_another_kind_is_refused(key, value):
-    assert key in KINDS
-    with pytest.raises(ValueError, match=f"what it says of `{key}` is nothing that a run says"):
-        said([(key, value)])
+@pytest.mark.parametrize("value", ["{", '{"a": 1}', "[1]", "nothing"])
+def test_one_bad_entry_is_named_and_the_others_are_read(value, changed):
+    run = changed(f"INSERT OR REPLACE INTO described VALUES ('probe/labels', '{value}')")
+    with pytest.warns(RunWarning, match=r"rows\.sqlite: `probe/labels` .*; it is left out"):
+        assert run.described("probe/labels", "default") == "default"
+    assert run.described("attention/layers") == ["a"]
 
 
-def test_what_nobody_knows_is_left_to_its_reader():
-    assert said([("of/somebody", "[1, {}]"), ("steps", "null"), ("vocabulary", '"bytes"')])["of/somebody"] == [1, {}]
+BAD_VALUES = [
+    ("steps", "many"), ("steps", -1), ("steps", 1e5), ("attention/heads", [None, True]), ("epoch", "x"),
+    ("attention/measures", {"entropy": "nats"}), ("generation/texts", {"x": "text"}), ("vocabulary", [1]),
+    ("probe/labels", {"a": "b"}), ("probe/labels", ["a"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "value"), BAD_VALUES)
+def test_what_no_reader_can_read_is_refused_when_it_is_written_and_left_out_when_it_is_read(tmp_path, key, value):
+    run = Run.create(tmp_path, "small", settings={}, program=None, environment={})
+    with pytest.raises(ValueError, match=f"^`{key}` must be .*, got "):
+        run.describe(key, value)
+    run.finish("finished")
+    assert run_is_empty(run.path)
+    assert read_metadata([(key, json.dumps(value))]) == ({}, {key: f"`{key}` must be {ENTRIES[key].expected}"})
+
+
+def run_is_empty(path):
+    with sqlite3.connect(path / "rows.sqlite") as db:
+        count = db.execute("SELECT count(*) FROM described").fetchone()[0]
+    db.close()
+    return count == 0
+
+
+def test_what_json_cannot_hold_is_refused_when_it_is_written(tmp_path):
+    run = Run.create(tmp_path, "small", settings={}, program=None, environment={})
+    with pytest.raises(ValueError, match="^`of/somebody` must be plain data that JSON can hold"):
+        run.describe("of/somebody", {1, 2})
+    run.describe("probe/labels", (("a", "b"), ("c",)))
+    run.finish("finished")
+    assert Run.open(run.path).described("probe/labels") == [["a", "b"], ["c"]]
+
+
+def test_a_key_that_is_not_in_the_schema_may_hold_any_json():
+    rows = [("of/somebody", "[1, {}]"), ("steps", "null"), ("vocabulary", '"bytes"')]
+    assert read_metadata(rows) == ({"of/somebody": [1, {}], "steps": None, "vocabulary": "bytes"}, {})
 
 
 @pytest.mark.parametrize(

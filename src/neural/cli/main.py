@@ -7,6 +7,7 @@ import os
 import pkgutil
 import re
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import click
 
 from neural.core.names import closest
 from neural.core.registry import BrokenEntry
+from neural.core.visible import visible
 
 
 class Verbs(click.Group):
@@ -55,11 +57,24 @@ class Verbs(click.Group):
         plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
         ctx.color = True if os.environ.get("FORCE_COLOR") else False if plain else ctx.color
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = show_warning
+                return super().invoke(ctx)
         except BrokenEntry as wrong:
             from neural.cli._mistakes import Refused
 
             raise Refused(str(wrong)) from None
+
+
+def show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None,
+    line: str | None = None,
+) -> None:
+    """Our own warnings as a line for users; all others as Python shows them."""
+    if category.__module__.partition(".")[0] == "neural":
+        click.echo(visible(f"warning: {message}"), err=True)
+    else:
+        print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=file or sys.stderr)
 
 
 def _clauses(text: str, room: int) -> str:

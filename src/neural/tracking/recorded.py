@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -16,7 +17,7 @@ from neural.tracking.checkpoint import Checkpoint, Saved
 from neural.tracking.folder import CHECKPOINTS, json_of, status_of, text_of
 from neural.tracking.status import Status
 from neural.tracking.store import Store
-from neural.tracking.trouble import RunError, in_words
+from neural.tracking.trouble import RunError, RunWarning, in_words
 
 WIDER = 1 << 10
 """Times the numbers of a measure that it may take with its gaps filled, where its shape changed on the way."""
@@ -103,8 +104,11 @@ class Recorded:
         return self._store.events()
 
     def described(self, key: str, default: Any = None) -> Any:
-        """What was described under that key."""
-        return self._store.described().get(key, default)
+        """What was described under that key; the default, with a RunWarning, where that cannot be used."""
+        values, problems = self._store.described()
+        if key in problems:
+            warnings.warn(f"{self.path}: rows.sqlite: {problems[key]}; it is left out", RunWarning, stacklevel=2)
+        return values.get(key, default)
 
     def checkpoints(self) -> list[Saved]:
         """Those in the folder, oldest first."""

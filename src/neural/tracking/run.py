@@ -143,7 +143,10 @@ class Run(Recorded):
         self._writer.log_maps(step, maps)
 
     def describe(self, key: str, value: Any) -> None:
-        """Say what the numbers mean, in JSON: names of layers, labels of the probe. The last word counts."""
+        """Say what the numbers mean, in JSON: names of layers, labels of the probe. The last word counts.
+
+        ValueError where a key that readers know has a value they cannot read (see metadata_schema.py).
+        """
         self._writer.describe(key, value)
 
     def event(self, step: int, kind: str, text: str) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from neural.tracking.distrust import array_of, distrust, no_more
-from neural.tracking.said import said
+from neural.tracking.metadata_schema import read_metadata, to_json
 from neural.tracking.schema import ID, INSERTS, OLDER, SCHEMA, UPGRADES, VERSION, WITH_STEPS
 from neural.tracking.trouble import RunError, in_words
 
@@ -123,10 +123,9 @@ class Store:
         with self._sound():
             return [(int(step), str(kind), str(text), float(when)) for step, kind, text, when in found]
 
-    def described(self) -> dict[str, Any]:
-        """All that was described."""
-        with self._sound():
-            return said(self._all("SELECT key, value FROM described ORDER BY key"))
+    def described(self) -> tuple[dict[str, Any], dict[str, str]]:
+        """All that was described, by key; and for every entry that cannot be used the reason."""
+        return read_metadata(self._all("SELECT key, value FROM described ORDER BY key"))
 
     def _named(self, table: str) -> list[str]:
         there = f"EXISTS (SELECT 1 FROM {table} WHERE {table}.name = names.id)"
@@ -199,8 +198,8 @@ class Writer(Store):
         self.write_if_due()
 
     def describe(self, key: str, value: Any) -> None:
-        """A fact about the run, in place of what was said before."""
-        self._pending["described"].append((key, json.dumps(value)))
+        """A fact about the run, in place of what was said before; ValueError where no reader could read it."""
+        self._pending["described"].append((key, to_json(key, value)))
 
     def write_if_due(self) -> None:
         """Write if the last transaction was a while ago."""

@@ -32,6 +32,10 @@ class RunError(Exception):
     """A run folder cannot be written or read as asked; the message says why and what to do."""
 
 
+class RunWarning(UserWarning):
+    """One entry of a run folder cannot be used; the rest of the run can."""
+
+
 @contextmanager
 def in_words(doing: str) -> Iterator[None]:
     """Turn what the disk and SQLite say inside the block into a RunError that begins with `doing`."""
