@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,8 @@ from neural.tasks.data.array_files import array_in, arrays_in, is_archive
 from neural.tasks.data.check import check_inputs
 from neural.tasks.data.find import locate, read
 from neural.tasks.data.shaping import shaped
-from neural.tasks.data.sources.table import ANSWERS, SUFFIXES, cells, value
+from neural.tasks.data.source import Examples
+from neural.tasks.data.sources.table import MAX_LISTED, SUFFIXES, Cells, is_answer, match_columns, read_cells
 from neural.tasks.supervised import Supervised
 from neural.tasks.task import TaskError
 from neural.tracking.run import Run
@@ -80,7 +82,9 @@ class PredictedRows:
     answers: np.ndarray
     """(examples, …, units)."""
     classes: tuple[str, ...]
-    """What the classes are called, where the run's data says so and is still there."""
+    """What the classes are called, where they have names."""
+    notes: tuple[str, ...] = ()
+    """What is worth knowing about how the rows were read."""
 
     def to_dict(self, number: int) -> dict[str, Any]:
         """What is said of one example, as plain data."""
@@ -101,7 +105,7 @@ def predicted_rows(run: Run, source: str) -> PredictedRows:
     if run.program is None:
         raise RunError(f"{run.name} has no program: nobody knows what its network takes")
     network = parse(run.program, name=str(run.path / "program.neural"), network=run.network_name).network
-    arrays, scale = _inputs(source, network)
+    arrays, scale, notes = _inputs(source, network, run)
     check_inputs(arrays, network, Path(source).name)
     names = ("source", "target", "mask", "target_mask") if network.two_streams else ("x", "mask")
     model, found = best_model(run.path), []
@@ -113,19 +117,30 @@ def predicted_rows(run: Run, source: str) -> PredictedRows:
                      for name in names]  # fmt: skip
             ready[0] = ready[0] * scale if scale != 1 and ready[0] is not None else ready[0]
             found.append(model(*ready).float().numpy())
-    return PredictedRows(kind=network.head, answers=np.concatenate(found), classes=_classes(run))
+    return PredictedRows(kind=network.head, answers=np.concatenate(found), classes=_classes(run), notes=notes)
 
 
-def _inputs(source: str, network: Network) -> tuple[dict[str, np.ndarray], float]:
-    """Arrays by name, without the answers, and what the inputs are multiplied with."""
+class Inputs(NamedTuple):
+    """What a network is fed with."""
+
+    arrays: dict[str, np.ndarray]
+    """By name, without the answers."""
+    scale: float = 1.0
+    """What the inputs are multiplied with."""
+    notes: tuple[str, ...] = ()
+
+
+def _inputs(source: str, network: Network, run: Run) -> Inputs:
+    """From a file of arrays or rows, or from anything that the run could be trained on."""
     path = Path(source)
     kind = path.suffix.lower()
     if path.is_file() and kind in (".npz", ".npy"):
-        return _arrays(path, network), 1.0
+        return Inputs(_arrays(path, network))
     if path.is_file() and kind in SUFFIXES:
-        return {"x": _table(path, network)}, 1.0
+        x, notes = _table(path, network, run)
+        return Inputs({"x": x}, notes=notes)
     examples = read(locate(source, Path()), network)
-    return {name: one for name, one in examples.train.items() if name in INPUTS}, examples.scale
+    return Inputs({name: array for name, array in examples.train.items() if name in INPUTS}, examples.scale)
 
 
 def _arrays(path: Path, network: Network) -> dict[str, np.ndarray]:
@@ -138,26 +153,52 @@ def _arrays(path: Path, network: Network) -> dict[str, np.ndarray]:
     return {name: one for name, one in arrays.items() if name in INPUTS}
 
 
-def _table(path: Path, network: Network) -> np.ndarray:
-    """Numbers in columns; a column with answers is left out, by its name or because it is one too many."""
-    names, lines, rows = cells(path)
-    known = {dim for dim in network.input if isinstance(dim, int)}
-    wanted = int(np.prod([dim for dim in network.input if isinstance(dim, int)])) if known else len(names)
-    kept = [place for place, name in enumerate(names) if name.strip().lower() not in ANSWERS]
-    if len(kept) == wanted + 1 == len(names):
-        kept = kept[:-1]
-    x = np.array([[value(row[place], path.name, line, names[place]) for place in kept]
-                  for line, row in zip(lines, rows, strict=True)])  # fmt: skip
-    return shaped(x, network, path.name)
+def _table(path: Path, network: Network, run: Run) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Numbers in columns, found by their names where training knew names; and what is worth a note."""
+    columns, target = _training_columns(run)
+    table = read_cells(path, columns)
+    notes: tuple[str, ...] = ()
+    if columns and table.has_header:
+        positions = match_columns(table, columns, target)
+    else:
+        positions = _by_position(table, network)
+        if columns and len(positions) == len(columns):
+            shown = ", ".join(columns[:MAX_LISTED]) + (" …" if len(columns) > MAX_LISTED else "")
+            notes = (f"{path.name} has no column names; its columns are taken for {shown}, in this order",)
+    return shaped(table.numbers(positions), network, path.name), notes
+
+
+def _by_position(table: Cells, network: Network) -> list[int]:
+    """All columns in their order, without one with answers: by its name, or because it is one too many."""
+    sizes = [dim for dim in network.input if isinstance(dim, int)]
+    width = math.prod(sizes) if sizes else len(table.names)
+    positions = [at for at, name in enumerate(table.names) if not is_answer(name)]
+    return positions[:-1] if len(positions) == width + 1 == len(table.names) else positions
+
+
+def _training_columns(run: Run) -> tuple[list[str], str | None]:
+    """Names of the input columns and of the answer's, where the run was trained on a table with a header."""
+    columns = run.described("data/columns")
+    if columns is not None:
+        return columns, run.described("data/target")
+    examples = _training_examples(run)   # a run of before these names were kept
+    return ([], None) if examples is None else (list(examples.columns), examples.target)
 
 
 def _classes(run: Run) -> tuple[str, ...]:
-    """What the classes are called, where the data that was learned from is still there to say."""
+    """What the classes are called, where the run or the data that was learned from says so."""
+    classes = run.described("data/classes")
+    examples = _training_examples(run) if classes is None else None
+    return tuple(classes or (examples.classes if examples is not None else ()))
+
+
+def _training_examples(run: Run) -> Examples | None:
+    """What the run was trained on, if it is still there."""
     try:
         task = task_of_run(run)
     except TaskError:
-        return ()
-    return task.data.examples.classes if isinstance(task, Supervised) else ()
+        return None
+    return task.data.examples if isinstance(task, Supervised) else None
 
 
 def _plain(values: np.ndarray) -> list[Any]:

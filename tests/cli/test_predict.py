@@ -113,3 +113,99 @@ def test_a_language_model_writes_instead(tmp_path):
     shown = typed(path, "-")
     assert shown.exit_code == 2
     assert "neural generate" in shown.stderr
+
+
+TABLE = """network Rows {{
+  input: ({width},)
+  layers:
+    Dense(6, activation="relu")
+    Output(2, activation="softmax")
+  loss: "sparse_categorical_crossentropy"
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def clients(tmp_path_factory):
+    """A run trained on a table with a header, and that table."""
+    folder = tmp_path_factory.mktemp("clients")
+    random = np.random.default_rng(0)
+    x = random.normal(size=(60, 3))
+    kinds = np.where(x[:, 0] > 0, "fraud", "review")
+    rows = [f"{a:.6f},{b:.6f},{c:.6f},{kind}" for (a, b, c), kind in zip(x, kinds, strict=True)]
+    (folder / "clients.csv").write_text("\n".join(["amount,age,visits,kind", *rows]))
+    return neural.fit(TABLE.format(width=3), folder / "clients.csv", {"training": {"steps": 40}}, runs=folder / "runs"), folder
+
+
+def rearranged(folder, name, order, header=True, rename=None):
+    """The training table with its columns in another order."""
+    rows = [line.split(",") for line in (folder / "clients.csv").read_text().splitlines()]
+    rows = [[row[rows[0].index(column)] for column in order] for row in rows]
+    rows[0] = [(rename or {}).get(cell, cell) for cell in rows[0]]
+    (folder / name).write_text("\n".join(",".join(row) for row in rows[0 if header else 1 :]))
+    return folder / name
+
+
+def answers(done, file):
+    shown = typed(done.run.path, file, "--json")
+    assert shown.exit_code == 0, shown.output
+    return [json.loads(line) for line in shown.stdout.splitlines()], shown.stderr
+
+
+@pytest.mark.parametrize(
+    "order",
+    [["kind", "visits", "age", "amount"], ["visits", "age", "amount"], ["age", "kind", "amount", "visits"]],
+    ids=["reversed", "without answers", "mixed"],
+)
+def test_columns_are_found_by_their_names_in_any_order(clients, order):
+    done, folder = clients
+    expected, _ = answers(done, folder / "clients.csv")
+    found, noted = answers(done, rearranged(folder, "other.csv", order))
+    assert found == expected
+    assert noted == ""
+    assert {row["name"] for row in expected} == {"fraud", "review"}
+
+
+def test_a_table_without_names_is_taken_in_the_order_of_training_with_a_note(clients):
+    done, folder = clients
+    expected, _ = answers(done, folder / "clients.csv")
+    found, noted = answers(done, rearranged(folder, "plain.csv", ["amount", "age", "visits"], header=False))
+    assert found == expected
+    assert "plain.csv has no column names; its columns are taken for amount, age, visits, in this order" in noted
+
+
+@pytest.mark.parametrize(
+    ("order", "rename", "words"),
+    [
+        (["amount", "age"], {}, "there is no column `visits`. The run was trained on: amount, age, visits"),
+        (["amount", "age", "visits"], {"age": "Age"}, "there is no column `age` (did you mean `Age`?); the column"),
+        (["amount", "age", "visits", "kind"], {"kind": "city"}, "the column `city` was not in the training data"),
+        (["amount", "age", "visits", "age"], {}, "the column `age` is there twice"),
+    ],
+    ids=["missing", "renamed", "unknown", "twice"],
+)
+def test_columns_that_do_not_agree_are_refused_by_name(clients, order, rename, words):
+    done, folder = clients
+    shown = typed(done.run.path, rearranged(folder, "wrong.csv", order, rename=rename))
+    assert shown.exit_code == 2
+    assert words in shown.stderr
+
+
+def test_names_of_columns_and_classes_outlive_the_data(clients, tmp_path):
+    done, folder = clients
+    expected, _ = answers(done, folder / "clients.csv")
+    moved = rearranged(folder, "elsewhere.csv", ["visits", "amount", "age"])
+    (folder / "clients.csv").rename(folder / "clients.bak")
+    try:
+        assert answers(done, moved)[0] == expected
+    finally:
+        (folder / "clients.bak").rename(folder / "clients.csv")
+
+
+def test_names_that_are_numbers_are_a_header_where_training_had_them(tmp_path):
+    rows = ["2020,2021,y", *(f"{at / 10},{1 - at / 10},{at % 2}" for at in range(10))]
+    (tmp_path / "years.csv").write_text("\n".join(rows))
+    done = neural.fit(TABLE.format(width=2), tmp_path / "years.csv", {"training": {"steps": 2}}, runs=tmp_path / "runs")
+    (tmp_path / "new.csv").write_text("2021,2020\n1.0,0.0\n")
+    expected, _ = answers(done, tmp_path / "years.csv")
+    assert answers(done, tmp_path / "new.csv")[0] == expected[:1]

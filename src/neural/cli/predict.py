@@ -34,6 +34,7 @@ def command(run: str, source: str, root: Path, as_json: bool) -> None:
     $ neural predict songs new_songs.jsonl --json   the same of many; `-` is standard input
     $ neural predict Digits rows.csv                classes with their probabilities; .npz, .npy and .tsv too
 
+    Columns of a table are found by their names, in any order, where the training data had names.
     Probabilities are calibrated where the run was (`neural calibrate`). Text is written by `neural generate`.
     """
     from neural.cli._mistakes import Refused, told
@@ -104,6 +105,8 @@ def _rows(run: Run, source: str, as_json: bool) -> None:
     from neural.predicting import predicted_rows
 
     found = predicted_rows(run, source)
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
     if as_json:
         for number in range(len(found.answers)):
             click.echo(json.dumps(found.to_dict(number), ensure_ascii=False))

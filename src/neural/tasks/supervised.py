@@ -133,6 +133,12 @@ class Supervised(ProgramTask):
             return batch["source"], batch["target"], batch.get("mask"), batch.get("target_mask")
         return batch["x"], batch.get("mask")
 
+    def facts(self) -> dict[str, Any]:
+        """What a prediction needs to know of the training data: the names of columns and classes."""
+        examples = self.data.examples
+        found = {"data/columns": examples.columns, "data/target": examples.target, "data/classes": examples.classes}
+        return {key: value for key, value in found.items() if value}
+
     def probe(self) -> Batch:
         """The first examples held out."""
         return self.data.few(self.experiment.tracking.probe_size)

@@ -72,6 +72,9 @@ ENTRIES: dict[str, Entry] = {
     "generation/real": Entry(_mapping_of(_is_number), "a mapping of names to numbers"),
     "vocabulary": Entry(_is_vocabulary, 'a list of texts, or "bytes"'),
     "captions/places": COUNTS,
+    "data/columns": TEXTS,
+    "data/target": Entry(lambda value: value is None or _is_text(value), "a text"),
+    "data/classes": TEXTS,
     "focus/classes": TEXTS,
 }
 

@@ -35,6 +35,10 @@ class Examples:
     """Whether neighbours belong together, as in a text: then the end is held out, not a random part."""
     classes: tuple[str, ...] = ()
     """What the class numbers stand for, where they have names."""
+    columns: tuple[str, ...] = ()
+    """What the input columns are called, in the network's order, where a table has a header."""
+    target: str | None = None
+    """What the column with the answers is called there."""
     tokens: tuple[str, ...] = ()
     """What the ids stand for, where they have names."""
     remarks: tuple[str, ...] = ()
