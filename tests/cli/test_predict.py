@@ -134,7 +134,8 @@ def clients(tmp_path_factory):
     kinds = np.where(x[:, 0] > 0, "fraud", "review")
     rows = [f"{a:.6f},{b:.6f},{c:.6f},{kind}" for (a, b, c), kind in zip(x, kinds, strict=True)]
     (folder / "clients.csv").write_text("\n".join(["amount,age,visits,kind", *rows]))
-    return neural.fit(TABLE.format(width=3), folder / "clients.csv", {"training": {"steps": 40}}, runs=folder / "runs"), folder
+    training = {"training": {"steps": 40}}
+    return neural.fit(TABLE.format(width=3), folder / "clients.csv", training, runs=folder / "runs"), folder
 
 
 def rearranged(folder, name, order, header=True, rename=None):
