@@ -97,10 +97,11 @@ def heads_cost(
 ) -> Cost:  # fmt: skip
     """Four projections and what happens between them; normed queries and keys are kept beside the plain ones."""
     inner, shared, source = heads * head_width, (key_value_heads or heads) * head_width, memory_width or width
+    saved = sum(inner * (queries if name == "q" else keys) for name in mechanism.saved_inputs)
     projections = Cost(
         parameters=inner * (width + bias) + 2 * shared * (source + bias) + width * (inner + bias),
         multiply_adds=2 * queries * width * inner + 2 * keys * source * shared,
-        activations=queries * (inner + width) + 2 * keys * inner,
+        activations=queries * width + saved,
     )
     lengths = (queries * inner + keys * shared) // head_width
     norms = Cost(activations=lengths * (head_width + 1) if qk_norm else 0)

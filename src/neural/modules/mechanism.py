@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class Mechanism(Named):
     """A way to decide how much each query looks at each key."""
 
+    saved_inputs: ClassVar[str] = "qkv"
+    """Which of queries, keys and values `mix` saves for the backward pass; the layer counts those as activations."""
     straight_through: ClassVar[bool] = False
     """Whether the gradient of the weights is, on purpose, that of something smoother than what is computed."""
 
@@ -45,7 +47,7 @@ class Mechanism(Named):
         return None
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """Of `mix` alone, for one example: the projections around it belong to the layer."""
+        """Of `mix` alone, for one example: projections and `saved_inputs` belong to the layer around it."""
         raise NotImplementedError
 
     def learned(self, width: int, heads: int, head_width: int) -> nn.Module | None:

@@ -24,7 +24,8 @@ class Additive(Mechanism):
     ) -> Float[Tensor, "B H Q K"]:
         """softmax(u · tanh(q + k)); `extra` (H, D) is u. The layer's projections are the paper's W and U."""
         assert extra is not None
-        met = torch.tanh(q.unsqueeze(-2) + k.unsqueeze(-3))
+        # contiguous first: a layer's heads are a transposed view, and the sum would have to be copied to be flattened
+        met = torch.tanh(q.contiguous().unsqueeze(-2) + k.contiguous().unsqueeze(-3))
         found = (met.flatten(2, 3) @ extra.to(met.dtype).unsqueeze(-1)).view(met.shape[:-1])
         added = mask.biases()
         found = found if added is None else found + added
@@ -39,7 +40,7 @@ class Additive(Mechanism):
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
         """A product with u for every pair and one with the values, and the tanh besides; kept is what RowWise keeps."""
-        kept = queries * keys * (width + 2) if queries <= rows_at_once(keys * width) else 0
+        kept = queries * keys * (width + 1) if queries <= rows_at_once(keys * width) else 0
         return Cost(
             multiply_adds=2 * heads * queries * keys * width, activations=heads * (queries * width + kept)
         )

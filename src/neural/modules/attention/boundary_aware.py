@@ -8,7 +8,7 @@ half has to be computed, and that folds into the fused kernel.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from neural.language.declaration import number
 from neural.language.shapes import Cost
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 class BoundaryAware(Mechanism):
     """Adds (s_i + s_j) / 2 to every score, where s says how much a position looks like a boundary."""
+
+    saved_inputs: ClassVar[str] = ""   # those with the new column instead, see `cost`
 
     temperature: float = number("Below 1, scores of positions are pushed towards 0 or 1.", default=1.0, above=0)
 
@@ -56,7 +58,7 @@ class BoundaryAware(Mechanism):
         return replace(mask, key_bias=half if mask.key_bias is None else mask.key_bias + half)
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """Full attention on heads that are one wider; queries, keys and values are kept again with the new column."""
+        """Full attention on heads that are one wider; queries, keys and values are kept with the new column."""
         again = Cost(activations=heads * (queries + 2 * keys) * (width + 1))
         return Self().cost(heads, queries, keys, width + 1) + again
 

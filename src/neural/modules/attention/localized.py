@@ -54,9 +54,11 @@ class Localized(Mechanism):
         return mask.near(self.window // 2)
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """Two products with the window's keys per query; kept are the result and one number per row."""
+        """Two products with the window's keys per query; kept are the result, also as the layer lays it out, and one
+        number per row.
+        """
         window = min(self.window, keys)
-        return Cost(multiply_adds=2 * heads * queries * window * width, activations=heads * queries * (width + 1))
+        return Cost(multiply_adds=2 * heads * queries * window * width, activations=heads * queries * (2 * width + 1))
 
     @classmethod
     def tiny(cls) -> Mechanism:

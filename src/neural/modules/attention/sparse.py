@@ -67,7 +67,9 @@ class Sparse(Mechanism):
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
         """Two products with the keys that a block gathers; of full attention where gathering does not pay."""
         if not self.gathers(queries, keys):
-            return Self().cost(heads, queries, keys, width)
+            # the result before and after empty rows are zeroed, and the pattern, which all examples of a batch share
+            masked = Cost(activations=heads * queries * width + queries * keys // 4)
+            return Self().cost(heads, queries, keys, width) + masked
         blocks, some = -(-keys // self.block), self.gathered_keys(keys)
         pairs = blocks * self.block * some + min(self.global_tokens, keys) * keys
         copies = 2 * blocks * some * width + queries * (4 * width + 1)

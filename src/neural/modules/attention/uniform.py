@@ -7,7 +7,7 @@ Queries, keys and biases on the scores change nothing: the mask alone decides.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from neural.language.shapes import Cost
 from neural.modules.attention.self import fused, softmax
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 class Uniform(Mechanism):
     """Every visible key gets the same weight."""
+
+    saved_inputs: ClassVar[str] = ""
 
     def weights(
         self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], mask: Mask, extra: Tensor | None = None

@@ -83,3 +83,20 @@ def test_longer_strides_get_there_in_fewer_steps():
 def test_a_loss_that_is_not_written_is_refused():
     with pytest.raises(TaskError, match="not `sparsemax`"):
         descend(Setting(3, 4), ("sparsemax",), 1.0)
+
+
+@pytest.mark.parametrize("order", [None, 0.0, 1.0, 2.5])
+def test_a_background_of_equal_segments_can_be_taken_as_one(order):
+    draw = np.random.default_rng(0)
+    data = linear_orthogonal(5, 7, examples=10)
+    merged = data.merged()
+    assert merged.segments.shape == (10, 2, 5)
+    u, w = draw.normal(size=5), draw.normal(size=(5, 5))
+    for found, wanted in zip(gradients(merged, u, w, order), gradients(data, u, w, order), strict=True):
+        assert found == pytest.approx(wanted, abs=1e-12)
+
+
+def test_a_background_of_different_segments_stays_as_it_is():
+    data = linear_orthogonal(5, 7, examples=10)
+    data.segments[3, (data.foreground[3] + 2) % 7, 0] = 0.5
+    assert data.merged() is data

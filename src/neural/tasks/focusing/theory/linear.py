@@ -31,6 +31,28 @@ class Mosaics:
     labels: np.ndarray
     foreground: np.ndarray
     """Which segment decides."""
+    counts: np.ndarray | None = None
+    """How many equal segments each one stands for, (example, segment); None: every one for itself."""
+
+    def merged(self) -> Mosaics:
+        """The same examples, the background of each as one segment with its count, where its segments are all equal.
+
+        Equal segments have equal scores, so sums over them are products: the loss and its gradients stay the same.
+        """
+        rows = np.arange(len(self.labels))
+        front = self.segments[rows, self.foreground][:, None]
+        behind = self.segments[rows, (self.foreground + 1) % self.segments.shape[1]][:, None]
+        is_background = np.arange(self.segments.shape[1]) != self.foreground[:, None]
+        if self.counts is not None or not (self.segments == behind)[is_background].all():
+            return self
+        pair = np.concatenate([front, behind], axis=1)
+        counts = np.broadcast_to([1.0, self.segments.shape[1] - 1.0], pair.shape[:2])
+        return Mosaics(segments=pair, labels=self.labels, foreground=np.zeros_like(self.foreground), counts=counts)
+
+    def weights(self, focus: np.ndarray) -> np.ndarray:
+        """The share of the attention that each segment gets, those it stands for included."""
+        scores = self.segments @ focus
+        return _softmax(scores if self.counts is None else scores + np.log(self.counts))
 
 
 def linear_orthogonal(classes: int, segments: int, *, examples: int | None = None, seed: int = 0) -> Mosaics:
@@ -75,7 +97,7 @@ def descend(
     is `step`; with a `stride`, it is as much more as moves no weight further than that (late, gradients are small), but
     at most a hundredth of the time passed.
     """
-    data = linear_orthogonal(setting.classes, setting.segments) if data is None else data
+    data = (linear_orthogonal(setting.classes, setting.segments) if data is None else data).merged()
     focus, classifier = np.zeros(setting.classes), np.zeros((setting.classes, setting.classes))
     orders = [_order(name, setting.classes) for name in stages]
     rows: list[tuple[float, float, float, float]] = []
@@ -107,7 +129,7 @@ def gradients(
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Loss and its gradients for the focus (C) and the classifier (C × C); order None is soft, 0 hard, 1 LVML."""
     x, count = data.segments, len(data.labels)
-    weights = _softmax(x @ focus)
+    weights = data.weights(focus)
     wanted = np.eye(classifier.shape[0])[data.labels]
     if order is None:
         mixed = np.einsum("nm,nmc->nc", weights, x)
@@ -136,7 +158,7 @@ def gradients(
 def _state(data: Mosaics, focus: np.ndarray, classifier: np.ndarray) -> tuple[float, float]:
     """Mean focus on the foreground, mean margin there."""
     rows = np.arange(len(data.labels))
-    weight = _softmax(data.segments @ focus)[rows, data.foreground].mean()
+    weight = data.weights(focus)[rows, data.foreground].mean()
     logits = data.segments[rows, data.foreground] @ classifier.T
     right = logits[rows, data.labels]
     others = (logits.sum(-1) - right) / (logits.shape[1] - 1)
