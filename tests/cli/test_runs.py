@@ -47,7 +47,7 @@ def test_the_phases_of_a_training_are_named_with_steps_and_epochs(root):
     assert [line.split() for line in lines[at + 1 : at + 5]] == [
         ["rapid", "steps", "8–16", "epochs", "1–2", "-0.4"],
         ["steady", "steps", "16–32", "epochs", "2–4", "-0.15"],
-        ["peak", "steps", "32", "epochs", "4"],
+        ["best", "steps", "32", "epochs", "4"],
         ["after", "steps", "32–40", "epochs", "4–5", "+0.01"],
     ]
 

@@ -143,13 +143,21 @@ def test_layers_that_became_alike_are_told_from_those_that_always_were(tmp_path)
 
 @pytest.mark.parametrize(("role", "measure"), [
     ("previous token", "previous_token_mass"), ("induction", "induction_mass"), ("sink", "first_key_mass"),
-    ("uniform", "relative_entropy"),
 ])  # fmt: skip
 def test_a_role_that_a_measure_tells(tmp_path, role, measure):
     assert asked("head_roles", made_up(tmp_path, 0, arrays={measure: heads(0.2)})) is None
     found = asked("head_roles", made_up(tmp_path, 1, arrays={measure: heads(0.2, L1h0=0.97)}))
     assert found.evidence == f"L1 h0 {role} (0.20 → 0.97, since step 200)"
     assert (found.kind, found.number.value) == ("note", 1 / 12)
+
+
+def test_looking_at_everything_alike_is_no_role(tmp_path):
+    arrays = {"relative_entropy": heads(0.98), "previous_token_mass": heads(0.1)}
+    assert asked("head_roles", made_up(tmp_path, 0, arrays=arrays)) is None
+    arrays["previous_token_mass"] = heads(0.1, L1h0=0.97)
+    found = asked("head_roles", made_up(tmp_path, 1, arrays=arrays))
+    assert found.evidence == "L1 h0 previous token (0.10 → 0.97, since step 200)"
+    assert found.number.value == 1 / 12
 
 
 def test_roles_that_maps_tell(tmp_path):
@@ -175,6 +183,11 @@ def test_when_each_layer_went_its_own_way(tmp_path):
     assert "L2 at step 200 (0.10 → 0.50 bits)" in found.evidence
 
 
+def test_layers_that_differed_from_the_start_did_not_specialise(tmp_path):
+    curve = np.stack([pairs(2, lambda i, j, at=at: at) for at in np.linspace(0.26, 0.29, LOOKS)])
+    assert asked("layers_specialised", made_up(tmp_path, 0, arrays={"js_between": curve})) is None
+
+
 def losses(*values):
     return {"scalars": {"valid/loss": np.array(values)}}
 
@@ -184,9 +197,9 @@ def test_phases_of_the_validation_loss(tmp_path):
     found = asked("training_phases", made_up(tmp_path, 1, **losses(5, 3, 2, 1.9, 1.8, 2.4, 2.6, 2.5, 2.3, 1.7, 1.75)))
     assert found.kind == "note"
     assert [one.split()[0] for one in found.evidence.removeprefix("valid/loss, steps: ").split(", ")] == [
-        "rapid", "steady", "dip", "recovery", "peak", "after",
+        "rapid", "steady", "dip", "recovery", "best", "after",
     ]  # fmt: skip
-    assert "peak at 500 (1.7)" in found.evidence
+    assert "best at 500 (1.7)" in found.evidence
 
 
 def test_the_best_after_a_plateau_asks_for_patience(tmp_path):

@@ -23,7 +23,7 @@ PUBLISHED = through((1, 0.044), (5, 0.245), (15, 0.412), (20, 0.393), (23, 0.446
 
 def test_the_published_training_has_its_published_phases():
     assert named(PUBLISHED) == [
-        ("rapid", 1, 5), ("steady", 5, 15), ("dip", 15, 20), ("recovery", 20, 23), ("peak", 23, 23), ("after", 23, 25)
+        ("rapid", 1, 5), ("steady", 5, 15), ("dip", 15, 20), ("recovery", 20, 23), ("best", 23, 23), ("after", 23, 25)
     ]  # fmt: skip
     changes = [round(one.change, 3) for one in phases(PUBLISHED)]
     assert changes[:4] == [0.201, 0.167, -0.019, 0.053]
@@ -33,30 +33,30 @@ def test_a_loss_has_the_same_phases_upside_down():
     assert named(1 - PUBLISHED, larger_is_better=False) == named(PUBLISHED)
 
 
-def test_a_straight_rise_is_steady_to_its_peak():
-    assert named(through((1, 0.0), (9, 0.8))) == [("steady", 1, 9), ("peak", 9, 9)]
+def test_a_straight_rise_is_steady_to_its_best():
+    assert named(through((1, 0.0), (9, 0.8))) == [("steady", 1, 9), ("best", 9, 9)]
 
 
 def test_standing_still_before_the_last_rise_is_a_plateau():
     curve = through((1, 0.1), (4, 0.5), (12, 0.495), (13, 0.52), (18, 0.7))
-    assert named(curve) == [("steady", 1, 4), ("plateau", 4, 13), ("steady", 13, 18), ("peak", 18, 18)]
+    assert named(curve) == [("steady", 1, 4), ("plateau", 4, 13), ("steady", 13, 18), ("best", 18, 18)]
 
 
 def test_after_a_recovery_a_long_climb_is_steady_again():
     curve = through((1, 0.0), (5, 0.5), (8, 0.2), (10, 0.55), (20, 0.9))
     assert named(curve) == [
-        ("steady", 1, 5), ("dip", 5, 8), ("recovery", 8, 10), ("steady", 10, 20), ("peak", 20, 20)
+        ("steady", 1, 5), ("dip", 5, 8), ("recovery", 8, 10), ("steady", 10, 20), ("best", 20, 20)
     ]  # fmt: skip
 
 
 def test_one_bad_epoch_is_no_phase():
     curve = through((1, 0.0), (12, 0.6))
     curve[5] -= 0.1
-    assert named(curve) == [("steady", 1, 12), ("peak", 12, 12)]
+    assert named(curve) == [("steady", 1, 12), ("best", 12, 12)]
 
 
-def test_a_curve_that_only_falls_had_its_peak_first():
-    assert named([0.5, 0.4, 0.3]) == [("peak", 1, 1), ("after", 1, 3)]
+def test_a_curve_that_only_falls_had_its_best_first():
+    assert named([0.5, 0.4, 0.3]) == [("best", 1, 1), ("after", 1, 3)]
 
 
 @pytest.mark.parametrize("curve", [[], [0.3]])
@@ -70,7 +70,7 @@ def test_every_epoch_is_in_a_phase_and_phases_meet():
         found = phases(np.cumsum(random.normal(0.05, 0.3, random.integers(2, 40))))
         assert found[0].first == 1
         assert all(one.last == other.first for one, other in pairwise(found))
-        assert sum(one.name == "peak" for one in found) == 1
+        assert sum(one.name == "best" for one in found) == 1
 
 
 def test_a_score_that_is_no_number_is_refused():

@@ -130,7 +130,7 @@ def _phases(phases: list[dict[str, Any]]) -> list[str]:
     rows = []
     for one in phases:
         steps, epochs = ("–".join(dict.fromkeys(f"{at:,g}" for at in one[key] or ())) for key in ("steps", "epochs"))
-        change = f"{'+' if one['change'] > 0 else ''}{_text.number(one['change'])}" if one["name"] != "peak" else ""
+        change = f"{'+' if one['change'] > 0 else ''}{_text.number(one['change'])}" if one["name"] != "best" else ""
         rows.append((one["name"], f"steps {steps}", f"epochs {epochs}" if epochs else "", change))
     return ["", _text.heading(f"phases of {phases[0]['score']}"), *_text.table(rows, right=(3,))]
 

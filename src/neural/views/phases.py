@@ -1,6 +1,6 @@
-"""The phases of a training, read from its own validation curve: rapid, steady, plateau or dip, recovery, peak.
+"""The phases of a training, read from its own validation curve: rapid, steady, plateau or dip, recovery, best.
 
-    1 ── rapid ── 5 ── steady ── 15 ── dip ── 20 ── recovery ── 23 peak ── after
+    1 ── rapid ── 5 ── steady ── 15 ── dip ── 20 ── recovery ── 23 best ── after
 
 Nothing is assumed about why: a phase is a stretch of epochs and what the score did there.
 """
@@ -13,11 +13,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-Name = Literal["rapid", "steady", "plateau", "dip", "recovery", "peak", "after"]
+Name = Literal["rapid", "steady", "plateau", "dip", "recovery", "best", "after"]
 STEEPER = 1.5
 """How many times as steep as what follows a rise must be to be called rapid."""
 LEAST = 3
-"""Epochs without a new best that are worth a name; a tenth of the way to the peak where that is more."""
+"""Epochs without a new best that are worth a name; a tenth of the way to the best one where that is more."""
 DROP = 0.03
 """Of the whole rise: a fall by less than this is a plateau, by more a dip."""
 
@@ -45,7 +45,7 @@ def phases(curve: Sequence[float], *, larger_is_better: bool = True) -> list[Pha
     named: list[tuple[Name, int, int]] = []
     if peak:
         named += _rise(rising[: peak + 1])
-    named.append(("peak", peak, peak))
+    named.append(("best", peak, peak))
     if peak < end:
         named.append(("after", peak, end))
     return [Phase(name, a + 1, b + 1, float(scores[b] - scores[a])) for name, a, b in named]

@@ -1,4 +1,4 @@
-"""What each head has become: previous token, induction, positional, local, sink, delimiter, uniform, or a mixture."""
+"""What each head has become: previous token, induction, positional, local, sink, delimiter, or none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from neural.views.heads import chief, head_name, roles
 
 
 class HeadRoles(Diagnosis):
-    """Share of heads with a role at the last look; views/heads.py says what each role is."""
+    """Share of heads with a role at the last look; views/heads.py says what each role is.
+
+    A head that looks at everything alike has none: `uniform_attention` tells of those.
+    """
 
     code: ClassVar[str] = "ATT008"
     claim: ClassVar[str] = "heads have roles"
@@ -24,7 +27,7 @@ class HeadRoles(Diagnosis):
         found = roles(run)
         names = chief(found)
         said = []
-        for layer, head in np.argwhere((names != "mixed") & (names != "")):
+        for layer, head in np.argwhere(~np.isin(names, ["mixed", "uniform", ""])):
             role = found[names[layer, head]]
             scores = role.scores[:, layer, head]
             since = role.steps[_since(role.had[:, layer, head])]

@@ -13,8 +13,10 @@ from neural.views.correlation import Curve
 from neural.views.finding import Diagnosis, Kind, Symptom
 from neural.views.reading import mean, measure
 
-ENOUGH = 0.02
-"""Bits that a layer must have moved away from the others."""
+MIN_GROWTH_BITS, MIN_GROWTH_SHARE = 0.05, 0.5
+"""A layer must have moved away from the others by so many bits, and by such a share of where it began: two layers
+differ from the start, because their weights do.
+"""
 
 
 class LayersSpecialised(Diagnosis):
@@ -36,7 +38,8 @@ class LayersSpecialised(Diagnosis):
         said, shares = [], []
         for layer, curve in enumerate(mean(both, axis=2).T):
             at = onset(Curve(steps, curve))
-            if math.isfinite(at) and curve[-1] - curve[0] >= ENOUGH:
+            growth = curve[-1] - curve[0]
+            if math.isfinite(at) and growth >= max(MIN_GROWTH_BITS, MIN_GROWTH_SHARE * curve[0]):
                 said.append(f"L{layer} at step {at:,.0f} ({curve[0]:.2f} → {curve[-1]:.2f} bits)")
                 shares.append(at / steps[-1])
         return Symptom(float(np.mean(shares)), ", ".join(said)) if said else None

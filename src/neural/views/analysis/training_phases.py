@@ -12,14 +12,14 @@ from neural.views.seeds import number
 
 
 class TrainingPhases(Diagnosis):
-    """Phases of the score that decides: rapid, steady, plateau or dip, recovery, peak, and what came after it.
+    """Phases of the score that decides: rapid, steady, plateau or dip, recovery, best, and what came after it.
 
-    The number is where the peak lies, as a share of the training.
+    The number is where the best score lies, as a share of the training.
     """
 
     code: ClassVar[str] = "TRN001"
     claim: ClassVar[str] = "the training had phases"
-    unit: ClassVar[str] = "of the training at its peak"
+    unit: ClassVar[str] = "of the training at its best"
     kind: ClassVar[Kind] = "note"
 
     def symptom(self, run: Run) -> Symptom | None:
@@ -31,10 +31,10 @@ class TrainingPhases(Diagnosis):
         said = []
         for one in found:
             first, last = steps[one.first - 1], steps[one.last - 1]
-            if one.name == "peak":
-                said.append(f"peak at {last:,} ({number(score.curve.values[one.last - 1])})")
+            if one.name == "best":
+                said.append(f"best at {last:,} ({number(score.curve.values[one.last - 1])})")
             else:
                 sign = "+" if one.change > 0 else ""
                 said.append(f"{one.name} {first:,}–{last:,} ({sign}{number(one.change)})")
-        peak = next(one for one in found if one.name == "peak")
-        return Symptom(float(steps[peak.last - 1] / steps[-1]), f"{score.name}, steps: {', '.join(said)}")
+        best = next(one for one in found if one.name == "best")
+        return Symptom(float(steps[best.last - 1] / steps[-1]), f"{score.name}, steps: {', '.join(said)}")
