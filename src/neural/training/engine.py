@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from neural.modules.late import torch
 from neural.tasks.task import Task, TaskError
 from neural.tracking.run import Run
 from neural.tracking.tracker import Tracker
+from neural.training.buffers import BufferSync
 from neural.training.failure import Diverged, last_checkpoint, memory_in_words
-from neural.training.objective import Objective, blocks_of, recompute
+from neural.training.objective import Objective, blocks_of, recompute, shares_of
 from neural.training.signals import Signals
 from neural.training.state import State, of_this_network, weights_in
 from neural.training.workers import Workers
@@ -26,9 +27,12 @@ from neural.training.workers import Workers
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from neural.tasks.task import Batch
+
     Also = Callable[[int, nn.Module], Mapping[str, float]]
     """From a step and the model, in evaluation mode."""
 
+Result = TypeVar("Result")
 RARELY, OFTEN = 250, 50
 """Steps between validations at most and at least, whatever an epoch is, where nothing else was said."""
 EPOCHS = 10
@@ -119,7 +123,8 @@ class _Loop:
         blocks = blocks_of(model) if self.settings.gradient_checkpointing else []
         recompute(blocks)
         self.split = self.settings.shard and workers.count > 1
-        self.objective = workers.spread(Objective(task, model), self.device, shard=self.split)
+        self.objective: Any = workers.spread(Objective(task, model), self.device, shard=self.split)
+        self.buffers = BufferSync(model, workers)
         self.state = State.first(model, self.settings, self.steps)
         self.parameters = list(model.parameters())   # a walk through the modules costs 1 % of a small step
         if saved is not None:
@@ -183,21 +188,38 @@ class _Loop:
 
     def learn(self) -> tuple[float, dict[str, float]]:
         """Gradients of one step: forward and backward for each of its batches."""
-        batches, workers = self.settings.gradient_accumulation_steps, self.workers
+        accumulation, workers = self.settings.gradient_accumulation_steps, self.workers
+        first = self.state.step * accumulation * workers.count + workers.rank
+        numbers = [first + turn * workers.count for turn in range(accumulation)]
+        batches = [self.task.batch(number) for number in numbers]
+        shares = self.shares(batches)
         total: dict[str, Tensor] = {}
-        for turn in range(batches):
-            number = (self.state.step * batches + turn) * workers.count + workers.rank
-            batch = {name: one.to(self.device) for name, one in self.task.batch(number).items()}
+        for number, batch, share in zip(numbers, batches, shares, strict=True):
+            batch = {name: tensor.to(self.device) for name, tensor in batch.items()}
             torch.manual_seed(seed_of(self.settings.seed, number))
-            with workers.adding(self.objective, last=turn == batches - 1):
+            with workers.adding(self.objective, last=number == numbers[-1]):
                 with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.mixed_precision):
-                    loss, terms = self.objective(batch)
-                (loss / batches).backward()
-            for name, value in {"loss": loss, **terms}.items():
+                    loss, curves = self.objective(batch, share)
+                loss.backward()
+            for name, value in {"loss": loss, **curves}.items():
                 total[name] = total[name] + value.detach() if name in total else value.detach().clone()
-        told = workers.mean(torch.stack([one.float() for one in total.values()]) / batches).tolist()
-        loss, *rest = told
+        self.buffers.step()
+        loss, *rest = workers.mean(torch.stack([value.float() for value in total.values()])).tolist()
         return loss, dict(zip(list(total)[1:], rest, strict=True))
+
+    def shares(self, batches: Sequence[Batch]) -> list[dict[str, float]]:
+        """How much of the means of the step each of this process's batches is.
+
+        Padding makes batches differ in their number of targets. The mean over all targets of the
+        step is the mean of the batches' means, weighted by these numbers, over all processes.
+        """
+        if len(batches) * self.workers.count == 1:
+            return [{}]
+        weights = [self.task.loss_weights(batch) for batch in batches]
+        names = sorted(weights[0])
+        sums = self.workers.sums([sum(weight[name] for weight in weights) for name in names])
+        totals = dict(zip(names, sums, strict=True))
+        return [shares_of(weight, totals, self.workers.count) for weight in weights]
 
     def clip(self) -> float:
         """The norm of all gradients together, cut where it is too large."""
@@ -207,7 +229,19 @@ class _Loop:
 
     def look(self, step: int, *, last: bool = False) -> tuple[str, float] | None:
         """At the attention of the probe."""
-        return None if self.tracker is None else self.tracker.look(self.state.model, step, last=last)
+        tracker = self.tracker
+        if tracker is None:
+            return None
+        return self.with_model(lambda model: tracker.look(model, step, last=last))
+
+    def with_model(self, call: Callable[[nn.Module], Result]) -> Result:
+        """Call a function with the model and its whole weights, outside of a training step."""
+        if not self.split:
+            return call(self.state.model)
+        with torch.no_grad():
+            result = self.objective.run(call)
+        self.objective.reshard()   # the root stays whole otherwise: stale once the weights change
+        return result
 
     def validate(self) -> dict[str, float]:
         """Scores on the validation data, by the average of the weights where one is kept."""
@@ -219,7 +253,7 @@ class _Loop:
             with torch.no_grad(), state.averaged(), torch.autocast(
                 self.device.type, torch.bfloat16, enabled=self.settings.mixed_precision
             ):
-                scores = self.task.evaluate(state.model)
+                scores = self.with_model(self.task.evaluate)
                 rows = self.also(state.step, state.model) if self.also and self.run is not None else {}
             state.model.train()
         scores = self.workers.told(scores)

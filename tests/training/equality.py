@@ -1,0 +1,138 @@
+"""Trains every case of test_equality.py in one process and in a pair of processes.
+
+    python -m tests.training.equality FOLDER
+
+The pair is started once: this process forks, and both join one group (gloo). Each training leaves
+its run in FOLDER/CASE/MODE. A step is always made of the same 16 examples.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from datetime import timedelta
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neural.experiments import made, new_run
+from neural.tasks import registry as tasks
+from neural.training.engine import fit
+from neural.training.workers import Workers
+
+PROCESSES = 2
+BATCHES = {"full": (16, 1), "accumulation": (4, 4), "ddp": (4, 2), "fsdp": (4, 2)}
+"""For each mode: examples per batch, and batches per step and process."""
+TOGETHER = ("ddp", "fsdp")
+OPTIMIZERS = {
+    "sgd": "SGD(learning_rate=0.1, momentum=0.9)",
+    "adam": "Adam(learning_rate=0.01)",
+    "adamw": "AdamW(learning_rate=0.01)",
+    "muon": "Muon(learning_rate=0.02)",
+}
+# No bias in front of a norm or in the keys: its gradient is 0 on paper, and Adam, which divides by
+# the size of a gradient, makes steps as long as any other of what rounding leaves there.
+PROGRAM = """network Tagger {
+  input: (7, 5)
+  layers:
+    Dense(8, activation="tanh")
+    %s
+    TransformerEncoder(num_heads=2, d_model=8, dff=12, dropout_rate=0.0, bias=false)
+    Output(3, activation="softmax")
+  loss: "sparse_categorical_crossentropy"
+}
+"""
+
+
+class Case(NamedTuple):
+    """One row of the table."""
+
+    optimizer: str
+    ema: bool
+    padding: bool
+    batch_norm: bool
+
+    @property
+    def name(self) -> str:
+        """For folders and test ids: `adamw-ema-padding`."""
+        flags = [name for name in ("ema", "padding", "batch_norm") if getattr(self, name)]
+        return "-".join([self.optimizer, *flags])
+
+    def settings(self, folder: Path) -> dict[str, Any]:
+        """Of the experiment, without what depends on the mode."""
+        return {
+            "task": "supervised", "data": str(folder / f"padding-{self.padding}.npz"), "validation_split": 0.2,
+            "network": PROGRAM % ("BatchNormalization()" if self.batch_norm else ""),
+            "training": {
+                "epochs": 1.5, "scheduler": "linear", "optimizer": OPTIMIZERS[self.optimizer], "clip_norm": 1.0,
+                "ema": 0.9 if self.ema else 0.0,
+            },
+        }  # fmt: skip
+
+
+TABLE = [Case(*values) for values in product(OPTIMIZERS, (False, True), (False, True), (False, True))]
+
+
+def write_data(folder: Path) -> None:
+    """80 sequences of 7 vectors with a class per position; with padding, of 1 to 7 vectors."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(80, 7, 5)).astype(np.float32)
+    y = x[:, :, :3].argmax(axis=-1)
+    mask = np.arange(7) < random.integers(1, 8, size=80)[:, None]
+    np.savez(folder / "padding-False.npz", x=x, y=y)
+    np.savez(folder / "padding-True.npz", x=x, y=y, mask=mask)
+
+
+def train(settings: dict[str, Any], mode: str, folder: Path, workers: Workers) -> None:
+    """One training; the first process writes its run."""
+    size, accumulation = BATCHES[mode]
+    os.environ["WORLD_SIZE"] = str(workers.count)   # as torchrun does
+    training = {
+        **settings["training"], "batch_size": size, "gradient_accumulation_steps": accumulation,
+        "shard": mode == "fsdp",
+    }  # fmt: skip
+    settings = {"tracking": {"track_every": 0}, **settings, "training": training}
+    task = made(tasks.get(settings["task"]).Settings.model_validate(settings), folder)
+    fit(task, new_run(task, folder) if workers.first else None, workers=workers)
+
+
+def train_all(folder: Path, rank: int) -> None:
+    """Every case in every mode. What one process can do alone is shared between the two."""
+    pair = Workers(rank=rank, count=PROCESSES, here=rank)
+    for case in TABLE:
+        for mode in TOGETHER:
+            train(case.settings(folder), mode, folder / case.name / mode, pair)
+        alone = "full" if rank else "accumulation"
+        train(case.settings(folder), alone, folder / case.name / alone, Workers())
+
+
+def main() -> None:
+    """Fork, join, train."""
+    import torch
+    from torch import distributed
+
+    folder = Path(sys.argv[1])
+    write_data(folder)
+    torch.set_num_threads(1)
+    child = os.fork()
+    rank = int(child == 0)
+    try:
+        distributed.init_process_group(
+            "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=PROCESSES,
+            timeout=timedelta(seconds=60),
+        )
+        train_all(folder, rank)
+        distributed.destroy_process_group()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    if rank:
+        os._exit(0)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+
+if __name__ == "__main__":
+    main()
