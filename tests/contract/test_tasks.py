@@ -8,6 +8,7 @@ import torch
 from neural.core.names import key
 from neural.standard import CATALOGUE
 from neural.tasks import registry
+from neural.training.objective import Objective, shares_of
 
 every_task = pytest.mark.parametrize("name", registry.names())
 
@@ -86,6 +87,25 @@ def test_a_batch_is_a_function_of_its_number_alone(name, tiny):
     for number in numbers:
         assert same(forward.batch(number), wanted[number])
     assert same(forward.batch(0), wanted[0])
+
+
+@every_task
+def test_the_loss_of_a_batch_does_not_depend_on_how_it_is_cut(name, tiny):
+    """One row and the rest, weighed as the engine weighs batches of a step, are the whole batch again."""
+    task = tiny(name)
+    model, batch = model_of(task).eval(), task.batch(0)
+    rows = len(next(iter(batch.values())))
+    parts = [{key: value[cut] for key, value in batch.items()} for cut in (slice(0, 1), slice(1, rows))]
+    weights = [task.loss_weights(part) for part in parts]
+    totals = {key: sum(weight[key] for weight in weights) for key in weights[0]}
+    assert totals == pytest.approx(task.loss_weights(batch))
+    objective = Objective(task, model)
+    whole, curves = objective(batch, {})
+    found = [objective(part, shares_of(weight, totals, 1)) for part, weight in zip(parts, weights, strict=True)]
+    torch.testing.assert_close(sum(loss for loss, _ in found), whole)
+    for curve, value in curves.items():
+        torch.testing.assert_close(sum(more[curve] for _, more in found), value)
+    torch.testing.assert_close(task.loss(model, batch)[0], whole)
 
 
 @every_task

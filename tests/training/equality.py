@@ -8,6 +8,7 @@ its run in FOLDER/CASE/MODE. A step is always made of the same 16 examples.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import traceback
@@ -73,6 +74,36 @@ class Case(NamedTuple):
         }  # fmt: skip
 
 
+SGD = {"optimizer": "SGD(learning_rate=0.1)", "epochs": 2.0}
+FOCUS = {"task": "focus", "data": "segments.npz", "training": SGD}
+OTHERS: dict[str, dict[str, Any]] = {
+    "hybrid-step": {**FOCUS, "paradigm": 'hybrid(switch="step")'},
+    "hybrid-incentive": {**FOCUS, "paradigm": "hybrid(check_every=2, checks=1)"},
+    "annealed": {**FOCUS, "paradigm": "annealed"},
+    "captions": {
+        "task": "captions", "grid": 2, "units": 8, "examples": 48, "valid_examples": 5, "test_examples": 5,
+        "training": SGD,
+    },
+    "segmentation": {
+        "task": "segmentation", "data": "documents.jsonl", "features": ["word_overlap", "shape"],
+        "model": {
+            "hidden_dim": 3, "num_layers": 2, "attention_type": "boundary_aware", "attention_heads": 2,
+            "attention_dim": 4,
+        },
+        "training": {
+            **SGD, "class_weights": "balanced", "boundary_weight": 2.0, "entropy_lambda": 0.01,
+            "head_diversity_lambda": 0.1, "label_smoothing": 0.1,
+        },
+    },
+    "language_model": {
+        "task": "language_model", "data": "numbers.txt", "preset": "tiny", "context": 8,
+        "training": {"epochs": 4.0},
+    },
+}  # fmt: skip
+"""Other tasks, with schedules that depend on the length of the training."""
+ANY_CUT = ("hybrid-step", "annealed", "captions")
+"""Those of them whose batch of 16 has the examples of four batches of 4. Elsewhere batches are drawn
+or sorted by length; a switch by incentive is decided by the first batch of a step."""
 TABLE = [Case(*values) for values in product(OPTIMIZERS, (False, True), (False, True), (False, True))]
 
 
@@ -84,6 +115,20 @@ def write_data(folder: Path) -> None:
     mask = np.arange(7) < random.integers(1, 8, size=80)[:, None]
     np.savez(folder / "padding-False.npz", x=x, y=y)
     np.savez(folder / "padding-True.npz", x=x, y=y, mask=mask)
+    labels, place = random.integers(3, size=80), random.integers(5, size=80)
+    segments = 0.1 * random.normal(size=(80, 5, 4)).astype(np.float32)
+    segments[np.arange(80), place, labels] += 1.0
+    np.savez(folder / "segments.npz", segments=segments, labels=labels, foreground=place)
+    words, rows = (("apple", "pear", "plum"), ("saw", "file", "drill")), []
+    for number in range(40):
+        kinds = [words[(number + part) % 2] for part in range(3)]
+        parts = [[" ".join(random.choice(kind, 3)) for _ in range(random.integers(1, 6))] for kind in kinds]
+        starts = [len(parts[0]), len(parts[0]) + len(parts[1])]
+        rows.append(json.dumps({"lines": sum(parts, []), "boundaries": starts}))
+    (folder / "documents.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    numbers = ["one", "two", "three", "four", "five", "six", "seven"]
+    text = " ".join(numbers[number * number % 7] for number in range(90))
+    (folder / "numbers.txt").write_text(text, encoding="utf-8")
 
 
 def train(settings: dict[str, Any], mode: str, folder: Path, workers: Workers) -> None:
@@ -95,18 +140,20 @@ def train(settings: dict[str, Any], mode: str, folder: Path, workers: Workers) -
         "shard": mode == "fsdp",
     }  # fmt: skip
     settings = {"tracking": {"track_every": 0}, **settings, "training": training}
-    task = made(tasks.get(settings["task"]).Settings.model_validate(settings), folder)
+    experiment = tasks.get(settings["task"]).Settings.model_validate_json(json.dumps(settings))
+    task = made(experiment, folder.parents[1])
     fit(task, new_run(task, folder) if workers.first else None, workers=workers)
 
 
 def train_all(folder: Path, rank: int) -> None:
     """Every case in every mode. What one process can do alone is shared between the two."""
     pair = Workers(rank=rank, count=PROCESSES, here=rank)
-    for case in TABLE:
+    cases = {case.name: case.settings(folder) for case in TABLE} | OTHERS
+    for name, settings in cases.items():
         for mode in TOGETHER:
-            train(case.settings(folder), mode, folder / case.name / mode, pair)
+            train(settings, mode, folder / name / mode, pair)
         alone = "full" if rank else "accumulation"
-        train(case.settings(folder), alone, folder / case.name / alone, Workers())
+        train(settings, alone, folder / name / alone, Workers())
 
 
 def main() -> None:

@@ -93,6 +93,10 @@ class Captions(FocusTask):
         place = batch["place"][batch["real"]]
         return place.unsqueeze(-1) == torch.arange(self.data.segments, device=place.device)
 
+    def row_count(self, batch: Batch) -> int:
+        """Every word is one, padding is none."""
+        return int(batch["real"].sum())
+
     def rows(self) -> int:
         """Every word has its regions."""
         return self.data.segments * self.data.splits["valid"].said.shape[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Literal
 
@@ -16,6 +18,14 @@ Count = Annotated[int, Field(ge=1, le=LARGEST)]
 Interval = Annotated[int, Field(ge=0, le=LARGEST)]
 """A count where 0 turns something off."""
 Name = Annotated[str, Field(pattern=r"^[\w.-]{1,80}$"), Says("up to 80 letters, digits, `.`, `_` and `-`")]
+
+
+DEFAULT_EPOCHS = 10
+
+
+def world_size() -> int:
+    """Processes that train together, as torchrun tells each of them; 1 without it."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 class Training(Settings):
@@ -64,6 +74,17 @@ class Training(Settings):
             yield Contradiction(end, "warmup_steps", "steps")
         if self.learning_rate is not None and self.min_learning_rate > self.learning_rate:
             yield Contradiction("the smallest rate is above the peak", "min_learning_rate", "learning_rate")
+
+    @property
+    def batches_per_step(self) -> int:
+        """Batches that make one optimizer step: of all processes, and added up in each."""
+        return self.gradient_accumulation_steps * world_size()
+
+    def total_steps(self, epoch: int, batches_per_step: int | None = None) -> int:
+        """Optimizer steps of the training, where so many batches go once through the data."""
+        if self.steps is not None:
+            return self.steps
+        return math.ceil((self.epochs or DEFAULT_EPOCHS) * epoch / (batches_per_step or self.batches_per_step))
 
 
 class Tracking(Settings):

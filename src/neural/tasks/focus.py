@@ -111,7 +111,7 @@ class Focus(FocusTask):
     def batch(self, index: int) -> Batch:
         """The training batch of that number, of smaller mosaics where they have not grown yet."""
         growth = self.choice.growth
-        step = index // self.experiment.training.gradient_accumulation_steps
+        step = index // self.experiment.training.batches_per_step
         segments = self.data.segments if growth is None else growth.at(step / self.steps)
         return self._train(segments).take(self.order[index])
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from neural.tasks.task import Batch
 
 HELD_OUT = 0.1
-EPOCHS = 10
-"""Where a preset's steps were taken back and nothing was said instead, as for every task."""
 CHARACTERS_AT_ONCE = 1 << 13
 """In a validation."""
 
@@ -132,6 +130,10 @@ class LanguageModel(ProgramTask):
         """The mean over all characters, in nats."""
         return self.criterion.measure(model.scores(batch["x"]), batch["y"]), {}
 
+    def loss_weights(self, batch: Batch) -> dict[str, float]:
+        """Characters that are predicted."""
+        return {"loss": float(batch["y"].numel())}
+
     def evaluate(self, model: Any) -> dict[str, float]:
         """The exact mean over fixed windows, in nats and in bits, and how far it may be off.
 
@@ -209,8 +211,7 @@ def steps_of(experiment: LanguageModelSettings, windows: Windows) -> int | None:
         return None
     usual, _ = SIZES[experiment.preset].length(experiment.architecture)
     size = said.batch_size if "batch_size" in said.model_fields_set else usual
-    batches = (said.epochs or EPOCHS) * max(1, windows.epoch // size)
-    return said.steps or math.ceil(batches / said.gradient_accumulation_steps)
+    return said.total_steps(max(1, windows.epoch // size))
 
 
 def remarks(found: Encoded, end: int, where: str) -> list[str]:

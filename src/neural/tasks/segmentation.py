@@ -91,7 +91,7 @@ class Segmentation(Task):
         training = settings.training
         self.order = ByLength([len(one) for one in self.pieces], training.batch_size, training.seed)
         if training.validate_every is None:
-            every = max(1, self.order.epoch // training.gradient_accumulation_steps)
+            every = max(1, self.order.epoch // training.batches_per_step)
             training = training.model_copy(update={"validate_every": every})
         self.class_weights = weights_of(training.class_weights, self.train, self.classes)
         resolved = {

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 RARELY, OFTEN = 250, 50
 """Steps between validations at most and at least, whatever an epoch is, where nothing else was said."""
-EPOCHS = 10
 
 
 @dataclass(frozen=True)
@@ -288,10 +287,7 @@ class _Loop:
 def steps_of(task: Task, workers: int = 1) -> int:
     """How many steps a task's settings ask for."""
     settings = task.experiment.training
-    if settings.steps is not None:
-        return settings.steps
-    epoch = task.epoch / (settings.gradient_accumulation_steps * workers)
-    steps = math.ceil((settings.epochs or EPOCHS) * epoch)
+    steps = settings.total_steps(task.epoch, settings.gradient_accumulation_steps * workers)
     if steps < 1:
         raise TaskError("there is nothing to train on: not one batch")
     return steps

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from neural.modules.late import late, torch
+from neural.tasks.experiment import world_size
 from neural.tasks.task import TaskError
 from neural.training.meeting import met
 from neural.training.objective import Objective, blocks_of
@@ -123,8 +124,7 @@ class Workers:
 @contextmanager
 def joined(device: str = "auto") -> Iterator[Workers]:
     """Join the others, where torchrun started several."""
-    count = int(os.environ.get("WORLD_SIZE", "1"))
-    if count == 1:
+    if world_size() == 1:
         yield Workers()
         return
     on_gpu = device in ("auto", "cuda") and torch.cuda.is_available()
