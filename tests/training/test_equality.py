@@ -63,7 +63,7 @@ def rows_of_the_table():
                 yield pytest.param(case, mode, id=f"{case.name}-{mode}")
 
 
-@pytest.mark.parametrize(("case", "mode"), rows_of_the_table())
+@pytest.mark.parametrize(("case", "mode"), list(rows_of_the_table()))
 def test_a_step_may_be_cut_in_any_way(runs, case, mode):
     """Weights, averaged weights, running statistics, losses, rates and gradient norms are as with accumulation."""
     run = runs(case.name, mode)
