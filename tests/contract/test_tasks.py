@@ -126,6 +126,15 @@ def test_batches_differ_and_another_seed_has_other_ones(name, tiny):
 
 
 @every_task
+def test_another_seed_is_judged_by_the_same_examples(name, tiny):
+    one, other = tiny(name, seed=1), tiny(name, seed=2)
+    assert same(one.probe(), other.probe())
+    model = model_of(one).eval()
+    with torch.no_grad():
+        assert one.evaluate(model) == other.evaluate(model)
+
+
+@every_task
 def test_validation_is_the_same_every_time_and_has_the_score_that_is_watched(name, tiny):
     task = tiny(name)
     model = model_of(task).eval()

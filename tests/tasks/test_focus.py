@@ -175,6 +175,30 @@ def test_a_schedule_lasts_as_long_as_the_training_however_many_batches_a_step_ha
     assert made.steps == steps_of(made)
 
 
+@pytest.mark.parametrize(("accumulation", "processes"), [(4, 1), (2, 2), (1, 4)])
+def test_schedules_count_the_batches_of_all_processes(tmp_path, monkeypatch, accumulation, processes):
+    monkeypatch.setenv("WORLD_SIZE", str(processes))
+    training = Training(epochs=4.0, batch_size=5, gradient_accumulation_steps=accumulation)
+    digits = {"segments": 8, "grow": 2, "examples": 200, "valid_examples": 12, "test_examples": 12}
+    made = Focus(FocusSettings(training=training, **digits), tmp_path, CATALOGUE)
+    assert made.steps == steps_of(made, processes) == 40
+    sizes = [made.batch(index)["members"].shape[1] for index in range(0, 160, 4)]
+    assert sizes == [2] * 10 + [4] * 10 + [8] * 20
+
+
+def test_a_switch_takes_effect_at_the_end_of_its_step(tmp_path):
+    """Four batches to a step: all of them are learned by one paradigm."""
+    plain(tmp_path)
+    training = Training(steps=6, batch_size=8, gradient_accumulation_steps=4)
+    made = Focus(FocusSettings(data="plain.npz", paradigm="hybrid(switch='step')", training=training), tmp_path, CATALOGUE)
+    model = made.build()
+    names = []
+    for index in range(24):
+        names.append(type(made.now(model)).__name__)
+        made.loss(model, made.batch(index))
+    assert names == ["Soft"] * 12 + ["Hard"] * 12
+
+
 def test_smoothing_that_no_paradigm_does_is_refused(tmp_path):
     plain(tmp_path)
     with pytest.raises(TaskError, match="but no paradigm smooths; leave it out"):

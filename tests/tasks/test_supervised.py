@@ -219,6 +219,29 @@ def test_labels_are_smoothed_in_training_and_not_in_validation():
     assert smooth.loss(model, batch)[0] != plain.loss(model, batch)[0]
 
 
+def test_validation_is_not_smoothed_wherever_smoothing_was_written():
+    y = np.arange(23) % 2
+    loss = "loss: sparse_categorical_crossentropy(label_smoothing=0.2)"
+    by_program = supervised(program("(5, 3)", POOLED, loss), (X, y, X, y))
+    by_experiment = supervised(program("(5, 3)", POOLED), (X, y, X, y), training=Training(label_smoothing=0.2))
+    model, scores = scored(supervised(program("(5, 3)", POOLED), (X, y, X, y)))
+    batch = by_program.batch(0)
+    torch.testing.assert_close(by_program.loss(model, batch)[0], by_experiment.loss(model, batch)[0])
+    assert by_program.evaluate(model.eval()) == by_experiment.evaluate(model.eval()) == pytest.approx(scores)
+
+
+def test_the_seed_of_the_split_decides_what_is_held_out_and_that_of_the_training_does_not():
+    y = np.arange(23) % 2
+    text = program("(5, 3)", POOLED)
+
+    def held(split_seed, seed):
+        task = supervised(text, (X, y), split_seed=split_seed, training=Training(seed=seed))
+        return task.data.held.tolist()
+
+    assert held(0, 0) == held(0, 1) == held(0, 2)
+    assert held(1, 0) != held(0, 0)
+
+
 @pytest.mark.parametrize(
     ("loss", "message"),
     [

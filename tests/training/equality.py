@@ -124,7 +124,7 @@ def write_data(folder: Path) -> None:
         kinds = [words[(number + part) % 2] for part in range(3)]
         parts = [[" ".join(random.choice(kind, 3)) for _ in range(random.integers(1, 6))] for kind in kinds]
         starts = [len(parts[0]), len(parts[0]) + len(parts[1])]
-        rows.append(json.dumps({"lines": sum(parts, []), "boundaries": starts}))
+        rows.append(json.dumps({"lines": [line for part in parts for line in part], "boundaries": starts}))
     (folder / "documents.jsonl").write_text("\n".join(rows), encoding="utf-8")
     numbers = ["one", "two", "three", "four", "five", "six", "seven"]
     text = " ".join(numbers[number * number % 7] for number in range(90))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -104,6 +104,9 @@ class Experiment(Settings):
     name: Name | None = Field(None, description="Goes into the run folder's name.")
     training: Training = Field(default_factory=Training, description="How to train.")
     tracking: Tracking = Field(default_factory=Tracking, description="How to watch.")
+
+    set_at_start: ClassVar[frozenset[str]] = frozenset()
+    """Keys that shape a new run alone. Changed later, they would have no effect, or move what is held out."""
 
 
 def read_experiment(

@@ -14,7 +14,7 @@ from neural.tasks.data.check import padding
 from neural.tasks.data.dataset import Dataset
 from neural.tasks.data.find import locate, read, said
 from neural.tasks.data.targets import IGNORED, Classes
-from neural.tasks.experiment import Experiment
+from neural.tasks.experiment import Experiment, Interval
 from neural.tasks.task import TaskError
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ class SupervisedSettings(Experiment):
     network_name: str | None = Field(None, description="Which network of the program, where it has several.")
     data: str | dict[str, str] | None = Field(None, description="A file, a folder, named files, or a data set's name.")
     validation_split: float | None = Field(None, ge=0, lt=1, description="Share of the data held out; 0.1 if not said.")
+    split_seed: Interval = Field(0, description="Which examples are held out; `training.seed` does not move them.")
+
+    set_at_start: ClassVar[frozenset[str]] = frozenset({"split_seed"})
 
 
 class Supervised(ProgramTask):
@@ -62,7 +65,10 @@ class Supervised(ProgramTask):
         self.criterion, self.size = loss_of(self.network, training.label_smoothing), training.batch_size
         self.validation_loss = unsmoothed(self.criterion)
         examples = read(where, self.network)
-        self.data = Dataset(examples, self.network, share=share, batch_size=self.size, seed=training.seed)
+        self.data = Dataset(
+            examples, self.network, share=share, batch_size=self.size, seed=training.seed,
+            split_seed=experiment.split_seed,
+        )  # fmt: skip
         self.remarks = self.data.remarks
 
     @property

@@ -6,6 +6,7 @@ rest is in the checkpoint. So a run that was killed goes on as if nothing had ha
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,9 +14,11 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from neural.core.settings import resolved
 from neural.modules.late import torch
 from neural.tasks.task import Task, TaskError
 from neural.tracking.run import Run
+from neural.tracking.sink import flat
 from neural.tracking.tracker import Tracker
 from neural.training.buffers import BufferSync
 from neural.training.failure import Diverged, last_checkpoint, memory_in_words
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     """From a step and the model, in evaluation mode."""
 
 Result = TypeVar("Result")
+ENDED = ("finished", "stopped")
 RARELY, OFTEN = 250, 50
 """Steps between validations at most and at least, whatever an epoch is, where nothing else was said."""
 
@@ -78,7 +82,7 @@ def fit(
     Of several workers the first one writes the run; the others have none. `also` gives rows beside the scores of a
     validation; `remark` hears what the user should know before it begins.
     """
-    workers = workers or Workers()
+    workers, loop = workers or Workers(), None
     with Signals() as signals:
         try:
             with memory_in_words(run, task.experiment.training):
@@ -87,18 +91,22 @@ def fit(
                     remark(text)
                 outcome = loop.go(signals)
         except KeyboardInterrupt:
-            _end(run, "stopped", "stopped at once; goes on from the last checkpoint")
+            _end(run, "stopped", "stopped at once; goes on from the last checkpoint", begun=loop is not None)
             raise
         except BaseException as wrong:
-            _end(run, "failed", f"{type(wrong).__name__}: {wrong}")
+            _end(run, "failed", f"{type(wrong).__name__}: {wrong}", begun=loop is not None)
             raise
     _end(run, outcome.state, outcome.message)
     return outcome
 
 
-def _end(run: Run | None, state: str, message: str) -> None:
-    if run is not None:
-        run.finish(state, message)
+def _end(run: Run | None, state: str, message: str, *, begun: bool = True) -> None:
+    """Say how the run ended. One that had ended before and could not begin again stays what it was."""
+    if run is None:
+        return
+    if not begun and run.previous is not None and run.previous.state in ENDED:
+        state, message = run.previous.state, f"cannot be resumed like this: {message}"
+    run.finish(state, message)
 
 
 class _Loop:
@@ -140,11 +148,23 @@ class _Loop:
             run.send_to(task.experiment.tracking.sinks)
             run.forget_after(self.state.step)
             if saved is not None:
-                run.event(self.state.step, "restart", f"goes on from the checkpoint of step {self.state.step}")
+                changed = self.keep_settings(run) if self.state.step < self.steps else ""
+                where = f"goes on from the checkpoint of step {self.state.step}"
+                run.event(self.state.step, "restart", where + (f"; {changed}" if changed else ""))
             run.describe("parameters", sum(one.numel() for one in model.parameters()))
             epoch = task.epoch / (self.settings.gradient_accumulation_steps * workers.count)
             for key, value in {"steps": self.steps, "epoch": epoch, **task.facts()}.items():
                 run.describe(key, value)
+
+    def keep_settings(self, run: Run) -> str:
+        """Write the settings of a resumed run where they are not those it has; says what changed."""
+        before, now = run.settings, resolved(self.task.experiment)
+        if before == now:
+            return ""
+        run.replace_settings(now, self.task.program)
+        old, new = flat(before), flat(now)
+        keys = [key for key in new if key != "network" and old.get(key) != new[key]]
+        return ", ".join(f"{key} {json.dumps(old.get(key))} → {json.dumps(new[key])}" for key in keys)
 
     def go(self, signals: Signals) -> Outcome:
         """Step after step."""

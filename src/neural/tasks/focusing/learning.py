@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from neural.modules.late import torch
 from neural.tasks.data.order import Order
-from neural.tasks.experiment import Count, Experiment
+from neural.tasks.experiment import Count, Experiment, Interval
 from neural.tasks.focusing import measures, switch
 from neural.tasks.focusing.choice import Choice, chosen
 from neural.tasks.focusing.growth import Growth
@@ -41,7 +41,13 @@ class FocusExperiment(Experiment):
     estimator: str | None = Field(None, description="Which segments are read in training: `exact`, `topk` …")
     samples: Count | None = Field(None, description="How many of them; needed by every estimator but `exact`.")
     background: float = Field(0.0, ge=0, description="Push of segments out of focus towards no class; 0.1 is usual.")
+    split_seed: Interval = Field(
+        0, description="Which examples are held out, and what is drawn of them; `training.seed` does not move them."
+    )
     threshold: float = Field(0.8, gt=0, lt=1, description="Of SAIF: focus and probability must be above it.")
+
+
+    set_at_start: ClassVar[frozenset[str]] = frozenset({"split_seed"})
 
 
 class FocusTask(Task):
