@@ -186,17 +186,19 @@ def test_schedules_count_the_batches_of_all_processes(tmp_path, monkeypatch, acc
     assert sizes == [2] * 10 + [4] * 10 + [8] * 20
 
 
-def test_a_switch_takes_effect_at_the_end_of_its_step(tmp_path):
-    """Four batches to a step: all of them are learned by one paradigm."""
+@pytest.mark.parametrize("paradigm", ["hybrid(switch='step')", "hybrid(check_every=3, checks=1)", "annealed"])
+def test_all_batches_of_a_step_are_learned_by_one_paradigm(tmp_path, paradigm):
     plain(tmp_path)
     training = Training(steps=6, batch_size=8, gradient_accumulation_steps=4)
-    made = Focus(FocusSettings(data="plain.npz", paradigm="hybrid(switch='step')", training=training), tmp_path, CATALOGUE)
+    made = Focus(FocusSettings(data="plain.npz", paradigm=paradigm, training=training), tmp_path, CATALOGUE)
     model = made.build()
-    names = []
+    used = []
     for index in range(24):
-        names.append(type(made.now(model)).__name__)
+        used.append(repr(made.now(model)))
         made.loss(model, made.batch(index))
-    assert names == ["Soft"] * 12 + ["Hard"] * 12
+    steps = [used[start : start + 4] for start in range(0, 24, 4)]
+    assert all(len(set(step)) == 1 for step in steps)
+    assert len(set(used)) > 1
 
 
 def test_smoothing_that_no_paradigm_does_is_refused(tmp_path):

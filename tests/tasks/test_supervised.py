@@ -224,10 +224,27 @@ def test_validation_is_not_smoothed_wherever_smoothing_was_written():
     loss = "loss: sparse_categorical_crossentropy(label_smoothing=0.2)"
     by_program = supervised(program("(5, 3)", POOLED, loss), (X, y, X, y))
     by_experiment = supervised(program("(5, 3)", POOLED), (X, y, X, y), training=Training(label_smoothing=0.2))
-    model, scores = scored(supervised(program("(5, 3)", POOLED), (X, y, X, y)))
-    batch = by_program.batch(0)
-    torch.testing.assert_close(by_program.loss(model, batch)[0], by_experiment.loss(model, batch)[0])
-    assert by_program.evaluate(model.eval()) == by_experiment.evaluate(model.eval()) == pytest.approx(scores)
+    plain = supervised(program("(5, 3)", POOLED), (X, y, X, y))
+    losses, scores = [], []
+    for task in (by_program, by_experiment, plain):
+        model, found = scored(task)
+        losses.append(task.loss(model, task.batch(0))[0].item())
+        scores.append(found)
+    assert losses[0] == losses[1] != losses[2]
+    assert scores[0] == scores[1] == scores[2]
+
+
+@pytest.mark.parametrize("loss", ["sparse_categorical_crossentropy", "mse"])
+def test_padding_does_not_weigh_in_a_step(loss):
+    """A batch counts by the positions that are real, of which the loss is the mean."""
+    head = 'Dense(2, activation="softmax")' if loss != "mse" else "Dense(2)"
+    mask = np.arange(5) < (1 + np.arange(23) % 5)[:, None]
+    y = RANDOM.integers(0, 2, size=(23, 5)) if loss != "mse" else RANDOM.normal(size=(23, 5, 2))
+    data = {"x": X, "y": y, "mask": mask}
+    task = supervised(program("(5, 3)", head, f'loss: "{loss}"'), data, training=Training(batch_size=4))
+    batch = task.batch(0)
+    assert task.loss_weights(batch) == {"loss": float(batch["mask"].sum())}
+    assert float(batch["mask"].sum()) < batch["mask"].numel()
 
 
 def test_the_seed_of_the_split_decides_what_is_held_out_and_that_of_the_training_does_not():
