@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from neural.cli._trials import said
+from neural.cli import _trials
 from neural.core.settings import SettingsError
 from neural.sweep import TRIALS, Point, created, find_sweep, opened
 from neural.sweeping import go
@@ -233,11 +233,11 @@ def scored(sweep, *scores):
     ],
 )
 def test_points_are_compared_by_pairs_of_seeds(sweep, scores, verdict):
-    ((difference, found),) = sweep.against_best(scored(sweep, *scores))
-    assert found == verdict
+    ((difference, decided),) = sweep.against_best(scored(sweep, *scores))
+    assert decided == verdict
     assert difference.seeds == (2 if math.isfinite(sum(scores)) else 1)
-    assert f" {verdict} " in said(sweep)
-    (first, second) = json.loads(said(sweep, as_json=True))["points"]
+    assert f" {verdict} " in _trials.said(sweep)
+    (first, second) = json.loads(_trials.said(sweep, as_json=True))["points"]
     assert (first["against_best"], second["against_best"]["verdict"]) == (None, verdict)
 
 

@@ -110,19 +110,19 @@ def changed(run: Run) -> dict[str, Any]:
 
 
 def settings_used(run: Run) -> dict[str, Any]:
-    """The settings of a run, flat, and where one leaves a number to the optimizer or to the epochs, that number."""
-    found = flat(run.settings)
+    """The settings of a run, flat, with the numbers that they leave to optimizer and epochs."""
+    settings = flat(run.settings)
     training = run.settings.get("training")
     if not isinstance(training, dict):
-        return found
+        return settings
     known = {key: value for key, value in training.items() if key in Training.model_fields}
     try:
         used = values_used(Training.model_validate_json(json.dumps(known)))
     except ValueError:   # of another version, or an optimizer of somebody's own
-        return found
+        return settings
     used["steps"] = run.described("steps")
     filled = {f"training.{key}": value for key, value in used.items() if value is not None}
-    return found | {key: value for key, value in filled.items() if found.get(key) is None}
+    return settings | {key: value for key, value in filled.items() if settings.get(key) is None}
 
 
 def network(run: Run) -> dict[str, Any]:

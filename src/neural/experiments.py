@@ -69,7 +69,7 @@ def task_of_run(run: Run, changes: Sequence[str] = ()) -> Task:
         before, experiment = experiment, read_settings(type(experiment), source, changes)
         for key in sorted(experiment.set_at_start):
             if getattr(before, key) != getattr(experiment, key):
-                raise TaskError(f"`{key}` cannot change in a run that goes on; start a new run with it")
+                raise TaskError(f"`{key}` cannot change in a resumed run; start a new run with it")
     return made(experiment, Path(str(run.environment.get("folder", "."))))
 
 

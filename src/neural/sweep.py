@@ -191,20 +191,23 @@ class Sweep:
         together: dict[str, list[Row]] = {}
         for row in self.rows:
             together.setdefault(json.dumps(_values(row)), []).append(row)
-        found = []
+        points = []
         for rows in together.values():
-            scored = [(row.score, _seed(row)) for row in rows if row.done and row.score is not None]
-            scores, seeds = (tuple(column) for column in zip(*scored, strict=True)) if scored else ((), ())
-            found.append(Point(_values(rows[0]), scores, seeds))
-        return sorted(found, key=lambda point: _rank(point.mean, larger))
+            scored = {_seed(row): row.score for row in rows if row.done and row.score is not None}
+            points.append(Point(_values(rows[0]), tuple(scored.values()), tuple(scored)))
+        return sorted(points, key=lambda point: _rank(point.mean, larger))
 
     def against_best(self, points: Sequence[Point]) -> list[tuple[Estimate, Verdict]]:
-        """Every point but the first against the first, which has the best mean: by pairs of seeds."""
-        from neural.views.paired import paired_difference, verdict  # scipy, which listing a sweep does not need
+        """Every point but the first against the first, the best on average: by pairs of seeds."""
+        # scipy, which listing a sweep does not need
+        from neural.views.paired import paired_difference, verdict
 
         _, larger = self.judged_by()
-        differences = [paired_difference(point.by_seed, points[0].by_seed) for point in points[1:]]
-        return [(difference, verdict(difference, larger_is_better=larger)) for difference in differences]
+        compared = []
+        for point in points[1:]:
+            difference = paired_difference(point.by_seed, points[0].by_seed)
+            compared.append((difference, verdict(difference, larger_is_better=larger)))
+        return compared
 
 
 def created(
@@ -298,7 +301,7 @@ def _values(row: Row) -> dict[str, Any]:
 
 
 def _seed(row: Row) -> Hashable:
-    """What two trials must share to be a pair: initial weights, order of batches and held-out data."""
+    """What two trials must share to be a pair: weights to start from, batches, held-out data."""
     return (row.trial.seed, row.trial.point.get(SPLIT_SEED))
 
 

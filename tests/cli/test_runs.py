@@ -189,7 +189,8 @@ def test_compare_shows_only_the_settings_that_differ_and_scores_side_by_side(roo
 
 
 def test_compare_shows_the_values_that_were_used_whoever_said_them(root):
-    muon = {"optimizer": "Muon(learning_rate=LinearDecay(0.02, 40), other_learning_rate=0.01, clipnorm=1.0)"}
+    rates = "learning_rate=LinearDecay(0.02, 40), other_learning_rate=0.01"
+    muon = {"optimizer": f"Muon({rates}, clipnorm=1.0)"}
     write_run(root, "first", **muon, learning_rate=0.004, clip_norm=2.0)
     write_run(root, "second", **muon)
     lines = [line.split() for line in typed("compare", "first", "second").output.splitlines()]
@@ -207,15 +208,17 @@ def test_compare_of_an_optimizer_that_nobody_knows_shows_what_was_written(root):
 
 
 def test_compare_goes_by_pairs_of_seeds(root):
-    for seed in range(3):
-        write_run(root, f"small-{seed}", seed=seed, scores=(seed + 0.5,))
-        write_run(root, f"large-{seed}", seed=seed, scores=(seed + 0.7 + 0.01 * seed,), learning_rate=0.1)
-        write_run(root, f"noisy-{seed}", seed=seed, scores=(seed + (0.9, 0.2, 0.5)[seed],), learning_rate=0.2)
-    names = [f"{name}-{seed}" for name in ("small", "large", "noisy") for seed in range(3)]
+    scores = {0.01: (0.5, 1.5, 2.5), 0.1: (0.7, 1.71, 2.72), 0.2: (0.9, 1.2, 2.5)}
+    names = []
+    for rate, by_seed in scores.items():
+        for seed, score in enumerate(by_seed):
+            names.append(f"rate-{rate}-seed-{seed}")
+            write_run(root, names[-1], seed=seed, scores=(score,), learning_rate=rate)
     shown = typed("compare", *names)
     assert shown.exit_code == 0, shown.output
     lines = [line.split() for line in shown.output.splitlines()]
-    at = lines.index("over seeds, valid/loss, against A B C by pairs of seeds".split())
+    (at,) = [number for number, line in enumerate(lines) if line[:2] == ["over", "seeds,"]]
+    assert lines[at][2:] == ["valid/loss,", "against", "A", "B", "C", "by", "pairs", "of", "seeds"]
     assert lines[at + 1] == ["A", "B", "C", "1.5"]
     assert lines[at + 2][:5] == ["D", "E", "F", "1.71", "worse"]
     assert lines[at + 3][:5] == ["G", "H", "I", "1.533", "undecided"]

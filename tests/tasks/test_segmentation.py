@@ -38,7 +38,8 @@ def song(number, *, labels=False, lines=9):
 def without_late_boundaries(row):
     """A song of few lines, without boundaries behind its end."""
     data = json.loads(row)
-    return json.dumps({**data, "boundaries": [at for at in data["boundaries"] if at < len(data["lines"])]})
+    boundaries = [at for at in data["boundaries"] if at < len(data["lines"])]
+    return json.dumps({**data, "boundaries": boundaries})
 
 
 @pytest.fixture
@@ -238,15 +239,23 @@ def test_each_part_of_the_loss_is_added_with_its_weight(folder):
 @pytest.mark.parametrize("data", ["songs.jsonl", "labelled.jsonl"])
 @pytest.mark.parametrize(
     "training",
-    [{}, {"class_weights": (1.0, 9.0)}, {"boundary_weight": 3.0}, {"entropy_lambda": 0.1, "label_smoothing": 0.1}],
+    [
+        {},
+        {"class_weights": (1.0, 9.0)},
+        {"boundary_weight": 3.0},
+        {"entropy_lambda": 0.1, "label_smoothing": 0.1},
+    ],
     ids=lambda training: "-".join(training) or "plain",
 )
 def test_every_part_of_the_loss_is_weighed_by_what_it_is_a_mean_over(folder, data, training):
     """Documents of 3 to 9 lines, one by one and together: the same gradient."""
-    rows = [song(one, labels=data == "labelled.jsonl", lines=3 + 2 * (one % 4)) for one in range(20)]
-    (folder / data).write_text("\n".join(rows if data == "labelled.jsonl" else map(without_late_boundaries, rows)))
+    labels = data == "labelled.jsonl"
+    rows = [song(number, labels=labels, lines=3 + 2 * (number % 4)) for number in range(20)]
+    rows = rows if labels else [without_late_boundaries(row) for row in rows]
+    (folder / data).write_text("\n".join(rows))
     training = {**training, "boundary_lambda": 0.5, "batch_size": 6}
-    task = task_in(folder, data=data, model={**SMALL, "attention_type": "boundary_aware"}, training=training)
+    network = {**SMALL, "attention_type": "boundary_aware"}
+    task = task_in(folder, data=data, model=network, training=training)
     model, batch = model_of(task), task.batch(0)
     parts = [{name: value[row : row + 1] for name, value in batch.items()} for row in range(6)]
     weights = [task.loss_weights(part) for part in parts]
@@ -266,7 +275,8 @@ def test_an_epoch_between_validations_counts_the_batches_of_all_processes(folder
     alone = task_in(folder, training={"batch_size": 2, "gradient_accumulation_steps": 2})
     monkeypatch.setenv("WORLD_SIZE", "2")
     together = task_in(folder, training={"batch_size": 2})
-    assert together.experiment.training.validate_every == alone.experiment.training.validate_every == 4
+    assert alone.experiment.training.validate_every == 4
+    assert together.experiment.training.validate_every == 4
 
 
 def test_long_documents_are_learned_in_pieces_and_judged_whole(folder):

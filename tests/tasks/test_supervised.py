@@ -223,13 +223,14 @@ def test_validation_is_not_smoothed_wherever_smoothing_was_written():
     y = np.arange(23) % 2
     loss = "loss: sparse_categorical_crossentropy(label_smoothing=0.2)"
     by_program = supervised(program("(5, 3)", POOLED, loss), (X, y, X, y))
-    by_experiment = supervised(program("(5, 3)", POOLED), (X, y, X, y), training=Training(label_smoothing=0.2))
+    smoothed = Training(label_smoothing=0.2)
+    by_experiment = supervised(program("(5, 3)", POOLED), (X, y, X, y), training=smoothed)
     plain = supervised(program("(5, 3)", POOLED), (X, y, X, y))
     losses, scores = [], []
     for task in (by_program, by_experiment, plain):
-        model, found = scored(task)
+        model, validation = scored(task)
         losses.append(task.loss(model, task.batch(0))[0].item())
-        scores.append(found)
+        scores.append(validation)
     assert losses[0] == losses[1] != losses[2]
     assert scores[0] == scores[1] == scores[2]
 
@@ -241,7 +242,8 @@ def test_padding_does_not_weigh_in_a_step(loss):
     mask = np.arange(5) < (1 + np.arange(23) % 5)[:, None]
     y = RANDOM.integers(0, 2, size=(23, 5)) if loss != "mse" else RANDOM.normal(size=(23, 5, 2))
     data = {"x": X, "y": y, "mask": mask}
-    task = supervised(program("(5, 3)", head, f'loss: "{loss}"'), data, training=Training(batch_size=4))
+    text = program("(5, 3)", head, f'loss: "{loss}"')
+    task = supervised(text, data, training=Training(batch_size=4))
     batch = task.batch(0)
     assert task.loss_weights(batch) == {"loss": float(batch["mask"].sum())}
     assert float(batch["mask"].sum()) < batch["mask"].numel()

@@ -51,7 +51,7 @@ def test_a_folder_of_before_has_no_sums_and_goes_on(path):
 
 
 @pytest.mark.parametrize("calls", [1, 2, 3, 4])
-def test_settings_replaced_by_a_process_that_is_killed_are_the_old_ones_or_the_new_ones(path, monkeypatch, calls):
+def test_settings_replaced_by_a_killed_process_are_whole(path, monkeypatch, calls):
     """Killed before its first, second … write: to the rows, to the two files, to the rows."""
     run = Run.reopen(path)
     done = []

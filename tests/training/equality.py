@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neural.experiments import made, new_run
+from neural import experiments
 from neural.tasks import registry as tasks
 from neural.training.engine import fit
 from neural.training.workers import Workers
@@ -65,13 +65,18 @@ class Case(NamedTuple):
     def settings(self, folder: Path) -> dict[str, Any]:
         """Of the experiment, without what depends on the mode."""
         return {
-            "task": "supervised", "data": str(folder / f"padding-{self.padding}.npz"), "validation_split": 0.2,
+            "task": "supervised",
+            "data": str(folder / f"padding-{self.padding}.npz"),
+            "validation_split": 0.2,
             "network": PROGRAM % ("BatchNormalization()" if self.batch_norm else ""),
             "training": {
-                "epochs": 1.5, "scheduler": "linear", "optimizer": OPTIMIZERS[self.optimizer], "clip_norm": 1.0,
+                "epochs": 1.5,
+                "scheduler": "linear",
+                "optimizer": OPTIMIZERS[self.optimizer],
+                "clip_norm": 1.0,
                 "ema": 0.9 if self.ema else 0.0,
             },
-        }  # fmt: skip
+        }
 
 
 SGD = {"optimizer": "SGD(learning_rate=0.1)", "epochs": 2.0}
@@ -81,30 +86,49 @@ OTHERS: dict[str, dict[str, Any]] = {
     "hybrid-incentive": {**FOCUS, "paradigm": "hybrid(check_every=2, checks=1)"},
     "annealed": {**FOCUS, "paradigm": "annealed"},
     "captions": {
-        "task": "captions", "grid": 2, "units": 8, "examples": 48, "valid_examples": 5, "test_examples": 5,
+        "task": "captions",
+        "grid": 2,
+        "units": 8,
+        "examples": 48,
+        "valid_examples": 5,
+        "test_examples": 5,
         "training": SGD,
     },
     "segmentation": {
-        "task": "segmentation", "data": "documents.jsonl", "features": ["word_overlap", "shape"],
+        "task": "segmentation",
+        "data": "documents.jsonl",
+        "features": ["word_overlap", "shape"],
         "model": {
-            "hidden_dim": 3, "num_layers": 2, "attention_type": "boundary_aware", "attention_heads": 2,
+            "hidden_dim": 3,
+            "num_layers": 2,
+            "attention_type": "boundary_aware",
+            "attention_heads": 2,
             "attention_dim": 4,
         },
         "training": {
-            **SGD, "class_weights": "balanced", "boundary_weight": 2.0, "entropy_lambda": 0.01,
-            "head_diversity_lambda": 0.1, "label_smoothing": 0.1,
+            **SGD,
+            "class_weights": "balanced",
+            "boundary_weight": 2.0,
+            "entropy_lambda": 0.01,
+            "head_diversity_lambda": 0.1,
+            "label_smoothing": 0.1,
         },
     },
     "language_model": {
-        "task": "language_model", "data": "numbers.txt", "preset": "tiny", "context": 8,
+        "task": "language_model",
+        "data": "numbers.txt",
+        "preset": "tiny",
+        "context": 8,
         "training": {"epochs": 4.0},
     },
-}  # fmt: skip
+}
 """Other tasks, with schedules that depend on the length of the training."""
 ANY_CUT = ("hybrid-step", "annealed", "captions")
-"""Those of them whose batch of 16 has the examples of four batches of 4. Elsewhere batches are drawn
-or sorted by length; a switch by incentive is decided by the first batch of a step."""
-TABLE = [Case(*values) for values in product(OPTIMIZERS, (False, True), (False, True), (False, True))]
+"""Those whose batch of 16 has the examples of four batches of 4. Elsewhere batches are drawn or
+sorted by length; a switch by incentive is decided by the first batch of a step."""
+TABLE = [
+    Case(*values) for values in product(OPTIMIZERS, (False, True), (False, True), (False, True))
+]
 
 
 def write_data(folder: Path) -> None:
@@ -122,9 +146,14 @@ def write_data(folder: Path) -> None:
     words, rows = (("apple", "pear", "plum"), ("saw", "file", "drill")), []
     for number in range(40):
         kinds = [words[(number + part) % 2] for part in range(3)]
-        parts = [[" ".join(random.choice(kind, 3)) for _ in range(random.integers(1, 6))] for kind in kinds]
+        parts = [
+            [" ".join(random.choice(kind, 3)) for _ in range(random.integers(1, 6))]
+            for kind in kinds
+        ]
         starts = [len(parts[0]), len(parts[0]) + len(parts[1])]
-        rows.append(json.dumps({"lines": [line for part in parts for line in part], "boundaries": starts}))
+        rows.append(
+            json.dumps({"lines": [line for part in parts for line in part], "boundaries": starts})
+        )
     (folder / "documents.jsonl").write_text("\n".join(rows), encoding="utf-8")
     numbers = ["one", "two", "three", "four", "five", "six", "seven"]
     text = " ".join(numbers[number * number % 7] for number in range(90))
@@ -134,15 +163,17 @@ def write_data(folder: Path) -> None:
 def train(settings: dict[str, Any], mode: str, folder: Path, workers: Workers) -> None:
     """One training; the first process writes its run."""
     size, accumulation = BATCHES[mode]
-    os.environ["WORLD_SIZE"] = str(workers.count)   # as torchrun does
+    os.environ["WORLD_SIZE"] = str(workers.count)  # as torchrun does
     training = {
-        **settings["training"], "batch_size": size, "gradient_accumulation_steps": accumulation,
+        **settings["training"],
+        "batch_size": size,
+        "gradient_accumulation_steps": accumulation,
         "shard": mode == "fsdp",
-    }  # fmt: skip
+    }
     settings = {"tracking": {"track_every": 0}, **settings, "training": training}
     experiment = tasks.get(settings["task"]).Settings.model_validate_json(json.dumps(settings))
-    task = made(experiment, folder.parents[1])
-    fit(task, new_run(task, folder) if workers.first else None, workers=workers)
+    task = experiments.made(experiment, folder.parents[1])
+    fit(task, experiments.new_run(task, folder) if workers.first else None, workers=workers)
 
 
 def train_all(folder: Path, rank: int) -> None:
@@ -168,7 +199,10 @@ def main() -> None:
     rank = int(child == 0)
     try:
         distributed.init_process_group(
-            "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=PROCESSES,
+            "gloo",
+            init_method=f"file://{folder}/store",
+            rank=rank,
+            world_size=PROCESSES,
             timeout=timedelta(seconds=60),
         )
         train_all(folder, rank)

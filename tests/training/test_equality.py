@@ -14,17 +14,19 @@ from tests.training.equality import ANY_CUT, OTHERS, TABLE
 
 ROOT = Path(__file__).parents[2]
 TOLERANCE = 1e-5
-"""Largest difference of any weight or logged number. Measured: 9e-7 with Muon, 2e-7 with the others."""
+"""Largest difference of any weight or logged number. Measured: 9e-7 with Muon, else 2e-7."""
 STATE = ("model.", "average.")
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A function from a case and a mode to its finished run. One pair of processes trains all of them."""
+    """A function from a case and a mode to its run. One pair of processes trains all of them."""
     folder = tmp_path_factory.mktemp("equality")
     command = [sys.executable, "-W", "error", "-m", "tests.training.equality", str(folder)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False, env=environment
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
     def open_run(case: str, mode: str) -> Run:
@@ -35,20 +37,21 @@ def runs(tmp_path_factory):
 
 
 def largest_differences(run: Run, other: Run) -> dict[str, float]:
-    """By name: of weights, averaged weights and buffers in the last checkpoint, and of all that was logged."""
-    found = {}
+    """By name: of weights, averages and buffers in the last checkpoint, and of logged numbers."""
+    differences = {}
     tensors, others = (
-        {name: value for name, value in one.restore().tensors.items() if name.startswith(STATE)} for one in (run, other)
+        {name: value for name, value in each.restore().tensors.items() if name.startswith(STATE)}
+        for each in (run, other)
     )
     assert tensors.keys() == others.keys()
     for name, value in tensors.items():
-        found[name] = float((value.double() - others[name].double()).abs().max())
+        differences[name] = float((value.double() - others[name].double()).abs().max())
     assert run.names() == other.names()
     for name in run.names():
         (steps, values), (other_steps, other_values) = run.scalars(name), other.scalars(name)
         assert steps.tolist() == other_steps.tolist()
-        found[name] = float(np.abs(values - other_values).max())
-    return found
+        differences[name] = float(np.abs(values - other_values).max())
+    return differences
 
 
 def rows_of_the_table():
@@ -65,7 +68,7 @@ def rows_of_the_table():
 
 @pytest.mark.parametrize(("case", "mode"), list(rows_of_the_table()))
 def test_a_step_may_be_cut_in_any_way(runs, case, mode):
-    """Weights, averaged weights, running statistics, losses, rates and gradient norms are as with accumulation."""
+    """As with accumulation: weights, averages, running statistics, losses, rates, norms."""
     run = runs(case.name, mode)
     differences = largest_differences(run, runs(case.name, "accumulation"))
     assert not {name: value for name, value in differences.items() if not value <= TOLERANCE}
@@ -77,22 +80,41 @@ def test_a_step_may_be_cut_in_any_way(runs, case, mode):
 @pytest.mark.parametrize("mode", ["full", "accumulation", "ddp", "fsdp"])
 def test_the_average_is_not_the_newest_weights(runs, case, mode):
     tensors = runs(case.name, mode).restore().tensors
-    averages = {name.removeprefix("average."): value for name, value in tensors.items() if name.startswith("average.")}
-    assert max(float((value - tensors[f"model.{name}"]).abs().max()) for name, value in averages.items()) > 1e-3
+    averages = {
+        name.removeprefix("average."): value
+        for name, value in tensors.items()
+        if name.startswith("average.")
+    }
+    assert (
+        max(
+            float((value - tensors[f"model.{name}"]).abs().max())
+            for name, value in averages.items()
+        )
+        > 1e-3
+    )
 
 
 @pytest.mark.parametrize(
     ("case", "mode"),
-    [(case, mode) for case in OTHERS for mode in ("full", "ddp", "fsdp") if mode != "full" or case in ANY_CUT],
+    [
+        (case, mode)
+        for case in OTHERS
+        for mode in ("full", "ddp", "fsdp")
+        if mode != "full" or case in ANY_CUT
+    ],
 )
 def test_every_task_learns_the_same_however_its_steps_are_cut(runs, case, mode):
     run, other = runs(case, mode), runs(case, "accumulation")
     differences = largest_differences(run, other)
-    differences.pop("model.history", None)   # counts the batches of one process
+    differences.pop("model.history", None)  # counts the batches of one process
     if case == "hybrid-incentive":
-        differences.pop("train/classifier_calls")   # every process pays for the check, the first one decides
+        differences.pop(
+            "train/classifier_calls"
+        )  # every process pays for the check, the first one decides
     assert not {name: value for name, value in differences.items() if not value <= TOLERANCE}
-    events, others = ([(step, kind, text) for step, kind, text, _ in one.events()] for one in (run, other))
+    events, others = (
+        [(step, kind, text) for step, kind, text, _ in each.events()] for each in (run, other)
+    )
     assert events == others
 
 
@@ -100,7 +122,9 @@ def test_every_task_learns_the_same_however_its_steps_are_cut(runs, case, mode):
 def test_a_hybrid_switches_at_half_of_its_epochs(runs, mode):
     run = runs("hybrid-step", mode)
     assert int(run.restore().tensors["model.history"][STAGE]) == 1
-    assert [(step, kind) for step, kind, _, _ in run.events()] == [(run.described("steps") // 2, "switch")]
+    assert [(step, kind) for step, kind, _, _ in run.events()] == [
+        (run.described("steps") // 2, "switch")
+    ]
 
 
 @pytest.mark.parametrize("mode", ["accumulation", "ddp", "fsdp"])

@@ -124,7 +124,8 @@ def test_a_resumed_run_has_the_settings_that_it_is_trained_with(tmp_path):
     fit(small(tmp_path, steps=15, weight_decay=0.5), Run.reopen(run.path))
     after = Run.open(run.path)
     assert (after.restore().step, after.described("steps")) == (15, 15)
-    assert (after.settings["training"]["steps"], after.settings["training"]["weight_decay"]) == (15, 0.5)
+    training = after.settings["training"]
+    assert (training["steps"], training["weight_decay"]) == (15, 0.5)
     (text,) = [text for _, kind, text, _ in after.events() if kind == "restart"]
     assert "training.steps 12 → 15, training.weight_decay null → 0.5" in text
     again = task_of_run(after)

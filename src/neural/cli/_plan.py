@@ -26,7 +26,8 @@ def planned(task: Task) -> dict[str, Any]:
     return {
         "name": task.experiment.name or task.experiment.task, "task": task.experiment.task, **cost,
         "epoch": task.epoch, "batch_size": settings.batch_size, "steps": steps,
-        "passes": steps * settings.batches_per_step / max(1, task.epoch), "optimizer": settings.optimizer,
+        "passes": steps * settings.batches_per_step / max(1, task.epoch),
+        "optimizer": settings.optimizer,
         "rate": rate, "scheduler": settings.scheduler, "track_every": tracking.track_every,
         "remarks": list(task.remarks),
     }  # fmt: skip

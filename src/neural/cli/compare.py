@@ -16,6 +16,8 @@ from neural.cli._arguments import RUN
 if TYPE_CHECKING:
     from neural.tracking.run import Run
 
+SEEDS = ("name", "training.seed", "split_seed")
+"""Settings in which two runs of one group may differ."""
 CELL = 14
 """Columns of a run in a table."""
 
@@ -68,7 +70,7 @@ def compared(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def differing(runs: Sequence[Run]) -> dict[str, list[Any]]:
-    """The settings that are not the same in all runs, as they were used; without the program and the name."""
+    """The settings that differ between runs, as they were used; without program and name."""
     from neural.digest import settings_used
 
     settings = [settings_used(run) for run in runs]
@@ -97,7 +99,7 @@ def by_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
         seed = settings.get("training.seed")
         # a run of before had no seed for the split: the training's decided it
         pair = seed, settings.get("split_seed", seed)
-        rest = {key: value for key, value in settings.items() if key not in ("name", "training.seed", "split_seed")}
+        rest = {key: value for key, value in settings.items() if key not in SEEDS}
         group = json.dumps(rest, sort_keys=True)
         members.setdefault(group, []).append(number)
         scores.setdefault(group, {})[pair] = top.score
@@ -106,12 +108,18 @@ def by_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
     _, larger = watched(str(runs[0].settings.get("task", "")))
     first, *others = members
     data: list[dict[str, Any]] = [
-        {"runs": members[group], "score": tops[0].name, "mean": sum(own.values()) / len(own), "against_first": None}
+        {
+            "runs": members[group],
+            "score": tops[0].name,
+            "mean": sum(own.values()) / len(own),
+            "against_first": None,
+        }
         for group, own in scores.items()
     ]
     for group, entry in zip(others, data[1:], strict=True):
         difference = paired_difference(scores[group], scores[first])
-        entry["against_first"] = {**difference.as_json(), "verdict": verdict(difference, larger_is_better=larger)}
+        decided = verdict(difference, larger_is_better=larger)
+        entry["against_first"] = {**difference.as_json(), "verdict": decided}
     return data
 
 
@@ -161,14 +169,16 @@ def _groups(letters: Sequence[str], groups: list[dict[str, Any]]) -> list[str]:
         return []
     rows = []
     for group in groups:
-        members, against = " ".join(letters[number] for number in group["runs"]), group["against_first"]
+        members = " ".join(letters[number] for number in group["runs"])
         verdict = ""
-        if against is not None:
-            numbers = {key: math.nan if against[key] is None else against[key] for key in ("value", "low", "high")}
-            verdict = _text.difference(Estimate(**numbers, seeds=against["seeds"]), against["verdict"])
+        if (against := group["against_first"]) is not None:
+            numbers = [against[key] for key in ("value", "low", "high")]
+            value, low, high = [math.nan if number is None else number for number in numbers]
+            estimate = Estimate(value=value, low=low, high=high, seeds=against["seeds"])
+            verdict = _text.difference(estimate, against["verdict"])
         rows.append((members, _text.number(group["mean"]), verdict))
-    title = _text.heading("over seeds") + f", {groups[0]['score']}, against {rows[0][0]} by pairs of seeds"
-    return ["", title, *_text.table(rows, right=(1,))]
+    about = f", {groups[0]['score']}, against {rows[0][0]} by pairs of seeds"
+    return ["", _text.heading("over seeds") + about, *_text.table(rows, right=(1,))]
 
 
 def _scores(runs: list[dict[str, Any]]) -> dict[str, list[str]]:

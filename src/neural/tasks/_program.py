@@ -100,7 +100,7 @@ def loss_of(network: Network, smoothing: float) -> Loss:
 
 
 def unsmoothed(loss: Loss) -> Loss:
-    """The same loss with labels as they are: what validation measures, however the network is trained."""
+    """The same loss with labels as they are: what validation measures, however training smooths."""
     if not getattr(loss, "label_smoothing", 0.0):
         return loss
     return replace(loss, label_smoothing=0.0)   # type: ignore[call-arg]  # it has the setting

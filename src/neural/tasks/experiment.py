@@ -84,7 +84,8 @@ class Training(Settings):
         """Optimizer steps of the training, where so many batches go once through the data."""
         if self.steps is not None:
             return self.steps
-        return math.ceil((self.epochs or DEFAULT_EPOCHS) * epoch / (batches_per_step or self.batches_per_step))
+        batches = (self.epochs or DEFAULT_EPOCHS) * epoch
+        return math.ceil(batches / (batches_per_step or self.batches_per_step))
 
 
 class Tracking(Settings):
@@ -106,7 +107,7 @@ class Experiment(Settings):
     tracking: Tracking = Field(default_factory=Tracking, description="How to watch.")
 
     set_at_start: ClassVar[frozenset[str]] = frozenset()
-    """Keys that shape a new run alone. Changed later, they would have no effect, or move what is held out."""
+    """Keys of a new run alone: later they would have no effect, or move what is held out."""
 
 
 def read_experiment(

@@ -71,9 +71,14 @@ class Focus(FocusTask):
         front = None if experiment.foreground is None else [str(one) for one in experiment.foreground]
         wanted = _shape(experiment, where, folder, catalogue)
         self.data: Data = read(
-            where, wanted, segments=experiment.segments, foreground=front, examples=counts, seed=experiment.split_seed,
+            where,
+            wanted,
+            segments=experiment.segments,
+            foreground=front,
+            examples=counts,
+            seed=experiment.split_seed,
             training_seed=experiment.training.seed,
-        )  # fmt: skip
+        )
         words, shape = len(self.data.vocabulary) or None, self.data.shape
         fits: dict[str, Any] = {"shape": shape, "vocabulary": words}
         classes = len(self.data.classes)

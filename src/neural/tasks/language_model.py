@@ -66,12 +66,13 @@ class LanguageModelSettings(Experiment):
     set_at_start: ClassVar[frozenset[str]] = frozenset({"preset", "architecture"})
 
     def verify(self) -> Iterator[Contradiction]:
-        """A network by preset or by program; every character has one id; bytes have theirs already."""
+        """A preset or a program; every character has one id; bytes have theirs already."""
         yield from super().verify()
-        if self.network is not None and self.fingerprint is None:   # a run keeps its preset beside the program of it
-            for key in sorted(self.set_at_start & self.model_fields_set):
+        is_run = self.fingerprint is not None   # with its preset beside the program made of it
+        for key in sorted(self.set_at_start & self.model_fields_set):
+            if self.network is not None and not is_run:
                 ignored = f"`network` stands in place of a preset, so `{key}` would have no effect"
-                yield Contradiction(ignored, key, "network", help=f"leave out `network`, or `{key}`")
+                yield Contradiction(ignored, key, "network", help="leave out one of them")
         if self.vocabulary is not None and self.units == "bytes":
             yield Contradiction("bytes need no vocabulary", "vocabulary", "units")
         if self.vocabulary is not None and len(set(self.vocabulary)) < len(self.vocabulary):

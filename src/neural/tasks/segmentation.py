@@ -124,52 +124,57 @@ class Segmentation(Task):
         return reduce(add, terms.values()), curves
 
     def loss_terms(self, model: Any, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """The cross-entropy as "loss", and each addition with its factor under the name of its curve."""
-        said = self.settings.training
-        if said.head_diversity_lambda:
+        """The cross-entropy as "loss", and each addition with its factor, named as its curve."""
+        training = self.settings.training
+        if training.head_diversity_lambda:
             with comparing(model) as heads:
                 scores = model.scores(batch["x"], batch["mask"])
         else:
             heads, scores = None, model.scores(batch["x"], batch["mask"])
         gaps, counted = self.counted(batch)
-        terms = {
-            "loss": cross_entropy(
-                scores, batch["target"], counted, label_smoothing=said.label_smoothing, **self.weighting(batch)
-            )
-        }
-        curves = {}
-        if said.boundary_lambda and model.boundary_logits is not None:
-            curves["train/boundary_loss"] = boundary_loss(model.boundary_logits, batch["boundaries"], gaps)
-            terms["train/boundary_loss"] = said.boundary_lambda * curves["train/boundary_loss"]
-        if said.entropy_lambda:
+        weighting, smoothing = self.weighting(batch), training.label_smoothing
+        loss = cross_entropy(
+            scores, batch["target"], counted, label_smoothing=smoothing, **weighting
+        )
+        factors, curves = {}, {}
+        logits = model.boundary_logits
+        if training.boundary_lambda and logits is not None:
+            factors["train/boundary_loss"] = training.boundary_lambda
+            curves["train/boundary_loss"] = boundary_loss(logits, batch["boundaries"], gaps)
+        if training.entropy_lambda:
+            factors["train/entropy"] = -training.entropy_lambda
             curves["train/entropy"] = entropy(scores, counted)
-            terms["train/entropy"] = -said.entropy_lambda * curves["train/entropy"]
         if heads is not None:
+            factors["train/heads_alike"] = training.head_diversity_lambda
             curves["train/heads_alike"] = heads.alike()
-            terms["train/heads_alike"] = said.head_diversity_lambda * curves["train/heads_alike"]
-        return terms, {name: curve.detach() for name, curve in curves.items()}
+        more = {name: factors[name] * curve for name, curve in curves.items()}
+        return {"loss": loss, **more}, {name: curve.detach() for name, curve in curves.items()}
 
     def loss_weights(self, batch: Batch) -> dict[str, float]:
-        """The cross-entropy is a weighted mean over targets, the boundary loss one over gaps, the entropy over targets.
+        """Target weights (cross-entropy), gaps (boundary loss) and targets (entropy).
 
-        How alike heads are is a ratio, not a mean; batches count in it by their elements.
+        The likeness of heads is a ratio, not a mean; batches count in it by their elements.
         """
         gaps, counted = self.counted(batch)
         weights = target_weights(batch["target"], counted, **self.weighting(batch))
         return {
-            "loss": float(weights.double().sum()), "train/boundary_loss": float(gaps.sum()),
-            "train/entropy": float(counted.sum()), "train/heads_alike": float(batch["mask"].sum()),
-        }  # fmt: skip
+            "loss": float(weights.double().sum()),
+            "train/boundary_loss": float(gaps.sum()),
+            "train/entropy": float(counted.sum()),
+            "train/heads_alike": float(batch["mask"].sum()),
+        }
 
     def counted(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Gaps inside documents, and the elements that are predicted: these gaps, or all that are not padding."""
+        """Gaps inside documents, and the elements that are predicted: gaps, or all real ones."""
         gaps = inner(batch["mask"], batch["first"])
         return gaps, gaps if self.classes.learned == "boundaries" else batch["mask"]
 
     def weighting(self, batch: Batch) -> dict[str, Tensor | None]:
-        """By which weights the cross-entropy is a mean: those of classes, and of elements beside boundaries."""
+        """Weights of the cross-entropy: of classes, and of elements beside boundaries."""
         classes, weight = self.class_weights, self.settings.training.boundary_weight
-        beside = beside_boundaries(batch["boundaries"], batch["mask"], weight) if weight != 1 else None
+        beside = None
+        if weight != 1:
+            beside = beside_boundaries(batch["boundaries"], batch["mask"], weight)
         return {
             "class_weights": None if classes is None else torch.from_numpy(classes).to(batch["x"]),
             "element_weights": beside,

@@ -9,7 +9,14 @@ import numpy as np
 from pydantic import Field
 
 from neural.modules.late import torch
-from neural.tasks._program import ProgramTask, checked, loss_of, own_training, program_source, unsmoothed
+from neural.tasks._program import (
+    ProgramTask,
+    checked,
+    loss_of,
+    own_training,
+    program_source,
+    unsmoothed,
+)
 from neural.tasks.data.check import padding
 from neural.tasks.data.dataset import Dataset
 from neural.tasks.data.find import locate, read, said
@@ -32,7 +39,9 @@ class SupervisedSettings(Experiment):
     network_name: str | None = Field(None, description="Which network of the program, where it has several.")
     data: str | dict[str, str] | None = Field(None, description="A file, a folder, named files, or a data set's name.")
     validation_split: float | None = Field(None, ge=0, lt=1, description="Share of the data held out; 0.1 if not said.")
-    split_seed: Interval = Field(0, description="Which examples are held out; `training.seed` does not move them.")
+    split_seed: Interval = Field(
+        0, description="Which examples are held out; `training.seed` does not move them."
+    )
 
     set_at_start: ClassVar[frozenset[str]] = frozenset({"split_seed"})
 
@@ -66,9 +75,13 @@ class Supervised(ProgramTask):
         self.validation_loss = unsmoothed(self.criterion)
         examples = read(where, self.network)
         self.data = Dataset(
-            examples, self.network, share=share, batch_size=self.size, seed=training.seed,
+            examples,
+            self.network,
+            share=share,
+            batch_size=self.size,
+            seed=training.seed,
             split_seed=experiment.split_seed,
-        )  # fmt: skip
+        )
         self.remarks = self.data.remarks
 
     @property
@@ -100,7 +113,7 @@ class Supervised(ProgramTask):
         return {"loss": float(len(y) if mask is None else mask.sum())}
 
     def evaluate(self, model: Any) -> dict[str, float]:
-        """The exact means over all examples held out, or over all their positions that are not padding.
+        """The exact means over all examples held out, or over all their real positions.
 
         Labels are never smoothed here.
         """

@@ -67,10 +67,12 @@ class Task(ABC):
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """The mean loss over the batch, and what else is worth a curve: scalars, detached.
 
-        What the mean is taken over is told by `loss_weights`.
+        `loss_weights` says what the mean is taken over.
         """
 
-    def loss_terms(self, model: nn.Module, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    def loss_terms(
+        self, model: nn.Module, batch: Batch
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """The loss as named terms whose sum it is, and the same curves as `loss` gives.
 
         A task overrides this where its loss adds means over different things; `loss_weights` has

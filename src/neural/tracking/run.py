@@ -169,19 +169,21 @@ class Run(Recorded):
             checkpoint.prune(folder, max(1, keep))
 
     def replace_settings(self, settings: Mapping[str, Any], program: str | None) -> None:
-        """Write settings.json and program.neural anew, for a run that is resumed with other settings.
+        """Write settings.json and program.neural anew, for a run resumed with other settings.
 
         A kill in between leaves files that `reopen` accepts: until both are in place, the rows
         know the sums of the old ones and of the new ones.
         """
         files = {"settings.json": as_json(settings), "program.neural": program}
         texts = {
-            file: text for file, text in files.items()
+            file: text
+            for file, text in files.items()
             if text is not None and text != text_of(self.path / file)
-        }  # fmt: skip
+        }
         sums = {key_of_sum(file): sum_of(text) for file, text in texts.items()}
-        before = {key: self._writer.meta(key) for key in sums}
-        self._writer.remember({key: f"{old} {sums[key]}" for key, old in before.items() if old is not None})
+        old = {key: self._writer.meta(key) for key in sums}
+        both = {key: f"{old[key]} {sums[key]}" for key in sums if old[key] is not None}
+        self._writer.remember(both)
         with in_words(f"the settings of {self.path} cannot be written"):
             for file, text in texts.items():
                 write_atomically(self.path / file, text)

@@ -227,7 +227,7 @@ class Writer(Store):
             rows.clear()
 
     def remember(self, values: Mapping[str, str]) -> None:
-        """What the file says of itself, in place of what it said before. On disk when this returns."""
+        """Replace what the file says of itself. On disk when this returns."""
         with in_words(self.name):
             self._db.execute("PRAGMA synchronous = FULL")
             try:

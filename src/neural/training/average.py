@@ -37,7 +37,7 @@ class Average:
             self._swap()
 
     def _swap(self) -> None:
-        # values are copied: FSDP keeps views of a parameter's memory, which `.data` would leave behind
+        # values are copied: FSDP keeps views of a parameter's memory, and `.data` would leave them
         with torch.no_grad():
             for name, parameter in self.live.items():
                 live = parameter.detach().clone()

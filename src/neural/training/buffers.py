@@ -4,7 +4,8 @@ Batch normalization: every process normalises its batches by their own statistic
 accumulation does. The running statistics become those of one process that saw all batches in
 order, r ← (1−m) r + m s. Process j of N sees every N-th batch only. If it updates with momentum
 a = 1 − (1−m)^N, then the weighted mean over processes with weights m (1−m)^(N−1−j) / a, which
-sum to 1, is exactly that recurrence, after any number of batches: one all-reduce per step.
+sum to 1, is exactly that recurrence, after any number of batches: one all-reduce per step. (Where
+a norm runs several times per batch, the order inside a step differs from one process's.)
 
 All other buffers are those of the first process.
 """
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class BufferSync:
-    """Makes the buffers of a model equal in all processes. Changes the momentum of its batch norms."""
+    """Makes the buffers of a model equal in all processes. Sets the momentum of its batch norms."""
 
     def __init__(self, model: nn.Module, workers: Workers) -> None:
         self.workers = workers
@@ -62,9 +63,10 @@ class BufferSync:
 
 
 def batch_norms(model: nn.Module) -> list[Any]:
-    """The batch norms with running statistics. Cumulative averages (momentum None) are not among them."""
+    """The batch norms with running statistics, but for cumulative averages (momentum None)."""
     kind = torch.nn.modules.batchnorm._BatchNorm
     return [
-        module for module in model.modules()
+        module
+        for module in model.modules()
         if isinstance(module, kind) and module.track_running_stats and module.momentum is not None
     ]

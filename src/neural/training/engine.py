@@ -91,7 +91,8 @@ def fit(
                     remark(text)
                 outcome = loop.go(signals)
         except KeyboardInterrupt:
-            _end(run, "stopped", "stopped at once; goes on from the last checkpoint", begun=loop is not None)
+            message = "stopped at once; goes on from the last checkpoint"
+            _end(run, "stopped", message, begun=loop is not None)
             raise
         except BaseException as wrong:
             _end(run, "failed", f"{type(wrong).__name__}: {wrong}", begun=loop is not None)
@@ -101,7 +102,7 @@ def fit(
 
 
 def _end(run: Run | None, state: str, message: str, *, begun: bool = True) -> None:
-    """Say how the run ended. One that had ended before and could not begin again stays what it was."""
+    """Say how the run ended. One that had ended before and could not be resumed stays as it was."""
     if run is None:
         return
     if not begun and run.previous is not None and run.previous.state in ENDED:
@@ -157,14 +158,18 @@ class _Loop:
                 run.describe(key, value)
 
     def keep_settings(self, run: Run) -> str:
-        """Write the settings of a resumed run where they are not those it has; says what changed."""
+        """Write the settings of a resumed run if they changed; returns what changed, as text."""
         before, now = run.settings, resolved(self.task.experiment)
         if before == now:
             return ""
         run.replace_settings(now, self.task.program)
         old, new = flat(before), flat(now)
-        keys = [key for key in new if key != "network" and old.get(key) != new[key]]
-        return ", ".join(f"{key} {json.dumps(old.get(key))} → {json.dumps(new[key])}" for key in keys)
+        changes = [
+            f"{key} {json.dumps(old.get(key))} → {json.dumps(value)}"
+            for key, value in new.items()
+            if key != "network" and old.get(key) != value
+        ]
+        return ", ".join(changes)
 
     def go(self, signals: Signals) -> Outcome:
         """Step after step."""
@@ -223,8 +228,9 @@ class _Loop:
             for name, value in {"loss": loss, **curves}.items():
                 total[name] = total[name] + value.detach() if name in total else value.detach().clone()
         self.buffers.step()
-        loss, *rest = workers.mean(torch.stack([value.float() for value in total.values()])).tolist()
-        return loss, dict(zip(list(total)[1:], rest, strict=True))
+        means = workers.mean(torch.stack([value.float() for value in total.values()])).tolist()
+        curves = dict(zip(total, means, strict=True))
+        return curves.pop("loss"), curves
 
     def shares(self, batches: Sequence[Batch]) -> list[dict[str, float]]:
         """How much of the means of the step each of this process's batches is.

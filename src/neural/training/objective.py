@@ -25,7 +25,9 @@ class Objective(Module):
         super().__init__()
         self.task, self.model = task, model
 
-    def forward(self, batch: Batch, shares: Mapping[str, float]) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(
+        self, batch: Batch, shares: Mapping[str, float]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         """What the batch adds to the loss of the step, and to its curves.
 
         `shares` says by name how much of the step's mean the batch is: see `shares_of`.
@@ -39,7 +41,9 @@ class Objective(Module):
         return call(self.model)
 
 
-def shares_of(weights: Mapping[str, float], totals: Mapping[str, float], processes: int) -> dict[str, float]:
+def shares_of(
+    weights: Mapping[str, float], totals: Mapping[str, float], processes: int
+) -> dict[str, float]:
     """How much of each of the step's means a batch is, times the number of processes.
 
     DDP and FSDP average gradients over processes: the factor turns that mean into a sum.
@@ -51,7 +55,7 @@ def shares_of(weights: Mapping[str, float], totals: Mapping[str, float], process
 
 
 def scaled(value: Tensor, name: str, shares: Mapping[str, float]) -> Tensor:
-    """A mean over a batch as its part of the mean over the step. Without shares, it is the whole."""
+    """A mean over a batch as its part of the mean over the step: all of it, without shares."""
     share = shares.get(name, shares.get("loss", 1.0))
     return value if share == 1.0 else value * share
 

@@ -32,10 +32,11 @@ class Optimizer(Declared):
     @property
     def peak(self) -> float:
         """The highest learning rate."""
-        return self.learning_rate.peak if isinstance(self.learning_rate, Schedule) else self.learning_rate
+        rate = self.learning_rate
+        return rate.peak if isinstance(rate, Schedule) else rate
 
     def at_rate(self, rate: float) -> Self:
-        """The same with a constant learning rate. Other rates that it has keep their ratio to it."""
+        """The same with a constant learning rate. Its other rates keep their ratio to it."""
         return replace(self, learning_rate=rate)
 
     def rates(self) -> dict[str, float]:

@@ -1,9 +1,9 @@
 """Muon's step on a processor: matrices of one shape together, in 32-bit floats.
 
 `torch.optim.Muon` orthogonalises one matrix after the other in bfloat16, which few processors can multiply: there it
-takes longer than the gradients. The arithmetic here is the same, and so are state and settings; on other devices it is
-torch's own step. Parameters that FSDP splits among processes step as whole ones do: each process gathers the momentum,
-orthogonalises the whole matrix and takes its own rows.
+takes longer than the gradients. The arithmetic here is the same, and so are state and settings; on
+other devices it is torch's own step. Parameters that FSDP splits among processes step as whole ones
+do: each process gathers the momentum, orthogonalises the whole matrix and takes its own rows.
 """
 
 from __future__ import annotations
@@ -64,20 +64,21 @@ def _by_shape(parameters: list[Tensor]) -> list[list[Tensor]]:
 
 def _step(state: Mapping[Tensor, Any], same: list[Tensor], group: dict[str, Any]) -> None:
     """Matrices of one shape."""
-    gradients = [one.grad for one in same if one.grad is not None]
-    for one, gradient in zip(same, gradients, strict=True):
-        state[one].setdefault("momentum_buffer", torch.zeros_like(gradient))
-    kept = [local(state[one]["momentum_buffer"]) for one in same]
-    own = [local(gradient) for gradient in gradients]
-    torch._foreach_lerp_(kept, own, 1 - group["momentum"])
-    ahead = torch._foreach_lerp(own, kept, group["momentum"]) if group["nesterov"] else kept
-    whole = [gathered(one, part) for one, part in zip(same, ahead, strict=True)]
-    stack = orthogonal(torch.stack(whole), group["ns_coefficients"], group["ns_steps"], group["eps"])
+    for param in same:
+        state[param].setdefault("momentum_buffer", torch.zeros_like(param))
+    gradients = [local(param.grad) for param in same if param.grad is not None]
+    momenta = [local(state[param]["momentum_buffer"]) for param in same]
+    torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
+    ahead = momenta
+    if group["nesterov"]:
+        ahead = torch._foreach_lerp(gradients, momenta, group["momentum"])
+    stack = torch.stack([gathered(param, part) for param, part in zip(same, ahead, strict=True)])
+    stack = orthogonal(stack, group["ns_coefficients"], group["ns_steps"], group["eps"])
+    steps = [scattered(param, matrix) for param, matrix in zip(same, stack.unbind(), strict=True)]
     rows, columns = same[0].shape
     rate = float(group["lr"]) * max(1.0, rows / columns) ** 0.5
-    weights = [local(one) for one in same]
+    weights = [local(param) for param in same]
     torch._foreach_mul_(weights, 1 - float(group["lr"]) * group["weight_decay"])
-    steps = [scattered(one, matrix) for one, matrix in zip(same, stack.unbind(), strict=True)]
     torch._foreach_add_(weights, steps, alpha=-rate)
 
 

@@ -37,7 +37,7 @@ def optimizer_of(settings: Training) -> Optimizer:
 
 
 def values_used(settings: Training) -> dict[str, float | None]:
-    """The numbers of the optimizer that training uses, whoever said them: peak rates, decay, clipping."""
+    """The numbers that the optimizer uses, given or its own: peak rates, decay, clipping."""
     optimizer = optimizer_of(settings)
     return {
         **optimizer.at_rate(settings.learning_rate or optimizer.peak).rates(),

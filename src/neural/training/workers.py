@@ -62,8 +62,9 @@ class Workers:
             return objective
         from torch.nn.parallel import DistributedDataParallel
 
-        spread = DistributedDataParallel(objective, device_ids=[device.index] if device.type == "cuda" else None)
-        # BufferSync does it, once per step. The argument of that name warns in torch 2.13, the attribute does not.
+        ids = [device.index] if device.type == "cuda" else None
+        spread = DistributedDataParallel(objective, device_ids=ids)
+        # BufferSync does it, once per step. The argument of that name warns since torch 2.13.
         spread.broadcast_buffers = False
         return spread
 

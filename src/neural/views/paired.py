@@ -19,7 +19,9 @@ Verdict = Literal["better", "worse", "undecided"]
 CONFIDENCE = 0.95
 
 
-def paired_difference(scores: Mapping[Hashable, float], baseline: Mapping[Hashable, float]) -> Estimate:
+def paired_difference(
+    scores: Mapping[Hashable, float], baseline: Mapping[Hashable, float]
+) -> Estimate:
     """The mean of score − baseline over the seeds that both have, with Student's t interval (95 %).
 
     Keys are seeds. NaN does not count. Of fewer than two shared seeds there is no interval.
@@ -29,7 +31,9 @@ def paired_difference(scores: Mapping[Hashable, float], baseline: Mapping[Hashab
     pairs = pairs[np.isfinite(pairs)]
     count = len(pairs)
     if count < 2:
-        return Estimate(value=float(pairs[0]) if count else math.nan, low=math.nan, high=math.nan, seeds=count)
+        return Estimate(
+            value=float(pairs[0]) if count else math.nan, low=math.nan, high=math.nan, seeds=count
+        )
     mean = float(pairs.mean())
     error = float(pairs.std(ddof=1)) / math.sqrt(count)
     reach = float(stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * error

@@ -29,8 +29,10 @@ SHAPES = {
 MASKS = np.array([[[pixel == "#" for pixel in row] for row in rows] for rows in SHAPES.values()])
 
 
-def scenes(grid: int, counts: tuple[int, int, int], seed: int, training_seed: int | None = None) -> Captioned:
-    """So many scenes to train, to validate and to test with; every number of them follows from the seed.
+def scenes(
+    grid: int, counts: tuple[int, int, int], seed: int, training_seed: int | None = None
+) -> Captioned:
+    """So many scenes to train, to validate and to test with; all of them follow from the seed.
 
     Those to train on follow from `training_seed` where it is given.
     """

@@ -40,7 +40,14 @@ class Dataset:
     """What `train` and `valid` hold, and in which order it comes. TaskError where it does not fit the network."""
 
     def __init__(
-        self, examples: Examples, network: Network, *, share: float, batch_size: int, seed: int, split_seed: int = 0
+        self,
+        examples: Examples,
+        network: Network,
+        *,
+        share: float,
+        batch_size: int,
+        seed: int,
+        split_seed: int = 0,
     ) -> None:
         """`seed` decides in which order examples come, `split_seed` which of them are held out."""
         self.examples = examples

@@ -42,7 +42,7 @@ class FocusExperiment(Experiment):
     samples: Count | None = Field(None, description="How many of them; needed by every estimator but `exact`.")
     background: float = Field(0.0, ge=0, description="Push of segments out of focus towards no class; 0.1 is usual.")
     split_seed: Interval = Field(
-        0, description="Which examples are held out, and what is drawn of them; `training.seed` does not move them."
+        0, description="Which examples are held out; `training.seed` does not move them."
     )
     threshold: float = Field(0.8, gt=0, lt=1, description="Of SAIF: focus and probability must be above it.")
 
@@ -133,7 +133,7 @@ class FocusTask(Task):
         return losses.mean(), told
 
     def loss_weights(self, batch: Batch) -> dict[str, float]:
-        """The loss is a mean over rows of `given`; the focus on the foreground over rows where that is known."""
+        """Rows of `given`; the focus on the foreground is a mean over rows where that is known."""
         weights, front = {"loss": float(self.row_count(batch))}, self.foreground(batch)
         if front is not None:
             weights["train/foreground_mass"] = float(front.any(dim=-1).sum())

@@ -26,9 +26,10 @@ def read(
     where: str | Path, network: Network | None, *, m: int, chosen: Sequence[str] | None, counts: Sequence[int],
     seed: int, training_seed: int | None = None,
 ) -> Data:  # fmt: skip
-    """Mosaics of any labelled images: `digits`, a folder of pictures, or whatever `data` of supervised learning is.
+    """Mosaics of labelled images: `digits`, a folder of pictures, any `data` of `supervised`.
 
-    `seed` splits the images and draws the mosaics; those to train on are drawn by `training_seed` where it is given.
+    `seed` splits the images and draws the mosaics; those to train on are drawn by `training_seed`
+    where it is given.
     """
     if m < 2:
         raise TaskError("a mosaic of one segment leaves nothing to choose: `segments` must be 2 or more")

@@ -18,8 +18,9 @@ def read(
     """The examples behind a name, a file or a folder; TaskError says what is wrong with them.
 
     `network` says the shape that segments should have, where it was given. `foreground` and `examples` (how many to
-    train on, to validate and to test with) are for mosaics. `seed` decides what is held out; with a `training_seed`,
-    mosaics to train on are drawn by that one.
+    train on, to validate and to test with) are for mosaics.
+
+    `seed` decides what is held out. Mosaics to train on are drawn by `training_seed` where given.
     """
     if isinstance(where, Path) and where.suffix.lower() in (".jsonl", ".json"):
         found = tokens.read(where, seed=seed)
@@ -27,9 +28,14 @@ def read(
         found = arrays.read(where, seed=seed)
     else:
         return mosaics.read(
-            where, network, m=segments or mosaics.USUAL, chosen=foreground, counts=examples, seed=seed,
+            where,
+            network,
+            m=segments or mosaics.USUAL,
+            chosen=foreground,
+            counts=examples,
+            seed=seed,
             training_seed=training_seed,
-        )  # fmt: skip
+        )
     if foreground is not None:
         raise TaskError(f"{found.where}: `foreground` is for mosaics; this file says itself what is foreground")
     if segments is not None and segments != found.segments:

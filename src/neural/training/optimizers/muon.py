@@ -38,8 +38,8 @@ class Muon(Optimizer):
 
     def rates(self) -> dict[str, float]:
         """Muon's, and AdamW's for everything that is no matrix inside the network."""
-        other = self.other_learning_rate
-        return {**super().rates(), "other_learning_rate": self.peak / 10 if other is None else other}
+        other = self.peak / 10 if self.other_learning_rate is None else self.other_learning_rate
+        return {**super().rates(), "other_learning_rate": other}
 
     def build(self, parameters: Iterable[tuple[str, Parameter]]) -> list[TorchOptimizer]:
         """Two torch optimizers; the second is left out where it would have nothing to do."""
