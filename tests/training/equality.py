@@ -21,6 +21,8 @@ import numpy as np
 
 from neural import experiments
 from neural.tasks import registry as tasks
+from neural.tasks.experiment import Experiment
+from neural.tracking.run import Run
 from neural.training.engine import fit
 from neural.training.workers import Workers
 
@@ -81,7 +83,19 @@ class Case(NamedTuple):
 
 SGD = {"optimizer": "SGD(learning_rate=0.1)", "epochs": 2.0}
 FOCUS = {"task": "focus", "data": "segments.npz", "training": SGD}
+WATCHED = Case("adamw", ema=True, padding=True, batch_norm=True)
+RESUMED = Case("muon", ema=True, padding=True, batch_norm=True)
 OTHERS: dict[str, dict[str, Any]] = {
+    "watched": {
+        **WATCHED.settings(Path()),
+        "data": "padding-True.npz",
+        "tracking": {"track_every": 2},
+        "training": {
+            **WATCHED.settings(Path())["training"],
+            "validate_every": 2,
+            "checkpoint_every": 1,
+        },
+    },
     "hybrid-step": {**FOCUS, "paradigm": 'hybrid(switch="step")'},
     "hybrid-incentive": {**FOCUS, "paradigm": "hybrid(check_every=2, checks=1)"},
     "annealed": {**FOCUS, "paradigm": "annealed"},
@@ -122,7 +136,8 @@ OTHERS: dict[str, dict[str, Any]] = {
         "training": {"epochs": 4.0},
     },
 }
-"""Other tasks, with schedules that depend on the length of the training."""
+"""One that is looked at and validated between its steps; other tasks, with schedules that depend on
+the length of the training."""
 ANY_CUT = ("hybrid-step", "annealed", "captions")
 """Those whose batch of 16 has the examples of four batches of 4. Elsewhere batches are drawn or
 sorted by length; a switch by incentive is decided by the first batch of a step."""
@@ -160,8 +175,10 @@ def write_data(folder: Path) -> None:
     (folder / "numbers.txt").write_text(text, encoding="utf-8")
 
 
-def train(settings: dict[str, Any], mode: str, folder: Path, workers: Workers) -> None:
-    """One training; the first process writes its run."""
+def train(
+    settings: dict[str, Any], mode: str, folder: Path, workers: Workers
+) -> tuple[Experiment, Path | None]:
+    """One training; the first process writes its run. Returns the settings and the run's folder."""
     size, accumulation = BATCHES[mode]
     os.environ["WORLD_SIZE"] = str(workers.count)  # as torchrun does
     training = {
@@ -173,7 +190,23 @@ def train(settings: dict[str, Any], mode: str, folder: Path, workers: Workers) -
     settings = {"tracking": {"track_every": 0}, **settings, "training": training}
     experiment = tasks.get(settings["task"]).Settings.model_validate_json(json.dumps(settings))
     task = experiments.made(experiment, folder.parents[1])
-    fit(task, experiments.new_run(task, folder) if workers.first else None, workers=workers)
+    run = experiments.new_run(task, folder) if workers.first else None
+    fit(task, run, workers=workers)
+    return experiment, None if run is None else run.path
+
+
+def train_again(settings: dict[str, Any], mode: str, folder: Path, workers: Workers) -> None:
+    """The same, then resumed from the last checkpoint but one, as after a kill."""
+    training = {**settings["training"], "checkpoint_every": 2, "keep_checkpoints": 3}
+    experiment, path = train({**settings, "training": training}, mode, folder, workers)
+    run = None
+    if path is not None:
+        with Run.open(path) as reader:
+            newest = reader.checkpoints()[-1].path
+        for file in newest.parent.glob(f"{newest.stem}.*"):
+            file.unlink()
+        run = Run.reopen(path)
+    fit(experiments.made(experiment, folder.parents[1]), run, workers=workers)
 
 
 def train_all(folder: Path, rank: int) -> None:
@@ -185,6 +218,8 @@ def train_all(folder: Path, rank: int) -> None:
             train(settings, mode, folder / name / mode, pair)
         alone = "full" if rank else "accumulation"
         train(settings, alone, folder / name / alone, Workers())
+    for mode in TOGETHER:
+        train_again(RESUMED.settings(folder), mode, folder / "resumed" / mode, pair)
 
 
 def main() -> None:

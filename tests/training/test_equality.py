@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from neural.tasks.focusing.networks import STAGE
 from neural.tracking.run import Run
-from tests.training.equality import ANY_CUT, OTHERS, TABLE
+from tests.training.equality import ANY_CUT, OTHERS, RESUMED, TABLE, TOGETHER
 
 ROOT = Path(__file__).parents[2]
 TOLERANCE = 1e-5
@@ -116,6 +117,17 @@ def test_every_task_learns_the_same_however_its_steps_are_cut(runs, case, mode):
         [(step, kind, text) for step, kind, text, _ in each.events()] for each in (run, other)
     )
     assert events == others
+
+
+@pytest.mark.parametrize("mode", TOGETHER)
+def test_a_run_of_several_processes_that_is_resumed_is_the_same_to_the_last_bit(runs, mode):
+    """With averaged weights, running statistics and Muon's momentum."""
+    resumed, straight = runs("resumed", mode), runs(RESUMED.name, mode)
+    assert [kind for _, kind, _, _ in resumed.events()] == ["restart"]
+    assert resumed.rows() == straight.rows()
+    tensors, others = resumed.restore().tensors, straight.restore().tensors
+    assert tensors.keys() == others.keys()
+    assert all(torch.equal(value, others[name]) for name, value in tensors.items())
 
 
 @pytest.mark.parametrize("mode", ["full", "accumulation", "ddp", "fsdp"])
