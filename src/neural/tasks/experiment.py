@@ -37,7 +37,7 @@ class Training(Settings):
     gradient_accumulation_steps: Count = Field(1, description="Batches added up before one optimizer step.")
     optimizer: str = Field("AdamW", description="As in a program: `AdamW`, or `Muon(learning_rate=0.02)`.")
     learning_rate: Annotated[float | None, Also("lr")] = Field(
-        None, gt=0, description="Peak rate, in place of the optimizer's own."
+        None, gt=0, description="Peak rate, in place of the optimizer's own; a second rate is scaled along."
     )
     weight_decay: float | None = Field(None, ge=0, description="In place of the optimizer's own.")
     scheduler: Literal["constant", "cosine", "linear", "plateau"] | None = Field(
@@ -60,7 +60,7 @@ class Training(Settings):
     gradient_checkpointing: bool = Field(False, description="Recompute activations instead of keeping them.")
     mixed_precision: bool = Field(False, description="bfloat16 where it is safe.")
     shard: bool = Field(False, description="Split weights and optimizer among processes (FSDP), not copy them.")
-    seed: Interval = Field(0, description="Everything random follows from it.")
+    seed: Interval = Field(0, description="Weights to start from, order and dropout follow from it.")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="Where to compute.")
 
     def verify(self) -> Iterator[Contradiction]:
