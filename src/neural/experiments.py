@@ -80,9 +80,11 @@ def experiment_of(run: Run) -> Experiment:
     except UnknownName as unknown:
         raise RunError(f"{run.path}: {unknown}") from None
     settings = run.settings
-    if "split_seed" in kind.model_fields and "split_seed" not in settings:
+    training = settings.get("training")
+    is_older = "split_seed" in kind.model_fields and "split_seed" not in settings
+    if is_older and isinstance(training, dict):
         # a run of before this key was split by the seed of its training
-        settings = {**settings, "split_seed": settings.get("training", {}).get("seed", 0)}
+        settings = {**settings, "split_seed": training.get("seed", 0)}
     return restored(kind, settings, f"{run.name}/settings.json")
 
 
