@@ -6,8 +6,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
 LONG = (
-    "test_workers", "test_resume", "test_faults", "test_survive", "test_broken_runs", "test_sweep_on_ray", "test_study",
-    "test_sweep", "test_statistics", "test_properties",
+    "test_equality", "test_workers", "test_resume", "test_faults", "test_survive", "test_broken_runs",
+    "test_sweep_on_ray", "test_study", "test_sweep", "test_statistics", "test_properties",
 )  # fmt: skip
 """Files of tests that take long: begun first, so that no process waits for another at the end, and those that prepare
 much before all, so that they are not shared out among processes."""

@@ -1,5 +1,7 @@
 """From what a user wrote to a run, in Python."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -83,3 +85,20 @@ def test_what_cannot_be_fitted_is_said(network, data, says, tmp_path):
     with pytest.raises(TaskError, match=says):
         neural.fit(network, data, runs=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_of_before_the_seed_of_the_split_holds_out_what_it_held_out(arrays, tmp_path):
+    """Then the training's seed decided it. Training must not go on with what was held out."""
+    settings = {"training": {"steps": 3, "seed": 5}, "split_seed": 5}
+    np.savez(tmp_path / "data.npz", x=arrays[0], y=arrays[1])
+    run = neural.fit(TEXT, tmp_path / "data.npz", settings, runs=tmp_path / "runs").run
+    wanted = task_of_run(run).data.held.tolist()
+    file = run.path / "settings.json"
+    written = json.loads(file.read_text())
+    del written["split_seed"]
+    file.write_text(json.dumps(written))
+    again = task_of_run(neural.open_run(run.path))
+    assert again.data.held.tolist() == wanted
+    assert again.experiment.split_seed == 5
+    with pytest.raises(TaskError, match="`split_seed` cannot change in a resumed run"):
+        task_of_run(neural.open_run(run.path), ["split_seed=0"])

@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from neural.cli import _trials
 from neural.core.settings import SettingsError
 from neural.sweep import TRIALS, Point, created, find_sweep, opened
 from neural.sweeping import go
@@ -214,6 +215,41 @@ def test_points_have_the_mean_and_its_standard_error_best_first(sweep):
     assert (other.mean, other.error) == (4.0, pytest.approx(1.0))
     assert [row.score for row in sweep.ranked()] == [1.0, 2.0, 3.0, 5.0]
     assert math.isnan(Point({}, (1.0,)).error)
+
+
+def scored(sweep, *scores):
+    """Its trials as finished, each with a score."""
+    for row, score in zip(sweep.rows, scores, strict=True):
+        row.state, row.score = "finished", score
+    return sweep.points()
+
+
+@pytest.mark.parametrize(
+    ("scores", "verdict"),
+    [
+        ((3.0, 5.0, 1.0, 3.01), "worse"),
+        ((1.1, 2.0, 1.0, 2.1), "undecided"),
+        ((3.0, math.nan, 1.0, 2.0), "undecided"),
+    ],
+)
+def test_points_are_compared_by_pairs_of_seeds(sweep, scores, verdict):
+    ((difference, decided),) = sweep.against_best(scored(sweep, *scores))
+    assert decided == verdict
+    assert difference.seeds == (2 if math.isfinite(sum(scores)) else 1)
+    assert f" {verdict} " in _trials.said(sweep)
+    (first, second) = json.loads(_trials.said(sweep, as_json=True))["points"]
+    assert (first["against_best"], second["against_best"]["verdict"]) == (None, verdict)
+
+
+def test_splits_in_the_grid_are_repetitions_of_a_point(tmp_path):
+    text = GRID.replace("training.batch_size: [8]", "split_seed: [0, 1]")
+    settings, experiment, trials = read_sweep(write_sweep(tmp_path, text))
+    sweep = created(tmp_path / "runs", "splits", settings, experiment, trials)
+    best, other = scored(sweep, *(1.0, 2.0, 11.0, 12.0), *(1.1, 2.1, 11.1, 12.2))
+    assert best.values == {"training.learning_rate": 0.001}
+    assert (len(best.scores), len(set(best.seeds))) == (4, 4)
+    ((difference, verdict),) = sweep.against_best([best, other])
+    assert (difference.seeds, verdict) == (4, "worse")
 
 
 def test_a_failed_trial_counts_in_no_mean(sweep):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,11 +10,13 @@ import numpy as np
 
 from neural.core.registry import UnknownName
 from neural.tasks import registry as tasks
+from neural.tasks.experiment import Training
 from neural.tasks.task import Task
 from neural.tracking.measure import PairMeasure
 from neural.tracking.measures import registry as measures
 from neural.tracking.run import Run
 from neural.tracking.sink import flat
+from neural.training.rates import values_used
 from neural.views.phases import phases
 from neural.views.watched import watched
 
@@ -104,6 +107,22 @@ def changed(run: Run) -> dict[str, Any]:
     unlike = {key: value for key, value in flat(run.settings).items() if key not in usual or usual[key] != value}
     told = {"name", "network"} if run.program is not None else {"name"}
     return {key: value for key, value in unlike.items() if key not in told}
+
+
+def settings_used(run: Run) -> dict[str, Any]:
+    """The settings of a run, flat, with the numbers that they leave to optimizer and epochs."""
+    settings = flat(run.settings)
+    training = run.settings.get("training")
+    if not isinstance(training, dict):
+        return settings
+    known = {key: value for key, value in training.items() if key in Training.model_fields}
+    try:
+        used = values_used(Training.model_validate_json(json.dumps(known)))
+    except ValueError:   # of another version, or an optimizer of somebody's own
+        return settings
+    used["steps"] = run.described("steps")
+    filled = {f"training.{key}": value for key, value in used.items() if value is not None}
+    return settings | {key: value for key, value in filled.items() if settings.get(key) is None}
 
 
 def network(run: Run) -> dict[str, Any]:

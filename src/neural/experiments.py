@@ -66,7 +66,10 @@ def task_of_run(run: Run, changes: Sequence[str] = ()) -> Task:
         import json
 
         source = Source(f"{run.name}/settings.json", json.dumps(resolved(experiment)))
-        experiment = read_settings(type(experiment), source, changes)
+        before, experiment = experiment, read_settings(type(experiment), source, changes)
+        for key in sorted(experiment.set_at_start):
+            if getattr(before, key) != getattr(experiment, key):
+                raise TaskError(f"`{key}` cannot change in a resumed run; start a new run with it")
     return made(experiment, Path(str(run.environment.get("folder", "."))))
 
 
@@ -76,7 +79,13 @@ def experiment_of(run: Run) -> Experiment:
         kind = _settings_of(str(run.settings.get("task", "")))
     except UnknownName as unknown:
         raise RunError(f"{run.path}: {unknown}") from None
-    return restored(kind, run.settings, f"{run.name}/settings.json")
+    settings = run.settings
+    training = settings.get("training")
+    is_older = "split_seed" in kind.model_fields and "split_seed" not in settings
+    if is_older and isinstance(training, dict):
+        # a run of before this key was split by the seed of its training
+        settings = {**settings, "split_seed": training.get("seed", 0)}
+    return restored(kind, settings, f"{run.name}/settings.json")
 
 
 def made(experiment: Experiment, folder: Path) -> Task:

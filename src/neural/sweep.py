@@ -16,11 +16,11 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,8 +36,13 @@ from neural.training.runner import Job
 from neural.trials import Trial
 from neural.views.watched import watched
 
+if TYPE_CHECKING:
+    from neural.views.paired import Verdict
+    from neural.views.seeds import Estimate
+
 TRIALS = "trials.json"
 VERSION = 1
+SPLIT_SEED = "split_seed"
 
 
 @dataclass
@@ -70,6 +75,13 @@ class Point:
 
     values: dict[str, Any]
     scores: tuple[float, ...]
+    seeds: tuple[Hashable, ...] = ()
+    """Of each score: the training's seed, with that of the split where the grid has it."""
+
+    @property
+    def by_seed(self) -> dict[Hashable, float]:
+        """The scores, to be paired with those of another point."""
+        return dict(zip(self.seeds, self.scores, strict=True))
 
     @property
     def mean(self) -> float:
@@ -178,12 +190,24 @@ class Sweep:
         _, larger = self.judged_by()
         together: dict[str, list[Row]] = {}
         for row in self.rows:
-            together.setdefault(json.dumps(row.trial.point), []).append(row)
-        found = [
-            Point(rows[0].trial.point, tuple(row.score for row in rows if row.done and row.score is not None))
-            for rows in together.values()
-        ]
-        return sorted(found, key=lambda point: _rank(point.mean, larger))
+            together.setdefault(json.dumps(_values(row)), []).append(row)
+        points = []
+        for rows in together.values():
+            scored = {_seed(row): row.score for row in rows if row.done and row.score is not None}
+            points.append(Point(_values(rows[0]), tuple(scored.values()), tuple(scored)))
+        return sorted(points, key=lambda point: _rank(point.mean, larger))
+
+    def against_best(self, points: Sequence[Point]) -> list[tuple[Estimate, Verdict]]:
+        """Every point but the first against the first, the best on average: by pairs of seeds."""
+        # scipy, which listing a sweep does not need
+        from neural.views.paired import paired_difference, verdict
+
+        _, larger = self.judged_by()
+        compared = []
+        for point in points[1:]:
+            difference = paired_difference(point.by_seed, points[0].by_seed)
+            compared.append((difference, verdict(difference, larger_is_better=larger)))
+        return compared
 
 
 def created(
@@ -269,6 +293,16 @@ def _row(data: dict[str, Any]) -> Row:
     if {trial.name, row.run or "run"} & {"", ".", ".."} or "/" in trial.name + (row.run or ""):
         raise ValueError("a trial lies outside of the folder")
     return row
+
+
+def _values(row: Row) -> dict[str, Any]:
+    """The grid's values of a trial, without what only repeats it."""
+    return {key: value for key, value in row.trial.point.items() if key != SPLIT_SEED}
+
+
+def _seed(row: Row) -> Hashable:
+    """What two trials must share to be a pair: weights to start from, batches, held-out data."""
+    return (row.trial.seed, row.trial.point.get(SPLIT_SEED))
 
 
 def _rank(score: float | None, larger: bool) -> tuple[bool, float]:

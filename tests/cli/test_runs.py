@@ -188,6 +188,51 @@ def test_compare_shows_only_the_settings_that_differ_and_scores_side_by_side(roo
     assert max(map(len, curves)) <= 80
 
 
+def test_compare_shows_the_values_that_were_used_whoever_said_them(root):
+    rates = "learning_rate=LinearDecay(0.02, 40), other_learning_rate=0.01"
+    muon = {"optimizer": f"Muon({rates}, clipnorm=1.0)"}
+    write_run(root, "first", **muon, learning_rate=0.004, clip_norm=2.0)
+    write_run(root, "second", **muon)
+    lines = [line.split() for line in typed("compare", "first", "second").output.splitlines()]
+    assert ["training.learning_rate", "0.004", "0.02"] in lines
+    assert ["training.other_learning_rate", "0.002", "0.01"] in lines
+    assert ["training.clip_norm", "2.0", "1.0"] in lines
+    assert not any("training.weight_decay" in line for line in lines)
+
+
+def test_compare_of_an_optimizer_that_nobody_knows_shows_what_was_written(root):
+    write_run(root, "first", optimizer="Own()", learning_rate=0.01)
+    write_run(root, "second", optimizer="Own()")
+    lines = [line.split() for line in typed("compare", "first", "second").output.splitlines()]
+    assert ["training.learning_rate", "0.01", "–"] in lines
+
+
+def test_compare_goes_by_pairs_of_seeds(root):
+    scores = {0.01: (0.5, 1.5, 2.5), 0.1: (0.7, 1.71, 2.72), 0.2: (0.9, 1.2, 2.5)}
+    names = []
+    for rate, by_seed in scores.items():
+        for seed, score in enumerate(by_seed):
+            names.append(f"rate-{rate}-seed-{seed}")
+            write_run(root, names[-1], seed=seed, scores=(score,), learning_rate=rate)
+    shown = typed("compare", *names)
+    assert shown.exit_code == 0, shown.output
+    lines = [line.split() for line in shown.output.splitlines()]
+    (at,) = [number for number, line in enumerate(lines) if line[:2] == ["over", "seeds,"]]
+    assert lines[at][2:] == ["valid/loss,", "against", "A", "B", "C", "by", "pairs", "of", "seeds"]
+    assert lines[at + 1] == ["A", "B", "C", "1.5"]
+    assert lines[at + 2][:5] == ["D", "E", "F", "1.71", "worse"]
+    assert lines[at + 3][:5] == ["G", "H", "I", "1.533", "undecided"]
+    groups = json.loads(typed("compare", *names, "--json").output)["groups"]
+    assert [group["runs"] for group in groups] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+    assert groups[1]["against_first"]["value"] == pytest.approx(0.21)
+
+
+def test_compare_of_one_seed_is_undecided(root):
+    write_run(root, "first", learning_rate=0.01)
+    write_run(root, "second", learning_rate=0.02, scores=(0.1,))
+    assert "undecided (1 shared seed)" in typed("compare", "first", "second").output
+
+
 def test_compare_shows_the_lines_in_which_programs_differ(root):
     write_run(root, "first")
     write_run(root, "second", program=PROGRAM.replace("Dense(6)", "Dense(7)"))

@@ -105,6 +105,19 @@ def test_a_path_that_is_typed_is_seen_from_where_it_is_typed(folder, monkeypatch
     assert done.exit_code == 0, done.output
 
 
+def test_a_dry_run_of_several_processes_is_told_once_and_counts_them(folder, monkeypatch):
+    words = ("small.neural", "--dry-run", "--json", "--set", "training.epochs=4")
+    alone = json.loads(neural(*words).stdout)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    together = json.loads(neural(*words).stdout)
+    assert 2 * together["steps"] == alone["steps"]
+    assert together["examples"] == 2 * alone["examples"]
+    assert together["passes"] == alone["passes"]
+    monkeypatch.setenv("RANK", "1")
+    assert neural(*words).stdout == ""
+
+
 def test_a_dry_run_can_be_read_by_machines(folder):
     said = json.loads(neural("small.neural", "--dry-run", "--json").stdout)
     assert (said["task"], said["steps"], said["batch_size"]) == ("supervised", 6, 4)

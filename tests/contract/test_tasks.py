@@ -8,6 +8,7 @@ import torch
 from neural.core.names import key
 from neural.standard import CATALOGUE
 from neural.tasks import registry
+from neural.training.objective import Objective, shares_of
 
 every_task = pytest.mark.parametrize("name", registry.names())
 
@@ -89,6 +90,27 @@ def test_a_batch_is_a_function_of_its_number_alone(name, tiny):
 
 
 @every_task
+def test_the_loss_of_a_batch_does_not_depend_on_how_it_is_cut(name, tiny):
+    """One row and the rest, weighed as the engine weighs the batches of a step."""
+    task = tiny(name)
+    model, batch = model_of(task).eval(), task.batch(0)
+    rows = len(next(iter(batch.values())))
+    cuts = (slice(0, 1), slice(1, rows))
+    parts = [{key: value[cut] for key, value in batch.items()} for cut in cuts]
+    weights = [task.loss_weights(part) for part in parts]
+    totals = {key: sum(weight[key] for weight in weights) for key in weights[0]}
+    assert totals == pytest.approx(task.loss_weights(batch))
+    objective = Objective(task, model)
+    whole, curves = objective(batch, {})
+    shares = [shares_of(weight, totals, 1) for weight in weights]
+    results = [objective(part, share) for part, share in zip(parts, shares, strict=True)]
+    torch.testing.assert_close(sum(loss for loss, _ in results), whole)
+    for curve, value in curves.items():
+        torch.testing.assert_close(sum(more[curve] for _, more in results), value)
+    torch.testing.assert_close(task.loss(model, batch)[0], whole)
+
+
+@every_task
 def test_drawing_batches_leaves_the_random_numbers_of_training_alone(name, tiny):
     task = tiny(name)
     torch.manual_seed(3)
@@ -103,6 +125,15 @@ def test_batches_differ_and_another_seed_has_other_ones(name, tiny):
     assert not same(one.batch(0), one.batch(1))
     assert not same(one.batch(0), one.batch(one.epoch))
     assert not all(same(one.batch(number), other.batch(number)) for number in range(3))
+
+
+@every_task
+def test_another_seed_is_judged_by_the_same_examples(name, tiny):
+    first, second = tiny(name, seed=1), tiny(name, seed=2)
+    assert same(first.probe(), second.probe())
+    model = model_of(first).eval()
+    with torch.no_grad():
+        assert first.evaluate(model) == second.evaluate(model)
 
 
 @every_task

@@ -271,9 +271,19 @@ FAULTS = (
         (TRAINING + "test_resume.py::test_a_run_that_was_stopped_goes_on",),
     ),
     Fault(
-        "batches are added up, not averaged", "training/engine.py",
-        "(loss / batches).backward()", "loss.backward()",
+        "batches are added up, not averaged", "training/objective.py",
+        "processes * weight / totals[name]", "float(processes)",
         (TRAINING + "test_engine.py::test_a_step_learns_from_all_its_batches",),
+    ),
+    Fault(
+        "padding counts as a target", "tasks/supervised.py",
+        "(y != IGNORED) & mask", "y != IGNORED",
+        ("tests/tasks/test_supervised.py::test_padding_does_not_weigh_in_a_step",),
+    ),
+    Fault(
+        "both rates of Muon are one", "training/optimizers/muon.py",
+        "other * (rate / self.peak)", "other",
+        (TRAINING + "test_rates.py::test_another_learning_rate_scales_both_rates_of_muon",),
     ),
     Fault(
         "a checkpoint's sum is not looked at", "tracking/checkpoint.py",

@@ -175,6 +175,37 @@ def test_a_schedule_lasts_as_long_as_the_training_however_many_batches_a_step_ha
     assert made.steps == steps_of(made)
 
 
+@pytest.mark.parametrize(("accumulation", "processes"), [(4, 1), (2, 2), (1, 4)])
+def test_schedules_count_the_batches_of_all_processes(
+    tmp_path, monkeypatch, accumulation, processes
+):
+    monkeypatch.setenv("WORLD_SIZE", str(processes))
+    training = Training(epochs=4.0, batch_size=5, gradient_accumulation_steps=accumulation)
+    digits = {"segments": 8, "grow": 2, "examples": 200, "valid_examples": 12, "test_examples": 12}
+    focus = Focus(FocusSettings(training=training, **digits), tmp_path, CATALOGUE)
+    assert focus.steps == steps_of(focus, processes) == 40
+    sizes = [focus.batch(index)["members"].shape[1] for index in range(0, 160, 4)]
+    assert sizes == [2] * 10 + [4] * 10 + [8] * 20
+
+
+@pytest.mark.parametrize(
+    "paradigm", ["hybrid(switch='step')", "hybrid(check_every=3, checks=1)", "annealed"]
+)
+def test_all_batches_of_a_step_are_learned_by_one_paradigm(tmp_path, paradigm):
+    plain(tmp_path)
+    training = Training(steps=6, batch_size=8, gradient_accumulation_steps=4)
+    settings = FocusSettings(data="plain.npz", paradigm=paradigm, training=training)
+    focus = Focus(settings, tmp_path, CATALOGUE)
+    model = focus.build()
+    used = []
+    for index in range(24):
+        used.append(repr(focus.now(model)))
+        focus.loss(model, focus.batch(index))
+    steps = [used[start : start + 4] for start in range(0, 24, 4)]
+    assert all(len(set(step)) == 1 for step in steps)
+    assert len(set(used)) > 1
+
+
 def test_smoothing_that_no_paradigm_does_is_refused(tmp_path):
     plain(tmp_path)
     with pytest.raises(TaskError, match="but no paradigm smooths; leave it out"):

@@ -13,7 +13,7 @@ from neural.standard import CATALOGUE
 from neural.tasks.experiment import Tracking, Training
 from neural.tasks.language_model import LanguageModel, LanguageModelSettings
 from neural.tasks.task import TaskError
-from neural.training.engine import fit
+from neural.training.engine import fit, steps_of
 from tests.tasks.networks import program
 
 TEXT = "the quick brown fox jumps over the lazy dog\n" * 40   # 28 characters
@@ -198,6 +198,8 @@ def test_a_context_beyond_the_learned_positions_is_refused(folder):
         ("vocabulary: abca", "'a' stands in it twice"),
         ("vocabulary: abc\nunits: bytes", "bytes need no vocabulary"),
         ("preset: tinny", "did you mean `tiny`?"),
+        ("network: own.neural\npreset: tiny", "so `preset` would have no effect"),
+        ("network: own.neural\narchitecture: modern", "so `architecture` would have no effect"),
         ("context: 0", "`context`"),
     ],
 )
@@ -275,3 +277,24 @@ def test_the_examples_say_how_to_run_them_and_can_be_run(folder, monkeypatch, na
     task = task_of(path)
     assert isinstance(task, LanguageModel)
     assert task.experiment.preset == name
+
+
+@pytest.mark.parametrize(("accumulation", "processes"), [(2, 1), (1, 2), (2, 2)])
+def test_the_rate_of_a_preset_falls_over_the_steps_of_all_processes(
+    folder, monkeypatch, accumulation, processes
+):
+    monkeypatch.setenv("WORLD_SIZE", str(processes))
+    training = Training(epochs=40.0, batch_size=4, gradient_accumulation_steps=accumulation)
+    task = task_in(folder, network=None, training=training)
+    steps = steps_of(task, processes)
+    assert steps == math.ceil(40 * task.epoch / (accumulation * processes))
+    assert f", {steps - steps // 10}, " in task.experiment.training.optimizer
+
+
+@pytest.mark.parametrize("change", ["preset=full", "architecture=classic"])
+def test_a_run_that_goes_on_refuses_another_preset(folder, tmp_path_factory, change):
+    task = task_in(folder, network=None, training=Training(steps=3))
+    run = new_run(task, tmp_path_factory.mktemp("runs"))
+    assert task_of_run(run).experiment == task.experiment
+    with pytest.raises(TaskError, match="cannot change in a resumed run; start a new run with it"):
+        task_of_run(run, [change])

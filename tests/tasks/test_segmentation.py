@@ -19,6 +19,7 @@ from neural.tasks.cutting.settings import SegmentationSettings
 from neural.tasks.segmentation import Segmentation
 from neural.tasks.task import TaskError
 from neural.training.engine import fit
+from neural.training.objective import Objective, shares_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "segmentation"
 SMALL = {"hidden_dim": 3, "num_layers": 1, "attention_heads": 2, "attention_dim": 4, "dropout": 0.0}
@@ -32,6 +33,13 @@ def song(number, *, labels=False, lines=9):
     row = {"lines": [" ".join(random.choice(kind.split(), 4)) for kind in kinds], "name": f"song {number}"}
     truth = {"labels": [("verse", "chorus")[at // 3 % 2] for at in range(lines)]} if labels else {"boundaries": [3, 6]}
     return json.dumps({**row, **truth})
+
+
+def without_late_boundaries(row):
+    """A song of few lines, without boundaries behind its end."""
+    data = json.loads(row)
+    boundaries = [at for at in data["boundaries"] if at < len(data["lines"])]
+    return json.dumps({**data, "boundaries": boundaries})
 
 
 @pytest.fixture
@@ -233,6 +241,49 @@ def test_each_part_of_the_loss_is_added_with_its_weight(folder):
     assert loss(boundary_weight=4.0)[0] != plain
     assert loss(class_weights=(1.0, 9.0))[0] != plain
     assert loss(label_smoothing=0.2)[0] != plain
+
+
+@pytest.mark.parametrize("data", ["songs.jsonl", "labelled.jsonl"])
+@pytest.mark.parametrize(
+    "training",
+    [
+        {},
+        {"class_weights": (1.0, 9.0)},
+        {"boundary_weight": 3.0},
+        {"entropy_lambda": 0.1, "label_smoothing": 0.1},
+    ],
+    ids=lambda training: "-".join(training) or "plain",
+)
+def test_every_part_of_the_loss_is_weighed_by_what_it_is_a_mean_over(folder, data, training):
+    """Documents of 3 to 9 lines, one by one and together: the same gradient."""
+    labels = data == "labelled.jsonl"
+    rows = [song(number, labels=labels, lines=3 + 2 * (number % 4)) for number in range(20)]
+    rows = rows if labels else [without_late_boundaries(row) for row in rows]
+    (folder / data).write_text("\n".join(rows))
+    training = {**training, "boundary_lambda": 0.5, "batch_size": 6}
+    network = {**SMALL, "attention_type": "boundary_aware"}
+    task = task_in(folder, data=data, model=network, training=training)
+    model, batch = model_of(task), task.batch(0)
+    parts = [{name: value[row : row + 1] for name, value in batch.items()} for row in range(6)]
+    weights = [task.loss_weights(part) for part in parts]
+    totals = {name: sum(weight[name] for weight in weights) for name in weights[0]}
+    assert len({weight["loss"] for weight in weights}) > 1
+    objective = Objective(task, model)
+    for part, weight in zip(parts, weights, strict=True):
+        objective(part, shares_of(weight, totals, 1))[0].backward()
+    cut = [param.grad.clone() for param in model.parameters()]
+    model.zero_grad()
+    task.loss(model, batch)[0].backward()
+    for param, gradient in zip(model.parameters(), cut, strict=True):
+        torch.testing.assert_close(gradient, param.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_an_epoch_between_validations_counts_the_batches_of_all_processes(folder, monkeypatch):
+    alone = task_in(folder, training={"batch_size": 2, "gradient_accumulation_steps": 2})
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    together = task_in(folder, training={"batch_size": 2})
+    assert alone.experiment.training.validate_every == 4
+    assert together.experiment.training.validate_every == 4
 
 
 def test_long_documents_are_learned_in_pieces_and_judged_whole(folder):

@@ -219,6 +219,48 @@ def test_labels_are_smoothed_in_training_and_not_in_validation():
     assert smooth.loss(model, batch)[0] != plain.loss(model, batch)[0]
 
 
+def test_validation_is_not_smoothed_wherever_smoothing_was_written():
+    y = np.arange(23) % 2
+    loss = "loss: sparse_categorical_crossentropy(label_smoothing=0.2)"
+    by_program = supervised(program("(5, 3)", POOLED, loss), (X, y, X, y))
+    smoothed = Training(label_smoothing=0.2)
+    by_experiment = supervised(program("(5, 3)", POOLED), (X, y, X, y), training=smoothed)
+    plain = supervised(program("(5, 3)", POOLED), (X, y, X, y))
+    losses, scores = [], []
+    for task in (by_program, by_experiment, plain):
+        model, validation = scored(task)
+        losses.append(task.loss(model, task.batch(0))[0].item())
+        scores.append(validation)
+    assert losses[0] == losses[1] != losses[2]
+    assert scores[0] == scores[1] == scores[2]
+
+
+@pytest.mark.parametrize("loss", ["sparse_categorical_crossentropy", "mse"])
+def test_padding_does_not_weigh_in_a_step(loss):
+    """A batch counts by the positions that are real, of which the loss is the mean."""
+    head = 'Dense(2, activation="softmax")' if loss != "mse" else "Dense(2)"
+    mask = np.arange(5) < (1 + np.arange(23) % 5)[:, None]
+    y = RANDOM.integers(0, 2, size=(23, 5)) if loss != "mse" else RANDOM.normal(size=(23, 5, 2))
+    data = {"x": X, "y": y, "mask": mask}
+    text = program("(5, 3)", head, f'loss: "{loss}"')
+    task = supervised(text, data, training=Training(batch_size=4))
+    batch = task.batch(0)
+    assert task.loss_weights(batch) == {"loss": float(batch["mask"].sum())}
+    assert float(batch["mask"].sum()) < batch["mask"].numel()
+
+
+def test_the_seed_of_the_split_decides_what_is_held_out_and_that_of_the_training_does_not():
+    y = np.arange(23) % 2
+    text = program("(5, 3)", POOLED)
+
+    def held(split_seed, seed):
+        task = supervised(text, (X, y), split_seed=split_seed, training=Training(seed=seed))
+        return task.data.held.tolist()
+
+    assert held(0, 0) == held(0, 1) == held(0, 2)
+    assert held(1, 0) != held(0, 0)
+
+
 @pytest.mark.parametrize(
     ("loss", "message"),
     [

@@ -4,6 +4,7 @@ import sqlite3
 
 import pytest
 
+from neural.core.files import write_atomically
 from neural.tracking.run import Run
 from neural.tracking.trouble import RunError
 
@@ -47,3 +48,33 @@ def test_a_folder_of_before_has_no_sums_and_goes_on(path):
     rows.close()
     (path / "settings.json").write_text('{"steps": 8}')
     Run.reopen(path).finish("finished")
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3, 4])
+def test_settings_replaced_by_a_killed_process_are_whole(path, monkeypatch, calls):
+    """Killed before its first, second … write: to the rows, to the two files, to the rows."""
+    run = Run.reopen(path)
+    done = []
+
+    def stops(call):
+        def wrapped(*given):
+            done.append(call)
+            if len(done) == calls:
+                raise KeyboardInterrupt
+            return call(*given)
+
+        return wrapped
+
+    monkeypatch.setattr(run._store, "remember", stops(run._store.remember))
+    monkeypatch.setattr("neural.tracking.run.write_atomically", stops(write_atomically))
+    before = (run.settings, run.program)
+    with pytest.raises(KeyboardInterrupt):
+        run.replace_settings({"training": {"steps": 8}}, "network B {}\n")
+    monkeypatch.undo()
+    run.finish("stopped")
+    again = Run.reopen(path)
+    assert again.settings in (before[0], {"training": {"steps": 8}})
+    again.replace_settings({"training": {"steps": 9}}, "network C {}\n")
+    assert (again.settings, again.program) == ({"training": {"steps": 9}}, "network C {}\n")
+    again.finish("finished")
+    Run.reopen(path).close()

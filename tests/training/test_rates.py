@@ -5,7 +5,7 @@ import torch
 
 from neural.tasks.experiment import Training
 from neural.tracking.trouble import RunError
-from neural.training.rates import Steps, optimizer_of, share_of
+from neural.training.rates import Steps, optimizer_of, share_of, values_used
 
 NAMES = ("focus.weight", "classifier.weight")
 
@@ -68,3 +68,51 @@ def test_a_warm_up_takes_the_place_of_the_schedules_own():
     said = Training(steps=50, warmup_steps=4, optimizer="SGD(learning_rate=CosineDecay(0.1, 40, warmup_steps=9))")
     full, share = share_of(said, optimizer_of(said), 50)
     assert [round(full * share(step), 3) for step in range(5)] == [0, 0.025, 0.05, 0.075, 0.1]
+
+
+def rates_of(steps):
+    return [group["lr"] for optimizer in steps.optimizers for group in optimizer.param_groups]
+
+
+def test_another_learning_rate_scales_both_rates_of_muon():
+    text = "Muon(learning_rate=LinearDecay(0.02, 10), other_learning_rate=0.01)"
+    parts = [(name, torch.nn.Parameter(torch.zeros(3, 3))) for name in ("first", "second", "last")]
+    rates = {}
+    for rate in (None, 0.002):
+        steps = Steps(Training(optimizer=text, learning_rate=rate), 10, parts)
+        rates[rate] = rates_of(steps)
+    assert rates[None] == [0.02, 0.01]
+    assert rates[0.002] == pytest.approx([0.002, 0.001])
+
+
+def test_a_part_that_is_to_learn_faster_does_so_by_both_rates_of_muon():
+    names = ("focus.first", "focus.last")
+    parts = [(name, torch.nn.Parameter(torch.zeros(3, 3))) for name in names]
+    training = Training(optimizer="Muon(learning_rate=0.02, other_learning_rate=0.01)")
+    assert rates_of(Steps(training, 10, parts, {"focus.": 0.1})) == pytest.approx([0.002, 0.001])
+
+
+@pytest.mark.parametrize(
+    ("training", "used"),
+    [
+        (
+            {"optimizer": "AdamW"},
+            {"learning_rate": 0.001, "weight_decay": 0.01, "clip_norm": None},
+        ),
+        (
+            {"optimizer": "SGD(learning_rate=0.5, clipnorm=2.0)", "learning_rate": 0.1},
+            {"learning_rate": 0.1, "weight_decay": 0.0, "clip_norm": 2.0},
+        ),
+        (
+            {"optimizer": "Muon(learning_rate=0.02)", "clip_norm": 1.0, "weight_decay": 0.1},
+            {
+                "learning_rate": 0.02,
+                "other_learning_rate": 0.002,
+                "weight_decay": 0.1,
+                "clip_norm": 1.0,
+            },
+        ),
+    ],
+)
+def test_the_values_used_are_those_of_the_settings_or_else_of_the_optimizer(training, used):
+    assert values_used(Training(**training)) == used

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from neural.experiments import task_of_run
 from neural.tracking.run import Run
+from neural.tracking.trouble import RunError
 from neural.training.engine import fit
 from tests.training.programs import begun, small, trace
 
@@ -100,3 +102,39 @@ def test_a_folder_in_the_place_of_a_checkpoint_is_passed_over_and_goes(tmp_path)
     (newest / "file").write_text("not ours")
     fit(small(tmp_path, **settings), Run.reopen(run.path))
     assert trace(run.path) == wanted
+
+
+def test_a_finished_run_that_cannot_be_resumed_as_asked_stays_finished(tmp_path):
+    run = begun(small(tmp_path), tmp_path)
+    fit(small(tmp_path), run)
+    before, settings = trace(run.path), Run.open(run.path).settings
+    with pytest.raises(RunError, match="cannot go on by SGD"):
+        fit(small(tmp_path, optimizer="SGD()", steps=20), Run.reopen(run.path))
+    after = Run.open(run.path)
+    assert after.status.state == "finished"
+    assert "cannot be resumed like this: RunError" in after.status.message
+    assert (after.status.step, after.status.best) == (12, after.restore().facts["best"])
+    assert (trace(run.path), after.settings) == (before, settings)
+    assert fit(small(tmp_path), Run.reopen(run.path)).state == "finished"
+
+
+def test_a_resumed_run_has_the_settings_that_it_is_trained_with(tmp_path):
+    run = begun(small(tmp_path), tmp_path)
+    fit(small(tmp_path), run)
+    fit(small(tmp_path, steps=15, weight_decay=0.5), Run.reopen(run.path))
+    after = Run.open(run.path)
+    assert (after.restore().step, after.described("steps")) == (15, 15)
+    training = after.settings["training"]
+    assert (training["steps"], training["weight_decay"]) == (15, 0.5)
+    (text,) = [text for _, kind, text, _ in after.events() if kind == "restart"]
+    assert "training.steps 12 → 15, training.weight_decay null → 0.5" in text
+    again = task_of_run(after)
+    assert again.experiment.training.steps == 15
+    assert fit(again, Run.reopen(run.path)).state == "finished"
+
+
+def test_settings_stay_where_nothing_is_left_to_train_with_others(tmp_path):
+    run = begun(small(tmp_path), tmp_path)
+    fit(small(tmp_path), run)
+    fit(small(tmp_path, weight_decay=0.5), Run.reopen(run.path))
+    assert Run.open(run.path).settings["training"]["weight_decay"] is None

@@ -9,13 +9,14 @@ from neural.tasks.task import Task
 
 def planned(task: Task) -> dict[str, Any]:
     """The network, the data, how long, and what it costs."""
+    from neural.tasks.experiment import world_size
     from neural.training.engine import steps_of
     from neural.training.rates import optimizer_of, share_of
 
     settings, tracking = task.experiment.training, task.experiment.tracking
-    steps = steps_of(task)
+    steps = steps_of(task, world_size())
     rate, _ = share_of(settings, optimizer_of(settings), steps)
-    together = settings.batch_size * settings.gradient_accumulation_steps
+    together = settings.batch_size * settings.batches_per_step
     network: Any = getattr(task, "network", None)
     cost = {} if network is None else {
         "network": network.name, "parameters": network.cost.parameters,
@@ -25,7 +26,8 @@ def planned(task: Task) -> dict[str, Any]:
     return {
         "name": task.experiment.name or task.experiment.task, "task": task.experiment.task, **cost,
         "epoch": task.epoch, "batch_size": settings.batch_size, "steps": steps,
-        "passes": steps * settings.gradient_accumulation_steps / max(1, task.epoch), "optimizer": settings.optimizer,
+        "passes": steps * settings.batches_per_step / max(1, task.epoch),
+        "optimizer": settings.optimizer,
         "rate": rate, "scheduler": settings.scheduler, "track_every": tracking.track_every,
         "remarks": list(task.remarks),
     }  # fmt: skip

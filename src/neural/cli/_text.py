@@ -8,11 +8,15 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
 from neural.core.visible import visible, visible_colours
+
+if TYPE_CHECKING:
+    from neural.views.seeds import Estimate
 
 COLOURS = {"running": "cyan", "finished": "green", "failed": "red", "lost": "red", "broken": "red", "stopped": "yellow"}
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -59,6 +63,18 @@ def number(value: float | None) -> str:
     if value is None or math.isnan(value):
         return "–"
     return f"{value:.4g}" if value == 0 or 1e-3 <= abs(value) < 1e5 else f"{value:.2e}"
+
+
+def signed(value: float) -> str:
+    """A difference: two digits and its sign."""
+    return f"{value:+.2g}".replace("-", "−")
+
+
+def difference(estimate: Estimate, verdict: str) -> str:
+    """A difference over pairs of seeds, in a cell: `worse +0.12 (+0.03 … +0.21)`."""
+    if estimate.seeds < 2:
+        return f"{verdict} ({estimate.seeds or 'no'} shared seed)"
+    return f"{verdict} {signed(estimate.value)} ({signed(estimate.low)} … {signed(estimate.high)})"
 
 
 def share(value: float | None) -> str:

@@ -31,16 +31,19 @@ def trials(sweep: Sweep) -> list[str]:
 
 
 def points(sweep: Sweep) -> list[str]:
-    """The mean over seeds of every combination, where there is more than one."""
-    found, (score, _) = sweep.points(), sweep.judged_by()
-    if not found or not found[0].values:
+    """The mean over seeds of every combination, where there are several; each against the best."""
+    ordered, (score, _) = sweep.points(), sweep.judged_by()
+    if not ordered or not ordered[0].values:
         return []
-    rows = [(*(key.rpartition(".")[2] for key in found[0].values), score, "", "seeds")]
-    for point in found:
+    names = [key.rpartition(".")[2] for key in ordered[0].values]
+    rows = [(*names, score, "", "seeds", "against the best")]
+    verdicts = ["best", *(_text.difference(*pair) for pair in sweep.against_best(ordered))]
+    for point, verdict in zip(ordered, verdicts, strict=True):
         error = "" if point.error != point.error else f"± {_text.number(point.error)}"
-        rows.append((*(_text.cut(_value(one), 24) for one in point.values.values()), _text.number(point.mean), error,
-                     str(len(point.scores))))  # fmt: skip
-    keys = len(found[0].values)
+        values = [_text.cut(_value(value), 24) for value in point.values.values()]
+        mean, count = _text.number(point.mean), str(len(point.scores))
+        rows.append((*values, mean, error, count, verdict if point.scores else ""))
+    keys = len(names)
     head, *body = _text.table(rows, right=(keys, keys + 2), indent="")
     return ["", _text.heading(head), *body]
 
@@ -77,13 +80,24 @@ def _next(sweep: Sweep) -> list[str]:
 
 def _data(sweep: Sweep) -> dict[str, Any]:
     score, larger = sweep.judged_by()
+    points = sweep.points()
+    others = [
+        {**difference.as_json(), "verdict": verdict}
+        for difference, verdict in sweep.against_best(points)
+    ]
+    compared = [None, *others]
     return {
         "sweep": str(sweep.path), **sweep.counts(), "score": score, "larger_is_better": larger,
         "ranked": [asdict(row) for row in sweep.ranked()],
         "points": [
-            {"values": one.values, "mean": _number(one.mean), "standard_error": _number(one.error),
-             "seeds": len(one.scores)}
-            for one in sweep.points()
+            {
+                "values": point.values,
+                "mean": _number(point.mean),
+                "standard_error": _number(point.error),
+                "seeds": len(point.scores),
+                "against_best": difference,
+            }
+            for point, difference in zip(points, compared, strict=True)
         ],
     }  # fmt: skip
 

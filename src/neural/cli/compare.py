@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ from neural.cli._arguments import RUN
 if TYPE_CHECKING:
     from neural.tracking.run import Run
 
+SEEDS = ("name", "training.seed", "split_seed")
+"""Settings in which two runs of one group may differ."""
 CELL = 14
 """Columns of a run in a table."""
 
@@ -26,6 +29,8 @@ CELL = 14
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 def command(runs: tuple[str, ...], root: Path, as_json: bool) -> None:
     """Compare runs: the settings that differ, best scores, curves, attention at the end.
+
+    Runs that differ in their seeds alone are one group; groups are compared by pairs of seeds.
 
     \b
     $ neural compare 01-38-55 01-39-06
@@ -54,6 +59,7 @@ def compared(runs: Sequence[Run]) -> dict[str, Any]:
     return {
         "runs": [brief(run) for run in runs],
         "settings": differing(runs),
+        "groups": by_seeds(runs),
         "programs": [run.program for run in runs] if len({run.program for run in runs}) > 1 else None,
         "curves": {
             name: [dict(zip(("steps", "values"), thinned(*run.scalars(name)), strict=True)) for run in runs]
@@ -64,13 +70,57 @@ def compared(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def differing(runs: Sequence[Run]) -> dict[str, list[Any]]:
-    """The settings that are not the same in all runs, flat; without the program and the name."""
-    from neural.tracking.sink import flat
+    """The settings that differ between runs, as they were used; without program and name."""
+    from neural.digest import settings_used
 
-    settings = [flat(run.settings) for run in runs]
+    settings = [settings_used(run) for run in runs]
     keys = dict.fromkeys(key for one in settings for key in one if key not in ("name", "network"))
     found = {key: [one.get(key) for one in settings] for key in keys}
     return {key: values for key, values in found.items() if any(value != values[0] for value in values)}
+
+
+def by_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Groups of runs that differ in their seeds alone, each against the first by pairs of seeds.
+
+    A pair shares the seed of the training and that of the split, so both are judged by the same
+    data. Empty where there is one group, or where scores cannot be compared.
+    """
+    from neural.digest import best, settings_used
+    from neural.views.paired import paired_difference, verdict
+    from neural.views.watched import watched
+
+    tops = [top for run in runs if (top := best(run)) is not None]
+    if len(tops) < len(runs) or len({top.name for top in tops}) > 1:
+        return []
+    members: dict[str, list[int]] = {}
+    scores: dict[str, dict[Hashable, float]] = {}
+    for number, (run, top) in enumerate(zip(runs, tops, strict=True)):
+        settings = settings_used(run)
+        seed = settings.get("training.seed")
+        # a run of before had no seed for the split: the training's decided it
+        pair = seed, settings.get("split_seed", seed)
+        rest = {key: value for key, value in settings.items() if key not in SEEDS}
+        group = json.dumps(rest, sort_keys=True)
+        members.setdefault(group, []).append(number)
+        scores.setdefault(group, {})[pair] = top.score
+    if len(members) < 2:
+        return []
+    _, larger = watched(str(runs[0].settings.get("task", "")))
+    first, *others = members
+    data: list[dict[str, Any]] = [
+        {
+            "runs": members[group],
+            "score": tops[0].name,
+            "mean": sum(own.values()) / len(own),
+            "against_first": None,
+        }
+        for group, own in scores.items()
+    ]
+    for group, entry in zip(others, data[1:], strict=True):
+        difference = paired_difference(scores[group], scores[first])
+        decided = verdict(difference, larger_is_better=larger)
+        entry["against_first"] = {**difference.as_json(), "verdict": decided}
+    return data
 
 
 def _attention(runs: Sequence[Run]) -> dict[str, list[float | None]]:
@@ -98,6 +148,7 @@ def _page(runs: Sequence[Run], data: dict[str, Any]) -> list[str]:
     lines += _columns(letters, texts) if texts else ["  none"]
     lines += _programs(letters, data["programs"]) if data["programs"] else []
     lines += ["", _text.heading("best scores"), *_columns(letters, _scores(data["runs"]))]
+    lines += _groups(letters, data["groups"])
     lines += _curves(runs, letters, data["curves"])
     if data["attention"]:
         measured = {
@@ -107,6 +158,27 @@ def _page(runs: Sequence[Run], data: dict[str, Any]) -> list[str]:
         heads = [*letters, *([f"{letters[1]} − {letters[0]}"] if len(runs) == 2 else [])]
         lines += ["", _text.heading("attention at the last look") + ", mean over heads", *_columns(heads, measured)]
     return lines
+
+
+def _groups(letters: Sequence[str], groups: list[dict[str, Any]]) -> list[str]:
+    """A line per group of runs that differ in their seeds alone."""
+    from neural.cli import _text
+    from neural.views.seeds import Estimate
+
+    if not groups:
+        return []
+    rows = []
+    for group in groups:
+        members = " ".join(letters[number] for number in group["runs"])
+        verdict = ""
+        if (against := group["against_first"]) is not None:
+            numbers = [against[key] for key in ("value", "low", "high")]
+            value, low, high = [math.nan if number is None else number for number in numbers]
+            estimate = Estimate(value=value, low=low, high=high, seeds=against["seeds"])
+            verdict = _text.difference(estimate, against["verdict"])
+        rows.append((members, _text.number(group["mean"]), verdict))
+    about = f", {groups[0]['score']}, against {rows[0][0]} by pairs of seeds"
+    return ["", _text.heading("over seeds") + about, *_text.table(rows, right=(1,))]
 
 
 def _scores(runs: list[dict[str, Any]]) -> dict[str, list[str]]:

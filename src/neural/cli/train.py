@@ -107,7 +107,8 @@ def _train(
 
         from neural.cli._plan import plan, planned
 
-        click.echo(json.dumps(planned(task)) if form == "json" else plan(task))
+        if os.environ.get("RANK", "0") == "0":   # of several processes, the first one
+            click.echo(json.dumps(planned(task)) if form == "json" else plan(task))
         return
     with joined(task.experiment.training.device) as workers:
         run = _run(task, old, runs, judged) if workers.first else None

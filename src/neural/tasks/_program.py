@@ -97,3 +97,10 @@ def loss_of(network: Network, smoothing: float) -> Loss:
     if own not in (0.0, smoothing):
         raise TaskError(f"`label_smoothing` is {smoothing} in the experiment and {own} in the program; keep one")
     return replace(loss, label_smoothing=smoothing)   # type: ignore[call-arg]  # it has the setting
+
+
+def unsmoothed(loss: Loss) -> Loss:
+    """The same loss with labels as they are: what validation measures, however training smooths."""
+    if not getattr(loss, "label_smoothing", 0.0):
+        return loss
+    return replace(loss, label_smoothing=0.0)   # type: ignore[call-arg]  # it has the setting

@@ -93,6 +93,10 @@ class Captions(FocusTask):
         place = batch["place"][batch["real"]]
         return place.unsqueeze(-1) == torch.arange(self.data.segments, device=place.device)
 
+    def row_count(self, batch: Batch) -> int:
+        """Every word is one, padding is none."""
+        return int(batch["real"].sum())
+
     def rows(self) -> int:
         """Every word has its regions."""
         return self.data.segments * self.data.splits["valid"].said.shape[1]
@@ -161,12 +165,12 @@ class Captions(FocusTask):
 def _read(experiment: CaptionsSettings, folder: Path) -> tuple[Captioned, dict[str, Any]]:
     """The data, and how settings say where it is."""
     counts = (experiment.examples, experiment.valid_examples, experiment.test_examples)
-    seed = experiment.training.seed
+    seed = experiment.split_seed
     if experiment.data == SCENES:
         if experiment.captions is not None:
             raise TaskError("`captions` is for regions of your own; scenes bring theirs")
         grid = experiment.grid or GRID
-        return scenes(grid, counts, seed), {"grid": grid}
+        return scenes(grid, counts, seed, experiment.training.seed), {"grid": grid}
     if experiment.grid is not None:
         raise TaskError(f"`grid` is for `data: {SCENES}`; the regions of {experiment.data} are what they are")
     path = (folder / Path(experiment.data).expanduser()).absolute()

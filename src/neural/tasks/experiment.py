@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -18,6 +20,14 @@ Interval = Annotated[int, Field(ge=0, le=LARGEST)]
 Name = Annotated[str, Field(pattern=r"^[\w.-]{1,80}$"), Says("up to 80 letters, digits, `.`, `_` and `-`")]
 
 
+DEFAULT_EPOCHS = 10
+
+
+def world_size() -> int:
+    """Processes that train together, as torchrun tells each of them; 1 without it."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 class Training(Settings):
     """How to train: how long, with which steps, with which safeguards."""
 
@@ -27,7 +37,7 @@ class Training(Settings):
     gradient_accumulation_steps: Count = Field(1, description="Batches added up before one optimizer step.")
     optimizer: str = Field("AdamW", description="As in a program: `AdamW`, or `Muon(learning_rate=0.02)`.")
     learning_rate: Annotated[float | None, Also("lr")] = Field(
-        None, gt=0, description="Peak rate, in place of the optimizer's own."
+        None, gt=0, description="Peak rate, in place of the optimizer's own; a second rate is scaled along."
     )
     weight_decay: float | None = Field(None, ge=0, description="In place of the optimizer's own.")
     scheduler: Literal["constant", "cosine", "linear", "plateau"] | None = Field(
@@ -50,7 +60,7 @@ class Training(Settings):
     gradient_checkpointing: bool = Field(False, description="Recompute activations instead of keeping them.")
     mixed_precision: bool = Field(False, description="bfloat16 where it is safe.")
     shard: bool = Field(False, description="Split weights and optimizer among processes (FSDP), not copy them.")
-    seed: Interval = Field(0, description="Everything random follows from it.")
+    seed: Interval = Field(0, description="Weights to start from, order and dropout follow from it.")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="Where to compute.")
 
     def verify(self) -> Iterator[Contradiction]:
@@ -64,6 +74,18 @@ class Training(Settings):
             yield Contradiction(end, "warmup_steps", "steps")
         if self.learning_rate is not None and self.min_learning_rate > self.learning_rate:
             yield Contradiction("the smallest rate is above the peak", "min_learning_rate", "learning_rate")
+
+    @property
+    def batches_per_step(self) -> int:
+        """Batches that make one optimizer step: of all processes, and added up in each."""
+        return self.gradient_accumulation_steps * world_size()
+
+    def total_steps(self, epoch: int, batches_per_step: int | None = None) -> int:
+        """Optimizer steps of the training, where so many batches go once through the data."""
+        if self.steps is not None:
+            return self.steps
+        batches = (self.epochs or DEFAULT_EPOCHS) * epoch
+        return math.ceil(batches / (batches_per_step or self.batches_per_step))
 
 
 class Tracking(Settings):
@@ -83,6 +105,9 @@ class Experiment(Settings):
     name: Name | None = Field(None, description="Goes into the run folder's name.")
     training: Training = Field(default_factory=Training, description="How to train.")
     tracking: Tracking = Field(default_factory=Tracking, description="How to watch.")
+
+    set_at_start: ClassVar[frozenset[str]] = frozenset()
+    """Keys of a new run alone: later they would have no effect, or move what is held out."""
 
 
 def read_experiment(

@@ -64,14 +64,20 @@ class Focus(FocusTask):
 
     def __init__(self, experiment: Experiment, folder: Path, catalogue: Catalogue) -> None:
         assert isinstance(experiment, FocusSettings)
-        where, training = locate(experiment.data, folder), experiment.training
+        where = locate(experiment.data, folder)
         if not isinstance(where, str | Path):
             raise TaskError("`data` must be a name, a file or a folder")
         counts = [experiment.examples, experiment.valid_examples, experiment.test_examples]
         front = None if experiment.foreground is None else [str(one) for one in experiment.foreground]
         wanted = _shape(experiment, where, folder, catalogue)
         self.data: Data = read(
-            where, wanted, segments=experiment.segments, foreground=front, examples=counts, seed=training.seed
+            where,
+            wanted,
+            segments=experiment.segments,
+            foreground=front,
+            examples=counts,
+            seed=experiment.split_seed,
+            training_seed=experiment.training.seed,
         )
         words, shape = len(self.data.vocabulary) or None, self.data.shape
         fits: dict[str, Any] = {"shape": shape, "vocabulary": words}
@@ -111,7 +117,7 @@ class Focus(FocusTask):
     def batch(self, index: int) -> Batch:
         """The training batch of that number, of smaller mosaics where they have not grown yet."""
         growth = self.choice.growth
-        step = index // self.experiment.training.gradient_accumulation_steps
+        step = index // self.experiment.training.batches_per_step
         segments = self.data.segments if growth is None else growth.at(step / self.steps)
         return self._train(segments).take(self.order[index])
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from neural.tasks.task import Batch
 
 HELD_OUT = 0.1
-EPOCHS = 10
-"""Where a preset's steps were taken back and nothing was said instead, as for every task."""
 CHARACTERS_AT_ONCE = 1 << 13
 """In a validation."""
 
@@ -65,9 +63,16 @@ class LanguageModelSettings(Experiment):
     )
     fingerprint: str | None = Field(None, description="Of the text that a run was begun with; another is refused.")
 
+    set_at_start: ClassVar[frozenset[str]] = frozenset({"preset", "architecture"})
+
     def verify(self) -> Iterator[Contradiction]:
-        """Every character has one id; bytes have theirs already."""
+        """A preset or a program; every character has one id; bytes have theirs already."""
         yield from super().verify()
+        is_run = self.fingerprint is not None   # with its preset beside the program made of it
+        for key in sorted(self.set_at_start & self.model_fields_set):
+            if self.network is not None and not is_run:
+                ignored = f"`network` stands in place of a preset, so `{key}` would have no effect"
+                yield Contradiction(ignored, key, "network", help="leave out one of them")
         if self.vocabulary is not None and self.units == "bytes":
             yield Contradiction("bytes need no vocabulary", "vocabulary", "units")
         if self.vocabulary is not None and len(set(self.vocabulary)) < len(self.vocabulary):
@@ -131,6 +136,10 @@ class LanguageModel(ProgramTask):
     def loss(self, model: Any, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """The mean over all characters, in nats."""
         return self.criterion.measure(model.scores(batch["x"]), batch["y"]), {}
+
+    def loss_weights(self, batch: Batch) -> dict[str, float]:
+        """Characters that are predicted."""
+        return {"loss": float(batch["y"].numel())}
 
     def evaluate(self, model: Any) -> dict[str, float]:
         """The exact mean over fixed windows, in nats and in bits, and how far it may be off.
@@ -209,8 +218,7 @@ def steps_of(experiment: LanguageModelSettings, windows: Windows) -> int | None:
         return None
     usual, _ = SIZES[experiment.preset].length(experiment.architecture)
     size = said.batch_size if "batch_size" in said.model_fields_set else usual
-    batches = (said.epochs or EPOCHS) * max(1, windows.epoch // size)
-    return said.steps or math.ceil(batches / said.gradient_accumulation_steps)
+    return said.total_steps(max(1, windows.epoch // size))
 
 
 def remarks(found: Encoded, end: int, where: str) -> list[str]:

@@ -7,6 +7,8 @@ pieces are in `cutting/`: documents, features, losses, decoding, metrics.
 from __future__ import annotations
 
 import json
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,7 +23,15 @@ from neural.modules.segmenter import Segmenter, percent, shares, summary
 from neural.tasks.cutting.collection import NAMES, Collection, collection
 from neural.tasks.cutting.decode import decode
 from neural.tasks.cutting.described import made_with, resolve
-from neural.tasks.cutting.losses import balanced, beside_boundaries, boundary_loss, cross_entropy, entropy, inner
+from neural.tasks.cutting.losses import (
+    balanced,
+    beside_boundaries,
+    boundary_loss,
+    cross_entropy,
+    entropy,
+    inner,
+    target_weights,
+)
 from neural.tasks.cutting.metrics import registry as metrics
 from neural.tasks.cutting.network import segmenter_of
 from neural.tasks.cutting.packed import ByLength, packed
@@ -81,7 +91,7 @@ class Segmentation(Task):
         training = settings.training
         self.order = ByLength([len(one) for one in self.pieces], training.batch_size, training.seed)
         if training.validate_every is None:
-            every = max(1, self.order.epoch // training.gradient_accumulation_steps)
+            every = max(1, self.order.epoch // training.batches_per_step)
             training = training.model_copy(update={"validate_every": every})
         self.class_weights = weights_of(training.class_weights, self.train, self.classes)
         resolved = {
@@ -110,33 +120,65 @@ class Segmentation(Task):
 
     def loss(self, model: Any, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """The cross-entropy, and what the settings add to it; each of these as a curve of its own."""
-        said = self.settings.training
-        if said.head_diversity_lambda:
+        terms, curves = self.loss_terms(model, batch)
+        return reduce(add, terms.values()), curves
+
+    def loss_terms(self, model: Any, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """The cross-entropy as "loss", and each addition with its factor, named as its curve."""
+        training = self.settings.training
+        if training.head_diversity_lambda:
             with comparing(model) as heads:
                 scores = model.scores(batch["x"], batch["mask"])
         else:
             heads, scores = None, model.scores(batch["x"], batch["mask"])
-        gaps = inner(batch["mask"], batch["first"])
-        counted = gaps if self.classes.learned == "boundaries" else batch["mask"]
-        weights = None
-        if said.boundary_weight != 1:
-            weights = beside_boundaries(batch["boundaries"], batch["mask"], said.boundary_weight)
+        gaps, counted = self.counted(batch)
+        weighting, smoothing = self.weighting(batch), training.label_smoothing
         loss = cross_entropy(
-            scores, batch["target"], counted, label_smoothing=said.label_smoothing,
-            class_weights=None if self.class_weights is None else torch.from_numpy(self.class_weights).to(scores),
-            element_weights=weights,
-        )  # fmt: skip
-        more = {}
-        if said.boundary_lambda and model.boundary_logits is not None:
-            more["train/boundary_loss"] = boundary_loss(model.boundary_logits, batch["boundaries"], gaps)
-            loss = loss + said.boundary_lambda * more["train/boundary_loss"]
-        if said.entropy_lambda:
-            more["train/entropy"] = entropy(scores, counted)
-            loss = loss - said.entropy_lambda * more["train/entropy"]
+            scores, batch["target"], counted, label_smoothing=smoothing, **weighting
+        )
+        factors, curves = {}, {}
+        logits = model.boundary_logits
+        if training.boundary_lambda and logits is not None:
+            factors["train/boundary_loss"] = training.boundary_lambda
+            curves["train/boundary_loss"] = boundary_loss(logits, batch["boundaries"], gaps)
+        if training.entropy_lambda:
+            factors["train/entropy"] = -training.entropy_lambda
+            curves["train/entropy"] = entropy(scores, counted)
         if heads is not None:
-            more["train/heads_alike"] = heads.alike()
-            loss = loss + said.head_diversity_lambda * more["train/heads_alike"]
-        return loss, {name: one.detach() for name, one in more.items()}
+            factors["train/heads_alike"] = training.head_diversity_lambda
+            curves["train/heads_alike"] = heads.alike()
+        more = {name: factors[name] * curve for name, curve in curves.items()}
+        return {"loss": loss, **more}, {name: curve.detach() for name, curve in curves.items()}
+
+    def loss_weights(self, batch: Batch) -> dict[str, float]:
+        """Target weights (cross-entropy), gaps (boundary loss) and targets (entropy).
+
+        The likeness of heads is a ratio, not a mean; batches count in it by their elements.
+        """
+        gaps, counted = self.counted(batch)
+        weights = target_weights(batch["target"], counted, **self.weighting(batch))
+        return {
+            "loss": float(weights.double().sum()),
+            "train/boundary_loss": float(gaps.sum()),
+            "train/entropy": float(counted.sum()),
+            "train/heads_alike": float(batch["mask"].sum()),
+        }
+
+    def counted(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Gaps inside documents, and the elements that are predicted: gaps, or all real ones."""
+        gaps = inner(batch["mask"], batch["first"])
+        return gaps, gaps if self.classes.learned == "boundaries" else batch["mask"]
+
+    def weighting(self, batch: Batch) -> dict[str, Tensor | None]:
+        """Weights of the cross-entropy: of classes, and of elements beside boundaries."""
+        classes, weight = self.class_weights, self.settings.training.boundary_weight
+        beside = None
+        if weight != 1:
+            beside = beside_boundaries(batch["boundaries"], batch["mask"], weight)
+        return {
+            "class_weights": None if classes is None else torch.from_numpy(classes).to(batch["x"]),
+            "element_weights": beside,
+        }
 
     def evaluate(self, model: Any) -> dict[str, float]:
         """The mean log loss, in nats and never smoothed; every metric of boundaries, at `threshold`, and of labels."""

@@ -9,12 +9,19 @@ import numpy as np
 from pydantic import Field
 
 from neural.modules.late import torch
-from neural.tasks._program import ProgramTask, checked, loss_of, own_training, program_source
+from neural.tasks._program import (
+    ProgramTask,
+    checked,
+    loss_of,
+    own_training,
+    program_source,
+    unsmoothed,
+)
 from neural.tasks.data.check import padding
 from neural.tasks.data.dataset import Dataset
 from neural.tasks.data.find import locate, read, said
 from neural.tasks.data.targets import IGNORED, Classes
-from neural.tasks.experiment import Experiment
+from neural.tasks.experiment import Experiment, Interval
 from neural.tasks.task import TaskError
 
 if TYPE_CHECKING:
@@ -32,6 +39,11 @@ class SupervisedSettings(Experiment):
     network_name: str | None = Field(None, description="Which network of the program, where it has several.")
     data: str | dict[str, str] | None = Field(None, description="A file, a folder, named files, or a data set's name.")
     validation_split: float | None = Field(None, ge=0, lt=1, description="Share of the data held out; 0.1 if not said.")
+    split_seed: Interval = Field(
+        0, description="Which examples are held out; `training.seed` does not move them."
+    )
+
+    set_at_start: ClassVar[frozenset[str]] = frozenset({"split_seed"})
 
 
 class Supervised(ProgramTask):
@@ -60,8 +72,16 @@ class Supervised(ProgramTask):
         }  # fmt: skip
         super().__init__(experiment.model_copy(update=resolved), folder, catalogue)
         self.criterion, self.size = loss_of(self.network, training.label_smoothing), training.batch_size
+        self.validation_loss = unsmoothed(self.criterion)
         examples = read(where, self.network)
-        self.data = Dataset(examples, self.network, share=share, batch_size=self.size, seed=training.seed)
+        self.data = Dataset(
+            examples,
+            self.network,
+            share=share,
+            batch_size=self.size,
+            seed=training.seed,
+            split_seed=experiment.split_seed,
+        )
         self.remarks = self.data.remarks
 
     @property
@@ -84,8 +104,19 @@ class Supervised(ProgramTask):
             right = targets.right(scores, y, model.head).mean()
         return measured, {f"train/{targets.score}": right}
 
+    def loss_weights(self, batch: Batch) -> dict[str, float]:
+        """Predictions that the loss is a mean over: examples, or positions that are not padding."""
+        y, mask = batch["y"], self.mask(batch)
+        if isinstance(self.data.train.targets, Classes):
+            counted = y != IGNORED if mask is None else (y != IGNORED) & mask
+            return {"loss": float(counted.sum())}
+        return {"loss": float(len(y) if mask is None else mask.sum())}
+
     def evaluate(self, model: Any) -> dict[str, float]:
-        """The exact means over all examples held out, or over all their positions that are not padding."""
+        """The exact means over all examples held out, or over all their real positions.
+
+        Labels are never smoothed here.
+        """
         count = len(self.data.held)
         if not count:
             return {}
@@ -97,7 +128,7 @@ class Supervised(ProgramTask):
             scores, y = self.judged(model, batch)
             weight = int((y != IGNORED).sum()) if isinstance(targets, Classes) else scores[..., 0].numel()
             right = targets.right(scores, y, model.head)
-            loss += model.loss(scores, y).item() * weight
+            loss += self.validation_loss.measure(scores, y).item() * weight
             score += right.sum().item()
             predictions, answers = predictions + weight, answers + right.numel()
         return {"valid/loss": loss / predictions, f"valid/{targets.score}": score / answers}
@@ -106,12 +137,18 @@ class Supervised(ProgramTask):
         """Scores and labels as the loss takes them, without what is padding."""
         targets = self.data.train.targets
         scores, y = self.scores(model, batch), targets.ready(batch["y"])
-        counted = self.counted(batch)
-        if counted is None or counted.shape != scores.shape[:-1]:
+        mask = self.mask(batch)
+        if mask is None:
             return scores, y
         if isinstance(targets, Classes):
-            return scores, y.masked_fill(~counted, IGNORED)
-        return scores[counted], y[counted]
+            return scores, y.masked_fill(~mask, IGNORED)
+        return scores[mask], y[mask]
+
+    def mask(self, batch: Batch) -> Tensor | None:
+        """Which predictions are not padding; None where all count."""
+        mask = self.counted(batch)
+        fits = mask is not None and mask.shape == (len(batch["y"]), *self.data.train.targets.places)
+        return mask if fits else None
 
     def counted(self, batch: Batch) -> Tensor | None:
         """Which positions are not padding, by the mask and by the network's `pad_id`; None where all count."""

@@ -65,7 +65,32 @@ class Task(ABC):
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        """The mean loss, and what else is worth a curve: scalars, detached."""
+        """The mean loss over the batch, and what else is worth a curve: scalars, detached.
+
+        `loss_weights` says what the mean is taken over.
+        """
+
+    def loss_terms(
+        self, model: nn.Module, batch: Batch
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """The loss as named terms whose sum it is, and the same curves as `loss` gives.
+
+        A task overrides this where its loss adds means over different things; `loss_weights` has
+        an entry for each term then.
+        """
+        loss, curves = self.loss(model, batch)
+        return {"loss": loss}, curves
+
+    def loss_weights(self, batch: Batch) -> dict[str, float]:
+        """What the means of `loss` are taken over, by name: targets, or the sum of their weights.
+
+        The engine combines the batches of a step (gradient accumulation, several processes) by
+        these weights, so that the result does not depend on how the step was cut. Names are those
+        of the terms and curves; what is missing weighs as "loss" does. The default is right where
+        every batch has as many targets as any other. Needs no model: it is asked before the first
+        forward pass of the step.
+        """
+        return {"loss": 1.0}
 
     @abstractmethod
     def evaluate(self, model: nn.Module) -> dict[str, float]:

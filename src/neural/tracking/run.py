@@ -4,7 +4,7 @@
     run = Run.reopen(path)                                                    to go on writing
     run = Run.open(path)                                                      to read, also while it is written
 
-    settings.json  program.neural  environment.json      what was asked for; written once
+    settings.json  program.neural  environment.json      what was asked for
     rows.sqlite                                          what was measured (store.py)
     checkpoints/                                         what was learned (checkpoint.py)
     status.json  lock                                    who writes it, and how far it is (status.py)
@@ -41,11 +41,12 @@ from neural.tracking.folder import (
     run_folder,
     status_of,
     sum_of,
+    text_of,
 )
 from neural.tracking.recorded import Recorded
 from neural.tracking.sink import Sink
 from neural.tracking.sinks import registry as sinks
-from neural.tracking.status import Lock, mine, write_status
+from neural.tracking.status import Lock, Status, mine, write_status
 from neural.tracking.store import Store, Writer
 from neural.tracking.trouble import RunError, in_words
 
@@ -63,6 +64,8 @@ class Run(Recorded):
         super().__init__(path, store)
         self._lock, self._started = lock, started
         self._step, self._facts, self._beaten = 0, dict[str, Any](), 0.0
+        self.previous: Status | None = None
+        """How the run stood before it was reopened."""
         self._sinks: list[Sink] = []
 
     @classmethod
@@ -107,7 +110,8 @@ class Run(Recorded):
         try:
             with in_words(f"{path} cannot be written"):
                 started = status.started or time.time()
-                write_status(path / STATUS, mine("running", step=status.step, started=started), durable=True)
+                again = mine("running", step=status.step, started=started, facts=status.facts)
+                write_status(path / STATUS, again, durable=True)
                 for left in path.glob(".*.*"):   # by a process that was killed while it replaced a file
                     left.unlink()
                 (path / CHECKPOINTS).mkdir(exist_ok=True)
@@ -115,7 +119,7 @@ class Run(Recorded):
         except BaseException:
             lock.release()
             raise
-        run._step = status.step
+        run._step, run._facts, run.previous = status.step, dict(status.facts), status
         return run
 
     @classmethod
@@ -166,6 +170,29 @@ class Run(Recorded):
         with in_words(f"the checkpoint of step {step} cannot be saved in {self.path}"):
             checkpoint.write(folder, step, tensors, facts, best=best)
             checkpoint.prune(folder, max(1, keep))
+
+    def replace_settings(self, settings: Mapping[str, Any], program: str | None) -> None:
+        """Write settings.json and program.neural anew, for a run resumed with other settings.
+
+        A kill in between leaves files that `reopen` accepts: until both are in place, the rows
+        know the sums of the old ones and of the new ones.
+        """
+        files = {"settings.json": as_json(settings), "program.neural": program}
+        texts = {
+            file: text
+            for file, text in files.items()
+            if text is not None and text != text_of(self.path / file)
+        }
+        sums = {key_of_sum(file): sum_of(text) for file, text in texts.items()}
+        old = {key: self._writer.meta(key) for key in sums}
+        both = {key: f"{old[key]} {sums[key]}" for key in sums if old[key] is not None}
+        self._writer.remember(both)
+        with in_words(f"the settings of {self.path} cannot be written"):
+            for file, text in texts.items():
+                write_atomically(self.path / file, text)
+        self._writer.remember(sums)
+        for name in ("settings", "program"):
+            self.__dict__.pop(name, None)   # cached
 
     def forget_after(self, step: int) -> None:
         """Delete everything of later steps: what a resumed run will write again."""

@@ -225,6 +225,17 @@ class Writer(Store):
         for rows in self._pending.values():
             rows.clear()
 
+    def remember(self, values: Mapping[str, str]) -> None:
+        """Replace what the file says of itself. On disk when this returns."""
+        with in_words(self.name):
+            self._db.execute("PRAGMA synchronous = FULL")
+            try:
+                with self._transaction():
+                    for key, value in values.items():
+                        self._remember(key, value)
+            finally:
+                self._db.execute("PRAGMA synchronous = NORMAL")
+
     def forget_after(self, step: int) -> None:
         """Delete the rows of all later steps."""
         self.write()

@@ -37,8 +37,12 @@ class Average:
             self._swap()
 
     def _swap(self) -> None:
-        for name, one in self.live.items():
-            one.data, self.kept[name] = self.kept[name], one.data
+        # values are copied: FSDP keeps views of a parameter's memory, and `.data` would leave them
+        with torch.no_grad():
+            for name, parameter in self.live.items():
+                live = parameter.detach().clone()
+                parameter.copy_(self.kept[name])
+                self.kept[name].copy_(live)
 
     def state(self) -> dict[str, Tensor]:
         """To save."""

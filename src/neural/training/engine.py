@@ -6,19 +6,23 @@ rest is in the checkpoint. So a run that was killed goes on as if nothing had ha
 
 from __future__ import annotations
 
+import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from neural.core.settings import resolved
 from neural.modules.late import torch
 from neural.tasks.task import Task, TaskError
 from neural.tracking.run import Run
+from neural.tracking.sink import flat
 from neural.tracking.tracker import Tracker
+from neural.training.buffers import BufferSync
 from neural.training.failure import Diverged, last_checkpoint, memory_in_words
-from neural.training.objective import Objective, blocks_of, recompute
+from neural.training.objective import Objective, blocks_of, recompute, shares_of
 from neural.training.signals import Signals
 from neural.training.state import State, of_this_network, weights_in
 from neural.training.workers import Workers
@@ -26,12 +30,15 @@ from neural.training.workers import Workers
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from neural.tasks.task import Batch
+
     Also = Callable[[int, nn.Module], Mapping[str, float]]
     """From a step and the model, in evaluation mode."""
 
+Result = TypeVar("Result")
+ENDED = ("finished", "stopped")
 RARELY, OFTEN = 250, 50
 """Steps between validations at most and at least, whatever an epoch is, where nothing else was said."""
-EPOCHS = 10
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ def fit(
     Of several workers the first one writes the run; the others have none. `also` gives rows beside the scores of a
     validation; `remark` hears what the user should know before it begins.
     """
-    workers = workers or Workers()
+    workers, loop = workers or Workers(), None
     with Signals() as signals:
         try:
             with memory_in_words(run, task.experiment.training):
@@ -84,18 +91,23 @@ def fit(
                     remark(text)
                 outcome = loop.go(signals)
         except KeyboardInterrupt:
-            _end(run, "stopped", "stopped at once; goes on from the last checkpoint")
+            message = "stopped at once; goes on from the last checkpoint"
+            _end(run, "stopped", message, begun=loop is not None)
             raise
         except BaseException as wrong:
-            _end(run, "failed", f"{type(wrong).__name__}: {wrong}")
+            _end(run, "failed", f"{type(wrong).__name__}: {wrong}", begun=loop is not None)
             raise
     _end(run, outcome.state, outcome.message)
     return outcome
 
 
-def _end(run: Run | None, state: str, message: str) -> None:
-    if run is not None:
-        run.finish(state, message)
+def _end(run: Run | None, state: str, message: str, *, begun: bool = True) -> None:
+    """Say how the run ended. One that had ended before and could not be resumed stays as it was."""
+    if run is None:
+        return
+    if not begun and run.previous is not None and run.previous.state in ENDED:
+        state, message = run.previous.state, f"cannot be resumed like this: {message}"
+    run.finish(state, message)
 
 
 class _Loop:
@@ -119,7 +131,8 @@ class _Loop:
         blocks = blocks_of(model) if self.settings.gradient_checkpointing else []
         recompute(blocks)
         self.split = self.settings.shard and workers.count > 1
-        self.objective = workers.spread(Objective(task, model), self.device, shard=self.split)
+        self.objective: Any = workers.spread(Objective(task, model), self.device, shard=self.split)
+        self.buffers = BufferSync(model, workers)
         self.state = State.first(model, self.settings, self.steps)
         self.parameters = list(model.parameters())   # a walk through the modules costs 1 % of a small step
         if saved is not None:
@@ -136,11 +149,27 @@ class _Loop:
             run.send_to(task.experiment.tracking.sinks)
             run.forget_after(self.state.step)
             if saved is not None:
-                run.event(self.state.step, "restart", f"goes on from the checkpoint of step {self.state.step}")
+                changed = self.keep_settings(run) if self.state.step < self.steps else ""
+                where = f"goes on from the checkpoint of step {self.state.step}"
+                run.event(self.state.step, "restart", where + (f"; {changed}" if changed else ""))
             run.describe("parameters", sum(one.numel() for one in model.parameters()))
             epoch = task.epoch / (self.settings.gradient_accumulation_steps * workers.count)
             for key, value in {"steps": self.steps, "epoch": epoch, **task.facts()}.items():
                 run.describe(key, value)
+
+    def keep_settings(self, run: Run) -> str:
+        """Write the settings of a resumed run if they changed; returns what changed, as text."""
+        before, now = run.settings, resolved(self.task.experiment)
+        if before == now:
+            return ""
+        run.replace_settings(now, self.task.program)
+        old, new = flat(before), flat(now)
+        changes = [
+            f"{key} {json.dumps(old.get(key))} → {json.dumps(value)}"
+            for key, value in new.items()
+            if key != "network" and old.get(key) != value
+        ]
+        return ", ".join(changes)
 
     def go(self, signals: Signals) -> Outcome:
         """Step after step."""
@@ -183,21 +212,39 @@ class _Loop:
 
     def learn(self) -> tuple[float, dict[str, float]]:
         """Gradients of one step: forward and backward for each of its batches."""
-        batches, workers = self.settings.gradient_accumulation_steps, self.workers
+        accumulation, workers = self.settings.gradient_accumulation_steps, self.workers
+        first = self.state.step * accumulation * workers.count + workers.rank
+        numbers = [first + turn * workers.count for turn in range(accumulation)]
+        batches = [self.task.batch(number) for number in numbers]
+        shares = self.shares(batches)
         total: dict[str, Tensor] = {}
-        for turn in range(batches):
-            number = (self.state.step * batches + turn) * workers.count + workers.rank
-            batch = {name: one.to(self.device) for name, one in self.task.batch(number).items()}
+        for number, batch, share in zip(numbers, batches, shares, strict=True):
+            batch = {name: tensor.to(self.device) for name, tensor in batch.items()}
             torch.manual_seed(seed_of(self.settings.seed, number))
-            with workers.adding(self.objective, last=turn == batches - 1):
+            with workers.adding(self.objective, last=number == numbers[-1]):
                 with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.mixed_precision):
-                    loss, terms = self.objective(batch)
-                (loss / batches).backward()
-            for name, value in {"loss": loss, **terms}.items():
+                    loss, curves = self.objective(batch, share)
+                loss.backward()
+            for name, value in {"loss": loss, **curves}.items():
                 total[name] = total[name] + value.detach() if name in total else value.detach().clone()
-        told = workers.mean(torch.stack([one.float() for one in total.values()]) / batches).tolist()
-        loss, *rest = told
-        return loss, dict(zip(list(total)[1:], rest, strict=True))
+        self.buffers.step()
+        means = workers.mean(torch.stack([value.float() for value in total.values()])).tolist()
+        curves = dict(zip(total, means, strict=True))
+        return curves.pop("loss"), curves
+
+    def shares(self, batches: Sequence[Batch]) -> list[dict[str, float]]:
+        """How much of the means of the step each of this process's batches is.
+
+        Padding makes batches differ in their number of targets. The mean over all targets of the
+        step is the mean of the batches' means, weighted by these numbers, over all processes.
+        """
+        if len(batches) * self.workers.count == 1:
+            return [{}]
+        weights = [self.task.loss_weights(batch) for batch in batches]
+        names = sorted(weights[0])
+        sums = self.workers.sums([sum(weight[name] for weight in weights) for name in names])
+        totals = dict(zip(names, sums, strict=True))
+        return [shares_of(weight, totals, self.workers.count) for weight in weights]
 
     def clip(self) -> float:
         """The norm of all gradients together, cut where it is too large."""
@@ -207,7 +254,19 @@ class _Loop:
 
     def look(self, step: int, *, last: bool = False) -> tuple[str, float] | None:
         """At the attention of the probe."""
-        return None if self.tracker is None else self.tracker.look(self.state.model, step, last=last)
+        tracker = self.tracker
+        if tracker is None:
+            return None
+        return self.with_model(lambda model: tracker.look(model, step, last=last))
+
+    def with_model(self, call: Callable[[nn.Module], Result]) -> Result:
+        """Call a function with the model and its whole weights, outside of a training step."""
+        if not self.split:
+            return call(self.state.model)
+        with torch.no_grad():
+            result = self.objective.run(call)
+        self.objective.reshard()   # the root stays whole otherwise: stale once the weights change
+        return result
 
     def validate(self) -> dict[str, float]:
         """Scores on the validation data, by the average of the weights where one is kept."""
@@ -219,7 +278,7 @@ class _Loop:
             with torch.no_grad(), state.averaged(), torch.autocast(
                 self.device.type, torch.bfloat16, enabled=self.settings.mixed_precision
             ):
-                scores = self.task.evaluate(state.model)
+                scores = self.with_model(self.task.evaluate)
                 rows = self.also(state.step, state.model) if self.also and self.run is not None else {}
             state.model.train()
         scores = self.workers.told(scores)
@@ -254,10 +313,7 @@ class _Loop:
 def steps_of(task: Task, workers: int = 1) -> int:
     """How many steps a task's settings ask for."""
     settings = task.experiment.training
-    if settings.steps is not None:
-        return settings.steps
-    epoch = task.epoch / (settings.gradient_accumulation_steps * workers)
-    steps = math.ceil((settings.epochs or EPOCHS) * epoch)
+    steps = settings.total_steps(task.epoch, settings.gradient_accumulation_steps * workers)
     if steps < 1:
         raise TaskError("there is nothing to train on: not one batch")
     return steps

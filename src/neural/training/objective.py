@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from neural.modules.late import Module
 from neural.tasks.task import Task
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
     from neural.tasks.task import Batch
 
+Result = TypeVar("Result")
+
 
 class Objective(Module):
     """A batch in, its loss out."""
@@ -21,9 +25,39 @@ class Objective(Module):
         super().__init__()
         self.task, self.model = task, model
 
-    def forward(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss, and what else is worth a curve."""
-        return self.task.loss(self.model, batch)
+    def forward(
+        self, batch: Batch, shares: Mapping[str, float]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """What the batch adds to the loss of the step, and to its curves.
+
+        `shares` says by name how much of the step's mean the batch is: see `shares_of`.
+        """
+        terms, curves = self.task.loss_terms(self.model, batch)
+        loss = reduce(add, [scaled(term, name, shares) for name, term in terms.items()])
+        return loss, {name: scaled(curve, name, shares) for name, curve in curves.items()}
+
+    def run(self, call: Callable[[nn.Module], Result]) -> Result:
+        """Call a function with the model. Under FSDP the weights are whole inside the call."""
+        return call(self.model)
+
+
+def shares_of(
+    weights: Mapping[str, float], totals: Mapping[str, float], processes: int
+) -> dict[str, float]:
+    """How much of each of the step's means a batch is, times the number of processes.
+
+    DDP and FSDP average gradients over processes: the factor turns that mean into a sum.
+    """
+    return {
+        name: processes * weight / totals[name] if totals[name] else 0.0
+        for name, weight in weights.items()
+    }
+
+
+def scaled(value: Tensor, name: str, shares: Mapping[str, float]) -> Tensor:
+    """A mean over a batch as its part of the mean over the step: all of it, without shares."""
+    share = shares.get(name, shares.get("loss", 1.0))
+    return value if share == 1.0 else value * share
 
 
 def blocks_of(model: nn.Module) -> list[nn.Module]:

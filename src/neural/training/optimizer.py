@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
 
 from neural.language.declaration import Declared, entry, number
 from neural.language.kinds import Real
@@ -27,6 +28,20 @@ class Optimizer(Declared):
     def rate(self, step: float) -> float:
         """The learning rate at a step, counted from 0."""
         return self.learning_rate.at(step) if isinstance(self.learning_rate, Schedule) else self.learning_rate
+
+    @property
+    def peak(self) -> float:
+        """The highest learning rate."""
+        rate = self.learning_rate
+        return rate.peak if isinstance(rate, Schedule) else rate
+
+    def at_rate(self, rate: float) -> Self:
+        """The same with a constant learning rate. Its other rates keep their ratio to it."""
+        return replace(self, learning_rate=rate)
+
+    def rates(self) -> dict[str, float]:
+        """The highest value of every learning rate, by the name of its setting."""
+        return {"learning_rate": self.peak}
 
     def build(self, parameters: Iterable[tuple[str, Parameter]]) -> list[TorchOptimizer]:
         """One torch optimizer, or several for several kinds of parameters, for named parameters."""

@@ -36,10 +36,20 @@ def optimizer_of(settings: Training) -> Optimizer:
     return optimizer
 
 
+def values_used(settings: Training) -> dict[str, float | None]:
+    """The numbers that the optimizer uses, given or its own: peak rates, decay, clipping."""
+    optimizer = optimizer_of(settings)
+    return {
+        **optimizer.at_rate(settings.learning_rate or optimizer.peak).rates(),
+        "weight_decay": getattr(optimizer, "weight_decay", None),
+        "clip_norm": settings.clip_norm or optimizer.clipnorm,
+    }
+
+
 def share_of(settings: Training, optimizer: Optimizer, steps: int) -> tuple[float, Callable[[int], float]]:
     """The full rate, and the share of it to take at a step, counted from 0."""
     own = optimizer.learning_rate
-    full = settings.learning_rate or (own.peak if isinstance(own, Schedule) else own)
+    full = settings.learning_rate or optimizer.peak
     falling = {"decay_steps": max(1, steps - settings.warmup_steps), "warmup_steps": settings.warmup_steps}
     least = min(1.0, settings.min_learning_rate / full)
     if settings.scheduler is None and isinstance(own, Schedule):
@@ -78,7 +88,7 @@ class Steps:
         """What is left of the rate after plateaus."""
         self.optimizers: list[TorchOptimizer] = [
             one for factor, own in by_rate(parameters, faster or {}).items()
-            for one in replace(optimizer, learning_rate=factor * self.full).build(own)
+            for one in optimizer.at_rate(factor * self.full).build(own)
         ]
         self._full = [[group["lr"] for group in one.param_groups] for one in self.optimizers]
 

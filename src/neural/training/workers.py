@@ -7,12 +7,13 @@ its own; gradients are averaged (DDP), or weights, gradients and optimizer are s
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from neural.modules.late import late, torch
+from neural.tasks.experiment import world_size
 from neural.tasks.task import TaskError
 from neural.training.meeting import met
 from neural.training.objective import Objective, blocks_of
@@ -54,28 +55,51 @@ class Workers:
 
             for block in blocks_of(objective.model):
                 fully_shard(block)
-            fully_shard(objective.model)
-            if hasattr(objective.model, "scores"):   # networks of the language are trained by it, not by `forward`
-                register_fsdp_forward_method(objective.model, "scores")
+            # FSDP gathers weights around `forward` alone, and a task may call any method of its
+            # model: so the root is the objective, which runs the task's code.
+            fully_shard(objective)
+            register_fsdp_forward_method(objective, "run")
             return objective
         from torch.nn.parallel import DistributedDataParallel
 
-        return DistributedDataParallel(objective, device_ids=[device.index] if device.type == "cuda" else None)
+        ids = [device.index] if device.type == "cuda" else None
+        spread = DistributedDataParallel(objective, device_ids=ids)
+        # BufferSync does it, once per step. The argument of that name warns since torch 2.13.
+        spread.broadcast_buffers = False
+        return spread
 
     def adding(self, spread: nn.Module, *, last: bool) -> AbstractContextManager[None]:
         """Gradients of all but the last batch of a step stay at home: one exchange per step."""
         if self.count == 1:
             return nullcontext()
         if isinstance(spread, Objective):
-            spread.model.set_requires_gradient_sync(last)   # type: ignore[operator]
+            spread.set_requires_gradient_sync(last)   # type: ignore[operator]
             return nullcontext()
         return nullcontext() if last else spread.no_sync()   # type: ignore[operator]
 
-    def mean(self, value: Tensor) -> Tensor:
-        """Over all processes."""
+    def sum(self, value: Tensor) -> Tensor:
+        """Over all processes, in place."""
         if self.count > 1:
             distributed.all_reduce(value)
+        return value
+
+    def mean(self, value: Tensor) -> Tensor:
+        """Over all processes, in place."""
+        self.sum(value)
+        if self.count > 1:
             value /= self.count
+        return value
+
+    def sums(self, values: Sequence[float]) -> list[float]:
+        """Of plain numbers over all processes, in 64 bits."""
+        if self.count == 1:
+            return list(values)
+        return self.sum(torch.tensor(values, dtype=torch.float64, device=self._device())).tolist()
+
+    def broadcast(self, value: Tensor) -> Tensor:
+        """The first process's tensor, in place."""
+        if self.count > 1:
+            distributed.broadcast(value, src=0)
         return value
 
     def any(self, flag: bool) -> bool:
@@ -101,8 +125,7 @@ class Workers:
 @contextmanager
 def joined(device: str = "auto") -> Iterator[Workers]:
     """Join the others, where torchrun started several."""
-    count = int(os.environ.get("WORLD_SIZE", "1"))
-    if count == 1:
+    if world_size() == 1:
         yield Workers()
         return
     on_gpu = device in ("auto", "cuda") and torch.cuda.is_available()

@@ -29,9 +29,18 @@ SHAPES = {
 MASKS = np.array([[[pixel == "#" for pixel in row] for row in rows] for rows in SHAPES.values()])
 
 
-def scenes(grid: int, counts: tuple[int, int, int], seed: int) -> Captioned:
-    """So many scenes to train, to validate and to test with; every number of them follows from the seed."""
-    made = [_drawn(grid, count, generator(seed, number, purpose=4)) for number, count in enumerate(counts)]
+def scenes(
+    grid: int, counts: tuple[int, int, int], seed: int, training_seed: int | None = None
+) -> Captioned:
+    """So many scenes to train, to validate and to test with; all of them follow from the seed.
+
+    Those to train on follow from `training_seed` where it is given.
+    """
+    seeds = (seed if training_seed is None else training_seed, seed, seed)
+    made = [
+        _drawn(grid, count, generator(own, number, purpose=4))
+        for number, (count, own) in enumerate(zip(counts, seeds, strict=True))
+    ]
     vocabulary = coded(words for _, captions, _ in made for words in captions)
     splits = {}
     for name, (regions, words, places) in zip(SPLITS, made, strict=True):

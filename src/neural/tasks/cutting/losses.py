@@ -30,12 +30,23 @@ def cross_entropy(
     logs = scores.float().log_softmax(dim=-1)
     right = logs.gather(-1, target.unsqueeze(-1)).squeeze(-1)
     each = -(1 - label_smoothing) * right - label_smoothing * logs.mean(dim=-1)
-    weights = mask.to(each.dtype)
+    weights = target_weights(target, mask, class_weights, element_weights)
+    return (each * weights).sum() / weights.sum().clamp(min=torch.finfo(each.dtype).tiny)
+
+
+def target_weights(
+    target: Int[Tensor, "B T"],
+    mask: Bool[Tensor, "B T"],
+    class_weights: Float[Tensor, " C"] | None = None,
+    element_weights: Float[Tensor, "B T"] | None = None,
+) -> Float[Tensor, "B T"]:
+    """How much every element counts in `cross_entropy`; 0 where the mask is False."""
+    weights = mask.float()
     if class_weights is not None:
-        weights = weights * class_weights.to(each)[target]
+        weights = weights * class_weights.to(weights)[target]
     if element_weights is not None:
         weights = weights * element_weights
-    return (each * weights).sum() / weights.sum().clamp(min=torch.finfo(each.dtype).tiny)
+    return weights
 
 
 def beside_boundaries(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -97,6 +97,8 @@ class SegmentationSettings(Experiment):
     )  # fmt: skip
     labels: tuple[str, ...] | None = Field(None, description="What the classes are called; as the data has it.")
     fingerprint: str | None = Field(None, description="Of the documents that a run was begun with; others are refused.")
+
+    set_at_start: ClassVar[frozenset[str]] = frozenset({"split_seed"})
 
     def verify(self) -> Iterator[Contradiction]:
         """What is compared must be there; a preset is looked at when it is filled in."""

@@ -39,7 +39,17 @@ class Part:
 class Dataset:
     """What `train` and `valid` hold, and in which order it comes. TaskError where it does not fit the network."""
 
-    def __init__(self, examples: Examples, network: Network, *, share: float, batch_size: int, seed: int) -> None:
+    def __init__(
+        self,
+        examples: Examples,
+        network: Network,
+        *,
+        share: float,
+        batch_size: int,
+        seed: int,
+        split_seed: int = 0,
+    ) -> None:
+        """`seed` decides in which order examples come, `split_seed` which of them are held out."""
         self.examples = examples
         self.shifted = network.two_streams and "y" not in examples.train
         """Whether the labels are the target's own tokens."""
@@ -50,7 +60,7 @@ class Dataset:
             kept, self.held = np.arange(count), np.arange(len(self.valid.columns["y"]))
         else:
             self.valid = self.train
-            kept, self.held = split(count, share, seed=seed, ordered=examples.ordered)
+            kept, self.held = split(count, share, seed=split_seed, ordered=examples.ordered)
         self.order = Order(kept, batch_size, seed)
         check_batches(network, self.order.size, examples.where)
         self.remarks = (*examples.remarks, *remarks(self, kept, share))

@@ -5,21 +5,20 @@ Shared by all tasks that look at segments: `focus` chooses one for a label, `cap
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from neural.modules.late import torch
 from neural.tasks.data.order import Order
-from neural.tasks.experiment import Count, Experiment
+from neural.tasks.experiment import Count, Experiment, Interval
 from neural.tasks.focusing import measures, switch
 from neural.tasks.focusing.choice import Choice, chosen
 from neural.tasks.focusing.growth import Growth
-from neural.tasks.focusing.networks import DONE, STAGE
+from neural.tasks.focusing.networks import DONE, STAGE, SWITCHED
 from neural.tasks.focusing.paradigm import Moment, Paradigm
 from neural.tasks.focusing.paradigms.hybrid import Hybrid
 from neural.tasks.focusing.segments import Segments
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from neural.language.catalogue import Catalogue
     from neural.tasks.task import Batch
 
-EPOCHS = 10
-"""Where neither steps nor epochs were said, as for every task."""
 ROWS = 1 << 15
 """Segments that a validation reads at once."""
 
@@ -44,7 +41,13 @@ class FocusExperiment(Experiment):
     estimator: str | None = Field(None, description="Which segments are read in training: `exact`, `topk` …")
     samples: Count | None = Field(None, description="How many of them; needed by every estimator but `exact`.")
     background: float = Field(0.0, ge=0, description="Push of segments out of focus towards no class; 0.1 is usual.")
+    split_seed: Interval = Field(
+        0, description="Which examples are held out; `training.seed` does not move them."
+    )
     threshold: float = Field(0.8, gt=0, lt=1, description="Of SAIF: focus and probability must be above it.")
+
+
+    set_at_start: ClassVar[frozenset[str]] = frozenset({"split_seed"})
 
 
 class FocusTask(Task):
@@ -69,8 +72,7 @@ class FocusTask(Task):
         self.order = Order(np.arange(len(self.data.splits["train"])), training.batch_size, training.seed)
         if training.label_smoothing:
             raise TaskError(f"`label_smoothing` is {training.label_smoothing}, but no paradigm smooths; leave it out")
-        batches = (training.epochs or EPOCHS) * self.epoch
-        self.steps = training.steps or math.ceil(batches / training.gradient_accumulation_steps)
+        self.steps = training.total_steps(self.epoch)
         self.choice = chosen(
             experiment.paradigm, experiment.estimator, experiment.samples, experiment.background,
             classes=classes, segments=segments, steps=self.steps, growth=self.growth(experiment, segments),
@@ -106,9 +108,11 @@ class FocusTask(Task):
         return self.data.segments
 
     def now(self, model: Any) -> Paradigm:
-        """The paradigm at this moment of a model's training."""
-        done = int(model.history[DONE]) / self.experiment.training.gradient_accumulation_steps
-        return self.choice.paradigm.at(Moment(min(1.0, done / self.steps), int(model.history[STAGE])))
+        """The paradigm at this moment of a model's training: the same for all batches of a step."""
+        per_step = self.experiment.training.gradient_accumulation_steps   # of this process
+        done = int(model.history[DONE]) // per_step
+        switched = bool(model.history[STAGE]) and int(model.history[SWITCHED]) <= done * per_step
+        return self.choice.paradigm.at(Moment(min(1.0, done / self.steps), int(switched)))
 
     def loss(self, model: Any, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """The paradigm's loss; calls of the classifier per example, focus entropy, and the focus on the foreground."""
@@ -127,6 +131,17 @@ class FocusTask(Task):
             self._advance(model, given)
         told["train/classifier_calls"] = losses.new_tensor(model.calls / len(losses))
         return losses.mean(), told
+
+    def loss_weights(self, batch: Batch) -> dict[str, float]:
+        """Rows of `given`; the focus on the foreground is a mean over rows where that is known."""
+        weights, front = {"loss": float(self.row_count(batch))}, self.foreground(batch)
+        if front is not None:
+            weights["train/foreground_mass"] = float(front.any(dim=-1).sum())
+        return weights
+
+    def row_count(self, batch: Batch) -> int:
+        """Rows of `given`: one per example."""
+        return len(batch["y"])
 
     def news(self) -> list[tuple[str, str]]:
         """A switch, where there was one."""

@@ -24,9 +24,13 @@ FIRST = 3
 
 def read(
     where: str | Path, network: Network | None, *, m: int, chosen: Sequence[str] | None, counts: Sequence[int],
-    seed: int,
+    seed: int, training_seed: int | None = None,
 ) -> Data:  # fmt: skip
-    """Mosaics of any labelled images: `digits`, a folder of pictures, or whatever `data` of supervised learning is."""
+    """Mosaics of labelled images: `digits`, a folder of pictures, any `data` of `supervised`.
+
+    `seed` splits the images and draws the mosaics; those to train on are drawn by `training_seed`
+    where it is given.
+    """
     if m < 2:
         raise TaskError("a mosaic of one segment leaves nothing to choose: `segments` must be 2 or more")
     assert network is not None
@@ -44,7 +48,8 @@ def read(
     labels = y if own is None else np.concatenate([y, own[1]])
     splits = {}
     for number, (name, count) in enumerate(zip(SPLITS, counts, strict=True)):
-        who = seed, number, found.where, name
+        drawn_by = training_seed if name == "train" and training_seed is not None else seed
+        who = drawn_by, number, found.where, name
         members, answers, place = _made(labels, images[name], wanted, names, m, count, who)
         splits[name] = Split(
             bank=bank, members=members, labels=answers, foreground=np.arange(m) == place[:, None], scale=found.scale,

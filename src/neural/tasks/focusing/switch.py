@@ -27,16 +27,22 @@ def incentive(model: FocusModel, loss: Tensor) -> float:
 def checked(hybrid: Hybrid, given: Segments, steps: int, per_step: int = 1) -> str | None:
     """Look whether it is time, and switch; says why where it did.
 
-    The marks are kept in the model's `history`. `steps` is the whole length; a step has `per_step` batches. Incentives
-    are compared exactly, whatever the estimator: the noise of a few draws would pass for a pull.
+    The marks are kept in the model's `history`. `steps` is the whole length; a step has `per_step`
+    batches in each process. The first batch of a step decides, and the switch takes effect with the
+    next step: so it does not matter whether the others are accumulated here or learned elsewhere.
+    Incentives are compared exactly, whatever the estimator: the noise of a few draws would pass for
+    a pull.
     """
     model = given.model
     done, stage = int(model.history[DONE]), int(model.history[STAGE])
-    step = done // per_step
+    step, later = divmod(done - 1, per_step)
+    step += 1   # that this batch belongs to, counted from 1
+    if stage or later:
+        return None
     if hybrid.switch == "step":
-        ready = not stage and step >= (hybrid.value or steps / 2)
+        ready = step >= (hybrid.value or steps / 2)
         return _switched(model, hybrid, step, "as set") if ready else None
-    if stage or done % (hybrid.check_every * per_step):
+    if step % hybrid.check_every:
         return None
     if hybrid.switch == "accuracy":
         with torch.no_grad():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
 
 from neural.language.declaration import number
 from neural.modules.late import torch
@@ -28,6 +29,17 @@ class Muon(Optimizer):
     other_learning_rate: float | None = number(
         "AdamW's rate for embeddings, head, biases and norms; by default a tenth of Muon's.", default=None, above=0
     )
+
+    def at_rate(self, rate: float) -> Self:
+        """Both rates by the same factor."""
+        other = self.other_learning_rate
+        scaled = None if other is None else other * (rate / self.peak)
+        return replace(self, learning_rate=rate, other_learning_rate=scaled)
+
+    def rates(self) -> dict[str, float]:
+        """Muon's, and AdamW's for everything that is no matrix inside the network."""
+        other = self.peak / 10 if self.other_learning_rate is None else self.other_learning_rate
+        return {**super().rates(), "other_learning_rate": other}
 
     def build(self, parameters: Iterable[tuple[str, Parameter]]) -> list[TorchOptimizer]:
         """Two torch optimizers; the second is left out where it would have nothing to do."""
