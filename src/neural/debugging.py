@@ -57,7 +57,9 @@ class Subject:
 
     def watched(self) -> Seen:
         """All attention of one pass."""
-        with undisturbed(self.model), watch(self.model, tokens=self.tokens) as seen:
+        # the command itself says that a network has no attention
+        block = watch(self.model, tokens=self.tokens, on_warning=lambda _: None)
+        with undisturbed(self.model), block as seen:
             self.forward()
         return seen
 
@@ -67,7 +69,7 @@ class Subject:
             return None, None
         own = self.source if self.target is None or "decoder" not in call.path else self.target
         other = self.source if "cross" in call.path else own
-        return _fitting(own, call.look.queries), _fitting(other, call.look.keys)
+        return _fitting(own, call.look.queries), _fitting(other, call.look.positions)
 
 
 def subject_of(

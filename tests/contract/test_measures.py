@@ -1,16 +1,19 @@
 """What every measure promises: `plain` defines it, the pass over the rows finds the same, within stated bounds."""
 
 import sys
+from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 import torch
 
 from neural.core.names import key
 from neural.modules.compiled import plain_torch
+from neural.modules.mask import Mask
 from neural.tracking.measure import LayerMeasure, Measure, StackMeasure
 from neural.tracking.measures import registry
-from neural.tracking.statistics import averaged, measured
-from tests.tracking.looks import KINDS, H, K, counted, look_of, two_looks, written_out
+from neural.tracking.statistics import applies, averaged, measured
+from tests.tracking.looks import EXTRA, KINDS, H, K, counted, look_of, two_looks, written_out
 
 every_measure = pytest.mark.parametrize("name", registry.names())
 of_rows = pytest.mark.parametrize(
@@ -77,8 +80,42 @@ def test_examples_do_not_know_of_each_other(name):
     torch.testing.assert_close(measured([name], *alone)[name], whole[1:], rtol=0, atol=0, equal_nan=True)
 
 
+@of_rows
+@pytest.mark.parametrize("kernels", [True, False], ids=["compiled", "plain torch"])
+def test_the_order_of_keys_without_a_position_changes_nothing(name, kernels):
+    measure = registry.get(name)()
+    looks = looks_of(measure, "extra pairs")
+    order = torch.arange(K)
+    order[-EXTRA:] = order[-EXTRA:].flip(0)
+    pairs = looks[0].mask.pairs[..., order]
+    swapped = [replace(look, k=look.k[:, :, order], mask=Mask(pairs=pairs)) for look in looks]
+    swapped = [replace(look, mask=swapped[0].mask) for look in swapped]
+    with nullcontext() if kernels else plain_torch():
+        wanted = measured([name], *looks)[name]
+        torch.testing.assert_close(measured([name], *swapped)[name], wanted, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+@of_rows
+@pytest.mark.parametrize("kernels", [True, False], ids=["compiled", "plain torch"])
+@pytest.mark.parametrize("axis", ["keys", "unknown"])
+def test_a_measure_asks_for_the_positions_that_it_uses(name, axis, kernels):
+    """Without them a measure that needs a shared axis has no value, and any other is the same."""
+    measure = registry.get(name)()
+    looks = looks_of(measure, "extra pairs")
+    placed = measured([name], *looks)[name]
+    with nullcontext() if kernels else plain_torch():
+        values = measured([name], *(replace(look, axis=axis) for look in looks))[name]
+    if measure.axis == "shared":
+        assert not placed.isnan().all() and values.isnan().all()
+    else:
+        torch.testing.assert_close(values, placed, rtol=1e-4, atol=1e-5, equal_nan=True)
+    assert applies(type(measure), replace(looks[0], axis=axis)) == (measure.axis in ("unknown", axis))
+
+
 @of_stacks
-@pytest.mark.parametrize("kind", ["none", "causal", "keys", "causal window", "segments", "bias", "empty example"])
+@pytest.mark.parametrize(
+    "kind", ["none", "causal", "keys", "causal window", "segments", "bias", "empty example", "extra pairs"]
+)
 def test_the_fast_way_through_a_stack_is_the_definition(name, kind):
     measure = registry.get(name)()
     looks = [look_of(kind, queries=K, seed=seed) for seed in range(measure.layers)]

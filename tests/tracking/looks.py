@@ -1,5 +1,7 @@
 """Attention to measure: every kind of mask, and the weights that the mechanism itself says follow from it."""
 
+from dataclasses import replace
+
 import torch
 
 from neural.modules.attention.self import Self, scores
@@ -12,8 +14,10 @@ TOKENS = torch.randint(0, 11, (B, K), generator=torch.Generator().manual_seed(7)
 KINDS = (
     "none", "causal", "keys", "floats", "left padding", "window", "causal window", "segments", "causal segments",
     "pairs", "pairs of heads", "bias", "minus infinity", "key_bias", "causal key_bias keys",
-    "key_bias bias keys window segments", "empty example", "empty rows",
+    "key_bias bias keys window segments", "empty example", "empty rows", "extra", "extra pairs", "extra bias keys",
 )  # fmt: skip
+EXTRA = 3
+"""Keys that are no positions, of looks of a kind with `extra` in its name."""
 
 
 def numbers(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -48,14 +52,16 @@ def mask_of(kind: str, queries: int = Q, keys: int = K) -> Mask:
 
 
 def look_of(kind: str, *, queries: int = Q, seed: int = 0, scale: float = 2.0) -> Look:
-    q, k = numbers(B, H, queries, D, seed=10 + seed) * scale, numbers(B, H, K, D, seed=20 + seed) * scale
-    return Look(q, k, mask_of(kind, queries), tokens=TOKENS)
+    extra = EXTRA if "extra" in kind.split() else 0
+    keys = queries + extra if queries == K else K
+    q, k = numbers(B, H, queries, D, seed=10 + seed) * scale, numbers(B, H, keys, D, seed=20 + seed) * scale
+    return Look(q, k, mask_of(kind, queries, keys), tokens=TOKENS[:, : keys - extra], extra_keys=extra)
 
 
 def two_looks(kind: str) -> tuple[Look, Look]:
     """Two layers under one mask."""
     one, other = look_of(kind), look_of(kind, seed=1)
-    return one, Look(other.q, other.k, one.mask, tokens=TOKENS)
+    return one, replace(other, mask=one.mask)
 
 
 def written_out(look: Look) -> Maps:
@@ -67,13 +73,14 @@ def written_out(look: Look) -> Maps:
         kept = kept & (mask.bias > -10_000)
     kept = kept.expand(*q.shape[:3], look.keys)
     weights = Self().weights(q, k, mask).masked_fill(~kept, 0)
-    at = torch.arange(look.keys - look.queries, look.keys)
-    return Maps(weights=weights, kept=kept, at=at, scores=scores(q, k, mask), tokens=look.tokens)
+    at = torch.arange(look.positions - look.queries, look.positions)
+    extra = {"extra_keys": look.extra_keys, "tokens": look.tokens}
+    return Maps(weights=weights, kept=kept, at=at, scores=scores(q, k, mask), **extra)
 
 
 def counted(look: Look, maps: Maps) -> torch.Tensor:
     """The rows of each head that count: not padding, and with something to look at."""
     real = torch.ones(B, look.queries, dtype=torch.bool)
     if look.mask.keys is not None:
-        real = look.mask.keys[:, look.keys - look.queries :] != 0
+        real = look.mask.keys[:, look.positions - look.queries : look.positions] != 0
     return maps.kept.any(dim=-1) & real.unsqueeze(1)

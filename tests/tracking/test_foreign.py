@@ -147,9 +147,83 @@ def test_another_name_for_the_function_is_no_disguise():
 
 
 def test_the_last_queries_of_a_cache_stand_at_the_last_keys():
+    q, k, v = numbers(B, H, S, D), numbers(B, H, S, D, seed=2), numbers(B, H, S, D, seed=3)
+    model = Calls()
+    with watch(model) as seen:
+        for first, last in ((0, 7), (7, 10), (10, S)):   # the cache grows
+            model(q[:, :, first:last], k[:, :, :last], v[:, :, :last])
+    assert [(call.look.axis, call.look.start) for call in seen] == [("shared", 0), ("shared", 7), ("shared", 10)]
+    own = weights_of(q[:, :, -1:], k)[:, :, 0, -1].mean(0)
+    np.testing.assert_allclose(seen[-1].measures["diagonal_mass"], own, rtol=1e-5)
+
+
+POSITIONAL = {"span", "span90", "diagonal_mass", "previous_token_mass"}
+
+
+def test_queries_that_nothing_places_have_no_distances():
+    """A pooling query looks like a step of generation: only a cache that was seen growing makes it one."""
     q, k, v = numbers(B, H, 1, D), numbers(B, H, S, D, seed=2), numbers(B, H, S, D, seed=3)
     (call,) = watch(Calls(), (q, k, v))
-    np.testing.assert_allclose(call.measures["diagonal_mass"], weights_of(q, k)[:, :, 0, -1].mean(0), rtol=1e-5)
+    assert not POSITIONAL & set(call.measures)
+    assert not {"expected_position", "first_key_mass"} & set(call.measures)
+    assert "1 queries among 11 keys" in call.note
+    wanted = weights_of(q, k)
+    np.testing.assert_allclose(call.maps(), wanted, atol=1e-6)
+    np.testing.assert_allclose(call.measures["largest_weight"], wanted.max(-1).mean(axis=(0, 2)), rtol=1e-5)
+
+
+def test_a_static_cache_is_placed_by_its_mask():
+    q, k, v = numbers(B, H, T, D), numbers(B, H, 24, D, seed=2), numbers(B, H, 24, D, seed=3)
+    mask = torch.arange(24) <= torch.arange(2, 2 + T)[:, None]
+    (call,) = watch(Calls(attn_mask=mask), (q, k, v))
+    wanted = weights_of(q, k, mask=mask)[..., : 2 + T]
+    assert call.maps().shape == (B, H, T, 2 + T)   # no columns of empty slots
+    np.testing.assert_allclose(call.maps(), wanted, atol=1e-6)
+    away = np.abs(np.arange(2 + T) - np.arange(2, 2 + T)[:, None])
+    np.testing.assert_allclose(call.measures["span"], (wanted * away).sum(-1).mean(axis=(0, 2)), rtol=1e-5)
+    own = wanted[..., np.arange(T), np.arange(2, 2 + T)]
+    np.testing.assert_allclose(call.measures["diagonal_mass"], own.mean(axis=(0, 2)), rtol=1e-5)
+
+
+class Projected(nn.Module):
+    """Attention of one sequence to another, by nothing but what its projections are given."""
+
+    def __init__(self):
+        super().__init__()
+        self.to_q, self.to_kv = nn.Linear(E, E), nn.Linear(E, 2 * E)
+
+    def forward(self, x, y):
+        parts = self.to_q(x), *self.to_kv(y).chunk(2, dim=-1)
+        q, k, v = (part.unflatten(-1, (H, D)).transpose(1, 2) for part in parts)
+        return functional.scaled_dot_product_attention(q, k, v)
+
+
+def test_cross_attention_is_told_by_what_the_projections_are_given():
+    torch.manual_seed(0)
+    model, x, y = Projected(), numbers(B, T, E), numbers(B, T, E, seed=2)
+    (own,) = watch(model, (x, x))
+    assert own.measures.keys() >= POSITIONAL
+    assert (watch(model, (x, x.clone()))[0].look.axis, own.note) == ("shared", "")
+    (cross,) = watch(model, (x, y))
+    assert not POSITIONAL & set(cross.measures)
+    assert {"expected_position", "first_key_mass"} <= set(cross.measures)   # keys have positions of their own
+    assert "two sequences" in cross.note
+
+
+class CrossAttentionBlock(nn.Module):
+    """Self-attention inside a block that is named after something else."""
+
+    def __init__(self):
+        super().__init__()
+        self.self_attn, self.cross_attn = Projected(), Projected()
+
+    def forward(self, x, y):
+        return self.self_attn(x, x), self.cross_attn(x, y)
+
+
+def test_projections_are_better_evidence_than_names():
+    own, cross = watch(CrossAttentionBlock(), (numbers(B, T, E), numbers(B, T, E, seed=2)))
+    assert (own.look.axis, cross.look.axis) == ("shared", "keys")
 
 
 def test_keys_that_are_overwritten_later_are_measured_as_they_were():
@@ -284,10 +358,73 @@ def test_every_option_of_multi_head_attention_is_understood(options):
 
     (call,) = assert_same_with_and_without(Model(), *given)
     _, wanted = module(*given, key_padding_mask=padding, average_attn_weights=False)
-    np.testing.assert_allclose(call.maps(), wanted.detach().numpy(), atol=1e-6)
+    # a map has the columns of the keys that were given, not those that the module adds
+    np.testing.assert_allclose(call.maps(), wanted.detach().numpy()[..., :S], atol=1e-6)
     rows = wanted.detach().numpy().max(-1)
     # no query is padding, whatever the keys are
     np.testing.assert_allclose(call.measures["largest_weight"], rows.mean(axis=(0, 2)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("masked", ["no mask", "ahead", "padding", "flag"])
+@pytest.mark.parametrize("options", [
+    {"add_bias_kv": True}, {"add_zero_attn": True}, {"add_bias_kv": True, "add_zero_attn": True},
+], ids=["bias", "zero", "both"])  # fmt: skip
+def test_keys_that_the_module_adds_are_no_positions(options, masked):
+    torch.manual_seed(0)
+    module, x = nn.MultiheadAttention(E, H, batch_first=True, **options).eval(), numbers(B, T, E)
+    named = {"average_attn_weights": False}
+    if masked in ("ahead", "flag"):
+        named["attn_mask"] = AHEAD
+    if masked == "padding":
+        named["key_padding_mask"] = PADDING
+    _, wanted = module(x, x, x, **named)
+    wanted, extra = wanted.detach().numpy(), len(options)
+    if masked == "flag":   # without weights torch takes the flag alone, which hides all keys behind the first T
+        named |= {"is_causal": True, "need_weights": False}
+        hidden = np.triu(np.ones((T, T + extra)), 1) > 0
+        wanted = np.where(hidden, 0, wanted)
+        wanted /= wanted.sum(-1, keepdims=True)
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attn = module
+
+        def forward(self, x):
+            return self.attn(x, x, x, **named)
+
+    (call,) = assert_same_with_and_without(Model(), x)
+    np.testing.assert_allclose(call.maps(), wanted[..., :T], atol=1e-6)
+    real = ~PADDING.numpy() if masked == "padding" else np.ones((B, T), bool)
+    placed = wanted[..., :T]
+    away = np.abs(np.arange(T) - np.arange(T)[:, None])
+    logs = np.log(np.where(wanted > 0, wanted, 1))
+    rows = {
+        "span": (placed * away).sum(-1), "diagonal_mass": placed[..., np.arange(T), np.arange(T)],
+        "extra_key_mass": wanted[..., T:].sum(-1), "entropy": -(wanted * logs).sum(-1),
+    }  # fmt: skip
+    for name, values in rows.items():
+        mean = [values[:, h][real].mean() for h in range(H)]
+        np.testing.assert_allclose(call.measures[name], mean, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_queries_and_keys_with_other_values_are_one_sequence():
+    """As in DETR: positions are added to queries and keys, not to values; the module hands on other views of them."""
+    torch.manual_seed(0)
+    module, x, placed = nn.MultiheadAttention(E, H, batch_first=True), numbers(B, T, E), numbers(B, T, E, seed=2)
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attn = module
+
+        def forward(self, x, placed):
+            return self.attn(placed, placed, x, key_padding_mask=PADDING)
+
+    (call,) = watch(Model(), (x, placed))
+    assert call.look is not None
+    assert call.look.axis == "shared"
+    assert torch.equal(call.look.counted(), ~PADDING)
 
 
 def encoder(norm_first: bool = False, layers: int = 2, **named) -> nn.TransformerEncoder:

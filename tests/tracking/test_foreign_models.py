@@ -7,7 +7,7 @@ import transformers
 from torch import nn
 from torch.nn import functional
 
-from neural.tracking.watch import NothingSeen, watch
+from neural.tracking.watch import AttentionWarning, NothingSeen, watch
 from tests.tracking.test_foreign import PADDING, assert_same_with_and_without, encoder, numbers, weights_of
 
 B, T, H, D, V = 3, 7, 2, 5, 31
@@ -200,7 +200,8 @@ def test_attention_by_hand_without_the_name_is_noticed_and_seen_on_request(heads
     model, x = nn.Sequential(nn.Linear(E, E), ByHand(heads)), numbers(B, T, E)
     with pytest.raises(NothingSeen, match=r"a softmax that looks like one: `1`.*softmax=True"):
         watch(model, x)
-    assert len(watch(model, x, softmax=False)) == 0
+    with pytest.warns(AttentionWarning, match="no attention was"):
+        assert len(watch(model, x, softmax=False)) == 0
     (call,) = watch(model, x, softmax=True)
     assert (call.path, call.heads) == ("1", heads)
     y = model[0](x)
@@ -208,6 +209,30 @@ def test_attention_by_hand_without_the_name_is_noticed_and_seen_on_request(heads
     np.testing.assert_allclose(call.maps(), weights_of(y, y, scale=1.0 if heads == 1 else None), atol=1e-5)
 
 
+class Chunks(nn.Module):
+    """Attention inside chunks of the text, with an axis for them."""
+
+    def forward(self, x):
+        y = x.unflatten(1, (-1, 2)).unflatten(-1, (H, D)).transpose(2, 3)
+        return ((y @ y.mT).softmax(dim=-1) @ y).transpose(2, 3).flatten(3).flatten(1, 2)
+
+
+def test_attention_by_hand_with_more_axes_is_refused_by_name():
+    model, x = nn.Sequential(nn.Linear(E, E), Chunks()), numbers(B, T + 1, E)
+    with pytest.raises(NothingSeen, match=r"`1`: its softmax over \(3, 4, 2, 2, 2\) is not one of"):
+        watch(model, x, softmax=True)
+
+
+def test_a_softmax_by_keyword_is_seen():
+    class ByKeyword(nn.Module):
+        def forward(self, x):
+            return functional.softmax(input=x @ x.mT, dim=-1) @ x
+
+    (call,) = watch(ByKeyword(), numbers(B, T, E), softmax=True)
+    assert call.look.axis == "shared"
+
+
 @pytest.mark.parametrize("shape", [(B, V), (B, T, V), (B, T, 1, 1)], ids=str)
 def test_a_softmax_over_classes_is_no_attention(shape):
-    assert len(watch(nn.Sequential(nn.Identity(), nn.Softmax(dim=-1)), numbers(*shape))) == 0
+    with pytest.warns(AttentionWarning, match="no attention was"):
+        assert len(watch(nn.Sequential(nn.Identity(), nn.Softmax(dim=-1)), numbers(*shape))) == 0

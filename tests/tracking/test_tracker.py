@@ -237,6 +237,36 @@ def test_attention_that_is_not_recognised_is_a_warning_in_the_run_once(tmp_path)
     assert "`1`" in text
 
 
+def test_attention_that_is_recognised_in_part_is_measured_and_a_warning_in_the_run_once(tmp_path):
+    class GatedAttention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gate, self.value = torch.nn.Linear(12, 12), torch.nn.Linear(12, 12)
+
+        def forward(self, x):
+            return self.gate(x).sigmoid() * self.value(x).cumsum(dim=1)
+
+    class Softmax(torch.nn.Module):
+        def forward(self, x):
+            x = x.unsqueeze(1)
+            return torch.nn.functional.scaled_dot_product_attention(x, x, x).squeeze(1)
+
+    class Hybrid(Counting):
+        def build(self):
+            layers = GatedAttention(), Softmax(), torch.nn.Linear(12, WORDS)
+            return torch.nn.Sequential(torch.nn.Embedding(WORDS, 12), *layers)
+
+    task, run = Hybrid(), run_of(tmp_path)
+    tracker, model = Tracker(task, run, Tracking()), task.build()
+    assert tracker.look(model, 0) is not None
+    assert tracker.look(model, 50) is not None
+    run.commit()
+    ((step, kind, text, _),) = run.events()
+    assert (step, kind) == (0, "warning")
+    assert "`1`" in text and "GatedAttention" in text
+    assert run.described("attention/layers") == ["2"]
+
+
 def test_a_model_that_has_diverged_is_still_looked_at(tmp_path):
     task, run = Counting(), run_of(tmp_path)
     model = task.build()

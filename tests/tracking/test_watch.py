@@ -13,7 +13,7 @@ from neural.modules.mechanism import Mechanism
 from neural.tracking.maps import Maps
 from neural.tracking.measure import HeadMeasure, LayerMeasure
 from neural.tracking.measures import registry
-from neural.tracking.watch import NothingSeen, watch
+from neural.tracking.watch import AttentionWarning, NothingSeen, watch
 from tests.programs import CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR
 
 every_mechanism = pytest.mark.parametrize("name", attention.names())
@@ -43,7 +43,8 @@ def by_definition(mechanism: Mechanism, q, k, mask: Mask, extra) -> dict[str, np
     maps, found = Maps(weights=weights, kept=kept, at=at), {}
     for name in registry.names():
         measure = registry.get(name)()
-        if isinstance(measure, HeadMeasure | LayerMeasure) and not {"induction", "logit"} & set(measure.needs):
+        absent = {"induction", "logit", "extra"}
+        if isinstance(measure, HeadMeasure | LayerMeasure) and not absent & set(measure.needs):
             rows = measure.plain(maps)
             full = kept.any(-1) if rows.ndim == 3 else kept.any(-1).all(1)
             real = torch.ones(rows.shape[0], rows.shape[-1], dtype=torch.bool) if mask.keys is None else mask.keys
@@ -326,9 +327,25 @@ def test_two_may_watch_at_once_and_an_error_leaves_nothing_behind():
     assert state() == own
 
 
-def test_a_network_without_attention_has_nothing_to_see():
-    model = neural.parse("network A {\n  input: (5,)\n  layers:\n    Dense(3)\n}").build()
-    assert len(watch(model, numbers(2, 5))) == 0
+CNN = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(18, 2))
+
+
+@pytest.mark.parametrize("kind", ["ours", "convolutions"])
+def test_a_model_without_attention_is_a_warning_that_says_what_is_recognised(kind):
+    ours = neural.parse("network A {\n  input: (5,)\n  layers:\n    Dense(3)\n}").build()
+    model, x = (ours, numbers(2, 5)) if kind == "ours" else (CNN, numbers(2, 1, 5, 5))
+    with pytest.warns(AttentionWarning, match="no attention was recognised.*scaled_dot") as warned:
+        assert len(watch(model, x)) == 0
+    assert warned[0].filename == __file__   # at the line that watches
+    messages = []
+    with watch(model, on_warning=messages.append) as seen:
+        model(x)
+    assert len(seen) == 0 and len(messages) == 1
+
+
+def test_a_model_that_does_not_run_in_the_block_is_a_warning():
+    with pytest.warns(AttentionWarning, match="did not run"), watch(network("")):
+        network("")(numbers(B, T, E))   # another one
 
 
 def test_attention_that_is_not_recognised_is_said_loudly():
@@ -339,9 +356,6 @@ def test_attention_that_is_not_recognised_is_said_loudly():
     model = torch.nn.Sequential(torch.nn.Linear(5, 5), SelfAttention())
     with pytest.raises(NothingSeen, match=r"`1`.*softmax=True"):
         watch(model, numbers(2, 3, 5))
-    with watch(model) as seen:
-        pass   # it did not run
-    assert len(seen) == 0
 
 
 def test_the_classifier_of_the_guide_is_watched_in_its_own_mode():

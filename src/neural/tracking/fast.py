@@ -20,7 +20,7 @@ from neural.tracking.vectors import PANEL, ROWS
 def fits(measures: Mapping[str, Measure], *looks: Look) -> bool:
     """On the CPU, for measures that say what they need, of layers under one mask."""
     first = looks[0]
-    alike = all((one.start, one.sink) == (first.start, first.sink) and one.mask is first.mask for one in looks)
+    alike = all(_order(one) == _order(first) and one.mask is first.mask for one in looks)
     return alike and all(one.needs for one in measures.values()) and first.q.device.type == "cpu"
 
 
@@ -41,7 +41,7 @@ def run(measures: Mapping[str, Measure], *looks: Look) -> dict[str, torch.Tensor
 
 def _heads_alone(needs: set[str], look: Look) -> dict[str, torch.Tensor]:
     out = torch.full((len(kernels.ROWS), *look.q.shape[:3]), float("nan"))
-    every, targets = np.arange(look.keys, dtype=np.float32), _after_last_time(look).numpy()
+    every, targets = np.arange(look.positions, dtype=np.float32), _after_last_time(look).numpy()
     far = not needs.isdisjoint({"distance", "position", "spread"})
     passes = (far, "spread" in needs, SHARE if "within" in needs else 0.0)
     for part in look.parts(heads=1, chunk=look.queries):
@@ -93,7 +93,13 @@ def _packed(look: Look, part: Part) -> tuple[Any, Any, Any]:
     return queries, panels, by_key
 
 
-def _chunks(look: Look, part: Part) -> Iterator[tuple[slice, Any, tuple[int, int, int, int, bool, int]]]:
+def _order(look: Look) -> tuple[int, int, int, int, int, bool, bool]:
+    """The order of positions as kernels.py takes it, for the first row."""
+    span = look.keys, look.positions, look.start, look.before, look.after
+    return *span, look.sink, look.axis == "shared"
+
+
+def _chunks(look: Look, part: Part) -> Iterator[tuple[slice, Any, tuple[int | bool, ...]]]:
     """Rows, what is added by pair (heads, rows or none, K), and the order of positions.
 
     All rows at once, unless rules for pairs of positions have to be written out for them.
@@ -104,7 +110,8 @@ def _chunks(look: Look, part: Part) -> Iterator[tuple[slice, Any, tuple[int, int
     few = max(ROWS, CHUNK // heads // ROWS * ROWS)
     for _, _, rows in look.parts(heads=look.heads, chunk=few if rules else look.queries):
         by_pair = look.by_pair(part._replace(rows=rows))
-        order = (look.keys, look.start + rows.start, look.before, look.after, look.sink, numba.get_num_threads())
+        keys, positions, start, *rest = _order(look)
+        order = (keys, positions, start + rows.start, *rest, numba.get_num_threads())
         yield rows, none if by_pair is None else by_pair[0].detach().contiguous().numpy(), order
         if rows.stop == look.queries:
             return
@@ -120,8 +127,8 @@ def _after_last_time(look: Look) -> torch.Tensor:
     target = torch.full_like(order, -1)
     target.scatter_(-1, order[:, 1:], torch.where(again, order[:, :-1] + 1, -1))
     at = look.at()
-    inside = (at >= 0) & (at < look.keys)
-    return torch.where(inside, target[:, at.clamp(0, look.keys - 1)], -1)
+    inside = (at >= 0) & (at < look.positions)
+    return torch.where(inside, target[:, at.clamp(0, look.positions - 1)], -1)
 
 
 def _up(count: int, step: int) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neural.modules.attention.self import softmax
 from neural.modules.finite import finite
 from neural.modules.late import torch
 from neural.modules.mask import Mask, as_bool
-from neural.tracking.maps import Maps
+from neural.tracking.maps import UNPLACED, Axis, Maps
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 CHUNK = 128
 """Rows that are written out together: at n = 8,192 and in 32 bits, 4 MB."""
-HIDING = -1e4
-"""A bias this low hides a pair: foreign models write masks as floats, −10,000 the least of them."""
+HIDING = -5e3
+"""A bias this low hides a pair. Foreign models write masks as floats, the weakest −10,000, and add
+them to products that may be above 0."""
 HIDDEN, VISIBLE = -1e30, -1e29
 """The score of a hidden pair, and what every other lies above. Finite: sums with it are never NaN."""
 
@@ -43,16 +44,24 @@ class Look:
     mask: Mask = field(default_factory=Mask)
     scale: float | None = None
     """1 / √D unless given."""
-    tokens: Int[Tensor, "B K"] | None = None
-    """Which token each key is, where a measure asks."""
+    tokens: Int[Tensor, "B P"] | None = None
+    """Which token each key is that is a position, where a measure asks."""
     real: Bool[Tensor, "B Q"] | None = None
     """The queries that are not padding. Not given: those that `mask.keys` keeps at their positions, as in
     self-attention; give it where queries and keys are of two sequences."""
     first: int | None = None
-    """The key that the first query stands at: K − Q unless given (the last query stands at the last key). 0 is what
-    torch's `is_causal` means."""
+    """The key that the first query stands at: P − Q unless given (the last query stands at the last
+    of P positions). 0 is what torch's `is_causal` means."""
     sink: bool = True
     """False: as if each row could not see its first visible key, the attention sink."""
+    extra_keys: int = 0
+    """Number of last keys that are not positions: a learned sink, or what `add_bias_kv` and
+    `add_zero_attn` of `nn.MultiheadAttention` append. Entropies and comparisons include them;
+    positions and distances do not. Not together with rules of order."""
+    axis: Axis = "shared"
+    """Whether queries and keys share one axis of positions."""
+    has_logits: bool = True
+    """False if the model shifted the scores of each row before its softmax."""
 
     def __post_init__(self) -> None:
         q, k = tuple(self.q.shape), tuple(self.k.shape)
@@ -64,11 +73,14 @@ class Look:
             if not finite(one):
                 raise ValueError(f"`{name}` has values that are not finite")
         for name, one, shape in (
-            ("tokens", self.tokens, (self.batch, self.keys)), ("real", self.real, (self.batch, self.queries))
+            ("tokens", self.tokens, (self.batch, self.positions)), ("real", self.real, (self.batch, self.queries))
         ):  # fmt: skip
             if one is not None and tuple(one.shape) != shape:
                 raise ValueError(f"`{name}` must have the shape {shape}, got {tuple(one.shape)}")
         self.mask.check(self.q, self.k)
+        ordered = self.mask.causal or self.mask.reach is not None or self.mask.segments is not None
+        if self.extra_keys and ordered:
+            raise ValueError("extra keys have no position: write rules of order out as `pairs`")
 
     @property
     def batch(self) -> int:
@@ -87,8 +99,13 @@ class Look:
 
     @property
     def keys(self) -> int:
-        """Columns of a map."""
+        """All that a row's weights are spread over."""
         return self.k.shape[2]
+
+    @property
+    def positions(self) -> int:
+        """Columns of a map: the keys without the extra ones."""
+        return self.keys - self.extra_keys
 
     @property
     def factor(self) -> float:
@@ -98,7 +115,7 @@ class Look:
     @property
     def start(self) -> int:
         """The key that the first query stands at."""
-        return self.keys - self.queries if self.first is None else self.first
+        return self.positions - self.queries if self.first is None else self.first
 
     @property
     def before(self) -> int:
@@ -118,8 +135,8 @@ class Look:
         """The queries that are not padding; None where all count."""
         if self.real is not None:
             return as_bool(self.real)
-        inside = self.start >= 0 and self.start + self.queries <= self.keys
-        if self.mask.keys is None or not inside:
+        inside = self.start >= 0 and self.start + self.queries <= self.positions
+        if self.mask.keys is None or self.axis != "shared" or not inside:
             return None
         return as_bool(self.mask.keys).expand(self.batch, self.keys)[:, self.start : self.start + self.queries]
 
@@ -172,9 +189,20 @@ class Look:
         ahead = torch.arange(self.keys, device=self.q.device) - at.unsqueeze(-1)
         kept = (ahead <= self.after) & (-ahead <= self.before) & (scores > VISIBLE)
         if not self.sink:
-            kept = kept & (kept.cumsum(dim=-1) > 1)
-        tokens = None if self.tokens is None else self.tokens[part.batch]
-        return Maps(weights=softmax(scores, kept), kept=kept, at=at, scores=scores, tokens=tokens)
+            is_first = kept & (kept.cumsum(dim=-1) == 1)
+            is_first[..., self.positions :] = False
+            kept = kept & ~is_first
+        return Maps(weights=softmax(scores, kept), kept=kept, scores=scores, **self.placement(part))
+
+    def placement(self, part: Part) -> dict[str, Any]:
+        """What `Maps` of these rows say about positions."""
+        at = self.at(part.rows)
+        return {
+            "at": at if self.axis == "shared" else torch.full_like(at, UNPLACED),
+            "tokens": None if self.tokens is None else self.tokens[part.batch],
+            "extra_keys": self.extra_keys,
+            "axis": self.axis,
+        }
 
 
 @contextmanager

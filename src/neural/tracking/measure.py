@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from neural.tracking.look import Look
-    from neural.tracking.maps import Maps
+    from neural.tracking.maps import Axis, Maps
 
 
 class Measure(Named):
@@ -30,6 +30,9 @@ class Measure(Named):
     """How many layers it looks at together."""
     needs: ClassVar[tuple[str, ...]] = ()
     """What the compiled pass must find in every row; none: the plain way, in chunks of rows."""
+    axis: ClassVar[Axis] = "unknown"
+    """Positions that must be known: of queries and keys ("shared"), of the keys ("keys"), or none
+("unknown"). The measure is left out of calls where they are not."""
 
     def plain(self, *maps: Maps) -> Tensor:
         """The definition: a value per row, from the weights; whatever it says of empty rows is thrown away."""

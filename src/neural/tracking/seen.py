@@ -28,7 +28,7 @@ from neural.modules.mask import Mask
 from neural.tracking.look import Look, exactly
 from neural.tracking.measure import HeadMeasure, LayerMeasure, Measure, PairMeasure
 from neural.tracking.measures import registry
-from neural.tracking.statistics import averaged, measured
+from neural.tracking.statistics import applies, averaged, measured
 from neural.tracking.written import Written
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class Call:
     """None where queries or keys were not finite: then there is nothing to measure."""
     wanted: tuple[str, ...] | None = None
     """Measures; all that apply unless given."""
+    note: str = ""
+    """Why measures of positions are left out; empty if they are not."""
 
     @cached_property
     def measures(self) -> dict[str, Float[np.ndarray, " H"]]:
@@ -62,16 +64,19 @@ class Call:
 
     def _applies(self, measure: type[Measure]) -> bool:
         if self.look is None:
-            return "induction" not in measure.needs
-        unknown = {"induction": self.look.tokens is None, "logit": isinstance(self.look, Written)}
-        return not any(unknown.get(need, False) for need in measure.needs)
+            return not {"induction", "extra"} & set(measure.needs)
+        return applies(measure, self.look)
 
     def maps(self, examples: int | None = None, positions: int | None = None) -> Float[np.ndarray, "B H Q K"]:
-        """The weights written out; of the first few examples, queries and keys alone where their number is given."""
+        """The weights written out; of the first few examples, queries and keys alone where their number is given.
+
+        One column for every key that is a position. With other keys (a learned sink), a row sums to
+        1 minus their share; the measure `extra_key_mass` is its mean.
+        """
         look = self.look
         if look is None:
             raise ValueError(f"`{self.path}` has queries or keys that are not finite: there are no weights to show")
-        batch, queries, keys = min(examples or look.batch, look.batch), look.queries, look.keys
+        batch, queries, keys = min(examples or look.batch, look.batch), look.queries, look.positions
         queries, keys = min(positions or queries, queries), min(positions or keys, keys)
         found = np.empty((batch, look.heads, queries, keys), np.float32)
         with exactly(look.q.device):
@@ -91,6 +96,8 @@ class Seen(Sequence[Call]):
         for name in self.wanted or ():
             registry.get(name)   # a name that does not exist is said here, with what was meant
         self.calls: list[Call] = []
+        self.refused: dict[str, str] = {}
+        """Modules whose attention ran and is not measured: path → reason."""
 
     @overload
     def __getitem__(self, index: int) -> Call: ...
@@ -151,11 +158,15 @@ def _measured(names: Sequence[str], *looks: Look) -> dict[str, torch.Tensor]:
 
 def _together(one: Look | None, other: Look | None) -> tuple[Look, Look] | None:
     """Two looks that can be compared, or nothing; what both share is the same object, as the compiled loops want it."""
-    if one is None or other is None or (one.q.shape[:3], one.keys) != (other.q.shape[:3], other.keys):
+    if one is None or other is None or _size(one) != _size(other):
         return None
     if isinstance(other, Written) and type(one) is Look and one.scale is None and one.k.shape[1] == one.heads:
         one = Written(**vars(one), mechanism=Self())   # in the same large parts as the other one
     return one, replace(other, mask=one.mask) if _alike(one.mask, other.mask) else other
+
+
+def _size(look: Look) -> tuple[int, ...]:
+    return *look.q.shape[:3], look.keys, look.extra_keys
 
 
 def _alike(one: Mask, other: Mask) -> bool:

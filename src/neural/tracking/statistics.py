@@ -19,6 +19,7 @@ from neural.modules.mask import Mask
 from neural.tracking.look import Look, exactly
 from neural.tracking.measure import HeadMeasure, LayerMeasure, Measure, PairMeasure
 from neural.tracking.measures import registry
+from neural.tracking.written import Written
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -31,12 +32,11 @@ def row_statistics(
 ) -> dict[str, Tensor]:  # fmt: skip
     """Of each wanted measure the value of every row: (B, H, Q), or (B, Q) for measures of all heads together.
 
-    All measures of one layer unless `wanted` names some. `more` are the other fields of `Look`: scale, tokens, real,
-    first, sink.
+    All measures of one layer that apply unless `wanted` names some. `more` are the other fields of
+    `Look`: scale, tokens, real, first, sink, extra_keys, axis.
     """
     look = Look(q, k, mask or Mask(), **more)
-    names = _of_one_layer(tokens=look.tokens is not None) if wanted is None else wanted
-    return measured(names, look)
+    return measured(_of_one_layer(look) if wanted is None else wanted, look)
 
 
 def head_statistics(
@@ -106,7 +106,19 @@ def _values(measures: Mapping[str, Measure], *looks: Look) -> dict[str, Tensor]:
     return found
 
 
-def _of_one_layer(*, tokens: bool) -> list[str]:
+def applies(measure: type[Measure], look: Look) -> bool:
+    """Whether a call has what a measure asks for: tokens, scores, extra keys, and positions."""
+    absent = {
+        "induction": look.tokens is None,
+        "logit": isinstance(look, Written) or not look.has_logits,
+        "extra": not look.extra_keys,
+    }
+    levels = ("unknown", "keys", "shared")
+    is_placed = levels.index(measure.axis) <= levels.index(look.axis)
+    return is_placed and not any(absent.get(need, False) for need in measure.needs)
+
+
+def _of_one_layer(look: Look) -> list[str]:
     every = {name: registry.get(name) for name in registry.names()}
     rows = [name for name, one in every.items() if issubclass(one, HeadMeasure | LayerMeasure)]
-    return [name for name in rows if tokens or "induction" not in every[name].needs]
+    return [name for name in rows if applies(every[name], look)]

@@ -67,15 +67,19 @@ class Tracker:
         device = next((one.device for one in model.parameters()), torch.device("cpu"))
         if self._probe is None:
             self._probe = {name: one.to(device) for name, one in self.task.probe().items()}
-        block = watch(model, tokens=self.task.tokens(self._probe), measures=self.settings.measures)
+        messages: list[str] = []
+        tokens, measures = self.task.tokens(self._probe), self.settings.measures
         try:
-            with block as seen:
+            with watch(model, tokens=tokens, measures=measures, on_warning=messages.append) as seen:
                 self.task.look(model, self._probe)
         except NothingSeen as nothing:
-            if self.run is not None and self._described is None:
-                self._described = []
-                self.run.event(step, "warning", str(nothing))
-            return Seen()
+            seen, messages = Seen(), [str(nothing)]
+        else:
+            messages = messages if seen else []   # networks without attention are trained too
+        if self.run is not None and self._described is None:
+            for message in messages:
+                self.run.event(step, "warning", message)
+            self._described = self._described if seen else []
         return seen
 
     def _keeps_maps(self, step: int, last: bool) -> bool:

@@ -13,9 +13,11 @@ is left as it is: a model that is training drops weights, and what is measured a
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, overload
 
@@ -47,28 +49,43 @@ class NothingSeen(LookupError):
     """A model that has attention, by its names or by what it does, ran, and no call of attention was recognised."""
 
 
+class AttentionWarning(UserWarning):
+    """A model ran under a watch, and some of its attention, or all, is not measured."""
+
+
+def warn(message: str) -> None:
+    """Show an `AttentionWarning` at the line that watches."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_code.co_filename in (__file__, contextlib.__file__):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, AttentionWarning, stacklevel=level + 1)
+
+
 @overload
 def watch(
     model: nn.Module, probe: None = None, *, tokens: Int[Tensor, "B T"] | None = ...,
     measures: Iterable[str] | None = ..., real: Bool[Tensor, "B T"] | None = ..., softmax: bool | None = ...,
+    on_warning: Callable[[str], None] = ...,
 ) -> AbstractContextManager[Seen]: ...  # fmt: skip
 @overload
 def watch(
     model: nn.Module, probe: Any, *, tokens: Int[Tensor, "B T"] | None = ..., measures: Iterable[str] | None = ...,
-    real: Bool[Tensor, "B T"] | None = ..., softmax: bool | None = ...,
+    real: Bool[Tensor, "B T"] | None = ..., softmax: bool | None = ..., on_warning: Callable[[str], None] = ...,
 ) -> Seen: ...  # fmt: skip
 def watch(
     model: nn.Module, probe: Any = None, *, tokens: Int[Tensor, "B T"] | None = None,
     measures: Iterable[str] | None = None, real: Bool[Tensor, "B T"] | None = None, softmax: bool | None = None,
+    on_warning: Callable[[str], None] = warn,
 ) -> AbstractContextManager[Seen] | Seen:  # fmt: skip
     """What the model's attention does, inside a `with`, or on a `probe`: its input, a tuple or a mapping of inputs.
 
     `tokens` (B, T): which token stands where, for measures that ask. `real` (B, T): positions that are not padding,
     where the model's masks do not tell. `measures`: all that apply unless given. `softmax`: whether a softmax over the
     last axis of (B, H, Q, K) or (B, Q, K), in a module with attention in its name (in any, where none has), is
-    attention that is written out; unless given, in models of Hugging Face only.
+    attention that is written out; unless given, in models of Hugging Face only. `on_warning`: takes
+    the message if some attention is not measured or there is none; by default an `AttentionWarning`.
     """
-    block = _watching(model, Seen(measures), tokens, real, softmax)
+    block = _watching(model, Seen(measures), tokens, real, softmax, on_warning)
     if probe is None:
         return block
     with block as seen, torch.no_grad():
@@ -83,8 +100,9 @@ def watch(
 
 @contextmanager
 def _watching(
-    model: nn.Module, seen: Seen, tokens: Tensor | None, real: Tensor | None, softmax: bool | None
-) -> Iterator[Seen]:
+    model: nn.Module, seen: Seen, tokens: Tensor | None, real: Tensor | None, softmax: bool | None,
+    on_warning: Callable[[str], None],
+) -> Iterator[Seen]:  # fmt: skip
     recorder = Recorder(model, seen, tokens, real)
     with ExitStack() as until_then:
         if not sys.modules.keys().isdisjoint(("torch._dynamo", FLEX)):   # else nothing can be compiled yet
@@ -95,16 +113,34 @@ def _watching(
                 until_then.enter_context(_told_by(module, path, recorder))
         until_then.enter_context(listening(recorder, softmax=softmax))
         yield seen
-    if recorder.ran and not seen:
-        suspects = attention_modules(model)
-        if suspects:
-            named = f"no attention was recognised, though the names say that there is some: {_few(suspects)}"
-            raise NothingSeen(f"{named}. {WAYS_OUT}")
-        if recorder.suspected:
-            raise NothingSeen(
-                f"no attention was recognised, but a softmax that looks like one: {_few(recorder.suspected)}. "
-                "If it is, watch(..., softmax=True); if it is not, softmax=False"
-            )
+    for path, name in recorder.unrecognised.items():
+        if not any(call.path == path or call.path.startswith(f"{path}.") for call in seen):
+            reason = f"it is called attention, and nothing in it ({name}) was recognised"
+            seen.refused.setdefault(path, reason)
+    if not recorder.ran:
+        on_warning("watch: the model did not run inside the block, so nothing was measured")
+    elif not seen:
+        _explain_nothing(recorder, on_warning)
+    elif seen.refused:
+        on_warning(f"watch: attention that is not measured: {_reasons(seen.refused)}")
+
+
+def _explain_nothing(recorder: Recorder, on_warning: Callable[[str], None]) -> None:
+    """Explain an empty result: an error if the model should have attention, else a warning."""
+    suspects = attention_modules(recorder.model)
+    if any(path not in recorder.unrecognised for path in recorder.seen.refused):
+        reasons = _reasons(recorder.seen.refused)
+        raise NothingSeen(f"the attention of this model is not measured: {reasons}. {WAYS_OUT}")
+    if suspects:
+        named = f"no attention was recognised, though the names say that there is some: {_few(suspects)}"
+        raise NothingSeen(f"{named}. {WAYS_OUT}")
+    if recorder.suspected:
+        raise NothingSeen(
+            f"no attention was recognised, but a softmax that looks like one: {_few(recorder.suspected)}. "
+            "If it is, watch(..., softmax=True); if it is not, softmax=False"
+        )
+    nothing = "watch: no attention was recognised in this model, so nothing was measured"
+    on_warning(f"{nothing}. {WAYS_OUT}")
 
 
 @contextmanager
@@ -152,6 +188,14 @@ class Witness(StandIn):
             self.recorder.by_mechanism(self.path, self.mechanism, q, k, mask, extra, cross=self.cross)
         with self.recorder.inside():
             return self.mechanism.mix(q, k, v, mask, dropout, extra)
+
+
+def _reasons(refused: Mapping[str, str]) -> str:
+    """Every reason once, with the modules that it holds for."""
+    paths: dict[str, list[str]] = {}
+    for path, reason in refused.items():
+        paths.setdefault(reason, []).append(path)
+    return "; ".join(f"{_few(those)}: {reason}" for reason, those in paths.items())
 
 
 def _few(paths: list[str]) -> str:

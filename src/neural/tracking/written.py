@@ -43,5 +43,4 @@ class Written(Look):
         weights = self.mechanism.weights(self.q[:, :, rows].float(), self.k.float(), mask, extra)
         kept = mask.kept(rows.stop - rows.start, self.keys, device)
         kept = torch.ones_like(weights, dtype=torch.bool) if kept is None else kept.expand_as(weights)
-        tokens = None if self.tokens is None else self.tokens[part.batch]
-        return Maps(weights=weights[part[:2]], kept=kept[part[:2]], at=self.at(rows), tokens=tokens)
+        return Maps(weights=weights[part[:2]], kept=kept[part[:2]], **self.placement(part))

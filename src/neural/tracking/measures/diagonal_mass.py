@@ -9,7 +9,7 @@ from neural.tracking.measure import HeadMeasure
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neural.tracking.maps import Maps
+    from neural.tracking.maps import Axis, Maps
 
 
 class DiagonalMass(HeadMeasure):
@@ -19,6 +19,7 @@ class DiagonalMass(HeadMeasure):
     """
 
     unit: ClassVar[str] = "share"
+    axis: ClassVar[Axis] = "shared"
     needs: ClassVar[tuple[str, ...]] = ("diagonal",)
 
     def plain(self, *maps: Maps) -> Tensor:

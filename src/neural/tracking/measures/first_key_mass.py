@@ -9,16 +9,18 @@ from neural.tracking.measure import HeadMeasure
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neural.tracking.maps import Maps
+    from neural.tracking.maps import Axis, Maps
 
 
 class FirstKeyMass(HeadMeasure):
     """Share of the mass on the first key that a row may see: 0 ignores it, 1 looks at nothing else.
 
     With padding on the left and with packed documents that is the first real token; in a window, the window's edge.
+    A learned sink is not a position and never the first key: see `extra_key_mass`.
     """
 
     unit: ClassVar[str] = "share"
+    axis: ClassVar[Axis] = "keys"
     needs: ClassVar[tuple[str, ...]] = ("first",)
 
     def plain(self, *maps: Maps) -> Tensor:

@@ -10,7 +10,7 @@ from neural.tracking.measure import HeadMeasure
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neural.tracking.maps import Maps
+    from neural.tracking.maps import Axis, Maps
 
 
 class InductionMass(HeadMeasure):
@@ -20,6 +20,7 @@ class InductionMass(HeadMeasure):
     """
 
     unit: ClassVar[str] = "share"
+    axis: ClassVar[Axis] = "shared"
     needs: ClassVar[tuple[str, ...]] = ("induction",)
 
     def plain(self, *maps: Maps) -> Tensor:

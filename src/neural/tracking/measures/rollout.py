@@ -21,25 +21,26 @@ class Rollout(StackMeasure):
     """Share of each input position in each output position: 0 none of it, 1 nothing else.
 
     Each layer is the mean of its heads, half of it the residual: A = (W + 1) / 2. A row with nothing to look at is the
-    residual alone. Rows sum to 1.
+    residual alone; what a learned sink takes adds nothing. Rows sum to 1.
     """
 
     unit: ClassVar[str] = "share"
 
     def plain(self, *maps: Maps) -> Tensor:
         """A(last) ⋯ A(second) · A(first), A = (W + 1) / 2: the last layer leftmost."""
-        weights = maps[0].weights
+        weights = maps[0].placed
         total = torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device)
         for one in maps:
-            total = with_residual(one.weights.mean(dim=1), one.at) @ total
+            total = with_residual(one.placed.mean(dim=1), one.at) @ total
         return total
 
     def fast(self, looks: Sequence[Look], rows: Int[Tensor, " R"] | None = None) -> Float[Tensor, "B R K"]:
         """From the last layer back to the first, with each layer in chunks of rows: O(R·K) memory."""
         for look in looks:
-            if look.queries != look.keys:
-                raise ValueError(f"rollout needs self-attention, got {look.queries} queries and {look.keys} keys")
-        batch, keys, device = looks[0].batch, looks[0].keys, looks[0].q.device
+            if look.queries != look.positions or look.axis != "shared":
+                sizes = f"{look.queries} queries and {look.positions} keys"
+                raise ValueError(f"rollout needs self-attention, got {sizes}")
+        batch, keys, device = looks[0].batch, looks[0].positions, looks[0].q.device
         rows = torch.arange(keys, device=device) if rows is None else rows
         with exactly(device):
             total = functional.one_hot(rows, keys).float().expand(batch, -1, -1)
@@ -47,7 +48,7 @@ class Rollout(StackMeasure):
                 before = torch.zeros_like(total, memory_format=torch.contiguous_format)
                 for part in look.parts(heads=look.heads):
                     chunk = look.maps(part)
-                    mixed = with_residual(chunk.weights.mean(dim=1), chunk.at)
+                    mixed = with_residual(chunk.placed.mean(dim=1), chunk.at)
                     before[part.batch] += total[part.batch, :, part.rows] @ mixed
                 total = before
         return total

@@ -1,0 +1,31 @@
+"""How much attention goes to keys that are not positions, such as learned sinks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from neural.tracking.measure import HeadMeasure
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neural.tracking.maps import Maps
+
+
+class ExtraKeyMass(HeadMeasure):
+    """Share of the mass on keys that are not positions: 0 ignores them, 1 looks at nothing else.
+
+    Only for attention with such keys: learned sinks, and the keys that `add_bias_kv` and
+    `add_zero_attn` of `nn.MultiheadAttention` append.
+    """
+
+    unit: ClassVar[str] = "share"
+    needs: ClassVar[tuple[str, ...]] = ("extra",)
+
+    def plain(self, *maps: Maps) -> Tensor:
+        """Σ wⱼ over the keys j that are not positions."""
+        return maps[0].extra_mass
+
+    def bounds(self, heads: int, keys: int) -> tuple[float, float]:
+        """0 to 1: a share."""
+        return 0, 1
