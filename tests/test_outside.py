@@ -112,7 +112,8 @@ def test_compiled_it_needs_torch_alone(lab, tmp_path):
     assert "kindling" not in load("kindling.neural").to_pytorch().replace("Kindling", "")
 
 
-def test_the_benchmark_goes_over_it(lab):
+def test_the_benchmark_goes_over_it(lab, monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARK.parent)   # as where it is started by its path
     spec = importlib.util.spec_from_file_location("attention_benchmark", BENCHMARK)
     benchmark = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)
