@@ -101,13 +101,14 @@ def _others(run: Run, refused: str | None, as_json: bool) -> None:
     from neural.cli._mistakes import Refused
     from neural.experiments import best_model, task_of_run
     from neural.modules.late import torch
+    from neural.tasks.task import split_scores
 
     if refused is not None:
         raise Refused(f"{refused} is for runs of `segmentation`; {run.name} is one of `{run.settings.get('task')}`")
     task = task_of_run(run)
     model = best_model(run.path, task)
     with torch.no_grad():
-        scores = task.evaluate(model)
+        scores, _ = split_scores(task.evaluate(model))
     if not scores:
         raise Refused(f"{run.name} holds nothing out, so there is nothing to score it on")
     if as_json:

@@ -78,14 +78,14 @@ class Recorded:
         return self._store.rows()
 
     def measures(self) -> list[str]:
-        """Names of all arrays."""
-        return self._store.measures()
+        """Names of the measures of attention. Other arrays have a `/` in their names; `measure` reads those too."""
+        return [name for name in self._store.measures() if "/" not in name]
 
     def measure(self, name: str, *, after: int = -1) -> tuple[np.ndarray, np.ndarray]:
         """Steps and one array [step, layer, head]; NaN where shapes differ between steps and a smaller one ends."""
         steps, arrays = self._store.arrays(name, after)
         if not arrays:
-            return steps, self._known(name, self.measures(), "measure", np.empty(0))
+            return steps, self._known(name, self._store.measures(), "measure", np.empty(0))
         try:
             return steps, _stacked(arrays)
         except ValueError as wrong:
