@@ -58,7 +58,6 @@ def rates(repeats=1000):
         "passages of 30 windows, 2,000 windows": PASSAGES,
         "passages of 30 windows, 726 windows": (726, 0.97, 0.52),
     }
-    return [
-        {"what": "valid/standard_error", "truth": name, "coverage": coverage(*case, repeats=repeats)[0], "repeats": repeats}
-        for name, case in cases.items()
-    ]
+    held = {name: coverage(*case, repeats=repeats)[0] for name, case in cases.items()}
+    about = {"what": "valid/standard_error", "repeats": repeats}
+    return [{**about, "truth": name, "coverage": share} for name, share in held.items()]

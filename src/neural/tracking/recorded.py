@@ -23,6 +23,12 @@ WIDER = 1 << 10
 """Times the numbers of a measure that it may take with its gaps filled, where its shape changed on the way."""
 
 
+HALVES = "halves/"
+"""Before the name of a measure: its mean over all heads, on two halves of the probe."""
+HEAD_DIVERGENCE = "heads/divergence"
+"""How differently every two heads look, layer after layer: capture writes it beside the measures."""
+
+
 class Recorded:
     """What was asked for, what was measured, what was learned. `Run.open` gives it."""
 
@@ -90,6 +96,12 @@ class Recorded:
             return steps, _stacked(arrays)
         except ValueError as wrong:
             raise RunError(f"{self.path}: the measure `{name}` is damaged: {wrong}") from None
+
+    def halves(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Steps and means of a measure on two halves of the probe, [step, 2]; empty where they were not measured."""
+        if HALVES + name not in self._store.measures():
+            return np.empty(0, dtype=np.int64), np.empty((0, 2))
+        return self.measure(HALVES + name)
 
     def map_steps(self) -> list[int]:
         """Steps with maps."""

@@ -115,7 +115,7 @@ class Correlation:
             "undecided": f"undecided{self._why()}",
             "too few": f"too few seeds ({self.seeds}; at least {FEWEST})",
         }[self.verdict]
-        numbers = f"of changes {self.changes}; of levels {self.levels}; raw {self.raw}, partial on the step {self.partial}"
+        numbers = f"of changes {self.changes}; of levels {self.levels}; raw {self.raw}, partial {self.partial}"
         tested = f"; {self.permutations:,} permutations" if self.permutations else ""
         out = f"; left out: {'; '.join(self.left_out)}" if self.left_out else ""
         return f"{said}: {numbers}{tested}{out}"

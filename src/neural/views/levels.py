@@ -39,6 +39,24 @@ def split_levels(values: np.ndarray) -> list[int]:
     return starts[:0:-1]
 
 
+def beats_a_line(values: np.ndarray) -> bool:
+    """Whether two levels fit a series better than a straight line, by the Bayesian information criterion.
+
+    A line has two parameters; two levels have three: both and the place of the change.
+    """
+    count = len(values)
+    if count < 4 or not np.isfinite(values).all():
+        return False
+    at = np.arange(count)
+    line = float(((values - np.polyval(np.polyfit(at, values, 1), at)) ** 2).sum())
+    levels = min(
+        float(((values[:cut] - values[:cut].mean()) ** 2).sum() + ((values[cut:] - values[cut:].mean()) ** 2).sum())
+        for cut in range(1, count)
+    )
+    floor = 1e-12 * max(float((values**2).sum()), 1e-300)   # a perfect line has no error to take the log of
+    return count * math.log((levels + floor) / (line + floor)) + math.log(count) < 0
+
+
 def last_level(values: np.ndarray) -> float:
     """The mean of the level that a series ends at."""
     return float(values[split_levels(values)[-1] :].mean())

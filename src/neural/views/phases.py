@@ -43,13 +43,13 @@ class Phase(NamedTuple):
 def resolution(scores: np.ndarray) -> float:
     """The smallest difference between two chosen scores of a curve that its noise does not make by itself.
 
-    The largest of n normal deviates is about √(2 log n); two more for the other score; more where n is small, because
-    the noise is known from few values.
+    The largest of n normal deviates is about √(2 log n); two and a half more for the other score; more where n is
+    small, because the noise is known from few values.
     """
     count = len(scores)
     if count < 3:
         return 0.0
-    return curve_noise(scores) * (math.sqrt(2 * math.log(count)) + 2) * (1 + 5 / count)
+    return curve_noise(scores) * (math.sqrt(2 * math.log(count)) + 2.5) * (1 + 5 / count)
 
 
 def phases(curve: Sequence[float], *, larger_is_better: bool = True, standard_error: float = 0.0) -> list[Phase]:
@@ -93,7 +93,8 @@ def longest_wait(rising: np.ndarray, tolerance: float) -> Wait | None:
     """Where a curve stood still before it went on to its best; None where it never stood still.
 
     It went on where the epochs after the stretch, as many as are in it, lie above its later half by more than the noise
-    and by three times what the stretch itself rose: a curve that rises ever more slowly does not stand still.
+    and by three times what the stretch itself rose: a curve that rises ever more slowly does not stand still. A stretch
+    that falls by more than the noise is a dip.
     """
     peak = int(rising.argmax())
     bests = [0, *(at for at in range(1, peak + 1) if rising[at] > rising[:at].max())]
@@ -106,7 +107,8 @@ def longest_wait(rising: np.ndarray, tolerance: float) -> Wait | None:
         after = rising[wait.again : min(wait.again + wait.epochs, peak + 1)]
         went_on = float(after.mean() - later.mean())
         went_up = float(later.mean() - stretch[: len(stretch) // 2].mean())
-        if went_on > tolerance and went_on > 3 * went_up:
+        dipped = float(rising[wait.start] - stretch.min())   # the best so far and the worst: both were chosen
+        if dipped > 1.5 * tolerance or (went_on > tolerance and went_on > 3 * went_up):
             return wait
     return None
 

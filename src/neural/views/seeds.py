@@ -39,22 +39,24 @@ class Estimate:
         return {key: value if math.isfinite(value) else None for key, value in found.items()}
 
 
-def over_seeds(values: Iterable[float]) -> Estimate:
+def over_seeds(values: Iterable[float], *, resolution: float = 0.0) -> Estimate:
     """The mean with its 95 % interval; values that are NaN do not count.
 
     Student's t, corrected for skewness by Hall's transformation (1992): with five values of a skewed distribution the
     plain one holds the truth in 88 % of cases (exponential). The quantile is taken a little further out, by 1/n of the
     error that is left, because the skewness itself is known from n values only. Simulated coverage is in
-    tests/validity/test_intervals.py. Equal values have no interval: nothing in them tells how much they vary.
+    tests/validity/test_intervals.py. Equal values have no interval: nothing in them tells how much they vary. Where
+    they are equal because they are known in steps of a `resolution` only, what such rounding hides is added.
     """
     finite = np.array([value for value in values if math.isfinite(value)])
     count = len(finite)
     value = float(finite.mean()) if count else math.nan
-    spread = float(finite.std(ddof=1)) if count > 1 else 0.0
+    spread = math.sqrt(float(finite.var(ddof=1)) + resolution**2 / 12) if count > 1 else 0.0
     if spread <= ROUNDING * max(1.0, abs(value)):
         return Estimate(value=value, low=math.nan, high=math.nan, seeds=count)
     t = -float(stdtrit(count - 1, ERROR / 2 * (1 - 1 / count))) / math.sqrt(count)
-    skewness = float(((finite - value) ** 3).mean() / finite.std() ** 3)
+    deviation = float(finite.std())
+    skewness = float(((finite - value) ** 3).mean()) / deviation**3 if deviation > 0.1 * resolution else 0.0
     low, high = (value - spread * _untransformed(end, skewness, count) for end in (t, -t))
     return Estimate(value=value, low=low, high=high, seeds=count)
 

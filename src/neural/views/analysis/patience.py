@@ -11,7 +11,7 @@ from neural.views.reading import deciding
 
 
 class Patience(Diagnosis):
-    """The most validations without a new best before one that stands out of the noise, where they were three or more."""
+    """The most validations without a new best before one that stands out of the noise, where there were three."""
 
     code: ClassVar[str] = "TRN002"
     claim: ClassVar[str] = "the best came after a plateau"
