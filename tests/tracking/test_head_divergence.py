@@ -18,12 +18,11 @@ def by_loops(looks):
     found = np.zeros((len(heads), len(heads)))
     for i, (one, seen) in enumerate(heads):
         for j, (other, seen_too) in enumerate(heads):
-            each = []
-            for b in range(one.shape[0]):
-                for row in range(one.shape[1]):
-                    if min(seen[b, row], seen_too[b, row]) > 1 and (counted is None or counted[b, row]):
-                        each.append(1 - (one[b, row] * other[b, row]).sqrt().sum().item())
-            found[i, j] = np.mean(each)
+            rows = [
+                (b, row) for b in range(one.shape[0]) for row in range(one.shape[1])
+                if min(seen[b, row], seen_too[b, row]) > 1 and (counted is None or counted[b, row])
+            ]
+            found[i, j] = np.mean([1 - (one[place] * other[place]).sqrt().sum().item() for place in rows])
     return found
 
 

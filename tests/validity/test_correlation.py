@@ -101,3 +101,20 @@ def test_seeds_that_do_not_differ_decide_nothing(scenario):
 
 def test_without_repeated_measurements_nothing_is_called_unrelated():
     assert verdicts(independent_walks, halves=False).get("unrelated", 0) == 0
+
+
+def rates(repeats=200):
+    """For the table of docs/analysis.md: "related" and "unrelated", five seeds, 60 snapshots."""
+    rows = []
+    for null, truth in ((independent_walks, half_the_square), (independent_speeds, half_the_square_by_speed)):
+        wrong, right = (verdicts(scenario, repeats=repeats) for scenario in (null, truth))
+        rows.append({
+            "what": "correlation", "null": null.__name__.replace("_", " "), "truth": truth.__name__.replace("_", " "),
+            "false_positive_rate": wrong.get("related", 0.0), "power": right.get("related", 0.0), "repeats": repeats,
+        })  # fmt: skip
+        rows.append({
+            "what": "correlation, \"unrelated\"", "null": truth.__name__.replace("_", " "),
+            "truth": null.__name__.replace("_", " "), "false_positive_rate": right.get("unrelated", 0.0),
+            "power": wrong.get("unrelated", 0.0), "repeats": repeats,
+        })  # fmt: skip
+    return rows

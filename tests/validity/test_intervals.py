@@ -51,3 +51,24 @@ def test_equal_seeds_have_no_interval():
     found = over_seeds([2.0] * 5)
     assert found.value == 2
     assert np.isnan([found.low, found.high]).all()
+
+
+def rates(repeats=4000):
+    """For the table of docs/analysis.md."""
+    rows, repeats = [], max(repeats, 2000)
+    for name, (sample, truth) in DISTRIBUTIONS.items():
+        for seeds in (5, 10):
+            draws = sample(np.random.default_rng(2), (repeats, seeds))
+            held = np.mean([(found := over_seeds(row)).low <= truth <= found.high for row in draws])
+            about = {"what": f"mean over {seeds} seeds", "truth": name}
+            rows.append({**about, "coverage": float(held), "repeats": repeats})
+    draw = np.random.default_rng(3)
+    for clustering in (0.0, 0.1):
+        own = np.full((repeats, 5), 0.3)
+        if clustering:
+            own = draw.beta(0.3 * (1 / clustering - 1), 0.7 * (1 / clustering - 1), size=own.shape)
+        found = [share_over_seeds(row.tolist(), [16] * 5) for row in draw.binomial(16, own)]
+        held = float(np.mean([one.low <= 0.3 <= one.high for one in found]))
+        truth = f"3 of 10, 16 heads a seed, heads of a seed correlate by {clustering:g}"
+        rows.append({"what": "share of heads, 5 seeds", "truth": truth, "coverage": held, "repeats": repeats})
+    return rows

@@ -1,10 +1,10 @@
 """How differently layers look, whatever the order of their heads.
 
-Two layers are compared by their heads: every head of one is matched with a head of the other so that all are as alike as
-can be (an optimal assignment), and the divergence is the mean over the matched pairs. From that is taken what two random
-groups of the same heads would differ by. So 0 means that the layers hold the same kinds of heads, in whatever order, and
-a layer that differs does so by more than heads of one layer differ among themselves; below 0 they are more alike than
-that. In squared Hellinger distance, as `heads/divergence` of a run.
+Two layers are compared by their heads: every head of one is matched with a head of the other so that all are as alike
+as can be (an optimal assignment), and the divergence is the mean over the matched pairs. From that is taken what two
+random groups of the same heads would differ by. So 0 means that the layers hold the same kinds of heads, in whatever
+order, and a layer that differs does so by more than heads of one layer differ among themselves; below 0 they are more
+alike than that. In squared Hellinger distance, as `heads/divergence` of a run.
 """
 
 from __future__ import annotations
