@@ -3,6 +3,7 @@
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,9 +11,10 @@ from neural.core.diagnostics import Source
 from neural.core.settings import SettingsError, read_settings
 from neural.experiments import new_run, task_of, task_of_run
 from neural.standard import CATALOGUE
+from neural.tasks.block_means import block_mean
 from neural.tasks.experiment import Tracking, Training
 from neural.tasks.language_model import LanguageModel, LanguageModelSettings
-from neural.tasks.task import TaskError
+from neural.tasks.task import TaskError, split_scores
 from neural.training.engine import fit, steps_of
 from tests.tasks.networks import program
 
@@ -66,23 +68,26 @@ def test_the_loss_of_a_validation_is_the_mean_over_every_character_held_out(fold
     assert len(means) == 10
     assert found["valid/loss"] == pytest.approx(means.mean().item(), rel=1e-5)
     assert found["valid/bits"] == pytest.approx(found["valid/loss"] / math.log(2))
-    assert found["valid/standard_error"] == pytest.approx(means.std().item() / math.sqrt(10), rel=1e-4)
+    np.testing.assert_allclose(found["valid/window_losses"], means, rtol=1e-5)
+    assert found["valid/standard_error"] == pytest.approx(block_mean(means.numpy()).standard_error, rel=1e-4)
 
 
 def test_validation_never_smooths_and_does_not_depend_on_how_much_is_read_at_once(folder, monkeypatch):
     plain, smooth = task_in(folder), task_in(folder, training=Training(label_smoothing=0.3))
     model = model_of(plain)
     with torch.no_grad():
-        whole = plain.evaluate(model)
+        whole, windows = split_scores(plain.evaluate(model))
         monkeypatch.setattr("neural.tasks.language_model.CHARACTERS_AT_ONCE", 1)
-        assert smooth.evaluate(model) == pytest.approx(whole, rel=1e-6)
+        scores, arrays = split_scores(smooth.evaluate(model))
+        assert scores == pytest.approx(whole, rel=1e-6)
+        np.testing.assert_allclose(arrays["valid/window_losses"], windows["valid/window_losses"], rtol=1e-6)
         assert smooth.loss(model, plain.batch(0))[0] != plain.loss(model, plain.batch(0))[0]
 
 
 def test_one_window_has_no_standard_error(folder):
     task = task_in(folder, validation_windows=1)
     with torch.no_grad():
-        assert set(task.evaluate(model_of(task))) == {"valid/loss", "valid/bits"}
+        assert set(split_scores(task.evaluate(model_of(task)))[0]) == {"valid/loss", "valid/bits"}
 
 
 def test_without_validation_the_probe_is_the_beginning(folder):

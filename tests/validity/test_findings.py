@@ -1,6 +1,7 @@
 """Every finding on data whose truth is known: how often it speaks where there is nothing, and where there is something.
 
-A warning or a note is "false" where it is given for a null; a claim is false where a null supports it. `python -m tests.validity` prints the table that docs/analysis.md shows.
+A warning or a note is "false" where it is given for a null; a claim is false where a null supports it.
+`python -m tests.validity` prints the table that docs/analysis.md shows.
 """
 
 import functools

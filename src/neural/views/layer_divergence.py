@@ -24,7 +24,7 @@ GROUPINGS = 32
 """Random groups of the heads of two layers that their divergence is compared with."""
 
 
-def matched(divergence: np.ndarray, one: Sequence[int], other: Sequence[int]) -> float:
+def matched(divergence: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
     """Mean divergence of two groups of heads, each matched with its likest under an optimal assignment."""
     block = divergence[np.ix_(one, other)]
     rows, columns = linear_sum_assignment(block)
