@@ -79,6 +79,16 @@ def test_two_sequences_with_padding_go_through_the_same_embedding(tmp_path):
     assert sum(isinstance(one, keras.layers.Embedding) for one in model.layers) == 1
 
 
+@pytest.mark.parametrize("layer", [
+    'Conv1D(6, kernel_size=3, strides=2, padding="same")', "Conv1D(6, kernel_size=2)",
+    'MaxPooling1D(3, strides=2, padding="same")', "MaxPooling1D(2)",
+    'Residual(MaxPooling1D(3, strides=1, padding="same"), Conv1D(6, padding="same"))',
+])  # fmt: skip
+def test_windows_over_time_hand_the_padding_mask_on(layer, tmp_path):
+    lines = f"{layer}\n    MultiHeadAttention(num_heads=2)\n    GlobalAveragePooling1D()"
+    exported(one_layer(lines, "(None, 6)", masked=True), tmp_path)
+
+
 def test_a_tied_output_and_scores_before_softmax(tmp_path):
     text = """network Writer {
       input: (11,)

@@ -14,6 +14,8 @@ from neural.modules.late import nn
 from neural.modules.segmenter import Segmenter
 
 Step = Callable[[Words, Any, Any, Any, str], Any]
+LOWEST = -3e38
+"""Below every number that comes in; finite, because the file is JSON."""
 
 
 def _convolution(words: Words, x: Any, mask: Any, module: Any, name: str) -> Any:
@@ -28,10 +30,23 @@ def _convolution(words: Words, x: Any, mask: Any, module: Any, name: str) -> Any
 
 
 def _pool(words: Words, x: Any, mask: Any, module: Any, name: str) -> Any:
-    padding = "same" if module.same else "valid"
-    return words.put(
-        f"MaxPooling{len(module.pool)}D", name, x, [], module.pool, strides=module.strides, padding=padding
-    )
+    """Padded positions are never the largest; a window of nothing else gives 0."""
+    kind, padding = f"MaxPooling{len(module.pool)}D", "same" if module.same else "valid"
+    if mask is not None:
+        x = words.ops.where(words.ops.expand_dims(mask, -1), x, LOWEST)
+    x = words.put(kind, name, x, [], module.pool, strides=module.strides, padding=padding)
+    return x if mask is None else words.ops.where(words.ops.less_equal(x, LOWEST), 0.0, x)
+
+
+def _window_mask(words: Words, mask: Any, module: Any) -> Any:
+    """What `output_mask` of a convolution or pooling over time gives."""
+    window = (module.kernel if hasattr(module, "kernel") else module.pool)[0]
+    stride = module.strides[0]
+    if module.same or window == 1:
+        return mask[:, ::stride]
+    padding = words.ops.expand_dims(words.ops.cast(words.ops.logical_not(mask), "float32"), -1)
+    pooled = words.ops.max_pool(padding, window, stride, padding="valid")
+    return words.ops.equal(words.ops.squeeze(pooled, -1), 0.0)
 
 
 def _batch_norm(words: Words, x: Any, mask: Any, module: Any, name: str) -> Any:
@@ -46,8 +61,12 @@ def _mean(words: Words, x: Any, mask: Any, module: Any, name: str) -> Any:
 
 def _residual(words: Words, x: Any, mask: Any, module: Any, name: str) -> Any:
     inner = x
-    for number, (part, masked) in enumerate(zip(module.parts, module.masked, strict=True)):
-        inner = STEPS[type(part).__name__](words, inner, mask if masked else None, part, f"{name}_{number}")
+    flags = zip(module.parts, module.masked, module.mapped, strict=True)
+    for number, (part, masked, mapped) in enumerate(flags):
+        given = mask if masked else None
+        inner = STEPS[type(part).__name__](words, inner, given, part, f"{name}_{number}")
+        if mapped and mask is not None:
+            mask = _window_mask(words, mask, part)
     return x + inner
 
 
@@ -88,15 +107,12 @@ def missing_words(leaving: Leaving) -> Iterator[str]:
             yield from (f"{name}: Keras' attention has no {why}" for why in no_words_for(module))
     if not isinstance(model, Built):
         return
-    padded = leaving.masked or any(getattr(one.layer, "pad_id", None) is not None for one in model.network.layers)
     for placed in model.network.layers:
         found = getattr(model, placed.name)
         parts = list(found) if isinstance(found, nn.ModuleList) else [found]
         inside = [one for part in parts for one in getattr(part, "parts", ())]
         for kind in sorted({type(one).__name__ for one in (*parts, *inside)} - {*STEPS, "Tied"}):
             yield f"{placed.name}: Keras has no {kind}"
-        if padded and any(type(one).__name__ == "MaxPooling" for one in (*parts, *inside)):
-            yield f"{placed.name}: Keras' pooling knows no padding"
 
 
 def keras_model(leaving: Leaving) -> Any:
@@ -143,7 +159,9 @@ def _through(words: Words, model: Built, layers: Any, x: Any, mask: Any, memory:
                 x = words.around(x, module.feed_forward, f"{name}_feed_forward")
             else:
                 x = STEPS[type(module).__name__](words, x, mask, module, name)
-            if not placed.layer.keeps_time:
+            if placed.layer.maps_mask and mask is not None:
+                mask = _window_mask(words, mask, module)
+            elif not placed.layer.keeps_time:
                 mask = None
     return x, mask
 

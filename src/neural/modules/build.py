@@ -99,7 +99,9 @@ class Built(Module):
                     x = module(x, self.table())
                 else:
                     x = module(x, mask) if placed.layer.uses_mask else module(x)
-                if not placed.layer.keeps_time:
+                if placed.layer.maps_mask and mask is not None:
+                    mask = module.output_mask(mask, x)
+                elif not placed.layer.keeps_time:
                     mask = None
         return x, mask
 

@@ -171,7 +171,9 @@ def _through(layers: Sequence[Placed], x: str, mask: str, first: str) -> Iterato
         elif placed.layer.uses_mask:
             beside = f", {mask}"
         yield f"{indent}{x} = {called}({x}{beside})"
-        if not placed.layer.keeps_time:
+        if placed.layer.maps_mask:
+            yield f"{indent}{mask} = None if {mask} is None else {called}.output_mask({mask}, {x})"
+        elif not placed.layer.keeps_time:
             yield f"{indent}{mask} = None"
 
 
