@@ -3,7 +3,8 @@
 import keras
 import pytest
 
-from neural.export import CannotExport, export
+from neural.export import export
+from neural.export_inputs import CannotExport
 from neural.exports.keras import Keras
 from neural.modules.attention import registry as attention
 from neural.modules.layers import registry as layers

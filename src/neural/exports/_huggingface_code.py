@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
-from neural.export import Leaving
+from neural.export_inputs import Leaving
 from neural.modules.build import Built
-from neural.modules.export import module_to_pytorch, to_pytorch
+from neural.modules.export import WrittenModule, write_module, write_network
 from neural.modules.segmenter import Segmenter
-from neural.modules.source import expression
+from neural.modules.source.bundle import Bundle
 
 MODELING = '''"""{name} for transformers of Hugging Face; the network is in network.py. Written by `neural export`."""
 
@@ -51,24 +50,25 @@ NAMES = {"mask": "attention_mask", "source": "input_ids", "target": "decoder_inp
 """What Hugging Face calls our inputs."""
 
 
-def network_file(leaving: Leaving) -> tuple[str, str]:
+def network_file(leaving: Leaving) -> WrittenModule:
     """The network's source, which needs torch alone, and the name of what makes it."""
     if isinstance(leaving.model, Built):
-        text = to_pytorch(leaving.model.network)
-        return text, re.findall(r"^class (\w+)\(nn\.Module\)", text, re.MULTILINE)[-1]
+        return write_network(leaving.model.network)
     about = f"{leaving.name}. Written by `neural export`; needs torch alone."
-    return module_to_pytorch(leaving.model, "segmenter", about, list(_segmenter(leaving.model))), "segmenter"
+    model: Segmenter = leaving.model
+    return write_module(model, "segmenter", about, lambda bundle: _segmenter(model, bundle))
 
 
-def _segmenter(model: Segmenter) -> Iterator[str]:
+def _segmenter(model: Segmenter, bundle: Bundle) -> Iterator[str]:
     """The lines that make one. Its positions are put in as they were built: their declaration is no part of a file."""
-    call = expression(model)
+    call = bundle.expression(model)
     look: Any = model.attention
     position = None if look is None else look.made_with[1].get("position")
-    yield f"model = {call.replace(f', position={expression(position)}', '')}" if position else f"model = {call}"
+    yield f"model = {call.replace(f', position={bundle.expression(position)}', '')}" if position else f"model = {call}"
     if position is not None:
         where = "position" if position.adds else "heads.position"
-        yield f"model.attention.{where} = {expression(look.position if position.adds else look.heads.position)}"
+        built = look.position if position.adds else look.heads.position
+        yield f"model.attention.{where} = {bundle.expression(built)}"
     yield "return model"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from neural.export import Leaving
+from neural.export_inputs import Leaving
 from neural.exports._keras_attention import attention_words, no_words_for
 from neural.exports._keras_words import Words, keras
 from neural.modules.build import Built

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from neural.export import CannotExport, Leaving
+from neural.export_inputs import CannotExport, Leaving
 from neural.exports._steps import Stepped
 from neural.modules.attention.self import fused
 from neural.modules.both_ways import BothWays

@@ -12,7 +12,8 @@ from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from neural.export import Export, Leaving
+from neural.export import Export
+from neural.export_inputs import Leaving
 from neural.exports._huggingface_code import given_name, modeling_file, network_file, tokenizer_files, writes_text
 from neural.exports._traced import quiet
 from neural.modules.late import late, torch

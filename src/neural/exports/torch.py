@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from neural.export import Export, Leaving
+from neural.export import Export
+from neural.export_inputs import Leaving
 from neural.exports._traced import exporting, quiet, traced
 
 if TYPE_CHECKING:

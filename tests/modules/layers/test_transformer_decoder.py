@@ -75,7 +75,9 @@ def test_the_program_may_choose_another_mechanism_for_the_source():
 def test_a_mechanism_that_depends_on_positions_is_refused_for_the_source(name):
     (mistake,) = checked(program(f'cross_attention="{name}"')).mistakes
     assert mistake.code == "E0223"
-    assert mistake.message == f'"{name}" depends on positions: it cannot relate a target to its source'
+    assert (
+        mistake.message == f'"{name}" depends on positions: it cannot relate a target to its source'
+    )
 
 
 def test_mechanisms_that_depend_on_order_or_distance_say_so():
