@@ -13,7 +13,7 @@ from itertools import count
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from neural.export_inputs import Leaving, difference, leaving_of, shape_of
+from neural.export_inputs import Leaving, difference, leaving_of, shape_of, takes_sequences
 from neural.language.network import Network
 from neural.language.shapes import Shape
 from neural.modules.build import Built, build
@@ -103,8 +103,7 @@ def _compare(ours: Built, theirs: Any) -> tuple[list[Shape], float | None]:
     """Run both at several shapes, with and without masks; the largest difference."""
     network, shapes, largest = ours.network, list[Shape](), 0.0
     is_meta = next(ours.parameters(), torch.empty(0)).is_meta
-    is_sequence = network.ids or len(network.input) == 2
-    for masked in (False, True) if is_sequence else (False,):
+    for masked in (False, True) if takes_sequences(ours) else (False,):
         leaving = leaving_of(ours, network.name, masked=masked)
         for trial in leaving.trials:
             inputs = leaving.batch(*trial)

@@ -37,6 +37,18 @@ class Export:
     tolerance: ClassVar[float] = 1e-4
     """Of an `Exported.difference`."""
 
+    def adapt(self, leaving: Leaving) -> Leaving:
+        """The network with the inputs and the output that this form has, whatever was asked for."""
+        return leaving
+
+    def input_names(self, leaving: Leaving) -> list[str]:
+        """What the inputs are called in it."""
+        return [one.name for one in leaving.inputs]
+
+    def output_name(self, leaving: Leaving) -> str:
+        """What the output is called in it."""
+        return leaving.gives
+
     def check(self, leaving: Leaving) -> None:
         """CannotExport where the form has no words for the network; before anything is written."""
 
@@ -86,6 +98,7 @@ def export(leaving: Leaving, kind: type[Export], path: Path) -> Exported:
     missing = [one for one in form.needs if find_spec(one) is None]
     if missing:
         raise CannotExport(f"exporting to {name} needs {' and '.join(missing)}, not installed here: {INSTALL}")
+    leaving = form.adapt(leaving)
     form.check(leaving)
     if path.is_dir() and (form.suffix or any(path.iterdir())):
         raise CannotExport(f"{path} is a folder with something in it; name another place with -o")

@@ -179,12 +179,29 @@ def leaving_of(
     return leaving
 
 
+def with_masks(leaving: Leaving) -> Leaving:
+    """The same network with an input for the padding of each sequence; images and features have none."""
+    if leaving.masked or not takes_sequences(leaving.model):
+        return leaving
+    masks = tuple(
+        Input("target_mask" if one.is_target else "mask", one.sizes[:1], mask=True)
+        for one in leaving.inputs
+    )
+    return replace(leaving, inputs=(*leaving.inputs, *masks))
+
+
+def takes_sequences(model: Any) -> bool:
+    """Whether the first axis is time: a network of the language says so by its input."""
+    network = model.network if isinstance(model, Built) else None
+    return network is None or network.ids or len(network.input) == 2
+
+
 def _declared(model: Built, masked: bool) -> tuple[list[Input], int, int]:
     """The inputs that a program declares, the length of a usual sequence, and the declared one."""
     network = model.network
     sizes = [int(network.assumed.get(dim, LONGEST)) if isinstance(dim, str) else dim for dim in network.input]
     streams = ["source", "target"] if network.two_streams else ["source"]
-    sequence = network.ids or len(sizes) == 2   # else features or a picture
+    sequence = takes_sequences(model)   # else features or a picture
     free = {one: sequence and any_length(network, one) for one in streams}
     ids = network.layers[0].layer.input_dim if network.ids else None   # type: ignore[attr-defined]  # an Embedding
     shapes = {one: (None if free[one] else sizes[0], *sizes[1:]) for one in streams}
