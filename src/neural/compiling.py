@@ -17,12 +17,12 @@ from neural.export_inputs import Leaving, difference, leaving_of, shape_of, take
 from neural.language.network import Network
 from neural.language.shapes import Shape
 from neural.modules.build import Built, build
-from neural.modules.export import WrittenModule, write_network
+from neural.modules.export import write_network
 from neural.modules.late import torch
 from neural.modules.source.symbols import CannotCompile
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
 TOLERANCE = 1e-5
 """Of a `difference`."""
@@ -46,46 +46,56 @@ class CompiledNetwork(NamedTuple):
 def compile_network(network: Network) -> CompiledNetwork:
     """The network as a Python file; CannotCompile where none can be written that is the same."""
     written = write_network(network)
-    too_large = network.cost.parameters > MAX_COMPARED_PARAMETERS
-    with torch.random.fork_rng(devices=[]), _imported(written, network) as make:
-        ours = build(network, device="meta" if too_large else None)
-        with torch.device("meta" if too_large else "cpu"):
-            theirs = _make(make, network)
-        if not too_large:
-            _randomize(ours)
-        try:
-            theirs.load_state_dict(ours.state_dict(), assign=True)
-        except RuntimeError as problem:
-            raise _differs(network, f"takes other weights: {_first_line(problem)}") from problem
-        return CompiledNetwork(written.text, written.name, *_compare(ours.eval(), theirs.eval()))
+    device = "meta" if network.cost.parameters > MAX_COMPARED_PARAMETERS else "cpu"
+    try:
+        with (
+            torch.random.fork_rng(devices=[]),
+            imported_network(written.text, written.name) as make,
+        ):
+            ours, theirs = _twins(network, make, device)
+            shapes, largest = _compare(ours, theirs)
+    except CannotCompile as problem:
+        raise CannotCompile(
+            f"the file written for {network.name} is not the network: it {problem}"
+        ) from problem
+    return CompiledNetwork(written.text, written.name, shapes, largest)
 
 
 @contextmanager
-def _imported(written: WrittenModule, network: Network) -> Iterator[Any]:
+def imported_network(text: str, name: str) -> Iterator[Any]:
     """The class of a written file, from a module of its own that is gone afterwards."""
-    for node in ast.walk(ast.parse(written.text)):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-        if "neural" in [name.partition(".")[0] for name in names]:
-            raise _differs(network, f"needs neural: `{ast.unparse(node)}`")
+    for node in ast.walk(ast.parse(text)):
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        modules += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+        if "neural" in [module.partition(".")[0] for module in modules]:
+            raise CannotCompile(f"needs neural: `{ast.unparse(node)}`")
     module = ModuleType(f"neural_compiled_{next(_numbers)}")
     sys.modules[module.__name__] = module  # dataclasses look their module up
     try:
         try:
-            exec(compile(written.text, f"<{written.name}>", "exec"), module.__dict__)
+            exec(compile(text, f"<{name}>", "exec"), module.__dict__)
         except Exception as problem:  # whatever the code of others does at import
-            raise _fails(network, "when it is imported", problem) from problem
-        yield getattr(module, written.name)
+            raise CannotCompile(f"fails when it is imported: {_said(problem)}") from problem
+        yield getattr(module, name)
     finally:
         del sys.modules[module.__name__]
 
 
-def _make(make: Any, network: Network) -> nn.Module:
+def _twins(network: Network, make: Any, device: str) -> tuple[Built, Any]:
+    """The network, and the written class with the same random weights."""
+    ours = build(network, device=device)
     try:
-        made: nn.Module = make()
+        with torch.device(device):
+            theirs = make()
     except Exception as problem:
-        raise _fails(network, "when it is built", problem) from problem
-    return made
+        raise CannotCompile(f"fails when it is built: {_said(problem)}") from problem
+    if device != "meta":
+        _randomize(ours)
+    try:
+        theirs.load_state_dict(ours.state_dict(), assign=True)
+    except RuntimeError as problem:
+        raise CannotCompile(f"takes other weights: {_said(problem)}") from problem
+    return ours.eval(), theirs.eval()
 
 
 def _randomize(model: Built) -> None:
@@ -113,10 +123,10 @@ def _compare(ours: Built, theirs: Any) -> tuple[list[Shape], float | None]:
                 for name, wanted, got in pairs:
                     if got.shape != wanted.shape:
                         sizes = f"{tuple(got.shape)} at {shape}, not {tuple(wanted.shape)}"
-                        raise _differs(network, f"gives {name} of {sizes}")
+                        raise CannotCompile(f"gives {name} of {sizes}")
                     apart = 0.0 if is_meta else difference(got, wanted)
                     if not apart <= TOLERANCE:
-                        raise _differs(network, f"differs by {apart:.2g} in its {name} at {shape}")
+                        raise CannotCompile(f"differs by {apart:.2g} in its {name} at {shape}")
                     largest = max(largest, apart)
             shapes += [shape] if shape not in shapes else []
     return shapes, None if is_meta else largest
@@ -133,11 +143,9 @@ def _pairs(
         target = _target(ours, scores)
         if target is not None:
             yield "loss", ours.loss(scores, target), theirs.loss(scores, target)
-    except CannotCompile:
-        raise
     except Exception as problem:
         where = f"at {shape}" + (" with a mask" if leaving.masked else "")
-        raise _fails(ours.network, where, problem) from problem
+        raise CannotCompile(f"fails {where}: {_said(problem)}") from problem
 
 
 def _target(model: Built, scores: Tensor) -> Tensor | None:
@@ -154,13 +162,6 @@ def _target(model: Built, scores: Tensor) -> Tensor | None:
     return None
 
 
-def _differs(network: Network, how: str) -> CannotCompile:
-    return CannotCompile(f"the file written for {network.name} is not the network: it {how}")
-
-
-def _fails(network: Network, when: str, problem: Exception) -> CannotCompile:
-    return _differs(network, f"fails {when}: {type(problem).__name__}: {_first_line(problem)}")
-
-
-def _first_line(problem: Exception) -> str:
-    return next(iter(str(problem).strip().splitlines()), "")
+def _said(problem: Exception) -> str:
+    """The kind of an error and its first line."""
+    return f"{type(problem).__name__}: {next(iter(str(problem).strip().splitlines()), '')}"

@@ -113,6 +113,9 @@ def missing_words(leaving: Leaving) -> Iterator[str]:
         inside = [one for part in parts for one in getattr(part, "parts", ())]
         for kind in sorted({type(one).__name__ for one in (*parts, *inside)} - {*STEPS, "Tied"}):
             yield f"{placed.name}: Keras has no {kind}"
+        for one in (*parts, *inside):
+            if type(one).__name__ == "Noise" and one.stddev > 1:
+                yield f"{placed.name}: Keras' GaussianNoise takes a stddev up to 1, not {one.stddev:g}"
 
 
 def keras_model(leaving: Leaving) -> Any:

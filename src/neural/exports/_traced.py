@@ -70,12 +70,11 @@ def traceable(model: nn.Module) -> nn.Module:
 
 def traced(leaving: Leaving) -> Any:
     """The `torch.export.ExportedProgram`; where an axis is free, it is so there."""
-    count, length = leaving.trials[0]
     free = [{0: exporting.Dim.AUTO, **_free(one.sizes)} for one in leaving.inputs]
     try:
         with torch.no_grad(), plain_torch(), quiet():
             program = exporting.export(
-                Called(leaving), leaving.batch(count, length), dynamic_shapes={"inputs": tuple(free)}, strict=False
+                Called(leaving), leaving.batch(*leaving.trials[0]), dynamic_shapes={"inputs": tuple(free)}, strict=False
             )
     except Exception as problem:   # torch raises many kinds, all of them about the network
         said = str(problem).strip().partition("\n")[0]
