@@ -198,8 +198,10 @@ def label_config(leaving: Leaving) -> dict[str, Any]:
         return {"id2label": names, "label2id": {label: int(number) for number, label in names.items()}}
     loss = snake(type(model.network.loss).__name__) if isinstance(model, Built) else ""
     problem = PROBLEMS.get(loss, "single_label_classification" if "crossentropy" in loss else None)
-    count = {"num_labels": model.network.output[-1]} if isinstance(model, Built) else {}
-    return {**count, **({"problem_type": problem} if problem else {})}
+    size = model.network.output[-1] if isinstance(model, Built) else None
+    if not isinstance(size, int) or (size < 2 and problem == "single_label_classification"):
+        return {}   # an open size is a name; transformers refuses a choice among one
+    return {"num_labels": size, **({"problem_type": problem} if problem else {})}
 
 
 PROBLEMS = {

@@ -11,6 +11,7 @@ from neural.exports._keras_words import Words, keras
 from neural.modules.build import Built
 from neural.modules.heads import Heads
 from neural.modules.late import nn
+from neural.modules.layers.gaussian_noise import Noise
 from neural.modules.segmenter import Segmenter
 
 Step = Callable[[Words, Any, Any, Any, str], Any]
@@ -56,7 +57,12 @@ def _batch_norm(words: Words, x: Any, mask: Any, module: Any, name: str) -> Any:
 
 
 def _mean(words: Words, x: Any, mask: Any, module: Any, name: str) -> Any:
-    return words.put("GlobalAveragePooling1D", name, x, [], call={} if mask is None else {"mask": mask})
+    """Keras' own divides by zero where all is padding; here that gives zeros."""
+    if mask is None:
+        return words.put("GlobalAveragePooling1D", name, x, [])
+    real = words.ops.expand_dims(words.ops.cast(mask, x.dtype), -1)
+    count = words.ops.maximum(words.ops.sum(real, axis=1), 1.0)
+    return words.ops.sum(x * real, axis=1) / count
 
 
 def _residual(words: Words, x: Any, mask: Any, module: Any, name: str) -> Any:
@@ -104,7 +110,7 @@ def missing_words(leaving: Leaving) -> Iterator[str]:
     model = leaving.model
     for name, module in model.named_modules():
         if isinstance(module, Heads):
-            yield from (f"{name}: Keras' attention has no {why}" for why in no_words_for(module))
+            yield from (f"{name}: Keras has no {why}" for why in no_words_for(module))
     if not isinstance(model, Built):
         return
     for placed in model.network.layers:
@@ -113,9 +119,9 @@ def missing_words(leaving: Leaving) -> Iterator[str]:
         inside = [one for part in parts for one in getattr(part, "parts", ())]
         for kind in sorted({type(one).__name__ for one in (*parts, *inside)} - {*STEPS, "Tied"}):
             yield f"{placed.name}: Keras has no {kind}"
-        for one in (*parts, *inside):
-            if type(one).__name__ == "Noise" and one.stddev > 1:
-                yield f"{placed.name}: Keras' GaussianNoise takes a stddev up to 1, not {one.stddev:g}"
+        for noise in (one for one in (*parts, *inside) if isinstance(one, Noise)):
+            if noise.stddev > 1:
+                yield f"{placed.name}: Keras' GaussianNoise takes a stddev up to 1, not {noise.stddev:g}"
 
 
 def keras_model(leaving: Leaving) -> Any:
