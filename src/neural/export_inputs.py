@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from neural.language.shapes import Shape
+from neural.language.network import Network
+from neural.language.shapes import Misfit, Shape
 from neural.modules.build import Built, Chain, EncoderDecoder, any_length
 from neural.modules.late import torch
 from neural.modules.segmenter import Segmenter
@@ -174,6 +175,9 @@ def leaving_of(
     )
     if not leaving.trials and length is None:   # windows that need more positions than are usual
         leaving = replace(leaving, length=declared)
+    if isinstance(model, Built) and leaving.free and length is None:
+        longer = replace(leaving, length=_long_enough(model.network, leaving.length))
+        leaving = longer if len(longer.trials) >= len(leaving.trials) else leaving
     if not leaving.trials:
         leaving(*leaving.batch(1, leaving.length))   # says why
     return leaving
@@ -214,6 +218,37 @@ def _declared(model: Built, masked: bool) -> tuple[list[Input], int, int]:
     # what is traced at 1 stays at 1
     usual = max(2, min(sizes[0], LONGEST)) if free["source"] else sizes[0]
     return inputs, usual, sizes[0]
+
+
+def _long_enough(network: Network, length: int) -> int:
+    """A length at which windows and strides leave two positions everywhere, also of half as many.
+
+    What has one position when it is traced has one for ever. The given length where none is enough.
+    """
+    streams = ("source", "target") if network.two_streams else ("source",)
+    for factor in (1, 2, 4, 8, 16, 32):
+        half = (factor * length + 1) // 2
+        if all(fewest_positions(network, stream, half) >= min(2, half) for stream in streams):
+            return factor * length
+    return length
+
+
+def fewest_positions(network: Network, stream: str, length: int) -> int:
+    """The shortest time axis on the way of a sequence; 0 where some layer needs a longer one."""
+    time = fewest = length
+    for placed in network.layers:
+        if placed.stream not in (stream, "both"):
+            continue
+        for _ in range(placed.copies):
+            try:
+                gives = placed.layer.shape((time, *placed.given[1:]))
+            except Misfit:
+                return 0
+            if len(gives) < len(placed.given):
+                return fewest
+            time = int(gives[0])
+            fewest = min(fewest, time)
+    return fewest
 
 
 def difference(got: Tensor, wanted: Tensor, real: Tensor | None = None) -> float:

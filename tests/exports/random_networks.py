@@ -34,16 +34,50 @@ from neural.compiling import compile_network, imported_network
 from neural.export import export
 from neural.export_inputs import CannotExport, Leaving, difference, leaving_of
 from neural.exports import registry
+from neural.language.check import check
 from neural.modules.attention import registry as attention
 from neural.modules.source.symbols import CannotCompile
+from neural.standard import CATALOGUE
 from tests.exports.networks import learned
 from tests.exports.user_attentions.fading import Fading
 from tests.exports.user_attentions.sharpened import Sharpened
-from tests.language.strategies import sample_from
+from tests.language.strategies import Writer, sample_from
 
 TOLERANCE = 1e-4
 FORMATS = ("compiled", "torch", "onnx", "keras", "huggingface")
 LENGTHS = (1, 2, 3, 5, 7, 9, 12, 13)
+POSITIONS = (
+    "sinusoidal()",
+    "learned(max_len=80)",
+    "rotary()",
+    "alibi()",
+    "relative(buckets=8, max_distance=16)",
+    "none()",
+)
+OPTIONS = (
+    "num_kv_heads=1",
+    "qk_norm=true",
+    'norm="post"',
+    'normalization="rms"',
+    "bias=false",
+    'activation="gelu"',
+    "final_norm=true",
+    "dropout_rate=0.1",
+)
+WINDOWS = (
+    'Conv1D(6, padding="same")',
+    "Conv1D(5, kernel_size=2, strides=2)",
+    "MaxPooling1D(2)",
+    'MaxPooling1D(3, strides=2, padding="same")',
+)
+"""Between encoder and decoder, so that the mask of the source changes on its way."""
+TAILS = (
+    'Residual(MultiHeadAttention(num_heads=1, attention="topk", k=3))',
+    "GRU(5)",
+    *WINDOWS,
+    "GlobalAveragePooling1D()",
+    "LSTM(4, bidirectional=true, return_sequences=false)",
+)
 
 
 @dataclass(frozen=True)
@@ -72,10 +106,49 @@ def user_attentions() -> Iterator[None]:
         attention._added = before
 
 
+def random_program(random: Random, number: int) -> str:
+    """A program that passes `check`: of any layers, and every third one about attention."""
+    if number % 3:
+        return sample_from(random).text
+    while True:
+        text = attention_program(random, number // 3)
+        if not check(text, CATALOGUE).mistakes:
+            return text
+
+
+def attention_program(random: Random, number: int) -> str:
+    """Transformer blocks, of one sequence or two; the number decides mechanism and position."""
+    names = attention.names()
+    across = [name for name in names if not attention.get(name).self_attention_only]
+    width = random.choice([4, 8, 12])
+    position = POSITIONS[number % len(POSITIONS)]
+
+    def block(kind: str, *more: str) -> str:
+        mechanism = Writer(random, width).call(attention, names[number % len(names)])
+        options = [f"num_heads={random.choice([1, 2, 4])}", f"attention={mechanism}", *more]
+        options += [f"positional={position}"] if random.random() < 0.8 else []
+        options += random.sample(OPTIONS, random.randint(0, 3))
+        copies = random.choice(["", "", " * 2"])
+        return f"Transformer{kind}({', '.join(options)}){copies}"
+
+    has_ids, has_target = random.random() < 0.5, random.random() < 0.5
+    layers = [f"Embedding(11, {width}{random.choice(['', ', pad_id=0'])})"] if has_ids else []
+    layers.append(block("Encoder" if has_target or random.random() < 0.5 else "Decoder"))
+    if has_target:
+        cross = Writer(random, width).call(attention, random.choice(across))
+        chosen = [f"cross_attention={cross}"] if random.random() < 0.7 else []
+        layers += [random.choice(WINDOWS)] if random.random() < 0.4 else []
+        layers.append(block("Decoder", *chosen))
+    layers += random.sample(TAILS, random.randint(0, 2))
+    size = "(None,)" if has_ids else f"(None, {width})"
+    lines = "\n    ".join(layers)
+    return f"network Sample {{\n  input: {size}\n  layers:\n    {lines}\n}}\n"
+
+
 def random_network(number: int) -> tuple[str, Leaving]:
-    """A program that passes `check`, and its network with random weights, ready to be exported."""
+    """A program, and its network with random weights, ready to be exported."""
     random = Random(number)
-    text = sample_from(random).text
+    text = random_program(random, number)
     model = learned(neural.parse(text).build)
     masked = random.random() < 0.6
     scores = random.random() < 0.3

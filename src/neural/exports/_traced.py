@@ -70,6 +70,7 @@ def traceable(model: nn.Module) -> nn.Module:
 
 def traced(leaving: Leaving) -> Any:
     """The `torch.export.ExportedProgram`; where an axis is free, it is so there."""
+    torch.compiler.reset()   # sizes of what was traced before would become conditions of this one
     free = [{0: exporting.Dim.AUTO, **_free(one.sizes)} for one in leaving.inputs]
     try:
         with torch.no_grad(), plain_torch(), quiet():
