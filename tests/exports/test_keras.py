@@ -158,3 +158,13 @@ def test_a_sequence_of_nothing_but_padding_gives_what_it_gives_here(layer, tmp_p
 def test_noise_that_keras_does_not_make_is_refused_by_name(tmp_path):
     with pytest.raises(CannotExport, match="gaussian_noise: Keras' GaussianNoise takes a stddev up to 1, not 10"):
         export(one_layer("GaussianNoise(10.0)", "(9, 6)"), Keras, tmp_path / "net.keras")
+
+
+def test_of_equal_scores_as_many_are_looked_at_as_there_is_room_for(tmp_path):
+    text = """network Net {
+      input: (None,)
+      layers:
+        Embedding(input_dim=3, output_dim=4)
+        MultiHeadAttention(num_heads=2, attention="topk", k=3)
+    }"""
+    exported(network(text), tmp_path)

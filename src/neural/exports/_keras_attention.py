@@ -297,12 +297,15 @@ def _linear(one: Scored) -> Any:
 
 
 def _topk(one: Scored) -> Any:
-    """The softmax over the k best: those not below the k-th, of a row with room for k."""
+    """The softmax over the k best; of those that equal the k-th, as many as there is room for."""
     ops, count = one.words.ops, one.heads.mechanism.k
     scores = one.filled(one.scores)
-    room = [[0, 0], [0, 0], [0, 0], [0, count]]
-    best = ops.top_k(ops.pad(scores, room, constant_values=LOWEST), count)[0][..., -1:]
-    chosen = ops.logical_and(scores >= best, scores > LOWEST)
+    longer = ops.pad(scores, [[0, 0], [0, 0], [0, 0], [0, count]], constant_values=LOWEST)
+    last = ops.top_k(longer, count)[0][..., -1:]  # of a row that has k at least
+    equal = ops.cast(ops.equal(scores, last), "float32")
+    number = ops.cumsum(equal, axis=-1) * equal  # of equals, counted from 1
+    fits = ops.logical_and(number >= 1, number <= count - _count(ops, scores > last))
+    chosen = ops.logical_and(ops.logical_or(scores > last, fits), scores > LOWEST)
     weights = ops.softmax(ops.where(chosen, scores, LOWEST))
     return ops.where(chosen, weights, 0.0)
 
