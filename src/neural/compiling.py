@@ -17,6 +17,7 @@ from neural.export_inputs import Leaving, difference, leaving_of, shape_of, take
 from neural.language.network import Network
 from neural.language.shapes import Shape
 from neural.modules.build import Built, build
+from neural.modules.compiled import plain_torch
 from neural.modules.export import write_network
 from neural.modules.late import torch
 from neural.modules.source.symbols import CannotCompile
@@ -50,6 +51,7 @@ def compile_network(network: Network) -> CompiledNetwork:
     try:
         with (
             torch.random.fork_rng(devices=[]),
+            plain_torch(),  # the file has no compiled kernels, and loading ours takes seconds
             imported_network(written.text, written.name) as make,
         ):
             ours, theirs = _twins(network, make, device)

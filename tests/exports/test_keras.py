@@ -9,6 +9,8 @@ import torch
 from neural.export import export
 from neural.export_inputs import CannotExport
 from neural.exports.keras import Keras
+from neural.language.layer import Layer
+from neural.language.shapes import Cost
 from neural.modules.attention import registry as attention
 from neural.modules.layers import registry as layers
 from tests.exports.networks import network, segmenter
@@ -168,3 +170,29 @@ def test_of_equal_scores_as_many_are_looked_at_as_there_is_room_for(tmp_path):
         MultiHeadAttention(num_heads=2, attention="topk", k=3)
     }"""
     exported(network(text), tmp_path)
+
+
+class Doubling(Layer):
+    """A layer of somebody else, whose module is called like one of ours."""
+
+    def shape(self, x):
+        return x
+
+    def cost(self, x):
+        return Cost()
+
+    def build(self, x):
+        return Linear()
+
+
+class Linear(torch.nn.Module):
+    def forward(self, x):
+        return 2 * x
+
+
+@pytest.mark.parametrize("line", ["Doubling()", "Residual(Doubling())"])
+def test_a_module_of_somebody_else_is_not_taken_for_one_of_ours(line, tmp_path, monkeypatch):
+    monkeypatch.setattr(layers, "_added", {})
+    layers.add(Doubling)
+    with pytest.raises(CannotExport, match=r": Keras has no tests\.exports\.test_keras\.Linear"):
+        export(one_layer(line, "(9, 6)"), Keras, tmp_path / "net.keras")

@@ -70,7 +70,7 @@ def _residual(words: Words, x: Any, mask: Any, module: Any, name: str) -> Any:
     flags = zip(module.parts, module.masked, module.mapped, strict=True)
     for number, (part, masked, mapped) in enumerate(flags):
         given = mask if masked else None
-        inner = STEPS[type(part).__name__](words, inner, given, part, f"{name}_{number}")
+        inner = STEPS[class_name(part)](words, inner, given, part, f"{name}_{number}")
         if mapped and mask is not None:
             mask = _window_mask(words, mask, part)
     return x + inner
@@ -105,6 +105,16 @@ STEPS: dict[str, Step] = {
 """By the class of the module."""
 
 
+def class_name(module: nn.Module) -> str:
+    """The class of a module of ours or of torch; with its package where it is somebody else's.
+
+    Another package may call something else by the same name.
+    """
+    cls = type(module)
+    own = cls.__module__.startswith(("neural.modules.", "torch.nn."))
+    return cls.__name__ if own else f"{cls.__module__}.{cls.__qualname__}"
+
+
 def missing_words(leaving: Leaving) -> Iterator[str]:
     """What stands in the way, layer by layer."""
     model = leaving.model
@@ -117,7 +127,7 @@ def missing_words(leaving: Leaving) -> Iterator[str]:
         found = getattr(model, placed.name)
         parts = list(found) if isinstance(found, nn.ModuleList) else [found]
         inside = [one for part in parts for one in getattr(part, "parts", ())]
-        for kind in sorted({type(one).__name__ for one in (*parts, *inside)} - {*STEPS, "Tied"}):
+        for kind in sorted({class_name(one) for one in (*parts, *inside)} - {*STEPS, "Tied"}):
             yield f"{placed.name}: Keras has no {kind}"
         for noise in (one for one in (*parts, *inside) if isinstance(one, Noise)):
             if noise.stddev > 1:
@@ -167,7 +177,7 @@ def _through(words: Words, model: Built, layers: Any, x: Any, mask: Any, memory:
                 x = words.around(x, module.cross, f"{name}_cross", memory[1], memory[0])
                 x = words.around(x, module.feed_forward, f"{name}_feed_forward")
             else:
-                x = STEPS[type(module).__name__](words, x, mask, module, name)
+                x = STEPS[class_name(module)](words, x, mask, module, name)
             if placed.layer.maps_mask and mask is not None:
                 mask = _window_mask(words, mask, module)
             elif not placed.layer.keeps_time:

@@ -228,30 +228,24 @@ class _Finder(ast.NodeVisitor):
         self.annotation = before
 
     def _visit_body(self, body: list[ast.stmt] | list[ast.expr], arguments: set[str]) -> None:
-        declared = [
-            node for node in same_scope(body) if isinstance(node, ast.Global | ast.Nonlocal)
-        ]
-        outer = {name for node in declared for name in node.names}
-        names = {name for node in declared if isinstance(node, ast.Global) for name in node.names}
-        imports = {
-            binding_name(alias): node
-            for node in same_scope(body)
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            for alias in node.names
-        }
-        otherwise = arguments | {
-            name
-            for node in same_scope(body)
-            if not isinstance(node, ast.Import | ast.ImportFrom)
-            for name in _bound_by(node)
-        }
-        imports = {name: node for name, node in imports.items() if name not in otherwise}
+        """A body that runs when it is called, with names of its own."""
+        bound, outer, global_names = set(arguments), set[str](), set[str]()
+        imports: dict[str, ast.Import | ast.ImportFrom] = {}
+        for node in same_scope(body):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                imports |= {binding_name(alias): node for alias in node.names}
+            elif isinstance(node, ast.Global | ast.Nonlocal):
+                outer.update(node.names)
+                global_names.update(node.names if isinstance(node, ast.Global) else [])
+            else:
+                bound.update(_bound_by(node))
+        only_imported = {name: node for name, node in imports.items() if name not in bound}
         self.scopes.append(
             _Scope(
-                (otherwise | set(imports)) - outer,
+                (bound | set(imports)) - outer,
                 runs_later=True,
-                globals=frozenset(names),
-                imports=imports,
+                globals=frozenset(global_names),
+                imports=only_imported,
             )
         )
         before, self.annotation = self.annotation, False

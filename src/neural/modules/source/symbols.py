@@ -253,10 +253,10 @@ def is_copied(name: str, user: str) -> bool:
     root, own = name.partition(".")[0], user.partition(".")[0]
     if root in ("neural", own):
         return root != "torch" and root not in sys.stdlib_module_names
-    folder = _folder_of(own)
-    if own == "neural" or folder is None or folder in _library_folders():
+    if own == "neural" or root in sys.stdlib_module_names:
         return False
-    return _folder_of(root) == folder
+    folder = _folder_of(own)
+    return folder is not None and folder not in _library_folders() and _folder_of(root) == folder
 
 
 def is_installed(module: str) -> bool:
