@@ -71,7 +71,9 @@ def _is_idle(position: InsideAttention) -> bool:
 
 
 def _is_known(position: InsideAttention) -> bool:
-    return any(type(position).__qualname__ == one.__qualname__ for one in POSITIONS)
+    """Whether it is one of ours, and not of a class that derives from ours elsewhere."""
+    is_ours = type(position).__module__.startswith("neural.modules.")
+    return is_ours and isinstance(position, POSITIONS)
 
 
 def attention_words(
