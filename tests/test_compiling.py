@@ -7,6 +7,7 @@ import torch
 
 from neural import compiling
 from neural.compiling import compile_network
+from neural.modules.layers.dense import Linear
 from neural.modules.source.symbols import CannotCompile
 from tests.programs import CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, network
 
@@ -117,3 +118,13 @@ def test_windows_longer_than_usual_sequences_are_run_at_longer_ones():
         network("network A {\n input: (90, 3)\n layers:\n Conv1D(2, kernel_size=80)\n}")
     )
     assert all(length >= 80 for _, length, _ in done.shapes)
+
+
+def test_a_network_that_fails_itself_is_told_apart(monkeypatch):
+    def fail(*arguments):
+        raise TypeError("of the network")
+
+    monkeypatch.setattr(Linear, "forward", fail)
+    text = "network A {\n input: (9, 8)\n layers:\n Dense(3)\n}"
+    with pytest.raises(CannotCompile, match=r"^A itself cannot be run: TypeError: of the network"):
+        compile_network(network(text))

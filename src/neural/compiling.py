@@ -32,6 +32,10 @@ MAX_COMPARED_PARAMETERS = 200_000_000
 _numbers = count()
 
 
+class NotTheNetwork(CannotCompile):
+    """What was written does something else; the message says what it does."""
+
+
 class CompiledNetwork(NamedTuple):
     """A Python file that was found to be the network."""
 
@@ -56,8 +60,8 @@ def compile_network(network: Network) -> CompiledNetwork:
         ):
             ours, theirs = _twins(network, make, device)
             shapes, largest = _compare(ours, theirs)
-    except CannotCompile as problem:
-        raise CannotCompile(
+    except NotTheNetwork as problem:
+        raise NotTheNetwork(
             f"the file written for {network.name} is not the network: it {problem}"
         ) from problem
     return CompiledNetwork(written.text, written.name, shapes, largest)
@@ -70,14 +74,14 @@ def imported_network(text: str, name: str) -> Iterator[Any]:
         modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         modules += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
         if "neural" in [module.partition(".")[0] for module in modules]:
-            raise CannotCompile(f"needs neural: `{ast.unparse(node)}`")
+            raise NotTheNetwork(f"needs neural: `{ast.unparse(node)}`")
     module = ModuleType(f"neural_compiled_{next(_numbers)}")
     sys.modules[module.__name__] = module  # dataclasses look their module up
     try:
         try:
             exec(compile(text, f"<{name}>", "exec"), module.__dict__)
         except Exception as problem:  # whatever the code of others does at import
-            raise CannotCompile(f"fails when it is imported: {_said(problem)}") from problem
+            raise NotTheNetwork(f"fails when it is imported: {_said(problem)}") from problem
         yield getattr(module, name)
     finally:
         del sys.modules[module.__name__]
@@ -90,13 +94,13 @@ def _twins(network: Network, make: Any, device: str) -> tuple[Built, Any]:
         with torch.device(device):
             theirs = make()
     except Exception as problem:
-        raise CannotCompile(f"fails when it is built: {_said(problem)}") from problem
+        raise NotTheNetwork(f"fails when it is built: {_said(problem)}") from problem
     if device != "meta":
         _randomize(ours)
     try:
         theirs.load_state_dict(ours.state_dict(), assign=True)
     except RuntimeError as problem:
-        raise CannotCompile(f"takes other weights: {_said(problem)}") from problem
+        raise NotTheNetwork(f"takes other weights: {_said(problem)}") from problem
     return ours.eval(), theirs.eval()
 
 
@@ -116,7 +120,12 @@ def _compare(ours: Built, theirs: Any) -> tuple[list[Shape], float | None]:
     network, shapes, largest = ours.network, list[Shape](), 0.0
     is_meta = next(ours.parameters(), torch.empty(0)).is_meta
     for masked in (False, True) if takes_sequences(ours) else (False,):
-        leaving = leaving_of(ours, network.name, masked=masked)
+        try:
+            leaving = leaving_of(ours, network.name, masked=masked)
+        except Exception as problem:  # the code of others may fail in any way
+            raise CannotCompile(
+                f"{network.name} itself cannot be run: {_said(problem)}"
+            ) from problem
         for trial in leaving.trials:
             inputs = leaving.batch(*trial)
             shape = shape_of(leaving, inputs)
@@ -125,10 +134,10 @@ def _compare(ours: Built, theirs: Any) -> tuple[list[Shape], float | None]:
                 for name, wanted, got in pairs:
                     if got.shape != wanted.shape:
                         sizes = f"{tuple(got.shape)} at {shape}, not {tuple(wanted.shape)}"
-                        raise CannotCompile(f"gives {name} of {sizes}")
+                        raise NotTheNetwork(f"gives {name} of {sizes}")
                     apart = 0.0 if is_meta else difference(got, wanted)
                     if not apart <= TOLERANCE:
-                        raise CannotCompile(f"differs by {apart:.2g} in its {name} at {shape}")
+                        raise NotTheNetwork(f"differs by {apart:.2g} in its {name} at {shape}")
                     largest = max(largest, apart)
             shapes += [shape] if shape not in shapes else []
     return shapes, None if is_meta else largest
@@ -147,7 +156,7 @@ def _pairs(
             yield "loss", ours.loss(scores, target), theirs.loss(scores, target)
     except Exception as problem:
         where = f"at {shape}" + (" with a mask" if leaving.masked else "")
-        raise CannotCompile(f"fails {where}: {_said(problem)}") from problem
+        raise NotTheNetwork(f"fails {where}: {_said(problem)}") from problem
 
 
 def _target(model: Built, scores: Tensor) -> Tensor | None:

@@ -115,22 +115,26 @@ class Leaving:
     def trials(self) -> tuple[tuple[int, ...], ...]:
         """Batches and lengths to compare at, such that the network takes them; the first is the one to trace.
 
-        Where there are two sequences, their lengths differ: each is the longer one once.
+        Two sequences differ in length, and each of them is the longer one once.
         """
-        source_is_free = any(None in one.sizes for one in self.inputs if not one.is_target)
-        size = self.length
-        lengths = [size, size - 1, (size + 1) // 2] if source_is_free else [size] * 3
-        wanted: list[tuple[int, ...]] = list(zip((2, 3, 1), lengths, strict=True))
-        if any(None in one.sizes for one in self.inputs if one.is_target):
-            size = max(2, min(size, LONGEST))
-            shorter = (2 * size + 2) // 3
-            targets = [shorter if shorter != lengths[0] else size + 1, size, size - 1]
-            targets[2] = size if source_is_free else size - 1
-            wanted = [(*trial, target) for trial, target in zip(wanted, targets, strict=True)]
-            wanted += [(2, self.length, size)]   # if nothing else fits, lengths that do not differ
-            fitting = [trial for trial in wanted if min(trial) and self._takes(*trial)]
-            return tuple(fitting[:3])
-        return tuple(trial for trial in wanted if min(trial) and self._takes(*trial))
+        size, open_source = self.length, self._is_open(target=False)
+        lengths = [size, size - 1, (size + 1) // 2] if open_source else [size] * 3
+        trials: list[tuple[int, ...]] = list(zip((2, 3, 1), lengths, strict=True))
+        if self._is_open(target=True):
+            longest = max(2, min(size, LONGEST))
+            shorter = (2 * longest + 2) // 3
+            targets = [
+                shorter if shorter != size else longest + 1,
+                longest,
+                longest if open_source else longest - 1,
+            ]
+            trials = [(*trial, target) for trial, target in zip(trials, targets, strict=True)]
+            trials.append((2, size, longest))   # if nothing else fits, lengths that do not differ
+        return tuple(trial for trial in trials if min(trial) and self._takes(*trial))[:3]
+
+    def _is_open(self, *, target: bool) -> bool:
+        """Whether the source, or the target, may have any length."""
+        return any(None in one.sizes for one in self.inputs if one.is_target == target)
 
     def _takes(self, *trial: int) -> bool:
         try:
