@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from neural import export as exporting
-from neural.export import CannotExport, Export, export, leaving_from, leaving_of
+from neural.export import Export, export, leaving_from
+from neural.export_inputs import CannotExport, leaving_of
 from neural.tracking.trouble import RunError
 from tests.exports.networks import network, segmenter, writer
 from tests.written_runs import CHARACTERS, write_run

@@ -98,7 +98,9 @@ def _facts(entry: type[Layer]) -> Iterator[str]:
     rows = [["output", doc(entry.shape)], ["cost", doc(entry.cost)]]
     if layer.uses_mask:
         rows.append(["padding", doc(entry.uses_mask)])
-    if not layer.keeps_time:
+    if layer.maps_mask:
+        rows.append(["after it", "The padding mask goes on, with one value for each position of the output."])
+    elif not layer.keeps_time:
         rows.append(["after it", "The padding mask ends here: what comes out has another time axis, or none."])
     yield table(["", ""], rows)
 

@@ -65,10 +65,10 @@ class Blueprint:
         return build(self.network, device=device)
 
     def to_pytorch(self) -> str:
-        """A Python file that needs torch alone."""
-        from neural.modules.export import to_pytorch  # the border to torch
+        """A Python file that needs torch alone; CannotCompile where it is not the network."""
+        from neural.compiling import compile_network  # the border to torch
 
-        return to_pytorch(self.network)
+        return compile_network(self.network).text
 
     def to_json(self) -> dict[str, Any]:
         """The program as plain data; `neural.language.interchange.from_json` reads it back."""

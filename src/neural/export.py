@@ -11,19 +11,15 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from neural.core.files import is_device, sync_folder
 from neural.experiments import best_model
+from neural.export_inputs import CannotExport, Leaving, difference, leaving_of, shape_of
 from neural.language.shapes import Shape
-from neural.modules.build import Built, any_length
-from neural.modules.late import torch
 from neural.modules.segmenter import Segmenter
-from neural.tasks.task import TaskError
 from neural.tracking.run import Run
 from neural.tracking.trouble import in_words
 
@@ -31,103 +27,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 INSTALL = 'pip install "neural[export]"'
-LONGEST = 64
-"""Positions of the sequences that are tried, where any number will do."""
-
-
-class CannotExport(TaskError):
-    """The network cannot leave in that form; the message names what stands in the way, and a way around it."""
-
-
-class Input(NamedTuple):
-    """What a network is called with; the batch is left out."""
-
-    name: str
-    sizes: tuple[int | None, ...]
-    """None where any size will do."""
-    ids: int | None = None
-    """How many different ones there are, where it takes ids."""
-    mask: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Leaving:
-    """A network ready to go: on the processor, with the weights to go with, and all that is known about its inputs."""
-
-    name: str
-    model: Any
-    inputs: tuple[Input, ...]
-    length: int
-    """Of a usual sequence."""
-    scores: bool = False
-    """Whether what the loss takes goes out, and not what it predicts."""
-    facts: dict[str, Any]
-    """What the numbers mean: `vocabulary`, or `features` and `labels`."""
-
-    @property
-    def free(self) -> bool:
-        """Whether sequences may have any length."""
-        return any(None in one.sizes for one in self.inputs)
-
-    @property
-    def masked(self) -> bool:
-        """Whether padding is told by a mask."""
-        return any(one.mask for one in self.inputs)
-
-    @property
-    def gives(self) -> str:
-        """What to call the output."""
-        if self.scores:
-            return "scores"
-        head = self.model.network.head if isinstance(self.model, Built) else "softmax"
-        return "probabilities" if head in ("softmax", "sigmoid") else "predictions"
-
-    def __call__(self, *inputs: Tensor) -> Tensor:
-        """What the other program must give, too."""
-        with torch.no_grad():
-            called: Tensor = (self.model.scores if self.scores else self.model)(*inputs)
-        return called
-
-    def batch(self, count: int, length: int) -> tuple[Tensor, ...]:
-        """Something to call it with; the same numbers every time."""
-        random = torch.Generator().manual_seed(1000 * count + length)
-        made = []
-        for one in self.inputs:
-            sizes = (count, *(length if size is None else size for size in one.sizes))
-            if one.mask:
-                lengths = torch.randint(1, sizes[1] + 1, (count, 1), generator=random)
-                made.append(torch.arange(sizes[1]) < lengths)
-            elif one.ids is not None:
-                made.append(torch.randint(0, one.ids, sizes, generator=random))
-            else:
-                made.append(torch.randn(sizes, generator=random))
-        return tuple(made)
-
-    @cached_property
-    def trials(self) -> tuple[tuple[int, int], ...]:
-        """Batches and lengths to compare at, such that the network takes them; the first is the one to trace."""
-        lengths = [self.length, self.length - 1, (self.length + 1) // 2] if self.free else [self.length] * 3
-        wanted = zip((2, 3, 1), lengths, strict=True)
-        return tuple((count, length) for count, length in wanted if length and self._takes(count, length))
-
-    def _takes(self, count: int, length: int) -> bool:
-        try:
-            self(*self.batch(count, length))
-        except (ValueError, RuntimeError):   # windows that do not fit into so few positions
-            return False
-        return True
-
-    def counted(self, inputs: tuple[Tensor, ...], gives: Tensor) -> Tensor | None:
-        """The positions of the output that are not padding; None where all are real, or none is left."""
-        named = {one.name: tensor for one, tensor in zip(self.inputs, inputs, strict=True)}
-        two = "target" in named
-        ids, mask = named.get("target", named.get("x")), named.get("target_mask" if two else "mask")
-        pad = getattr(self.model.network.layers[0].layer, "pad_id", None) if isinstance(self.model, Built) else None
-        if pad is not None and ids is not None:
-            mask = torch.ne(ids, pad) if mask is None else torch.ne(ids, pad) & mask
-        return mask if mask is not None and gives.shape[:2] == mask.shape and gives.ndim > 2 else None
-
-
 class Export:
     """A form in which a network can leave; one file of `neural/exports/`."""
 
@@ -137,6 +36,18 @@ class Export:
     """Packages that must be there."""
     tolerance: ClassVar[float] = 1e-4
     """Of an `Exported.difference`."""
+
+    def adapt(self, leaving: Leaving) -> Leaving:
+        """The network with the inputs and the output that this form has, whatever was asked for."""
+        return leaving
+
+    def input_names(self, leaving: Leaving) -> list[str]:
+        """What the inputs are called in it."""
+        return [one.name for one in leaving.inputs]
+
+    def output_name(self, leaving: Leaving) -> str:
+        """What the output is called in it."""
+        return leaving.gives
 
     def check(self, leaving: Leaving) -> None:
         """CannotExport where the form has no words for the network; before anything is written."""
@@ -161,7 +72,7 @@ class Exported(NamedTuple):
     size: int
     """Bytes."""
     shapes: list[Shape]
-    """Of the first inputs it was compared at."""
+    """Of the inputs it was compared at; of two sequences, both."""
     difference: float
     """The largest of any number that came out; where numbers are above 1, as a share of the largest of them."""
 
@@ -181,58 +92,13 @@ def leaving_from(
     )  # fmt: skip
 
 
-def leaving_of(
-    model: Any, name: str, *, scores: bool = False, masked: bool = False, length: int | None = None,
-    facts: dict[str, Any] | None = None, task: str = "",
-) -> Leaving:  # fmt: skip
-    """A network in the hand, as it is going to leave."""
-    if isinstance(model, Built):
-        inputs, usual = _declared(model, masked)
-    elif isinstance(model, Segmenter):
-        inputs, usual = [Input("x", (None, len(model.centre)))], 24
-        inputs += [Input("mask", (None,), mask=True)] if masked else []
-    else:
-        raise CannotExport(
-            f"a run of `{task or type(model).__name__}` is more than one network: what joins them is no part of any; "
-            "exported are runs of one program (supervised, language_model) and segmenters. `neural compile` writes "
-            "a program as Python"
-        )
-    if length is not None:
-        if not any(None in one.sizes for one in inputs) and length != usual:
-            raise CannotExport(f"{name} takes sequences of {usual} and no others; leave --length out")
-        inputs = [one._replace(sizes=tuple(length if size is None else size for size in one.sizes)) for one in inputs]
-    leaving = Leaving(
-        name=name, model=model.eval(), inputs=tuple(inputs), length=length or usual, scores=scores, facts=facts or {}
-    )
-    if not leaving.trials:
-        leaving(*leaving.batch(1, leaving.length))   # says why
-    return leaving
-
-
-def _declared(model: Built, masked: bool) -> tuple[list[Input], int]:
-    """The inputs that a program declares, and the length of a usual sequence."""
-    network = model.network
-    sizes = [int(network.assumed.get(dim, LONGEST)) if isinstance(dim, str) else dim for dim in network.input]
-    streams = ["source", "target"] if network.two_streams else ["source"]
-    sequence = network.ids or len(sizes) == 2   # else features or a picture
-    free = sequence and all(any_length(network, one) for one in streams)
-    ids = network.layers[0].layer.input_dim if network.ids else None   # type: ignore[attr-defined]  # an Embedding
-    shape = (None if free else sizes[0], *sizes[1:])
-    inputs = [Input(name, shape, ids) for name in (streams if network.two_streams else ["x"])]
-    if masked:
-        if not sequence:
-            raise CannotExport(f"{network.name} takes no sequences, so there is no padding; leave --mask out")
-        names = ["mask", "target_mask"] if network.two_streams else ["mask"]
-        inputs += [Input(name, shape[:1], mask=True) for name in names]
-    return inputs, max(2, min(sizes[0], LONGEST)) if free else sizes[0]   # what is traced at 1 stays at 1
-
-
 def export(leaving: Leaving, kind: type[Export], path: Path) -> Exported:
     """Write it aside, read it back, compare at several shapes; in place only if all is well, else nothing changed."""
     form, name = kind(), kind.__name__.lower()
     missing = [one for one in form.needs if find_spec(one) is None]
     if missing:
         raise CannotExport(f"exporting to {name} needs {' and '.join(missing)}, not installed here: {INSTALL}")
+    leaving = form.adapt(leaving)
     form.check(leaving)
     if path.is_dir() and (form.suffix or any(path.iterdir())):
         raise CannotExport(f"{path} is a folder with something in it; name another place with -o")
@@ -259,16 +125,14 @@ def compared(
     shapes, largest = [], 0.0
     for trial in leaving.trials:
         inputs = leaving.batch(*trial)
-        shape, wanted = tuple(inputs[0].shape), leaving(*inputs)
+        shape, wanted = shape_of(leaving, inputs), leaving(*inputs)
         try:
             got = again(*inputs)
         except Exception as problem:   # whatever the other program says
             raise _disagrees(leaving, name, f"fails at {shape}: {str(problem).strip().splitlines()[0]}") from problem
         if got.shape != wanted.shape:
             raise _disagrees(leaving, name, f"gives {tuple(got.shape)} at {shape}, not {tuple(wanted.shape)}")
-        real = leaving.counted(inputs, wanted)
-        apart = (got - wanted).abs() if real is None else (got - wanted).abs()[real]
-        most = (apart.max() / wanted.abs().max().clamp(min=1)).item() if apart.numel() else 0.0
+        most = difference(got, wanted, leaving.counted(inputs, wanted))
         if not most <= tolerance:   # also where it is no number
             raise _disagrees(leaving, name, f"differs by {most:.2g} at {shape}; {tolerance:.0e} is allowed")
         largest = max(largest, most)

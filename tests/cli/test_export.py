@@ -27,7 +27,7 @@ def test_a_run_is_exported_under_its_own_name(run, tmp_path):
     assert shown.exit_code == 0, shown.output
     assert (tmp_path / f"{run.name}_huggingface" / "config.json").exists()
     first, second, third = shown.stdout.splitlines()
-    assert "x (batch, time) → probabilities" in first
+    assert "input_ids (batch, time), attention_mask (batch, time) → logits" in first
     assert second.startswith("equal to the network at (2, 16), (3, 15), (1, 8): the largest difference is")
     assert third.startswith("transformers.AutoModelForCausalLM.from_pretrained(")
     again = typed("export", "--to", "huggingface")
@@ -36,7 +36,8 @@ def test_a_run_is_exported_under_its_own_name(run, tmp_path):
 
 def test_json_is_one_object(run):
     said = json.loads(typed("export", run, "--to", "huggingface", "-o", "out", "--scores", "--mask", "--json").stdout)
-    assert (said["path"], said["inputs"], said["output"]) == ("out", ["x", "mask"], "scores")
+    assert (said["path"], said["output"]) == ("out", "logits")
+    assert said["inputs"] == ["input_ids", "attention_mask"]
     assert said["difference"] <= said["allowed"] == 1e-5
 
 

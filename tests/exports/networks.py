@@ -3,7 +3,7 @@
 import torch
 
 import neural
-from neural.export import leaving_of
+from neural.export_inputs import leaving_of
 from neural.modules.attention import registry as attention
 from neural.modules.positions import registry as positions
 from neural.modules.segmenter import LookAround, Segmenter

@@ -6,7 +6,8 @@ import onnx
 import onnxruntime
 import pytest
 
-from neural.export import CannotExport, export
+from neural.export import export
+from neural.export_inputs import CannotExport
 from neural.exports import onnx as exporting
 from neural.exports.onnx import Onnx
 from tests.exports.networks import segmenter, writer

@@ -153,6 +153,33 @@ FAULTS = (
         (BUILD + "test_memory_is_the_output_of_the_last_encoder_block",),
     ),
     Fault(
+        "cross-attention takes the mechanism of the target", "modules/layers/transformer_decoder.py",
+        "features // self.num_heads, self.cross_attention,", "features // self.num_heads, self.attention,",
+        ("tests/modules/layers/test_transformer_decoder.py::"
+         "test_step_by_step_decoding_equals_teacher_forcing[causal]",),
+    ),
+    Fault(
+        "the padding mask ends at a convolution", "modules/build.py",
+        "mask = module.output_mask(mask, x)", "mask = None",
+        ("tests/modules/test_convolution.py::test_layers_behind_windows_over_time_do_not_see_padding",),
+    ),
+    Fault(
+        "definitions of two modules share a name", "modules/source/bundle.py",
+        "if name in taken or is_captured or iskeyword(name):", "if is_captured or iskeyword(name):",
+        ("tests/modules/source/test_bundle.py::test_two_of_our_own_modules_may_use_one_name",),
+    ),
+    Fault(
+        "an alias is caught by a local variable", "modules/source/bundle.py",
+        "name in taken or is_captured or", "name in taken or",
+        ("tests/modules/source/test_bundle.py::test_an_alias_is_not_caught_by_a_local_variable",),
+    ),
+    Fault(
+        "labels of a language model are not shifted", "exports/_huggingface_code.py",
+        "logits, labels = logits[:, :-1], labels[:, 1:]", "pass",
+        ("tests/exports/test_huggingface.py::"
+         "test_labels_give_the_loss_that_the_network_was_trained_with[writer]",),
+    ),
+    Fault(
         "a shape formula is off by one", "modules/convolution.py",
         "(dim - window) // stride + 1", "(dim - window) // stride",
         (LAYERS + "test_the_predicted_shape_is_the_real_one[Conv1D]",),

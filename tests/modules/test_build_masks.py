@@ -11,7 +11,7 @@ def run(layers: str, *lengths: int, size: str = "(16,)"):
     return module(*(torch.randint(0, 9, (2, length)) for length in lengths))
 
 
-def test_copies_that_change_time_drop_the_mask_after_the_first():
+def test_copies_that_change_time_change_the_mask_each_time():
     assert run("Embedding(9, 4, pad_id=1)\n MaxPooling1D() * 2", 16).shape == (2, 4, 4)
     assert run("Embedding(9, 4, pad_id=1)\n Conv1D(4) * 2", 16).shape == (2, 12, 4)
 

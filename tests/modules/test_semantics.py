@@ -97,6 +97,12 @@ POOLED = [
     "LSTM(5, return_sequences=false, bidirectional=true)",
     "MultiHeadAttention(num_heads=3, key_dim=5)\nLayerNormalization()\nGlobalAveragePooling1D()",
     "Residual(MultiHeadAttention(num_heads=3, key_dim=5), Dense(12))\nGlobalAveragePooling1D()",
+    'Conv1D(12, padding="same")\nGlobalAveragePooling1D()',
+    "Conv1D(12, kernel_size=2, strides=2)\nGlobalAveragePooling1D()",
+    f'Conv1D(12, padding="same", activation="relu") * 2\n{ENCODER})\nGlobalAveragePooling1D()',
+    'MaxPooling1D(3, strides=1, padding="same")\nLSTM(5, return_sequences=false)',
+    "MaxPooling1D(2)\nConv1D(5, kernel_size=1)\nGlobalAveragePooling1D()",
+    'Residual(Conv1D(7, padding="same"), Conv1D(12, padding="same"))\nGlobalAveragePooling1D()',
     f"Dense(12)\nDropout(0.5)\n{ENCODER}, dropout_rate=0.3)\nGlobalAveragePooling1D()",
 ]
 every_pooled = pytest.mark.parametrize("layers", POOLED)

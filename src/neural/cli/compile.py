@@ -23,7 +23,8 @@ def command(file: str, form: str, network: str | None, out: Path | None) -> None
     $ neural compile net.neural -o net.py
     $ python net.py
 
-    It loads the state dict of the module that `neural.load("net.neural").build()` makes.
+    It loads the state dict of the module that `neural.load("net.neural").build()` makes. What was written is imported,
+    run and compared with the network before it is put in place.
     """
     import json
 
@@ -42,12 +43,22 @@ def command(file: str, form: str, network: str | None, out: Path | None) -> None
     if checked.mistakes:
         say(checked.mistakes, source)
         sys.exit(2)
+    summary = ""
     if form == "json":
         text = json.dumps(to_json(checked.program), indent=2, ensure_ascii=False) + "\n"
     else:
-        from neural.modules.export import to_pytorch  # brings torch in
+        from neural.compiling import compile_network  # brings torch in
+        from neural.modules.source.symbols import CannotCompile
 
-        text = to_pytorch(checked.networks[0])
+        try:
+            done = compile_network(checked.networks[0])
+        except (CannotCompile, MemoryError) as problem:
+            raise Refused(f"{problem}; nothing was written") from None
+        text, at = done.text, ", ".join(str(shape) for shape in done.shapes)
+        if done.difference is None:
+            summary = f"the network's shapes at {at}; it is too large to compare numbers"
+        else:
+            summary = f"equal to the network at {at}: the largest difference is {done.difference:.1g}"
     if out is None:
         click.echo(text, nl=False)
         return
@@ -55,4 +66,7 @@ def command(file: str, form: str, network: str | None, out: Path | None) -> None
         write_atomically(out, text)
     except OSError as error:
         raise Refused(f"{out}: {(error.strerror or str(error)).lower()}") from None
-    click.echo(f"{out}: {checked.networks[0].name}, {checked.networks[0].cost.parameters:,} parameters", err=True)
+    network_made = checked.networks[0]
+    click.echo(f"{out}: {network_made.name}, {network_made.cost.parameters:,} parameters", err=True)
+    if summary:
+        click.echo(summary, err=True)

@@ -45,16 +45,20 @@ def command(
         leaving = leaving_from(find_run(run, runs), scores=scores, masked=masked, length=length)
         path = out or Path(f"{leaving.name}{kind.suffix}" if kind.suffix else f"{leaving.name}_{form}")
         done = export(leaving, kind, path)
-    use = kind().use(leaving, path)
+    form_of = kind()
+    leaving = form_of.adapt(leaving)
+    use, names, gives = form_of.use(leaving, path), form_of.input_names(leaving), form_of.output_name(leaving)
     if as_json:
         click.echo(json.dumps({
             "path": str(done.path), "form": form, "bytes": done.size, "shapes": done.shapes,
-            "difference": done.difference, "allowed": kind.tolerance, "inputs": [one.name for one in leaving.inputs],
-            "output": leaving.gives, "use": use,
+            "difference": done.difference, "allowed": kind.tolerance, "inputs": names,
+            "output": gives, "use": use,
         }))  # fmt: skip
         return
-    given = ", ".join(f"{one.name} {_sizes(one.sizes)}" for one in leaving.inputs)
-    click.echo(f"{path}: {done.size:,} bytes; {given} → {leaving.gives}")
+    given = ", ".join(
+        f"{name} {_sizes(one.sizes)}" for name, one in zip(names, leaving.inputs, strict=True)
+    )
+    click.echo(f"{path}: {done.size:,} bytes; {given} → {gives}")
     at = ", ".join(str(shape) for shape in done.shapes)
     click.echo(f"equal to the network at {at}: the largest difference is {done.difference:.1g}, "
                f"{kind.tolerance:.0e} is allowed")  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from neural.contract.measured import B, batch, built
 from neural.contract.promise import hold, promise, same
@@ -52,12 +52,35 @@ def more_padding_changes_nothing(entry: type[Layer]) -> None:
     module.eval()
     x, mask = batch(layer, shape), padding(shape[0])
     y = module(x, mask)
-    if y.ndim == 3 and not layer.keeps_time:
+    if y.ndim == 3 and not (layer.keeps_time or layer.maps_mask):
         return   # windows of its own: what stands where depends on the length
     longer = torch.cat((x, torch.randn(B, 5, *shape[1:])), dim=1)
     longer_mask = torch.cat((mask, torch.zeros(B, 5, dtype=torch.bool)), dim=1)
+    if layer.maps_mask:
+        windows = module(longer, longer_mask)
+        windows = windows[module.output_mask(longer_mask, windows)]
+        expected = y[module.output_mask(mask, y)]
+        same(windows, expected, "five positions of padding more change real outputs")
+        return
     found = real(layer, module(longer, longer_mask), mask)
     same(found, real(layer, y, mask), "five positions of padding more change the result")
+
+
+def maps_mask(entry: type[Layer]) -> bool:
+    """Whether it gives a mask for what comes out."""
+    return entry.tiny()[0].maps_mask
+
+
+@promise(applies=maps_mask)
+def the_mask_of_the_output_has_its_length(entry: type[Layer]) -> None:
+    """And nothing is padding where nothing was."""
+    layer, shape, module = built(entry)
+    y, mask = module.eval()(batch(layer, shape)), padding(shape[0])
+    output_mask: Any = module.output_mask
+    fits = output_mask(mask, y).shape == y.shape[:2]
+    hold(fits, "`output_mask` does not have one value for each position of the output")
+    everything = output_mask(torch.ones_like(mask), y)
+    hold(everything.all(), "`output_mask` makes padding of a sequence that has none")
 
 
 @promise(applies=masked)

@@ -208,3 +208,28 @@ def an_example_knows_nothing_of_its_neighbours_in_the_batch(entry: type[Mechanis
     extra = extra_of(mechanism, *qkv[:2])
     alone, again = (mechanism.mix(q, k, v, mask, extra=extra)[0] for q, k, v in (qkv, others))
     same(alone, again, "an example changes with the others of its batch", rtol=0, atol=0)
+
+
+def _relates_two_sequences(entry: type[Mechanism]) -> bool:
+    return not entry.self_attention_only
+
+
+@promise(lengths=(Lengths(Q, K), Lengths(K, Q)), applies=_relates_two_sequences)
+def the_order_of_queries_and_keys_does_not_matter(entry: type[Mechanism], lengths: Lengths) -> None:
+    """So that it can be the cross-attention of a decoder; others declare `self_attention_only`."""
+    mechanism, (q, k, _) = entry.tiny(), three(*lengths)
+    learned, source = mechanism.learned(D, H, D), torch.randn(B, lengths.keys, D, dtype=torch.float64)
+    rows, columns = torch.randperm(lengths.queries), torch.randperm(lengths.keys)
+
+    def weights_of(q: Tensor, k: Tensor, source: Tensor) -> Tensor:
+        extra = None if learned is None else learned.double()(source)
+        return mechanism.weights(q, k, Mask(), extra)
+
+    expected = weights_of(q, k, source)[:, :, rows][..., columns]
+    shuffled = weights_of(q[:, :, rows], k[:, :, columns], source[:, columns])
+    same(
+        shuffled,
+        expected,
+        "the weights depend on the order of queries or keys, so the mechanism cannot relate two "
+        "sequences: declare `self_attention_only: ClassVar[bool] = True`",
+    )

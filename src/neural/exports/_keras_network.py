@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from neural.export import Leaving
+from neural.export_inputs import Leaving
 from neural.exports._keras_attention import attention_words, no_words_for
 from neural.exports._keras_words import Words, keras
 from neural.modules.build import Built
 from neural.modules.heads import Heads
 from neural.modules.late import nn
+from neural.modules.layers.gaussian_noise import Noise
 from neural.modules.segmenter import Segmenter
 
 Step = Callable[[Words, Any, Any, Any, str], Any]
+LOWEST = -3e38
+"""Below every number that comes in; finite, because the file is JSON."""
 
 
 def _convolution(words: Words, x: Any, mask: Any, module: Any, name: str) -> Any:
@@ -28,10 +31,23 @@ def _convolution(words: Words, x: Any, mask: Any, module: Any, name: str) -> Any
 
 
 def _pool(words: Words, x: Any, mask: Any, module: Any, name: str) -> Any:
-    padding = "same" if module.same else "valid"
-    return words.put(
-        f"MaxPooling{len(module.pool)}D", name, x, [], module.pool, strides=module.strides, padding=padding
-    )
+    """Padded positions are never the largest; a window of nothing else gives 0."""
+    kind, padding = f"MaxPooling{len(module.pool)}D", "same" if module.same else "valid"
+    if mask is not None:
+        x = words.ops.where(words.ops.expand_dims(mask, -1), x, LOWEST)
+    x = words.put(kind, name, x, [], module.pool, strides=module.strides, padding=padding)
+    return x if mask is None else words.ops.where(words.ops.less_equal(x, LOWEST), 0.0, x)
+
+
+def _window_mask(words: Words, mask: Any, module: Any) -> Any:
+    """What `output_mask` of a convolution or pooling over time gives."""
+    window = (module.kernel if hasattr(module, "kernel") else module.pool)[0]
+    stride = module.strides[0]
+    if module.same or window == 1:
+        return mask[:, ::stride]
+    padding = words.ops.expand_dims(words.ops.cast(words.ops.logical_not(mask), "float32"), -1)
+    pooled = words.ops.max_pool(padding, window, stride, padding="valid")
+    return words.ops.equal(words.ops.squeeze(pooled, -1), 0.0)
 
 
 def _batch_norm(words: Words, x: Any, mask: Any, module: Any, name: str) -> Any:
@@ -41,13 +57,22 @@ def _batch_norm(words: Words, x: Any, mask: Any, module: Any, name: str) -> Any:
 
 
 def _mean(words: Words, x: Any, mask: Any, module: Any, name: str) -> Any:
-    return words.put("GlobalAveragePooling1D", name, x, [], call={} if mask is None else {"mask": mask})
+    """Keras' own divides by zero where all is padding; here that gives zeros."""
+    if mask is None:
+        return words.put("GlobalAveragePooling1D", name, x, [])
+    real = words.ops.expand_dims(words.ops.cast(mask, x.dtype), -1)
+    count = words.ops.maximum(words.ops.sum(real, axis=1), 1.0)
+    return words.ops.sum(x * real, axis=1) / count
 
 
 def _residual(words: Words, x: Any, mask: Any, module: Any, name: str) -> Any:
     inner = x
-    for number, (part, masked) in enumerate(zip(module.parts, module.masked, strict=True)):
-        inner = STEPS[type(part).__name__](words, inner, mask if masked else None, part, f"{name}_{number}")
+    flags = zip(module.parts, module.masked, module.mapped, strict=True)
+    for number, (part, masked, mapped) in enumerate(flags):
+        given = mask if masked else None
+        inner = STEPS[class_name(part)](words, inner, given, part, f"{name}_{number}")
+        if mapped and mask is not None:
+            mask = _window_mask(words, mask, part)
     return x + inner
 
 
@@ -80,23 +105,33 @@ STEPS: dict[str, Step] = {
 """By the class of the module."""
 
 
+def class_name(module: nn.Module) -> str:
+    """The class of a module of ours or of torch; with its package where it is somebody else's.
+
+    Another package may call something else by the same name.
+    """
+    cls = type(module)
+    own = cls.__module__.startswith(("neural.modules.", "torch.nn."))
+    return cls.__name__ if own else f"{cls.__module__}.{cls.__qualname__}"
+
+
 def missing_words(leaving: Leaving) -> Iterator[str]:
     """What stands in the way, layer by layer."""
     model = leaving.model
     for name, module in model.named_modules():
         if isinstance(module, Heads):
-            yield from (f"{name}: Keras' attention has no {why}" for why in no_words_for(module))
+            yield from (f"{name}: Keras has no {why}" for why in no_words_for(module))
     if not isinstance(model, Built):
         return
-    padded = leaving.masked or any(getattr(one.layer, "pad_id", None) is not None for one in model.network.layers)
     for placed in model.network.layers:
         found = getattr(model, placed.name)
         parts = list(found) if isinstance(found, nn.ModuleList) else [found]
         inside = [one for part in parts for one in getattr(part, "parts", ())]
-        for kind in sorted({type(one).__name__ for one in (*parts, *inside)} - {*STEPS, "Tied"}):
+        for kind in sorted({class_name(one) for one in (*parts, *inside)} - {*STEPS, "Tied"}):
             yield f"{placed.name}: Keras has no {kind}"
-        if padded and any(type(one).__name__ == "MaxPooling" for one in (*parts, *inside)):
-            yield f"{placed.name}: Keras' pooling knows no padding"
+        for noise in (one for one in (*parts, *inside) if isinstance(one, Noise)):
+            if noise.stddev > 1:
+                yield f"{placed.name}: Keras' GaussianNoise takes a stddev up to 1, not {noise.stddev:g}"
 
 
 def keras_model(leaving: Leaving) -> Any:
@@ -142,8 +177,10 @@ def _through(words: Words, model: Built, layers: Any, x: Any, mask: Any, memory:
                 x = words.around(x, module.cross, f"{name}_cross", memory[1], memory[0])
                 x = words.around(x, module.feed_forward, f"{name}_feed_forward")
             else:
-                x = STEPS[type(module).__name__](words, x, mask, module, name)
-            if not placed.layer.keeps_time:
+                x = STEPS[class_name(module)](words, x, mask, module, name)
+            if placed.layer.maps_mask and mask is not None:
+                mask = _window_mask(words, mask, module)
+            elif not placed.layer.keeps_time:
                 mask = None
     return x, mask
 

@@ -92,7 +92,8 @@ class Words:
         kind, last = type(cell).__name__, cell.num_layers - 1
         for layer in range(cell.num_layers):
             whole = sequences or layer < last
-            made = getattr(self.layers, kind)(cell.hidden_size, return_sequences=whole, zero_output_for_mask=True)
+            # without sequences, the memory after the last real step goes out, not zeros for padding behind it
+            made = getattr(self.layers, kind)(cell.hidden_size, return_sequences=whole, zero_output_for_mask=whole)
             ways = ("", "_reverse") if cell.bidirectional else ("",)
             weights = [one for way in ways for one in _gates(cell, f"l{layer}{way}")]
             called = {} if mask is None else {"mask": mask}

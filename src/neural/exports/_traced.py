@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from neural.export import CannotExport, Leaving
+from neural.export_inputs import CannotExport, Leaving
 from neural.exports._steps import Stepped
 from neural.modules.attention.self import fused
 from neural.modules.both_ways import BothWays
@@ -70,12 +70,12 @@ def traceable(model: nn.Module) -> nn.Module:
 
 def traced(leaving: Leaving) -> Any:
     """The `torch.export.ExportedProgram`; where an axis is free, it is so there."""
-    count, length = leaving.trials[0]
+    torch.compiler.reset()   # sizes of what was traced before would become conditions of this one
     free = [{0: exporting.Dim.AUTO, **_free(one.sizes)} for one in leaving.inputs]
     try:
         with torch.no_grad(), plain_torch(), quiet():
             program = exporting.export(
-                Called(leaving), leaving.batch(count, length), dynamic_shapes={"inputs": tuple(free)}, strict=False
+                Called(leaving), leaving.batch(*leaving.trials[0]), dynamic_shapes={"inputs": tuple(free)}, strict=False
             )
     except Exception as problem:   # torch raises many kinds, all of them about the network
         said = str(problem).strip().partition("\n")[0]

@@ -7,15 +7,27 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from neural.export import Export, Leaving
-from neural.exports._huggingface_code import given_name, modeling_file, network_file, tokenizer_files, writes_text
+from neural.export import Export
+from neural.export_inputs import CannotExport, Leaving, with_masks
+from neural.exports._huggingface_code import (
+    AUTO_CLASSES,
+    given_name,
+    head_kind,
+    label_config,
+    modeling_file,
+    network_file,
+    tokenizer_files,
+    writes_text,
+)
 from neural.exports._traced import quiet
 from neural.modules.late import late, torch
+from neural.modules.source.symbols import CannotCompile
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,17 +41,37 @@ class Huggingface(Export):
 
     tolerance: ClassVar[float] = 1e-5
 
+    def adapt(self, leaving: Leaving) -> Leaving:
+        """Scores go out, and masks come in, whatever was asked for."""
+        return replace(with_masks(leaving), scores=True)
+
+    def input_names(self, leaving: Leaving) -> list[str]:
+        """As Hugging Face calls them."""
+        return [given_name(leaving, one.name) for one in leaving.inputs]
+
+    def output_name(self, leaving: Leaving) -> str:
+        """Scores before the last activation."""
+        return "logits"
+
+    def check(self, leaving: Leaving) -> None:
+        """The source of every layer must be there to be written."""
+        try:
+            network_file(leaving)
+        except CannotCompile as problem:
+            raise CannotExport(f"{leaving.name} cannot be written as Python: {problem}") from problem
+
     def write(self, leaving: Leaving, path: Path) -> None:
         """The files; for a network of characters, a tokenizer too."""
         path.mkdir()
         source, maker = network_file(leaving)
-        classes = ["AutoModel", *(["AutoModelForCausalLM"] if writes_text(leaving) else [])]
+        kind = head_kind(leaving)
+        classes = ["AutoModel", *([AUTO_CLASSES[kind]] if kind in AUTO_CLASSES else [])]
         config = {
             "model_type": "neural", "architectures": ["NeuralModel"], "torch_dtype": "float32",
             "auto_map": {"AutoConfig": "modeling.NeuralConfig", **dict.fromkeys(classes, "modeling.NeuralModel")},
             **({"vocab_size": leaving.inputs[0].ids} if leaving.inputs[0].ids else {}),
             **({"is_decoder": True, "use_cache": False} if writes_text(leaving) else {}),
-            **leaving.facts,
+            **label_config(leaving), **leaving.facts,
         }  # fmt: skip
         documents = {"config.json": config, **tokenizer_files(leaving)}
         if writes_text(leaving):
@@ -67,19 +99,18 @@ class Huggingface(Export):
 
         def called(*inputs: Tensor) -> Tensor:
             with torch.no_grad():
-                found: Tensor = scores(*inputs)
-                head = getattr(leaving.model, "head", None) or torch.nn.Softmax(dim=-1)
-                return found if leaving.scores else head(found)
+                logits: Tensor = scores(*inputs)
+                return logits
 
         return called
 
     def _asked(self, leaving: Leaving, model: Any) -> Callable[..., Tensor]:
-        names = [given_name(leaving, one.name) for one in leaving.inputs]
+        names = self.input_names(leaving)
         return lambda *inputs: model(**dict(zip(names, inputs, strict=True))).logits
 
     def use(self, leaving: Leaving, path: Path) -> str:
         """A line of Python."""
-        kind = "AutoModelForCausalLM" if writes_text(leaving) else "AutoModel"
+        kind = AUTO_CLASSES.get(head_kind(leaving), "AutoModel")
         return f'transformers.{kind}.from_pretrained("{path.name}", trust_remote_code=True)'
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from neural.export import CannotExport, Export, Leaving
+from neural.export import Export
+from neural.export_inputs import CannotExport, Leaving
 from neural.exports._keras_network import keras_model, missing_words
 from neural.exports._keras_words import keras
 from neural.exports._traced import quiet

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from neural.export import CannotExport, Export, Leaving
+from neural.export import Export
+from neural.export_inputs import CannotExport, Leaving
 from neural.exports._traced import quiet, traced
 from neural.modules.late import late, torch
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from neural.export import Export, Leaving
+from neural.export import Export
+from neural.export_inputs import Leaving, fewest_positions
 from neural.exports._traced import exporting, quiet, traced
+from neural.modules.build import Built
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,6 +22,23 @@ class Torch(Export):
 
     suffix: ClassVar[str] = ".pt2"
     tolerance: ClassVar[float] = 1e-5
+
+    def adapt(self, leaving: Leaving) -> Leaving:
+        """For the declared length alone, where windows leave one position of it.
+
+        torch.export takes such a size for a constant, and where it is traced with more, refuses one.
+        """
+        model: Any = leaving.model
+        declared = model.network.input[0] if isinstance(model, Built) else None
+        if None not in leaving.inputs[0].sizes or not isinstance(declared, int):
+            return leaving
+        if fewest_positions(model.network, "source", declared) >= min(2, declared):
+            return leaving
+        inputs = tuple(
+            one if one.is_target else one._replace(sizes=(declared, *one.sizes[1:]))
+            for one in leaving.inputs
+        )
+        return replace(leaving, inputs=inputs, length=declared)
 
     def write(self, leaving: Leaving, path: Path) -> None:
         """The program, and the facts beside it as `facts.json`."""

@@ -21,6 +21,8 @@ class Layer(Declared):
     """What the network does around this layer: positions before the first block, memory for decoders."""
     keeps_time: ClassVar[bool] = True
     """Whether the padding mask still fits what comes out."""
+    maps_mask: ClassVar[bool] = False
+    """Whether its module has `output_mask(mask, y)`, the padding mask of its output `y`; where time is not kept."""
     pointwise: ClassVar[bool] = False
     """Whether every position is treated alike and alone, so that a second sequence can go through it as well."""
 

@@ -124,10 +124,13 @@ class Block(Layer):
         forward = self._feed_forward_cost(time, features)
         return self.attention_cost(time, time, features) + position + forward + self.around_cost(time, features) * 2
 
-    def attention_cost(self, queries: int, keys: int, features: int, memory_width: int | None = None) -> Cost:
-        """Of one attention, to the block's own input or to a memory."""
+    def attention_cost(
+        self, queries: int, keys: int, features: int, memory_width: int | None = None,
+        mechanism: Mechanism | None = None,
+    ) -> Cost:
+        """Of one attention, to the block's own input or to a memory, which may have a mechanism of its own."""
         return heads_cost(
-            self.attention, features, self.num_heads, features // self.num_heads, queries, keys,
+            mechanism or self.attention, features, self.num_heads, features // self.num_heads, queries, keys,
             memory_width=memory_width, key_value_heads=self.num_kv_heads, bias=self.bias, qk_norm=self.qk_norm,
         )  # fmt: skip
 

@@ -99,7 +99,9 @@ class Built(Module):
                     x = module(x, self.table())
                 else:
                     x = module(x, mask) if placed.layer.uses_mask else module(x)
-                if not placed.layer.keeps_time:
+                if placed.layer.maps_mask and mask is not None:
+                    mask = module.output_mask(mask, x)
+                elif not placed.layer.keeps_time:
                     mask = None
         return x, mask
 
@@ -113,8 +115,14 @@ class Chain(Built):
 
     def scores(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """What the loss takes."""
+        return self.scores_with_mask(x, mask)[0]
+
+    def scores_with_mask(
+        self, x: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """What the loss takes, and which of its positions are real; None where padding is unknown."""
         self.check(x, mask)
-        return self.through(self.network.layers, x, as_bool(mask))[0]
+        return self.through(self.network.layers, x, as_bool(mask))
 
 
 class EncoderDecoder(Built):
@@ -130,6 +138,16 @@ class EncoderDecoder(Built):
         self, source: Tensor, target: Tensor, mask: Tensor | None = None, target_mask: Tensor | None = None
     ) -> Tensor:
         """What the loss takes."""
+        return self.scores_with_mask(source, target, mask, target_mask)[0]
+
+    def scores_with_mask(
+        self,
+        source: Tensor,
+        target: Tensor,
+        mask: Tensor | None = None,
+        target_mask: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """What the loss takes, and which of its positions are real; None where padding is unknown."""
         self.check(source, mask)
         self.check(target, target_mask, "target")
         layers = self.network.layers
@@ -138,7 +156,7 @@ class EncoderDecoder(Built):
         write = tuple(placed for placed in layers if placed.stream == "target")
         memory = self.through(read, *self.through(stem, source, as_bool(mask)))
         x, target_mask = self.through(stem, target, as_bool(target_mask))
-        return self.through(write, x, target_mask, memory)[0]
+        return self.through(write, x, target_mask, memory)
 
 
 def any_length(network: Network, stream: str) -> bool:

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from neural.language.shapes import Dim, Misfit, Shape, numbers
-from neural.modules.late import Module, functional, nn
+from neural.modules.late import Module, functional, nn, torch
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -57,6 +57,23 @@ def padded_size(x: Shape, kernel: Sequence[int], strides: Sequence[int]) -> int:
     return prod(wider) * channels if any(pads) else 0
 
 
+def window_mask(
+    mask: Bool[Tensor, "B T"], windows: int, window: int, stride: int, same: bool
+) -> Bool[Tensor, "B W"]:
+    """The padding mask of what so many windows over time give.
+
+    With "same", window i stands at position i × stride and is real where that position is. With
+    "valid", a window is real where all its positions are: a padded sequence has the same real
+    windows as it has alone.
+    """
+    if same or window == 1:
+        # by index, not by a slice: torch.export then knows that mask and output have one length
+        return mask[:, torch.arange(windows, device=mask.device) * stride]
+    # in floats and one row high, like the pooling below: traced, this works for any length
+    padding = (~mask).float()[:, None, None, :]
+    return functional.max_pool2d(padding, (1, window), (1, stride))[:, 0, 0] == 0
+
+
 class Convolution(Module):
     """A convolution over one or two axes, channels last."""
 
@@ -84,6 +101,12 @@ class Convolution(Module):
             x = functional.pad(x, same_padding(x.shape[2:], self.kernel, self.strides))
         return self.activation(self.convolution(x).movedim(1, -1))
 
+    def output_mask(
+        self, mask: Bool[Tensor, "B T"], y: Float[Tensor, "B W C"]
+    ) -> Bool[Tensor, "B W"]:
+        """Which windows over time are real; `y` is what they gave."""
+        return window_mask(mask, y.shape[1], self.kernel[0], self.strides[0], self.same)
+
 
 class MaxPooling(Module):
     """The largest number in every window, channels last."""
@@ -105,3 +128,9 @@ class MaxPooling(Module):
         x = functional.max_pool2d(x, (1, *self.pool)[-2:], (1, *self.strides)[-2:])
         x = (x.squeeze(2) if line else x).movedim(1, -1)
         return x.masked_fill(x == lowest, 0)
+
+    def output_mask(
+        self, mask: Bool[Tensor, "B T"], y: Float[Tensor, "B W C"]
+    ) -> Bool[Tensor, "B W"]:
+        """Which windows over time are real; `y` is what they gave."""
+        return window_mask(mask, y.shape[1], self.pool[0], self.strides[0], self.same)

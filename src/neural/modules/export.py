@@ -2,87 +2,94 @@
 
 from __future__ import annotations
 
-import importlib
-import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from keyword import iskeyword
+import ast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
 
-from neural.language.declaration import Declared
 from neural.language.network import Network, Placed
 from neural.language.shapes import show
 from neural.language.summary import text_table
-from neural.modules import build as building
 from neural.modules.build import Built, build
 from neural.modules.late import nn
-from neural.modules.source import GIVEN, Bundle, arguments, comes_along, expression
+from neural.modules.source.bundle import Bundle
+from neural.modules.source.symbols import CannotCompile, Symbol
 
 WIDEST = 110
+AS_BOOL = Symbol("neural.modules.mask", "as_bool")
+
+
+class WrittenModule(NamedTuple):
+    """A Python file with a class or function that makes a module."""
+
+    text: str
+    name: str
+    """Of what makes the module."""
 
 
 def to_pytorch(network: Network) -> str:
-    """The network as a standalone Python file."""
-    built = build(network, device="meta")
-    bundle = _bundled(module for module in built.modules() if module is not built)
+    """The network as a standalone Python file; CannotCompile names the layer that has no source."""
+    return write_network(network).text
+
+
+def write_network(network: Network) -> WrittenModule:
+    """The network as a standalone Python file, and what its class is called there."""
+    built, bundle = build(network, device="meta"), Bundle()
+    for placed in network.layers:
+        with _about_layer(placed):
+            bundle.add_value(getattr(built, placed.name))
+    bundle.add_value(built.head)
     if network.loss is not None:
-        bundle.add(type(network.loss).__name__, importlib.import_module(type(network.loss).__module__))
-    bundle.add("as_bool", building)
-    taken = network.name in {*bundle.pieces, *GIVEN} or iskeyword(network.name)
-    name = f"{network.name}Network" if taken else network.name
-    pieces = ["\n".join(_network(name, network, built)), "\n".join(_main(name, network))]
-    return _file(f"{_title(network)}\n\n{_about(network)}", bundle, pieces)
+        bundle.add_value(network.loss)
+    bundle.add_symbol(AS_BOOL, AS_BOOL.module)
+    bundle.choose_names()
+    name = bundle.free_name(network.name, "Network")
+    pieces = ["\n".join(_network(name, network, built, bundle)), "\n".join(_main(name, network))]
+    return WrittenModule(_file(f"{_title(network)}\n\n{_about(network, bundle)}", bundle, pieces), name)
 
 
-def module_to_pytorch(module: nn.Module, name: str, about: str, body: Sequence[str]) -> str:
-    """A module of ours that no program declares, as a standalone Python file: its `body` is the function that makes it.
-    """
-    inside = "\n".join(f"    {line}" for line in body)
-    made = f'def {name}() -> {type(module).__name__}:\n    """Untrained."""\n{inside}'
-    return _file(f"{about}\n", _bundled(module.modules()), [made])
-
-
-def _bundled(modules: Iterable[nn.Module]) -> Bundle:
-    """The source of the modules that are ours, and of what they were made with."""
+def write_module(
+    module: nn.Module, name: str, about: str, body: Callable[[Bundle], Iterable[str]]
+) -> WrittenModule:
+    """A module that no program declares, as a standalone Python file: `body` is the function that makes it."""
     bundle = Bundle()
-    for module in modules:
-        for made in (module, *arguments(module)):
-            home = type(made).__module__
-            ours = isinstance(made, Declared) or hasattr(made, "made_with") or home.startswith("neural.modules.")
-            if ours and comes_along(home):
-                bundle.add(type(made).__name__, importlib.import_module(home))
-    return bundle
+    bundle.add_value(module)
+    bundle.choose_names()
+    name = bundle.free_name(name, "_")
+    inside = "\n".join(f"    {line}" for line in body(bundle))
+    made = f'def {name}() -> {bundle.call_name(type(module))}:\n    """Untrained."""\n{inside}'
+    return WrittenModule(_file(f"{about}\n", bundle, [made]), name)
+
+
+@contextmanager
+def _about_layer(placed: Placed) -> Iterator[None]:
+    """Name the layer in what is wrong with it."""
+    try:
+        yield
+    except CannotCompile as problem:
+        raise CannotCompile(f"{placed.name}: {problem}") from problem
 
 
 def _file(about: str, bundle: Bundle, pieces: list[str]) -> str:
     """A Python file: what it is, what it imports, what it is made of."""
+    standard, others = bundle.import_lines()
     head = [f'"""{about}"""', "", "from __future__ import annotations", ""]
-    standard = list(_merged(bundle.imports))
-    imports = [*standard, *([""] if standard else []), "import torch", "from torch import Tensor, nn"]
-    if any("functional." in piece for piece in bundle.pieces.values()):
-        imports.append("from torch.nn import functional")
-    return "\n".join([*head, *imports]) + "\n\n\n" + "\n\n\n".join([*bundle.pieces.values(), *pieces]) + "\n"
-
-
-def _merged(imports: set[str]) -> Iterator[str]:
-    """`from x import a` and `from x import b` in one line."""
-    found: dict[str, list[str]] = {}
-    yield from sorted(line for line in imports if line.startswith("import "))
-    for line in sorted(line for line in imports if line.startswith("from ")):
-        module, _, name = line.removeprefix("from ").partition(" import ")
-        found.setdefault(module, []).append(name)
-    for module, names in found.items():
-        yield f"from {module} import {', '.join(names)}"
+    imports = [*standard, *([""] if standard else []), *others]
+    return "\n".join([*head, *imports]) + "\n\n\n" + "\n\n\n".join([*bundle.definitions(), *pieces]) + "\n"
 
 
 def _title(network: Network) -> str:
     return f"{network.name}: {show(network.input, batch=True)} → {show(network.output, batch=True)}."
 
 
-def _about(network: Network) -> str:
+def _about(network: Network, bundle: Bundle) -> str:
     optimizer = f"\nTrained with {network.optimizer!r}." if network.optimizer is not None else ""
-    return f"Written by `neural compile`; needs torch alone.{optimizer}\n\n{text_table(network)}\n"
+    others = bundle.packages()
+    needs = f"needs torch, {', '.join(others)}" if others else "needs torch alone"
+    return f"Written by `neural compile`; {needs}.{optimizer}\n\n{text_table(network)}\n"
 
 
-def _network(name: str, network: Network, built: Built) -> Iterator[str]:
+def _network(name: str, network: Network, built: Built, bundle: Bundle) -> Iterator[str]:
     """The network's own class."""
     yield f"class {name}(nn.Module):"
     yield f'    """{_title(network)}"""'
@@ -90,8 +97,10 @@ def _network(name: str, network: Network, built: Built) -> Iterator[str]:
     yield "    def __init__(self) -> None:"
     yield "        super().__init__()"
     for placed in network.layers:
-        yield from _wrapped(f"        self.{placed.name} = ", _module(built, placed))
-    yield f"        self.head = {expression(built.head)}"
+        with _about_layer(placed):
+            call = _module(built, placed, bundle)
+        yield from _wrapped(f"        self.{placed.name} = ", call)
+    yield f"        self.head = {bundle.expression(built.head)}"
     yield ""
     inputs = "source: Tensor, target: Tensor" if network.two_streams else "x: Tensor"
     masks = "mask: Tensor | None = None" + (", target_mask: Tensor | None = None" if network.two_streams else "")
@@ -102,51 +111,56 @@ def _network(name: str, network: Network, built: Built) -> Iterator[str]:
     yield ""
     yield f"    def scores(self, {inputs}, {masks}) -> Tensor:"
     yield '        """What the loss takes: before the head\'s activation where the loss contains it."""'
-    yield from (f"        {line}" for line in _scores(network))
+    yield from (f"        {line}" for line in _scores(network, bundle.names[AS_BOOL]))
     if network.loss is not None:
         yield ""
         yield "    def loss(self, scores: Tensor, target: Tensor) -> Tensor:"
         yield f'        """{type(network.loss).summary()}"""'
-        yield f"        return {expression(network.loss)}.measure(scores, target)"
+        yield f"        return {bundle.expression(network.loss)}.measure(scores, target)"
 
 
-def _module(built: Built, placed: Placed) -> str:
+def _module(built: Built, placed: Placed, bundle: Bundle) -> str:
     found = getattr(built, placed.name)
     if placed.copies == 1:
-        return expression(found)
+        return bundle.expression(found)
     assert isinstance(found, nn.ModuleList)
-    each = [expression(module) for module in found]
+    each = [bundle.expression(module) for module in found]
     if len(set(each)) == 1:
         return f"nn.ModuleList({each[0]} for _ in range({placed.copies}))"
     return f"nn.ModuleList([{', '.join(each)}])"
 
 
 def _wrapped(before: str, call: str) -> Iterator[str]:
-    """An assignment, over several lines where one is too long."""
-    if len(before + call) <= WIDEST or "(" not in call:
+    """An assignment, over several lines where one is too long; broken between arguments alone."""
+    indent = " " * (len(before) - len(before.lstrip()) + 4)
+    parsed = ast.parse(call, mode="eval").body
+    if len(before + call) <= WIDEST or not isinstance(parsed, ast.Call) or not call.isascii():
         yield before + call
         return
-    opening, _, inside = call.partition("(")
-    yield f"{before}{opening}("
-    indent = " " * (len(before) - len(before.lstrip()) + 4)
-    room = WIDEST - len(indent)
-    for line in textwrap.wrap(inside[:-1], room, break_long_words=False, break_on_hyphens=False):
-        yield indent + line
+    arguments = sorted([*parsed.args, *parsed.keywords], key=lambda node: node.col_offset)
+    lines = [""]
+    for node in arguments:
+        text = call[node.col_offset : node.end_col_offset] + ("" if node is arguments[-1] else ",")
+        if lines[-1] and len(indent + lines[-1] + text) >= WIDEST:
+            lines.append("")
+        lines[-1] += f" {text}" if lines[-1] else text
+    yield f"{before}{call[: parsed.func.end_col_offset]}("
+    yield from (indent + line for line in lines)
     yield f"{indent[4:]})"
 
 
-def _scores(network: Network) -> Iterator[str]:
+def _scores(network: Network, as_bool: str) -> Iterator[str]:
     """The way through the layers, a line each."""
     first = network.layers[0].name
     if not network.two_streams:
-        yield "mask = as_bool(mask)"
+        yield f"mask = {as_bool}(mask)"
         yield from _through(network.layers, "x", "mask", first)
         yield "return x"
         return
     stem = [placed for placed in network.layers if placed.stream == "both"]
     read = [placed for placed in network.layers if placed.stream == "source"]
     write = [placed for placed in network.layers if placed.stream == "target"]
-    yield "mask, target_mask = as_bool(mask), as_bool(target_mask)"
+    yield f"mask, target_mask = {as_bool}(mask), {as_bool}(target_mask)"
     yield "memory, memory_mask = source, mask"
     yield from _through([*stem, *read], "memory", "memory_mask", first)
     yield "x, mask = target, target_mask"
@@ -171,7 +185,9 @@ def _through(layers: Sequence[Placed], x: str, mask: str, first: str) -> Iterato
         elif placed.layer.uses_mask:
             beside = f", {mask}"
         yield f"{indent}{x} = {called}({x}{beside})"
-        if not placed.layer.keeps_time:
+        if placed.layer.maps_mask:
+            yield f"{indent}{mask} = None if {mask} is None else {called}.output_mask({mask}, {x})"
+        elif not placed.layer.keeps_time:
             yield f"{indent}{mask} = None"
 
 

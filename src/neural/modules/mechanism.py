@@ -20,6 +20,10 @@ class Mechanism(Named):
     """Which of queries, keys and values `mix` saves for the backward pass; the layer counts those as activations."""
     straight_through: ClassVar[bool] = False
     """Whether the gradient of the weights is, on purpose, that of something smoother than what is computed."""
+    self_attention_only: ClassVar[bool] = False
+    """Whether weights depend on the distance or order of positions, so that queries and keys must belong to one
+    sequence. Such a mechanism cannot be the cross-attention of a decoder.
+    """
 
     def weights(
         self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], mask: Mask, extra: Tensor | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from neural.language.shapes import Cost
 from neural.modules.attention.self import Self, fused
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 class Causal(Mechanism):
     """Every query looks at the keys up to its own position."""
+
+    self_attention_only: ClassVar[bool] = True
 
     def weights(
         self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], mask: Mask, extra: Tensor | None = None

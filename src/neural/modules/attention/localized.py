@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from neural.language.declaration import count
 from neural.language.shapes import Cost
@@ -22,6 +22,8 @@ BLOCK = 32
 
 class Localized(Mechanism):
     """Every query looks at the keys at most `window // 2` positions away."""
+
+    self_attention_only: ClassVar[bool] = True
 
     window: int = count(
         "Width of the window, the query's own position in its middle; a causal block sees its earlier half.",

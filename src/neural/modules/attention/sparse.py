@@ -8,7 +8,7 @@ positions counted from the start alone: a longer text keeps the pattern of a sho
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from neural.language.declaration import count
 from neural.language.shapes import Cost
@@ -28,6 +28,8 @@ WORTH = 4
 
 class Sparse(Mechanism):
     """Every query looks at a window, at the global positions, at every `stride`-th key and at random earlier blocks."""
+
+    self_attention_only: ClassVar[bool] = True
 
     window: int = count(
         "Width of the window, the query's own position in its middle; a causal block sees its earlier half.",

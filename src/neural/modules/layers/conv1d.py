@@ -13,6 +13,7 @@ class Conv1D(Layer):
     """Weighted sums over a few neighbouring positions."""
 
     keeps_time = False
+    maps_mask = True
 
     filters: int = count("Features of the output.")
     kernel_size: int = count("Positions in the window.", default=3)

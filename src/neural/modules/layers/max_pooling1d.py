@@ -12,6 +12,7 @@ class MaxPooling1D(Layer):
     """Keeps the largest number of every window, feature by feature."""
 
     keeps_time = False
+    maps_mask = True
 
     pool_size: int = count("Positions in the window.", default=2)
     strides: int | None = count("How far the window moves; by default its own size.", default=None)

@@ -58,13 +58,15 @@ class Residual(Layer):
 
     def build(self, x: Shape) -> Around:
         """The layers in a row; the mask goes along as long as there is time to mask."""
-        parts, masked, y = [], [], x
-        for index, layer in enumerate(self.layers):
-            timely = all(earlier.keeps_time for earlier in self.layers[:index])
+        parts, masked, mapped, y = [], [], [], x
+        has_mask = True
+        for layer in self.layers:
             parts.append(layer.build(y))
-            masked.append(layer.uses_mask and timely)
+            masked.append(layer.uses_mask and has_mask)
+            mapped.append(layer.maps_mask and has_mask)
+            has_mask = has_mask and (layer.keeps_time or layer.maps_mask)
             y = layer.shape(y)
-        return Around(parts, masked)
+        return Around(parts, masked, mapped)
 
     @classmethod
     def tiny(cls) -> tuple[Layer, Shape]:
@@ -75,14 +77,19 @@ class Residual(Layer):
 class Around(Module):
     """x + f(x)."""
 
-    def __init__(self, parts: Sequence[nn.Module], masked: Sequence[bool]) -> None:
+    def __init__(
+        self, parts: Sequence[nn.Module], masked: Sequence[bool], mapped: Sequence[bool]
+    ) -> None:
+        """`masked`: which parts take the mask; `mapped`: which change it."""
         super().__init__()
         self.parts = nn.ModuleList(parts)
-        self.masked = list(masked)
+        self.masked, self.mapped = list(masked), list(mapped)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The mask goes to the parts that use it."""
         y = x
-        for part, masked in zip(self.parts, self.masked, strict=True):
+        for part, masked, mapped in zip(self.parts, self.masked, self.mapped, strict=True):
             y = part(y, mask) if masked else part(y)
+            if mapped and mask is not None:
+                mask = part.output_mask(mask, y)  # type: ignore[operator]  # a method
         return x + y
