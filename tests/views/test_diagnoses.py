@@ -194,27 +194,28 @@ def losses(*values):
 
 def test_phases_of_the_validation_loss(tmp_path):
     assert asked("training_phases", made_up(tmp_path, 0, **losses(3.0))) is None
-    found = asked("training_phases", made_up(tmp_path, 1, **losses(5, 3, 2, 1.9, 1.8, 2.4, 2.6, 2.5, 2.3, 1.7, 1.75)))
+    curve = np.interp(range(21), [0, 2, 8, 12, 18, 20], [5, 3, 1.8, 2.6, 1.7, 1.75])
+    found = asked("training_phases", made_up(tmp_path, 1, **losses(*curve)))
     assert found.kind == "note"
     assert [one.split()[0] for one in found.evidence.removeprefix("valid/loss, steps: ").split(", ")] == [
         "rapid", "steady", "dip", "recovery", "best", "after",
     ]  # fmt: skip
-    assert "best at 500 (1.7)" in found.evidence
+    assert "best at 950 (1.7)" in found.evidence
 
 
 def test_the_best_after_a_plateau_asks_for_patience(tmp_path):
     assert asked("patience", made_up(tmp_path, 0, **losses(5, 4, 4.1, 3, 2, 2.5, 2.5, 2.5))) is None
-    waited = losses(5, 2, 2.1, 2.2, 2.1, 1.5)
+    waited = losses(*np.interp(range(15), [0, 4, 5, 9, 14], [5, 2, 2.05, 2.05, 1]))
     found = asked("patience", made_up(tmp_path, 1, **waited, settings={"training": {"seed": 1, "patience": 4}}))
-    assert found.evidence == "no new best of valid/loss in 3 validations after step 100, then one at 300; patience is 4"
-    assert found.number.value == 3
+    assert found.evidence == "no new best of valid/loss in 5 validations after step 250, then one at 550; patience is 4"
+    assert found.number.value == 5
     assert "never stops early" in asked("patience", made_up(tmp_path, 2, **waited)).evidence
 
 
 def test_a_score_that_should_grow_is_read_the_other_way_round(tmp_path):
-    scores = {"valid/f1": np.array([0.1, 0.5, 0.4, 0.4, 0.4, 0.6])}
+    scores = {"valid/f1": np.interp(range(15), [0, 4, 5, 9, 14], [0.1, 0.5, 0.48, 0.48, 0.8])}
     run = made_up(tmp_path, 0, scalars=scores, settings={"task": "segmentation"})
-    assert asked("patience", run).number.value == 3
+    assert asked("patience", run).number.value == 5
 
 
 def test_one_run_is_enough_and_of_several_those_are_named_that_have_it(tmp_path):
