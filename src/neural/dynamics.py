@@ -28,7 +28,7 @@ from neural.views.focus_claims import Verdict, count_tests, judged
 from neural.views.focus_plots import plots
 from neural.views.focus_results import TIMES, Groups, Result, estimate, grouped, read_result, speed, time_to
 from neural.views.focus_warnings import warnings
-from neural.views.seeds import number
+from neural.views.significance import p_text
 
 FOLDER = "dynamics"
 SHOWN = 3
@@ -147,7 +147,7 @@ def correction(verdicts: Sequence[Verdict]) -> str:
 
 
 def _p(verdict: Verdict) -> str:
-    return "exact" if verdict.is_exact else "–" if math.isnan(verdict.p) else number(verdict.p)
+    return "exact" if verdict.is_exact else "–" if math.isnan(verdict.p) else p_text(verdict.p)
 
 
 def as_json(groups: Groups, verdicts: Sequence[Verdict]) -> dict[str, Any]:

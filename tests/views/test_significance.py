@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from neural.views.seeds import over_seeds
-from neural.views.significance import fewest_pairs, holm, mean_test, rank_test
+from neural.views.significance import fewest_pairs, holm, mean_test, p_text, rank_test
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -75,3 +75,7 @@ def test_what_was_not_tested_does_not_count():
     first, untested, second = holm([0.02, math.nan, 0.04])
     assert (first, second) == (0.04, 0.04)
     assert math.isnan(untested)
+
+
+def test_a_small_p_is_not_printed_as_0():
+    assert [p_text(p) for p in (0.0, 3e-7, 0.00123, 0.5)] == ["<0.0001", "<0.0001", "0.00123", "0.5"]

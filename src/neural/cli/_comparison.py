@@ -87,7 +87,7 @@ def _warnings(groups: Groups) -> list[str]:
 
 def _verdicts(verdicts: Sequence[Verdict]) -> list[str]:
     """Claim by claim, each m with its number and what it rests on."""
-    from neural.views.seeds import number
+    from neural.views.significance import p_text
 
     lines: list[str] = []
     last = ""
@@ -95,7 +95,7 @@ def _verdicts(verdicts: Sequence[Verdict]) -> list[str]:
         lines += textwrap.wrap(one.claim, _text.width()) if one.claim != last else []
         last = one.claim
         said = click.style(f"{one.supported:<9}", fg=COLOURS.get(one.supported))
-        p = "" if math.isnan(one.p) else f"; p {number(one.p)}"
+        p = "" if math.isnan(one.p) else f"; p {p_text(one.p)}"
         start = f"  m = {one.segments:<4} {one.supported:<9}  "
         text = f"{one.evidence}{p}  ({one.what})"
         first, *rest = textwrap.wrap(text, _text.width() - len(start)) or [""]

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import stdtr
 
 from neural.views.correlation import ranks
-from neural.views.seeds import ROUNDING
+from neural.views.seeds import ROUNDING, number
 
 LEVEL = 0.05
 """Largest p at which a verdict is given."""
@@ -102,6 +102,11 @@ def rank_test(values: Iterable[float], null: float = 0.0) -> Tails:
 def fewest_pairs(tests: int = 1) -> int:
     """Pairs with which `rank_test` can decide at all, corrected for so many tests."""
     return math.ceil(1 - math.log2(LEVEL / max(1, tests)))
+
+
+def p_text(p: float) -> str:
+    """As it is printed: three digits, never 0."""
+    return "<0.0001" if p < 1e-4 else number(p)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
