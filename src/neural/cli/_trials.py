@@ -67,7 +67,11 @@ def _optimism(sweep: Sweep, ordered: Sequence[Point], larger: bool) -> list[str]
             f"Were all {selection.settings} equal, the selected mean would lie about "
             f"{_text.number(selection.optimism)} {side} the truth ({selection.optimism_in_sd:.2g} SD of a seed). "
         )
-    text += '"last" is the last validation, which nothing was selected by.'
+    pairs = selection.settings * (selection.settings - 1) // 2
+    text += (
+        '"last" is the last validation, which nothing was selected by. '
+        f"Verdicts are corrected for {pairs:,} pair{'s' * (pairs != 1)}, intervals are not."
+    )
     return ["", *textwrap.wrap(text, _text.width())]
 
 
