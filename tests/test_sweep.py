@@ -337,10 +337,10 @@ def test_one_setting_alone_is_not_selected(tmp_path):
 
 
 def test_long_names_of_a_confirmation_are_numbers():
-    (trial,) = trials_of(SweepSettings(experiment="x", grid={"a": ("b" * 70,)}))
-    (repeated,) = fresh_trials([trial], [7])
-    assert repeated.name == "confirm-0000_seed-7"
-    assert repeated.changes[-1] == "training.seed=7"
+    trials = trials_of(SweepSettings(experiment="x", grid={"a": ("b" * 70, "c" * 70)}))
+    repeated = fresh_trials(trials, [7, 8])
+    assert [trial.name for trial in repeated] == [f"confirm-000{i}_seed-{7 + i % 2}" for i in range(4)]
+    assert repeated[1].changes == (trials[0].changes[0], "training.seed=8")
 
 
 def test_a_table_of_the_version_before_is_read(sweep):

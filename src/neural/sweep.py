@@ -252,10 +252,11 @@ class Sweep:
             raise RunError(f"{self.path} has no two settings with scores: there is nothing to confirm")
         first_seed = 1 + max(row.trial.seed for row in self.rows)
         seeds = range(first_seed, first_seed + count)
+        templates = []
         for point in ranked[:2]:
             alike = [row.trial for row in self.rows if _values(row) == point.values]
-            templates = [trial for trial in alike if trial.seed == alike[0].seed]
-            confirming += [Row(trial, confirms=True) for trial in fresh_trials(templates, seeds)]
+            templates += [trial for trial in alike if trial.seed == alike[0].seed]
+        confirming = [Row(trial, confirms=True) for trial in fresh_trials(templates, seeds)]
         self.rows += confirming
         return confirming
 
