@@ -32,7 +32,7 @@ def test_seeds_that_never_switched_are_not_forgotten():
     runs = [result("hybrid", seed, **{**WELL, "switched": time}) for seed, time in enumerate(times)]
     (warning,) = warnings(grouped(runs))
     assert warning.code == "FOC004"
-    assert "never" in warning.evidence
+    assert "never (over 5 seeds)" in warning.evidence
 
 
 def test_nothing_is_told_where_all_is_well():

@@ -38,5 +38,8 @@ def warnings(groups: Groups) -> list[Warned]:
             scores["switched"] = math.nan if math.isinf(middle) else middle
         stands = Standing(paradigm=name, classes=group[0].classes, scores=scores)
         told = [(one, one.trouble(stands)) for one in asked]
-        found += [Warned(one.code, name, m, seen.evidence, one.advice) for one, seen in told if seen is not None]
+        basis = f"over {len(group)} seeds" if len(group) > 1 else "1 seed"
+        found += [
+            Warned(one.code, name, m, f"{seen.evidence} ({basis})", one.advice) for one, seen in told if seen is not None
+        ]
     return sorted(found, key=lambda one: one.code)
