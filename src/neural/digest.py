@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,6 +52,18 @@ def best(run: Run) -> Best | None:
         if steps[at] in there:
             scores[one] = numbers(value[there == steps[at]][0])
     return Best(int(steps[at]), float(values[at]), name, scores)
+
+
+def last_score(run: Run) -> float | None:
+    """The score that decides, at the last validation; None where there is none, or it is NaN.
+
+    Nothing was selected by it, as the best validation is by its own score.
+    """
+    name, _ = watched(str(run.settings.get("task", "")))
+    if name not in run.names():
+        return None
+    value = float(run.scalars(name)[1][-1])
+    return value if math.isfinite(value) else None
 
 
 def step(run: Run) -> int:

@@ -215,9 +215,9 @@ def test_a_measure_that_goes_with_the_loss_is_told_from_one_that_shares_its_tren
 
 
 @pytest.mark.parametrize(("relation", "answer"), [(-1.0, "yes"), (1.0, "no"), (0.0, "undecided")])
-def test_balance_must_go_with_fewer_bits(tmp_path, relation, answer):
+def test_balance_must_go_with_text_nearer_to_real(tmp_path, relation, answer):
     # below one half, balance grows with entropy
-    runs = several(tmp_path, 5, related(relation, "relative_entropy", "generation/bits"))
+    runs = several(tmp_path, 5, related(relation, "relative_entropy", "generation/distance_from_real"))
     for run in runs:
         assert (run.measure("relative_entropy")[1] < 0.6).all()
     assert asked("balanced_entropy", runs).supported == answer
@@ -225,7 +225,8 @@ def test_balance_must_go_with_fewer_bits(tmp_path, relation, answer):
 
 def test_balance_is_the_same_on_both_sides_of_one_half(tmp_path):
     entropy = np.array([[[0.25]], [[0.75]], [[0.5]], [[1.0]], [[0.0]]])
-    run = made_up(tmp_path, 0, arrays={"relative_entropy": entropy}, scalars={"generation/bits": np.ones(5)})
+    judged = {"generation/distance_from_real": np.ones(5)}
+    run = made_up(tmp_path, 0, arrays={"relative_entropy": entropy}, scalars=judged)
     balance, _ = registry.get("balanced_entropy")().curves(run)
     assert balance.values.tolist() == [0.5, 0.5, 1, 0, 0]
 
@@ -245,7 +246,7 @@ def test_no_runs_and_a_single_look_are_no_finding(tmp_path, name):
     assert asked(name, []).supported == "undecided"
     heads = dict.fromkeys(("entropy", "relative_entropy", "span", "span90"), np.ones((1, 2, 3)))
     arrays = {**heads, "js_between": np.ones((1, 4, 4)), "head_diversity": np.ones((1, 2))}
-    runs = [made_up(tmp_path, seed, arrays=arrays, scalars={"valid/loss": [1], "generation/bits": [1]})
+    runs = [made_up(tmp_path, seed, arrays=arrays, scalars={"valid/loss": [1], "generation/distance_from_real": [1]})
             for seed in range(5)]  # fmt: skip
     assert asked(name, runs).supported == "undecided"
 

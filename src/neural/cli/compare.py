@@ -89,7 +89,7 @@ def by_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
     data. Empty where there is one group, or where scores cannot be compared.
     """
     from neural.digest import best, settings_used
-    from neural.views.paired import paired_difference, verdict
+    from neural.views.paired import compare_pairs
     from neural.views.watched import watched
 
     tops = [top for run in runs if (top := best(run)) is not None]
@@ -119,10 +119,12 @@ def by_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
         }
         for group, own in scores.items()
     ]
-    for group, entry in zip(others, data[1:], strict=True):
-        difference = paired_difference(scores[group], scores[first])
-        decided = verdict(difference, larger_is_better=larger)
-        entry["against_first"] = {**difference.as_json(), "verdict": decided}
+    compared = compare_pairs(
+        [scores[group] for group in others], scores[first], larger_is_better=larger
+    )
+    for entry, (difference, p, verdict) in zip(data[1:], compared, strict=True):
+        corrected = None if math.isnan(p) else p
+        entry["against_first"] = {**difference.as_json(), "p": corrected, "verdict": verdict}
     return data
 
 
