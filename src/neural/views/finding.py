@@ -37,11 +37,16 @@ class Finding:
 
     @property
     def figure(self) -> str:
-        """The number with its interval and its unit, shares in percent; a dash where there is none."""
+        """The number with its interval, its unit and, of a claim, its seeds; shares in percent.
+
+        A dash where there is none.
+        """
         if not math.isfinite(self.number.value):
             return "–"
         share = self.unit.startswith("of ")   # "1 of the heads" would be one head
-        return f"{self.number.in_percent()} % {self.unit}" if share else f"{self.number} {self.unit}"
+        number = f"{self.number.in_percent()} %" if share else str(self.number)
+        seeds = f", {self.number.seeds} seed{'s' * (self.number.seeds != 1)}" if self.kind == "claim" else ""
+        return f"{number} {self.unit}{seeds}"
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; null where there is no number."""
