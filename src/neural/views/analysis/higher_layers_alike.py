@@ -36,5 +36,4 @@ class HigherLayersAlike(Analysis):
         difference = over_seeds(differences)
         if not difference.seeds:
             return self.found("undecided", difference, "it takes four layers with attention")
-        evidence = f"at equal distance in the network, over {difference.seeds} seeds"
-        return self.found(above(difference), difference, evidence)
+        return self.found(above(difference), difference, "at equal distance in the network")

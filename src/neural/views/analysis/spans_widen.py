@@ -37,5 +37,5 @@ class SpansWiden(Analysis):
             return self.found("undecided", difference, "it takes two layers with attention")
         same = [one for one in profiles if len(one) == len(profiles[0])]
         spans = ", ".join(number(sum(layer) / len(same)) for layer in zip(*same, strict=True))
-        evidence = f"span of the layers from the first to the last: {spans}; {difference.seeds} seeds"
+        evidence = f"span of the layers from the first to the last: {spans}"
         return self.found(above(difference), difference, evidence)
