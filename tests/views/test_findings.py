@@ -49,7 +49,7 @@ def test_the_change_is_from_the_first_look_to_the_last_by_hand(tmp_path):
     assert found.evidence == "from 3 nats at step 50 to 2 at step 150; lower in 50% of the heads"
     assert found.figure == "−1 nats, 5 seeds"
     number = Estimate(value=-1, low=-1.5, high=-0.5, seeds=5)
-    assert replace(found, number=number, unit="of the heads").figure == "−100 (−150 … −50) % of the heads"
+    assert replace(found, number=number, unit="of the heads").figure == "−100 (−150 … −50) % of the heads, 5 seeds"
 
 
 @pytest.mark.parametrize(("slope", "answer"), [(2.0, "yes"), (-2.0, "no")])

@@ -160,9 +160,10 @@ def _plan(study: Study, workers: int | None) -> int:
         rows.append((f"{seeds}{' (asked)' * (seeds == asked)}", _span(whole), effect, *found))
     click.echo("\n".join(_text.table(rows)))
     click.echo(
-        f"Means: in {100 * USUAL_POWER:.0f} % of studies; SD is the standard deviation between seeds. Correlations: share of\n"
-        "studies that find two measures related beyond the trend, at this true correlation of their changes and\n"
-        "without noise. Where there is no effect, a verdict is wrong in at most 5 % of studies. Nothing was written."
+        f"Means: in {100 * USUAL_POWER:.0f} % of studies; SD is the standard deviation between seeds.\n"
+        "Correlations: share of studies that find two measures related beyond the trend, if their changes\n"
+        "truly correlate so much and are measured without noise. Where there is no effect, a verdict is\n"
+        "wrong in at most 5 % of studies. Nothing was written."
     )
     return 0
 

@@ -40,6 +40,8 @@ def warnings(groups: Groups) -> list[Warned]:
         told = [(one, one.trouble(stands)) for one in asked]
         basis = f"over {len(group)} seeds" if len(group) > 1 else "1 seed"
         found += [
-            Warned(one.code, name, m, f"{seen.evidence} ({basis})", one.advice) for one, seen in told if seen is not None
+            Warned(one.code, name, m, f"{seen.evidence} ({basis})", one.advice)
+            for one, seen in told
+            if seen is not None
         ]
     return sorted(found, key=lambda one: one.code)

@@ -60,10 +60,21 @@ def _of_random_groups(divergence: np.ndarray, one: np.ndarray, other: np.ndarray
 
 def excess_curves(run: Run) -> tuple[np.ndarray, np.ndarray]:
     """Steps and [step, layer, layer] of `layer_excess`; Missing where a run has no comparison of its heads."""
+    steps, values, heads = _comparable(run)
+    return steps, np.stack([layer_excess(matrix, heads) for matrix in values])
+
+
+def last_excess(run: Run) -> np.ndarray:
+    """The same at the last step alone."""
+    _, values, heads = _comparable(run)
+    return layer_excess(values[-1], heads)
+
+
+def _comparable(run: Run) -> tuple[np.ndarray, np.ndarray, list[int]]:
     steps, values, heads = _divergences(run)
     if len(heads) < 2 or min(heads) < 2:
         raise Missing(f"{run.name}: it takes two layers with two heads each to compare layers")
-    return steps, np.stack([layer_excess(matrix, heads) for matrix in values])
+    return steps, values, heads
 
 
 def matched_curves(run: Run) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from neural.tracking.run import Run
 from neural.views.finding import Analysis, Finding, above
-from neural.views.layer_divergence import at_equal_distance, excess_curves
+from neural.views.layer_divergence import at_equal_distance, last_excess
 from neural.views.reading import halves
 from neural.views.seeds import over_seeds
 
@@ -28,7 +28,7 @@ class HigherLayersAlike(Analysis):
         """By the interval of the difference."""
         differences = []
         for run in runs:
-            pairs = excess_curves(run)[1][-1]
+            pairs = last_excess(run)
             _, higher = halves(len(pairs))
             inside = list(combinations(higher, 2))
             others = [pair for pair in combinations(range(len(pairs)), 2) if pair not in inside]

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from neural.tracking.run import Run
 from neural.views.finding import Analysis, Finding, above
-from neural.views.layer_divergence import at_equal_distance, excess_curves
+from neural.views.layer_divergence import at_equal_distance, last_excess
 from neural.views.reading import halves
 from neural.views.seeds import over_seeds
 
@@ -28,7 +28,7 @@ class LowerLayersAlike(Analysis):
         """By the interval of the difference."""
         differences = []
         for run in runs:
-            pairs = excess_curves(run)[1][-1]
+            pairs = last_excess(run)
             lower, higher = halves(len(pairs))
             inside, across = list(combinations(lower, 2)), list(product(lower, higher))
             differences.append(at_equal_distance(pairs, inside, across))
