@@ -7,6 +7,7 @@ from typing import Any
 
 from neural.held_out import HeldOut, held_out, targets_of
 from neural.segmenting import Cutter, cutter_of_run
+from neural.tasks.cutting.clusters import Clusters
 from neural.tasks.cutting.scores import Table, baseline_answers, scores
 from neural.tracking.run import Run
 
@@ -46,7 +47,7 @@ def evaluated(cutter: Cutter, held: HeldOut, *, threshold: float | None = None) 
     if cutter.learned == "labels" and targets is None:
         remarks.append("these documents have no labels: boundaries alone are judged")
     table = scores(
-        held.truths, found, labels=labels, name="this run",
+        held.truths, found, labels=labels, name="this run", clusters=Clusters.of(held.documents),
         baselines=baseline_answers([one.elements for one in held.documents], held.training),
     )  # fmt: skip
     return Evaluation(

@@ -13,8 +13,8 @@ TASK_FAULTS = (
     ),
     Fault(
         "WindowDiff asks whether, not how many", "tasks/cutting/metrics/window_diff.py",
-        "boundaries_between(truth, k) != boundaries_between(prediction, k)",
-        "(boundaries_between(truth, k) > 0) != (boundaries_between(prediction, k) > 0)",
+        "boundaries_between(truth, distance) != boundaries_between(prediction, distance)",
+        "(boundaries_between(truth, distance) > 0) != (boundaries_between(prediction, distance) > 0)",
         (CUTTING + "metrics/test_window_diff.py::test_two_boundaries_are_not_one",),
     ),
     Fault(

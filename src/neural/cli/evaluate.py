@@ -12,7 +12,7 @@ from neural.cli._arguments import RUN, Number
 
 if TYPE_CHECKING:
     from neural.evaluating import Evaluation
-    from neural.tasks.cutting.resample import Interval
+    from neural.tasks.cutting.jackknife import Interval
     from neural.tracking.run import Run
 
 COLUMNS = {
@@ -83,8 +83,11 @@ def _page(said: Evaluation) -> list[str]:
         by, ends = (_sign(lift.difference.value), _ends(lift.difference)) if lift else ("", "")
         rows.append((short, f"{own.value:.3f}", _ends(own), by, ends))
     lines += _text.table(rows, right=(1, 3))
-    drawn = f"{table.documents:,} documents drawn again {table.resamples:,} times"
-    return [*lines, f"  lift: how much better than the best baseline; intervals: {drawn}"]
+    return [
+        *lines,
+        "  lift: how much better than the best baseline, whichever that is on other documents",
+        f"  95 % intervals over {table.over}, each left out in turn",
+    ]
 
 
 def _ends(one: Interval) -> str:
