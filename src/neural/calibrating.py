@@ -36,13 +36,16 @@ class Outcome:
     files: tuple[Path, ...]
 
 
-def calibrate(run: Run, data: str | None = None, *, folds: int = 5, seed: int = 0) -> Outcome:
+def calibrate(
+    run: Run, data: str | None = None, *, folds: int = 5, seed: int = 0, allow_duplicates: bool = False
+) -> Outcome:
     """Every method, cross-fitted by document, on the validation part of the run's documents or on others.
 
-    Saved in the run folder with the pictures; `segment`, `predict` and `evaluate` use it from then on.
+    Saved in the run folder with the pictures; `segment`, `predict` and `evaluate` use it from then on. Documents that
+    the run learned from are refused, unless `allow_duplicates`.
     """
     cutter = cutter_of_run(run, plain=True)
-    held = held_out(run, "valid", data)
+    held = held_out(run, "valid", data, allow_duplicates=allow_duplicates)
     said = [cutter.scores(one) for one in held.documents]
     if all(len(one) < 2 for one in held.documents):
         raise TaskError("nothing to calibrate on: every document has one element only, and no gap")

@@ -31,10 +31,15 @@ class Evaluation:
         }  # fmt: skip
 
 
-def evaluate(run: Run, data: str | None = None, *, threshold: float | None = None) -> Evaluation:
-    """On the test part of the run's documents, on the validation part where there is none, or on other documents."""
+def evaluate(
+    run: Run, data: str | None = None, *, threshold: float | None = None, allow_duplicates: bool = False
+) -> Evaluation:
+    """On the test part of the run's documents, on the validation part where there is none, or on other documents.
+
+    Documents that the run learned from are refused, unless `allow_duplicates`.
+    """
     cutter = cutter_of_run(run)
-    held = held_out(run, "test", data)
+    held = held_out(run, "test", data, allow_duplicates=allow_duplicates)
     return evaluated(cutter, held, threshold=threshold)
 
 

@@ -27,10 +27,13 @@ COLUMNS = {
 @click.option("--data", metavar="FILE|FOLDER", help="Other documents with known parts, in place of the run's own.")
 @click.option("--threshold", type=Number(0, 1, min_open=True, max_open=True), metavar="P",
               help="Probability above which a part begins; the run's own if not said.")  # fmt: skip
+@click.option("--allow-duplicates", is_flag=True, help="Take documents that the run learned from, too.")
 @click.option("--runs", "root", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
               help="Where runs are.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="All scores with their intervals, for machines.")
-def command(run: str | None, data: str | None, threshold: float | None, root: Path, as_json: bool) -> None:
+def command(
+    run: str | None, data: str | None, threshold: float | None, allow_duplicates: bool, root: Path, as_json: bool
+) -> None:
     """Score a run on documents that it did not learn from; the newest run if none is named.
 
     \b
@@ -51,11 +54,14 @@ def command(run: str | None, data: str | None, threshold: float | None, root: Pa
             if found.settings.get("task") == "segmentation":
                 from neural.evaluating import evaluate
 
-                said = evaluate(found, data, threshold=threshold)
+                said = evaluate(found, data, threshold=threshold, allow_duplicates=allow_duplicates)
                 click.echo(json.dumps(said.to_dict(), allow_nan=False) if as_json else "\n".join(_page(said)))
             else:
-                refused = "--data" if data is not None else "--threshold" if threshold is not None else None
-                _others(found, refused, as_json)
+                given = {
+                    "--data": data is not None, "--threshold": threshold is not None,
+                    "--allow-duplicates": allow_duplicates,
+                }  # fmt: skip
+                _others(found, next((option for option, is_given in given.items() if is_given), None), as_json)
 
 
 def _page(said: Evaluation) -> list[str]:
