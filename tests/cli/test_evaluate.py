@@ -156,8 +156,28 @@ def test_other_tasks_show_their_own_scores(tmp_path):
     fitted = neural.fit(PROGRAM, tmp_path / "data.npz", {"training": {"steps": 2}}, runs=tmp_path / "runs")
     said = json.loads(typed(fitted.run.path, "--json").stdout)
     assert said["scores"]["valid/loss"] == pytest.approx(fitted.outcome.scores["valid/loss"], rel=1e-5)
-    assert "accuracy" in typed(fitted.run.path).stdout
+    assert said["remarks"] == []
+    shown = typed(fitted.run.path).stdout
+    assert "accuracy" in shown
+    assert "note" not in shown
     for option, value in (("--data", tmp_path), ("--threshold", 0.5)):
         refused = typed(fitted.run.path, option, value)
         assert refused.exit_code == 2
         assert f"{option} is for runs of `segmentation`" in refused.stderr
+
+
+def test_held_out_examples_and_text_that_were_learned_are_noted(tmp_path):
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(15, 5, 6)).astype(np.float32), random.integers(0, 3, 15)
+    np.savez(tmp_path / "data.npz", x=np.tile(x, (8, 1, 1)), y=np.tile(y, 8))
+    fitted = neural.fit(PROGRAM, tmp_path / "data.npz", {"training": {"steps": 2}}, runs=tmp_path / "runs")
+    assert fitted.run.described("data/duplicate_examples") == 12
+    note = "note: data.npz: 12 of 12 examples held out have the inputs of a training example; they test memory"
+    assert note in typed(fitted.run.path).stdout
+
+    (tmp_path / "text.txt").write_text("".join(random.choice(list("abcdefgh \n"), 700)) * 12)
+    settings = {"task": "language_model", "data": str(tmp_path / "text.txt"), "context": 16, "training": {"steps": 2}}
+    (tmp_path / "text.yaml").write_text(json.dumps(settings))
+    typed_train = CliRunner().invoke(main, ["train", str(tmp_path / "text.yaml"), "--runs", str(tmp_path / "texts")])
+    assert "100% of the text held out stands in the training text as well" in typed_train.output
+    assert "100% of the text held out stands in the training text as well" in typed("--runs", tmp_path / "texts").stdout

@@ -111,18 +111,21 @@ def _others(run: Run, refused: str | None, as_json: bool) -> None:
     from neural.experiments import best_model, task_of_run
     from neural.modules.late import torch
     from neural.tasks.task import split_scores
+    from neural.tasks.text_overlap import overlap_note
 
     if refused is not None:
         raise Refused(f"{refused} is for runs of `segmentation`; {run.name} is one of `{run.settings.get('task')}`")
     task = task_of_run(run)
+    notes = [*task.remarks, *overlap_note(run.name, run.described("data/shared_ngrams"))]
     model = best_model(run.path, task)
     with torch.no_grad():
         scores, _ = split_scores(task.evaluate(model))
     if not scores:
         raise Refused(f"{run.name} holds nothing out, so there is nothing to score it on")
     if as_json:
-        click.echo(json.dumps({"run": run.name, "scores": scores}))
+        click.echo(json.dumps({"run": run.name, "scores": scores, "remarks": notes}))
         return
     click.echo(f"{_text.heading(run.name)}  {run.settings.get('task')}, on what was held out while it learned")
+    click.echo("".join(f"  note: {note}\n" for note in notes), nl=False)
     rows = [(name.removeprefix("valid/").replace("_", " "), _text.number(value)) for name, value in scores.items()]
     click.echo("\n".join(_text.table(rows, right=(1,))))

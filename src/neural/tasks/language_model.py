@@ -26,6 +26,7 @@ from neural.tasks._windows import PUBLISHED, Windows
 from neural.tasks.block_means import block_mean
 from neural.tasks.experiment import Count, Experiment, Interval
 from neural.tasks.task import TaskError
+from neural.tasks.text_overlap import overlap_note, shared_ngrams
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -125,7 +126,11 @@ class LanguageModel(ProgramTask):
         }  # fmt: skip
         super().__init__(experiment.model_copy(update=resolved), folder, catalogue)
         self.judged = self.windows.fixed(experiment.validation_windows)
-        self.remarks = (*text.remarks, *remarks(found, self.windows.end, text.name))
+        self.overlap: float | None = None   # of a run that goes on, the run knows it
+        if experiment.fingerprint is None:
+            self.overlap = shared_ngrams(found.ids, self.windows.end, self.windows.last)
+        notes = (*remarks(found, self.windows.end, text.name), *overlap_note(text.name, self.overlap))
+        self.remarks = (*text.remarks, *notes)
 
     @property
     def epoch(self) -> int:
@@ -186,8 +191,12 @@ class LanguageModel(ProgramTask):
         return [[self.vocabulary.label(one) for one in row] for row in batch["x"].tolist()]
 
     def facts(self) -> dict[str, Any]:
-        """What a run must know to be read without the text: `vocabulary`, a list of characters, or "bytes"."""
-        return {"vocabulary": self.vocabulary.written()}
+        """What a run must know to be read without the text: `vocabulary`, a list of characters, or "bytes".
+
+        `data/shared_ngrams` is the share of the text held out that stands in the training text as well.
+        """
+        overlap = {} if self.overlap is None else {"data/shared_ngrams": self.overlap}
+        return {"vocabulary": self.vocabulary.written(), **overlap}
 
     @classmethod
     def tiny(cls, folder: Path, catalogue: Catalogue) -> LanguageModel:

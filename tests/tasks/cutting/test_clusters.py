@@ -12,7 +12,7 @@ TEXTS = [[f"Sentence {at} of the text that has the number {text}." for at in ran
 def test_composed_documents_know_their_sources():
     documents = compose(TEXTS[:4], 6, seed=0, parts=3)
     clusters = Clusters.of(documents)
-    assert str(clusters) == "6 documents and the 4 sources they share"
+    assert str(clusters) == "6 documents and 4 shared sources"
     for ids, document in zip(clusters.sources, documents, strict=True):
         changes = np.flatnonzero(np.diff(ids)) + 1
         assert changes.tolist() == np.flatnonzero(document.boundaries).tolist()

@@ -52,7 +52,7 @@ class Choice:
     diagrams: Mapping[str, Reliability]
     """Of `none`, and of the chosen method."""
     over: str
-    """What the intervals are over: `20 documents and the 8 sources they share`."""
+    """What the intervals are over: `20 documents and 8 shared sources`."""
 
     def table(self) -> str:
         """Text, a line for each method, the chosen one marked."""

@@ -35,11 +35,11 @@ class Clusters:
     """Sources that are in two documents or more."""
 
     def __str__(self) -> str:
-        """As messages say it: `20 documents and the 8 sources they share`."""
+        """As messages say it: `20 documents and 8 shared sources`."""
         documents = f"{self.documents:,} document{'s' * (self.documents != 1)}"
         if not self.shared:
             return documents
-        return f"{documents} and the {self.shared:,} source{'s' * (self.shared != 1)} they share"
+        return f"{documents} and {self.shared:,} shared source{'s' * (self.shared != 1)}"
 
     @classmethod
     def of(cls, documents: Sequence[Document]) -> Clusters:

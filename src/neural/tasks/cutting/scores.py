@@ -55,7 +55,7 @@ class Table:
     """By score: "low" or "high"."""
     documents: int
     over: str
-    """What the intervals are over: `20 documents and the 8 sources they share`."""
+    """What the intervals are over: `20 documents and 8 shared sources`."""
     resamples: int
     seed: int
 
