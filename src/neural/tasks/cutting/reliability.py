@@ -68,27 +68,37 @@ def reliability(
 
 
 def _design_effect(sums: Sums, held: np.ndarray, true: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of every bin: how many times the variance is that of independent elements (Kish), and from how many documents."""
+    """Of every bin: how many times the variance is that of independent elements (Kish), and its degrees of freedom.
+
+    The variance is that between documents and what shared sources add to it (Satterthwaite, 1946).
+    """
+
+    def between(groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        inside = (groups[:, 0] > 0).sum(axis=0)
+        squares = ((groups[:, 2] - true * groups[:, 0]) ** 2).sum(axis=0)
+        freedom = np.maximum(inside - 1, 1)
+        return squares * inside / freedom, freedom
+
     cells = sums.documents[:, :, held]
-    inside = (cells[:, 0] > 0).sum(axis=0)
-
-    def apart(groups: np.ndarray) -> np.ndarray:
-        return groups[:, 2] - true * groups[:, 0]
-
-    variance = (apart(cells) ** 2).sum(axis=0) * inside / np.maximum(inside - 1, 1)
+    variance, freedom = between(cells)
     if sums.sources is not None and sums.parts is not None:
-        by_source, by_part = (apart(groups.sum(axis=0)[:, :, held]) for groups in (sums.sources, sums.parts))
-        variance += np.maximum((by_source**2).sum(axis=0) - (by_part**2).sum(axis=0), 0)
+        of_sources, sources = between(sums.sources.sum(axis=0)[:, :, held])
+        parts = sums.parts.sum(axis=0)[:, :, held]
+        chance = ((parts[:, 2] - true * parts[:, 0]) ** 2).sum(axis=0)
+        added = np.maximum(of_sources - chance, 0)
+        total = np.maximum(variance + added, 1e-300)
+        freedom = total**2 / np.maximum(variance**2 / freedom + added * of_sources / sources, 1e-300)
+        variance = variance + added
     alone = cells[:, 0].sum(axis=0) * true * (1 - true)
     effect = np.divide(variance, alone, out=np.ones_like(variance), where=alone > 0)
-    return np.maximum(effect, 1), inside
+    return np.maximum(effect, 1), np.maximum(freedom, 1)
 
 
 def _wilson(
-    share: np.ndarray, counts: np.ndarray, effect: np.ndarray, inside: np.ndarray
+    share: np.ndarray, counts: np.ndarray, effect: np.ndarray, freedom: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the interval; as much of Student's t as of the variance is seen between documents."""
-    normal, student = -float(ndtri(0.025)), -stdtrit(np.maximum(inside - 1, 1), 0.025)
+    """Ends of the interval; as much of Student's t as of the variance is seen between clusters."""
+    normal, student = -float(ndtri(0.025)), -stdtrit(freedom, 0.025)
     z = normal + (student - normal) * np.sqrt(1 - 1 / effect)
     count = counts / effect
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
