@@ -63,7 +63,7 @@ TASK_FAULTS = (
         ("tests/cli/test_evaluate.py::test_a_run_knows_what_it_learned_from_when_that_is_gone",),
     ),
     Fault(
-        "a repeated text is not noticed", "tasks/text_overlap.py",
+        "a repeated text is not noticed", "tasks/_text_overlap.py",
         "result = tail if result is None else _join(result, tail, length)", "result = tail",
         ("tests/tasks/test_text_overlap.py::test_it_is_the_share_of_ngrams_written_out",),
     ),

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from neural.tasks import text_overlap
+from neural.tasks import _text_overlap as text_overlap
+from neural.tasks._text_overlap import LENGTH, MAX_SHARED, shared_ngrams
 from neural.tasks.data.sources.handbook import handbook_text
-from neural.tasks.text_overlap import LENGTH, MAX_SHARED, shared_ngrams
 
 
 def random_ids(count, seed=0, dtype=np.uint8):

@@ -110,8 +110,8 @@ def _others(run: Run, refused: str | None, as_json: bool) -> None:
     from neural.cli._mistakes import Refused
     from neural.experiments import best_model, task_of_run
     from neural.modules.late import torch
+    from neural.tasks._text_overlap import overlap_note
     from neural.tasks.task import split_scores
-    from neural.tasks.text_overlap import overlap_note
 
     if refused is not None:
         raise Refused(f"{refused} is for runs of `segmentation`; {run.name} is one of `{run.settings.get('task')}`")

@@ -21,12 +21,12 @@ from neural.tasks._presets import SIZES, Architecture, Preset, program_of
 from neural.tasks._program import ProgramTask, checked, loss_of, own_training, program_source
 from neural.tasks._reader import check_causal, check_network, context_of
 from neural.tasks._text import Text, Units, find_text
+from neural.tasks._text_overlap import overlap_note, shared_ngrams
 from neural.tasks._vocabulary import Vocabulary
 from neural.tasks._windows import PUBLISHED, Windows
 from neural.tasks.block_means import block_mean
 from neural.tasks.experiment import Count, Experiment, Interval
 from neural.tasks.task import TaskError
-from neural.tasks.text_overlap import overlap_note, shared_ngrams
 
 if TYPE_CHECKING:
     from torch import Tensor
