@@ -116,8 +116,8 @@ def test_labels_show_what_cannot_be_seen(folder):
 
 
 def test_what_a_run_must_know_to_write_without_the_text(folder):
-    assert task_in(folder).facts() == {"vocabulary": sorted(set(TEXT))}
-    assert task_in(folder, network=own(256), units="bytes").facts() == {"vocabulary": "bytes"}
+    assert task_in(folder).facts()["vocabulary"] == sorted(set(TEXT))
+    assert task_in(folder, network=own(256), units="bytes").facts()["vocabulary"] == "bytes"
     assert task_in(folder).experiment.vocabulary == "".join(sorted(set(TEXT)))
 
 
@@ -159,9 +159,21 @@ def test_a_vocabulary_of_ones_own_gives_the_ids(folder):
 
 def test_characters_that_training_never_sees_are_remarked(folder):
     (folder / "book.txt").write_text(TEXT + "ß", encoding="utf-8")
-    (said,) = task_in(folder, network=own(29)).remarks
+    said, _ = task_in(folder, network=own(29)).remarks
     assert said == "book.txt: only in what is held out, so never learned: 'ß'"
-    assert task_in(folder, network=own(256), units="bytes").remarks == ()
+    assert not any("never learned" in note for note in task_in(folder, network=own(256), units="bytes").remarks)
+
+
+def test_a_repeated_text_is_noted_and_the_run_keeps_the_share(folder):
+    task = task_in(folder)
+    (note,) = task.remarks
+    assert note.startswith("book.txt: 100% of the text held out stands in the training text as well")
+    assert task.facts()["data/shared_ngrams"] == 1
+    random = np.random.default_rng(0)
+    (folder / "book.txt").write_text("".join(random.choice(list(set(TEXT)), 2000)))
+    task = task_in(folder)
+    assert task.remarks == ()
+    assert task.facts()["data/shared_ngrams"] == 0
 
 
 @pytest.mark.parametrize(

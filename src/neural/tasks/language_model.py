@@ -21,6 +21,7 @@ from neural.tasks._presets import SIZES, Architecture, Preset, program_of
 from neural.tasks._program import ProgramTask, checked, loss_of, own_training, program_source
 from neural.tasks._reader import check_causal, check_network, context_of
 from neural.tasks._text import Text, Units, find_text
+from neural.tasks._text_overlap import overlap_note, shared_ngrams
 from neural.tasks._vocabulary import Vocabulary
 from neural.tasks._windows import PUBLISHED, Windows
 from neural.tasks.block_means import block_mean
@@ -125,7 +126,11 @@ class LanguageModel(ProgramTask):
         }  # fmt: skip
         super().__init__(experiment.model_copy(update=resolved), folder, catalogue)
         self.judged = self.windows.fixed(experiment.validation_windows)
-        self.remarks = (*text.remarks, *remarks(found, self.windows.end, text.name))
+        self.overlap: float | None = None   # of a run that goes on, the run knows it
+        if experiment.fingerprint is None:
+            self.overlap = shared_ngrams(found.ids, self.windows.end, self.windows.last)
+        notes = (*remarks(found, self.windows.end, text.name), *overlap_note(text.name, self.overlap))
+        self.remarks = (*text.remarks, *notes)
 
     @property
     def epoch(self) -> int:
@@ -186,8 +191,12 @@ class LanguageModel(ProgramTask):
         return [[self.vocabulary.label(one) for one in row] for row in batch["x"].tolist()]
 
     def facts(self) -> dict[str, Any]:
-        """What a run must know to be read without the text: `vocabulary`, a list of characters, or "bytes"."""
-        return {"vocabulary": self.vocabulary.written()}
+        """What a run must know to be read without the text: `vocabulary`, a list of characters, or "bytes".
+
+        `data/shared_ngrams` is the share of the text held out that stands in the training text as well.
+        """
+        overlap = {} if self.overlap is None else {"data/shared_ngrams": self.overlap}
+        return {"vocabulary": self.vocabulary.written(), **overlap}
 
     @classmethod
     def tiny(cls, folder: Path, catalogue: Catalogue) -> LanguageModel:
