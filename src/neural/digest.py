@@ -19,6 +19,7 @@ from neural.tracking.run import Run
 from neural.tracking.sink import flat
 from neural.training.rates import values_used
 from neural.views.phases import phases
+from neural.views.reading import standard_error
 from neural.views.watched import watched
 
 POINTS = 500
@@ -106,7 +107,7 @@ def phases_of(run: Run) -> list[dict[str, Any]]:
     finite = np.isfinite(values)
     steps, epoch = steps[finite], run.described("epoch")
     found = []
-    for one in phases(values[finite].tolist(), larger_is_better=larger):
+    for one in phases(values[finite].tolist(), larger_is_better=larger, standard_error=standard_error(run)):
         at = [int(steps[place - 1]) for place in (one.first, one.last)]
         epochs = [round(step / epoch, 2) for step in at] if epoch else None
         found.append({"name": one.name, "steps": at, "epochs": epochs, "score": name, "change": one.change})

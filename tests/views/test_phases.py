@@ -85,3 +85,10 @@ def test_every_epoch_is_in_a_phase_and_phases_meet():
 def test_a_score_that_is_no_number_is_refused():
     with pytest.raises(ValueError, match="finite"):
         phases([0.1, float("nan")])
+
+
+def test_few_scores_are_judged_by_the_error_of_their_differences():
+    curve = [2.02, 1.75, 1.64, 1.61]   # it bends too much to show its noise
+    assert named(curve, larger_is_better=False) == []
+    assert named(curve, larger_is_better=False, standard_error=0.01)[-1] == ("best", 4, 4)
+    assert named(curve, larger_is_better=False, standard_error=0.1) == []

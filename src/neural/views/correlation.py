@@ -15,8 +15,9 @@ made, so each is held to half of the level. Intervals are over seeds.
 
 "Unrelated" is said only where a relation would have been seen: where both series were measured twice at every step, on
 two halves of the examples, the halves tell how much of a series is noise (reliability, by Spearman and Brown). The
-interval, corrected for that noise (divided by the root of both reliabilities), must lie within ±0.3. Without halves,
-or where less than half of a series is signal, no relation found is "undecided".
+intervals of the changes and of the levels, corrected for that noise (divided by the root of both reliabilities), must
+both lie within ±0.3: measures may go together slowly although their quick changes do not. Without halves, or where less
+than half of a series is signal, no relation found is "undecided".
 
 Also told, because documents quote them: `raw`, of the values themselves, which a shared trend alone makes large, and
 `partial`, with the ranks of the steps held fixed.
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations as all_permutations
 from typing import Literal
 
@@ -76,7 +77,9 @@ class Association:
     @property
     def is_ruled_out(self) -> bool:
         """A correlation of SMALL or more would have been seen, noise taken into account."""
-        return self.reliability >= MIN_RELIABILITY and max(-self.own.low, self.own.high) / self.reliability < SMALL
+        if not self.p > LEVEL / 2 or not self.reliability >= MIN_RELIABILITY:
+            return False
+        return max(-self.own.low, self.own.high) / self.reliability < SMALL
 
     def __str__(self) -> str:
         known = f", reliability {number(self.reliability)}" if math.isfinite(self.reliability) else ""
@@ -126,6 +129,8 @@ class Correlation:
             return " (no relation found, but nobody knows how noisy the measures are)"
         if reliability < MIN_RELIABILITY:
             return " (seeds differ by little more than noise)"
+        if self.changes.is_ruled_out:
+            return " (quick changes are unrelated, slow ones may be related)"
         return ""
 
 
@@ -148,12 +153,12 @@ def correlate(
     deal = {"permutations": permutations, "seed": seed}
     p, deals = permutation_p(matrix, **deal)
     changes = Association(
-        own=over_seeds(_beyond_others(matrix)), p=p,
+        own=_clipped(over_seeds(_beyond_others(matrix))), p=p,
         reliability=_reliability(first, np.diff) * _reliability(second, np.diff),
     )  # fmt: skip
     away = _level_matrix(*common_pairs(kept))
     levels = Association(
-        own=over_seeds(_beyond_others(away)), p=permutation_p(away, **deal)[0],
+        own=_clipped(over_seeds(_beyond_others(away))), p=permutation_p(away, **deal)[0],
         reliability=_reliability(first) * _reliability(second),
     )  # fmt: skip
     verdict: Verdict = "undecided"
@@ -161,13 +166,19 @@ def correlate(
         verdict = "too few"
     elif changes.is_found or levels.is_found:
         verdict = "related"
-    elif changes.is_ruled_out or levels.is_ruled_out:
+    elif changes.is_ruled_out and levels.is_ruled_out:
         verdict = "unrelated"
     return Correlation(
         verdict=verdict, changes=changes, levels=levels, permutations=deals, left_out=tuple(left_out),
-        raw=over_seeds(_of(lambda steps, one, other: spearman(one, other), *pair) for pair in kept),
-        partial=over_seeds(_of(partial, *pair) for pair in kept),
+        raw=_clipped(over_seeds(_of(lambda steps, one, other: spearman(one, other), *pair) for pair in kept)),
+        partial=_clipped(over_seeds(_of(partial, *pair) for pair in kept)),
     )  # fmt: skip
+
+
+def _clipped(correlation: Estimate) -> Estimate:
+    """With its interval inside −1 to 1."""
+    low, high = np.clip([correlation.low, correlation.high], -1, 1).tolist()
+    return replace(correlation, low=low, high=high)
 
 
 def common_pairs(pairs: Sequence[tuple[Curve, Curve]]) -> tuple[np.ndarray, np.ndarray]:

@@ -36,17 +36,19 @@ class Finding:
     kind: Kind = "claim"
 
     @property
-    def figure(self) -> str:
-        """The number with its interval, its unit and, of a claim, its seeds; shares in percent.
-
-        A dash where there is none.
-        """
+    def amount(self) -> str:
+        """The number with its interval and its unit, shares in percent; a dash where there is none."""
         if not math.isfinite(self.number.value):
             return "–"
         share = self.unit.startswith("of ")   # "1 of the heads" would be one head
-        number = f"{self.number.in_percent()} %" if share else str(self.number)
-        seeds = f", {self.number.seeds} seed{'s' * (self.number.seeds != 1)}" if self.kind == "claim" else ""
-        return f"{number} {self.unit}{seeds}"
+        return f"{self.number.in_percent()} % {self.unit}" if share else f"{self.number} {self.unit}"
+
+    @property
+    def figure(self) -> str:
+        """The same, and of a claim the seeds that it rests on."""
+        if self.kind != "claim" or not math.isfinite(self.number.value):
+            return self.amount
+        return f"{self.amount}, {self.number.seeds} seed{'s' * (self.number.seeds != 1)}"
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; null where there is no number."""

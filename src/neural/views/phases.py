@@ -25,6 +25,8 @@ MIN_WAIT = 3
 """Epochs without a new best that are worth a name; a tenth of the way to the best one where that is more."""
 DROP = 0.03
 """Of the whole rise: a fall by less than this is a plateau, by more a dip."""
+MIN_SCORES = 8
+"""From which a curve shows its own noise."""
 MIN_RISE = 1e-3
 """Of the first score: a rise by less is none, however smooth."""
 
@@ -40,22 +42,27 @@ class Phase(NamedTuple):
     """Of the score, from the first epoch to the last."""
 
 
-def resolution(scores: np.ndarray) -> float:
+def resolution(scores: np.ndarray, standard_error: float = 0.0) -> float:
     """The smallest difference between two chosen scores of a curve that its noise does not make by itself.
 
     The largest of n normal deviates is about √(2 log n); two and a half more for the other score; more where n is
-    small, because the noise is known from few values.
+    small, because the noise is known from few values. A curve of few scores bends too much from one to the next to
+    show its noise: there the `standard_error` of a difference is taken, where it is known.
     """
     count = len(scores)
     if count < 3:
         return 0.0
-    return curve_noise(scores) * (math.sqrt(2 * math.log(count)) + 2.5) * (1 + 5 / count)
+    noise = curve_noise(scores)
+    if count < MIN_SCORES and standard_error > 0:
+        noise = standard_error / math.sqrt(2)
+    return noise * (math.sqrt(2 * math.log(count)) + 2.5) * (1 + 5 / count)
 
 
 def phases(curve: Sequence[float], *, larger_is_better: bool = True, standard_error: float = 0.0) -> list[Phase]:
     """The phases of a curve with one score per epoch, in their order; none where it does not change beyond its noise.
 
-    `standard_error` is that of one score, where it is known: the whole rise or fall must exceed it twice.
+    `standard_error` is that of the difference between two scores, where it is known: the whole rise or fall must
+    exceed it twice.
     """
     scores = np.asarray(curve, dtype=np.float64)
     if scores.ndim != 1 or not np.isfinite(scores).all():
@@ -63,7 +70,7 @@ def phases(curve: Sequence[float], *, larger_is_better: bool = True, standard_er
     if len(scores) < 2:
         return []
     rising = scores if larger_is_better else -scores
-    tolerance = resolution(scores)
+    tolerance = resolution(scores, standard_error)
     peak, end = int(rising.argmax()), len(scores) - 1
     real = max(tolerance, 2 * standard_error, MIN_RISE * abs(float(scores[0])))
     if max(rising[peak] - rising[0], rising[peak] - rising[-1]) <= real:

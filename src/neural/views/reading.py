@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neural.tasks.block_means import block_mean
 from neural.tasks.language_model import WINDOW_LOSSES
 from neural.tracking.run import Run
 from neural.tracking.trouble import RunError
 from neural.views.correlation import Curve
-from neural.views.phases import phases
+from neural.views.phases import MIN_RISE, MIN_SCORES, phases
 from neural.views.watched import watched
 
 LOSS, ERROR = "valid/loss", "valid/standard_error"
@@ -98,14 +100,29 @@ def has_learned(run: Run) -> bool:
         score = deciding(run)
     except Missing:
         return True
-    curve = score.curve.values.tolist()
-    found = phases(curve, larger_is_better=score.larger, standard_error=standard_error(run))
+    rising = score.curve.values if score.larger else -score.curve.values
+    error = standard_error(run)
+    if 2 <= len(rising) < MIN_SCORES and not error:
+        # too few scores to show their noise: what was lost on the way must be small beside what was gained
+        lost, gained = -np.minimum(np.diff(rising), 0).sum(), rising.max() - rising[0]
+        return bool(gained > max(3 * lost, MIN_RISE * abs(rising[0])))
+    found = phases(rising.tolist(), standard_error=error)
     return any(phase.name == "best" and phase.first > 1 for phase in found)
 
 
 def standard_error(run: Run) -> float:
-    """Of one validation score, where the task logs it; 0 where nobody knows."""
-    return float(np.median(run.scalars(ERROR)[1])) if ERROR in run.names() else 0.0
+    """Of the difference between two validations; 0 where nobody knows.
+
+    Where the loss of every window was kept, of the differences window by window, which vary far less than the losses.
+    """
+    try:
+        losses = run.measure(WINDOW_LOSSES)[1].astype(float)
+    except RunError:
+        losses = np.empty((0, 0))
+    if len(losses) > 1:
+        errors = [block_mean(change).standard_error for change in np.diff(losses, axis=0)]
+        return float(np.nanmedian(errors)) if np.isfinite(errors).any() else 0.0
+    return float(np.median(run.scalars(ERROR)[1])) * math.sqrt(2) if ERROR in run.names() else 0.0
 
 
 def mean(values: np.ndarray, axis: int | tuple[int, ...] | None = None) -> np.ndarray:

@@ -44,5 +44,5 @@ class SpanWithoutSink(HeadMeasure):
         return span.masked_fill(~(rest >= MIN_MASS), float("nan"))
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:
-        """0 to ∞, as the span."""
+        """0 to ∞: as the span."""
         return 0, math.inf

@@ -7,7 +7,7 @@ from typing import ClassVar
 from neural.tracking.run import Run
 from neural.views.finding import Diagnosis, Kind, Symptom
 from neural.views.phases import longest_wait, resolution
-from neural.views.reading import deciding
+from neural.views.reading import deciding, standard_error
 
 
 class Patience(Diagnosis):
@@ -25,7 +25,7 @@ class Patience(Diagnosis):
         values = score.curve.values if score.larger else -score.curve.values
         if len(values) < 2:
             return None
-        wait = longest_wait(values, resolution(values))
+        wait = longest_wait(values, resolution(values, standard_error(run)))
         if wait is None:
             return None
         first, again = score.curve.steps[wait.start], score.curve.steps[wait.again]

@@ -42,12 +42,14 @@ class Specialisation(Analysis):
         sudden = [curve for curve in curves if beats_a_line(curve.values)]
         apart = max((float(np.diff(curve.steps).max() / curve.steps[-1]) for curve in curves), default=0.0)
         share = over_seeds((onset(curve) / curve.steps[-1] for curve in sudden), resolution=apart)
+        low, high = np.clip([share.low, share.high], 0, 1).tolist()
+        share = replace(share, low=low, high=high, seeds=rises.seeds)
         if not rises.seeds:
             return self.found("undecided", share, "it takes two layers with attention, and three snapshots of them")
         evidence = f"divergence between layers changes by {rises} over {rises.seeds} seeds"
         if not rises.low > 0:
             supported = "no" if rises.high < 0 else "undecided"
-            return self.found(supported, replace(share, seeds=rises.seeds), f"{evidence}: no clear rise")
+            return self.found(supported, share, f"{evidence}: no clear rise")
         evidence += f"; it has an onset in {len(sudden)} of {len(curves)} seeds"
         supported = "undecided"
         if len(sudden) < len(curves):
