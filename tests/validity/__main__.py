@@ -41,8 +41,8 @@ def rate(share: float | None, repeats: int) -> str:
 
 def markdown(rows: list[dict]) -> str:
     """Findings and claims first, then intervals."""
-    findings = [row for row in rows if "power" in row]
     intervals = [row for row in rows if "coverage" in row]
+    findings = [row for row in rows if "power" in row or "coverage" not in row]
     lines = ["| | null | false positives, % | truth | found, % |", "|---|---|--:|---|--:|"]
     for row in findings:
         name = row.get("code") or row["what"]
