@@ -109,5 +109,5 @@ def rates(repeats=1_000):
     ]
     for case in SETS:
         for name, covered in coverage(case, repeats).items():
-            rows.append({"what": f"{name}", "truth": case, "coverage": covered, "repeats": repeats})
+            rows.append({"what": name, "truth": case, "coverage": covered, "repeats": repeats})
     return rows

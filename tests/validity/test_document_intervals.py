@@ -92,7 +92,7 @@ def rates(repeats=1_000):
     for case in (*SETS, *LARGE_SETS):
         times = max(50, repeats // 3) if case in LARGE_SETS else repeats
         for name, (covered, ignoring) in coverage(case, times).items():
-            what = f"{name}"
+            what = name
             if (SETS | LARGE_SETS)[case][2]:
                 what += f" (documents alone: {ignoring:.3f})"
             rows.append({"what": what, "truth": case, "coverage": covered, "repeats": times})
@@ -111,7 +111,7 @@ def rates(repeats=1_000):
                     "repeats": repeats,
                 },
                 {
-                    "what": f"{what}",
+                    "what": what,
                     "truth": null,
                     "coverage": 1 - too_high - too_low,
                     "repeats": repeats,
