@@ -3,7 +3,9 @@
     python benchmarks/segmentation.py [--data FOLDER] [--parts models shipped choi wiki speed] [--json] [--quick]
 
 FOLDER has `choi/3/3-11/*.ref` (300 documents made of ten pieces of other texts each) and `wiki/*.ref` (300 articles
-with their own sections); by default that of NEURAL_DATA. Pk is the share of probes that are wrong: low is better.
+with their own sections); by default that of NEURAL_DATA. Pk is the share of probes that are wrong: low is better. Its
+intervals, and those of how much it is below the best untrained one (`lift`), are over documents and the sources that
+they share.
 
 - models: no attention, self, localized, boundary-aware side by side (segmentation_models.py); needs no data
 - choi: Pk over words, as published (C99 .13), and over sentences. Ours has learned from documents that are composed of
@@ -26,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -39,18 +42,19 @@ from neural.experiments import best_model, new_run
 from neural.segmenting import shipped
 from neural.standard import CATALOGUE
 from neural.tasks.cutting.baselines import registry as baselines
+from neural.tasks.cutting.clusters import Clusters
 from neural.tasks.cutting.collection import documents
 from neural.tasks.cutting.compose import compose
 from neural.tasks.cutting.decode import decode
 from neural.tasks.cutting.described import features_of_all
 from neural.tasks.cutting.document import Document
+from neural.tasks.cutting.jackknife import Estimate, Interval
 from neural.tasks.cutting.least_pk import least_pk
 from neural.tasks.cutting.masses import in_words, masses
 from neural.tasks.cutting.metrics.pk import Pk
 from neural.tasks.cutting.predicted import boundary_probabilities, class_probabilities, scores_of
 from neural.tasks.cutting.probability import margins, plain_probabilities
-from neural.tasks.cutting.resample import interval, resampled
-from neural.tasks.cutting.scores import baseline_answers
+from neural.tasks.cutting.scores import baseline_answers, lift_over_best, score_estimates
 from neural.tasks.cutting.settings import SegmentationSettings
 from neural.tasks.segmentation import Segmentation
 from neural.training.engine import fit
@@ -181,24 +185,48 @@ def others(some: Sequence[Document]) -> dict[str, Answers]:
 def judged(
     some: Sequence[Document], answers: dict[str, Answers], training: Sequence[Document], *, words: bool = False
 ) -> dict[str, dict[str, list[float]]]:
-    """Mean Pk of every segmenter with its interval, by sentences and by words; the untrained ones first."""
+    """Mean Pk of every segmenter with its interval, by sentences and by words; the untrained ones first.
+
+    Intervals are over documents and the sources they share. Of segmenters that are not baselines,
+    `… lift` is by how much the Pk is below that of the best untrained one.
+    """
     untrained = baseline_answers([one.elements for one in some], [one.boundaries for one in training])
+    clusters, truths = Clusters.of(some), [one.boundaries for one in some]
     counts = [[len(sentence.split()) for sentence in one.elements] for one in some]
-    found: dict[str, dict[str, list[float]]] = {}
-    for name, said in {**untrained, **answers}.items():
-        pairs = [(one.boundaries, answer) for one, answer in zip(some, said, strict=True)]
-        found[name] = {"sentences": mean_pk(pairs)}
-        if words:
-            by_words = [(in_words(a, n), in_words(b, n)) for (a, b), n in zip(pairs, counts, strict=True)]
-            found[name]["words"] = mean_pk(by_words)
-    return found
+    rows: dict[str, dict[str, list[float]]] = {name: {} for name in (*untrained, *answers)}
+    for kind in ("sentences", "words") if words else ("sentences",):
+        estimates: dict[str, Estimate] = {}
+        for name, predictions in {**untrained, **answers}.items():
+            if kind == "words":
+                pairs = zip(truths, predictions, counts, strict=True)
+                by_words = [(in_words(truth, n), in_words(answer, n)) for truth, answer, n in pairs]
+                estimates[name] = mean_pk(*zip(*by_words, strict=True), of_words(clusters, counts))
+            else:
+                estimates[name] = mean_pk(truths, predictions, clusters)
+        best = {name: estimates[name] for name in untrained}
+        for name, estimate in estimates.items():
+            rows[name][kind] = ends(estimate.interval("share"))
+            if name not in best:
+                rows[name][f"{kind} lift"] = ends(lift_over_best(estimate, best, "low").difference)
+    return rows
 
 
-def mean_pk(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[float]:
-    """Of truth and answer of every document, with the ends of the interval."""
-    values = np.array([pk.value(truth, answer) for truth, answer in pairs])
-    within = interval(float(values.mean()), resampled(values[:, None])[:, 0] / len(values), len(values))
-    return [within.value, within.low, within.high]
+def mean_pk(truths: Sequence[np.ndarray], predictions: Sequence[np.ndarray], clusters: Clusters) -> Estimate:
+    """Of truth and answer of every document."""
+    return score_estimates(pk, truths, predictions, clusters)["pk"]
+
+
+def of_words(clusters: Clusters, counts: Sequence[Sequence[int]]) -> Clusters:
+    """The same documents and sources where the elements are words."""
+    if clusters.sources is None:
+        return clusters
+    pairs = zip(clusters.sources, counts, strict=True)
+    return replace(clusters, sources=tuple(np.repeat(ids, np.maximum(count, 1)) for ids, count in pairs))
+
+
+def ends(interval: Interval) -> list[float]:
+    """Value, low and high end."""
+    return [interval.value, interval.low, interval.high]
 
 
 def against(rows: dict[str, dict[str, list[float]]], name: str, kind: str) -> dict[str, float]:
@@ -239,22 +267,26 @@ def memory(megabytes: float) -> float:
 def measure(data: Path, parts: Sequence[str], quick: bool) -> dict[str, Any]:
     """The parts that are asked for, and what follows from them."""
     seeds, epochs, every = (1, 1.0, 6) if quick else (SEEDS, SETTINGS["training"]["epochs"], 1)
-    found: dict[str, Any] = {"ratios": {}}
+    found: dict[str, Any] = {"ratios": {}, "intervals over": {}}
     if "models" in parts:
         found["models"] = segmentation_models.table(seeds=1 if quick else 3, epochs=2 if quick else 25)
     wiki = documents(data / "wiki")[::every] if {"shipped", "choi", "wiki"} & set(parts) else []
     cutter = shipped()
+    over = found["intervals over"]
     if "shipped" in parts:
+        over["wiki, all"] = str(Clusters.of(wiki))
         found["wiki, all"] = judged(wiki, {"shipped": [cutter.cut(one) for one in wiki]}, wiki)
     if "choi" in parts:
         choi = documents(data / "choi" / "3" / "3-11")[::every]
         answers = {f"ours, seed {seed}": one for seed, one in enumerate(on_choi(choi, wiki, seeds, epochs))}
         answers |= {"shipped": [cutter.cut(one) for one in choi], **others(choi)}
+        over["choi"] = str(Clusters.of(choi))
         found["choi"] = judged(choi, answers, choi, words=True)
         found["ratios"] |= against(found["choi"], "choi", "words")
     if "wiki" in parts:
         test, answers = on_wiki(wiki, (*WORDS, "shape", "embedded"), seeds, epochs)
         answers |= {"shipped": [cutter.cut(one) for one in test], **others(test)}
+        over["wiki"] = str(Clusters.of(test))
         found["wiki"] = judged(test, answers, wiki)
         found["ratios"] |= against(found["wiki"], "wiki", "sentences")
     if "speed" in parts:
@@ -270,6 +302,8 @@ def table(found: dict[str, Any]) -> str:
         for segmenter, kinds in found.get(name, {}).items():
             told = "   ".join(f"{kind} {v:.3f} ({low:.3f} … {high:.3f})" for kind, (v, low, high) in kinds.items())
             lines.append(f"  {name}  {segmenter:16} {told}")
+    for name, over in found["intervals over"].items():
+        lines.append(f"  {name}: 95 % intervals over {over}")
     lines += [f"  {name:28} {value:8.2f}" for name, value in found.get("speed", {}).items()]
     for name, value in found["ratios"].items():
         lines.append(f"  {name:40} {value:7.3f}" + (f"   goal {GOALS[name]:g}" if name in GOALS else ""))

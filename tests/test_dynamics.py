@@ -77,6 +77,8 @@ def test_the_report_has_the_table_the_claims_and_every_picture(compared, sweep):
     report = (sweep.path / "dynamics" / "report.md").read_text(encoding="utf-8")
     assert "| lvml | 9 |" in report
     assert "| soft then stalls" in report
+    assert "after Holm's correction for the 0 tests" in report
+    assert "SAIF, soft − lvml: " in report and ", 2 seeds; at least 5 seeds are needed" in report
     names = {file.name for file in files}
     pictures = {f"{name}_9.png" for name in ("curves", "heat_maps", "cells", "mosaics", "costs")}
     assert names == {"report.md", "table.json", *pictures}
@@ -96,6 +98,8 @@ def test_the_command_goes_on_with_a_folder_and_prints_the_table(compared, sweep)
     data = json.loads(as_json.stdout)
     assert {row["paradigm"] for row in data["table"]} == {"soft", "hybrid", "lvml"}
     assert np.isfinite(data["table"][0]["scores"]["saif"]["value"])
+    assert data["table"][0]["times"]["steps_to"]["seeds"] == 2
+    assert {claim["p"] for claim in data["claims"]} == {None}
 
 
 def test_a_comparison_without_paradigms_is_refused(tmp_path):

@@ -87,7 +87,8 @@ def test_what_makes_the_findings_worth_less_is_noted(tmp_path):
     study = read_study(write_study(tmp_path), ["every=5"])
     assert study.notes[0] == "fewer than 5 seeds decide nothing: every finding will be undecided"
     assert study.notes[1].startswith("numbers.txt: 3 validations are too few for a correlation (at least 6)")
-    assert read_study(tmp_path / "evolve.yaml", ["seeds=[1,2,3,4,5]"]).notes == []
+    (note,) = read_study(tmp_path / "evolve.yaml", ["seeds=[1,2,3,4,5]"]).notes
+    assert note.startswith("numbers.txt: 100% of the text held out stands in the training text")
 
 
 def test_every_look_has_a_validation_and_judged_texts(finished):

@@ -13,7 +13,7 @@ from neural.tasks.task import TaskError
 from neural.tracking.run import Run
 from neural.tracking.trouble import RunError
 from neural.training.runner import Ended, Runner, last_words
-from neural.trials import SweepSettings, read_sweep, trials_of
+from neural.trials import SweepSettings, fresh_trials, read_sweep, trials_of
 from tests.sweeps import write_sweep
 
 GRID = """experiment: tiny.neural
@@ -51,7 +51,8 @@ class Scripted(Runner):
         old = job.run()
         new = {"settings": {"task": "supervised"}, "program": None}
         run = Run.reopen(old) if old else Run.create(job.folder, job.name, **new)
-        run.log(5, {"valid/loss": len(job.name) / 10})
+        run.log(4, {"valid/loss": len(job.name) / 10})
+        run.log(5, {"valid/loss": len(job.name) / 10 + 1})
         run.finish("finished" if ending.state == "finished" else "failed", ending.reason)
         return [(job, ending)]
 
@@ -233,12 +234,122 @@ def scored(sweep, *scores):
     ],
 )
 def test_points_are_compared_by_pairs_of_seeds(sweep, scores, verdict):
-    ((difference, decided),) = sweep.against_best(scored(sweep, *scores))
+    ((difference, p, decided),) = sweep.against_best(scored(sweep, *scores))
     assert decided == verdict
+    assert (p <= 0.05) == (verdict == "worse")
     assert difference.seeds == (2 if math.isfinite(sum(scores)) else 1)
     assert f" {verdict} " in _trials.said(sweep)
     (first, second) = json.loads(_trials.said(sweep, as_json=True))["points"]
     assert (first["against_best"], second["against_best"]["verdict"]) == (None, verdict)
+
+
+def test_the_last_validation_stands_beside_the_best(sweep):
+    go(sweep, Scripted())
+    assert sweep.rows[0].last == sweep.rows[0].score + 1
+    assert opened(sweep.path).rows[0].last == sweep.rows[0].last
+    best = sweep.points()[0]
+    assert best.last_mean == pytest.approx(best.mean + 1)
+    (head,) = [line for line in _trials.said(sweep).splitlines() if "against the best" in line]
+    assert head.split()[2:5] == ["valid/loss", "last", "seeds"]
+
+
+def test_the_best_is_said_to_be_selected_and_by_how_much_that_flatters(sweep):
+    points = scored(sweep, 3.0, 5.0, 1.0, 2.0)
+    selection = sweep.selection(points)
+    assert (selection.settings, selection.seeds) == (2, 2)
+    # differences of 2 and 3: variance 0.5, half of it per score, over the median of chi² with 1 df
+    assert selection.noise == pytest.approx(math.sqrt(0.25 / 0.4549), rel=1e-3)
+    assert selection.optimism == pytest.approx(selection.noise * 0.5642 / math.sqrt(2), rel=1e-3)
+    text = " ".join(_trials.said(sweep).split())
+    assert "selected among 2" in text
+    assert "Were all 2 equal, the selected mean would lie about 0.2957 below the truth (0.4 SD of a seed)" in text
+    data = json.loads(_trials.said(sweep, as_json=True))
+    assert data["selection"]["selected_among"] == 2
+    assert data["confirmation"] is None
+
+
+def test_of_one_seed_nobody_knows_by_how_much_a_selection_flatters(tmp_path):
+    text = GRID.replace("seeds: [0, 1]", "seeds: [0]")
+    settings, experiment, trials = read_sweep(write_sweep(tmp_path, text))
+    sweep = created(tmp_path / "runs", "rates", settings, experiment, trials)
+    scored(sweep, 1.0, 2.0)
+    text = _trials.said(sweep)
+    assert "selected among 2 by its mean over 1 seed" in text
+    assert "equal" not in text
+
+
+def confirmed(sweep, count=3):
+    """A finished sweep whose second setting is the best, and what confirms it."""
+    go(sweep, Scripted())
+    for row, score in zip(sweep.rows, (3.0, 5.0, 1.0, 2.0), strict=True):
+        row.score = score
+    return sweep.add_confirmation(count)
+
+
+def test_the_best_and_the_runner_up_are_trained_with_fresh_seeds(sweep):
+    added = confirmed(sweep)
+    assert [row.trial.seed for row in added] == [2, 3, 4, 2, 3, 4]
+    assert [row.trial.point["training.learning_rate"] for row in added] == [0.003] * 3 + [0.001] * 3
+    assert added[0].trial.name == "confirm_learning_rate-0.003_batch_size-8_seed-2"
+    assert added[0].trial.changes == (
+        "training.steps=5",
+        "training.learning_rate=0.003",
+        "training.batch_size=8",
+        "training.seed=2",
+    )
+    assert sweep.confirmation() is None, "nothing is said before they have finished"
+    go(sweep, Scripted())
+    assert all(row.done for row in opened(sweep.path).rows)
+
+
+def test_what_confirms_a_setting_does_not_select_it(sweep):
+    added = confirmed(sweep)
+    for row, last in zip(added, (1.5, 1.6, 1.4, 1.1, 1.2, 1.0), strict=True):
+        row.state, row.score, row.last = "finished", 0.0, last
+    best, other = sweep.points()
+    assert (best.mean, other.mean) == (1.5, 4.0)
+    confirmation = sweep.confirmation()
+    assert [point.values["training.learning_rate"] for point in confirmation.points] == [0.003, 0.001]
+    assert [round(estimate.value, 3) for estimate in confirmation.estimates] == [1.5, 1.1], "the last validations"
+    assert confirmation.comparison.difference.value == pytest.approx(-0.4)
+    assert confirmation.seeds == (2, 3, 4)
+    text = _trials.said(sweep)
+    assert "confirmed with 3 seeds that selected nothing, at the last validation" in text
+    data = json.loads(_trials.said(sweep, as_json=True))["confirmation"]
+    assert data["score"] == "last validation"
+    assert data["points"][0]["value"] == pytest.approx(1.5)
+
+
+def test_a_confirmation_is_not_repeated_until_it_pleases(sweep):
+    confirmed(sweep)
+    assert sweep.add_confirmation(3) == []
+    with pytest.raises(RunError, match="confirmed with 3 fresh seeds already"):
+        sweep.add_confirmation(5)
+
+
+def test_one_setting_alone_is_not_selected(tmp_path):
+    settings, experiment, trials = read_sweep(write_sweep(tmp_path, "experiment: tiny.neural\nseeds: [0, 1]\n"))
+    sweep = created(tmp_path / "runs", "rates", settings, experiment, trials)
+    go(sweep, Scripted())
+    assert "selected" not in _trials.said(sweep)
+    with pytest.raises(RunError, match="nothing to confirm"):
+        sweep.add_confirmation(3)
+
+
+def test_long_names_of_a_confirmation_are_numbers():
+    trials = trials_of(SweepSettings(experiment="x", grid={"a": ("b" * 70, "c" * 70)}))
+    repeated = fresh_trials(trials, [7, 8])
+    assert [trial.name for trial in repeated] == [f"confirm-000{i}_seed-{7 + i % 2}" for i in range(4)]
+    assert repeated[1].changes == (trials[0].changes[0], "training.seed=8")
+
+
+def test_a_table_of_the_version_before_is_read(sweep):
+    table = json.loads((sweep.path / TRIALS).read_text())
+    table["version"] = 1
+    for row in table["trials"]:
+        del row["last"], row["confirms"]
+    (sweep.path / TRIALS).write_text(json.dumps(table))
+    assert [row.confirms for row in opened(sweep.path).rows] == [False] * 4
 
 
 def test_splits_in_the_grid_are_repetitions_of_a_point(tmp_path):
@@ -248,8 +359,10 @@ def test_splits_in_the_grid_are_repetitions_of_a_point(tmp_path):
     best, other = scored(sweep, *(1.0, 2.0, 11.0, 12.0), *(1.1, 2.1, 11.1, 12.2))
     assert best.values == {"training.learning_rate": 0.001}
     assert (len(best.scores), len(set(best.seeds))) == (4, 4)
-    ((difference, verdict),) = sweep.against_best([best, other])
+    ((difference, _, verdict),) = sweep.against_best([best, other])
     assert (difference.seeds, verdict) == (4, "worse")
+    added = sweep.add_confirmation(2)
+    assert [(row.trial.seed, row.trial.point["split_seed"]) for row in added[:4]] == [(2, 0), (3, 0), (2, 1), (3, 1)]
 
 
 def test_a_failed_trial_counts_in_no_mean(sweep):

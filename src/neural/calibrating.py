@@ -16,6 +16,7 @@ from neural.held_out import HeldOut, held_out, targets_of
 from neural.segmenting import Cutter, cutter_of_run, weights_of
 from neural.tasks.cutting.calibration_choice import Choice, choose, questions
 from neural.tasks.cutting.calibration_file import Calibrated
+from neural.tasks.cutting.clusters import Clusters
 from neural.tasks.task import TaskError
 from neural.tracking.run import Run
 from neural.tracking.trouble import in_words
@@ -35,22 +36,30 @@ class Outcome:
     files: tuple[Path, ...]
 
 
-def calibrate(run: Run, data: str | None = None, *, folds: int = 5, seed: int = 0) -> Outcome:
+def calibrate(
+    run: Run, data: str | None = None, *, folds: int = 5, seed: int = 0, allow_duplicates: bool = False
+) -> Outcome:
     """Every method, cross-fitted by document, on the validation part of the run's documents or on others.
 
-    Saved in the run folder with the pictures; `segment`, `predict` and `evaluate` use it from then on.
+    Saved in the run folder with the pictures; `segment`, `predict` and `evaluate` use it from then on. Documents that
+    the run learned from are refused, unless `allow_duplicates`.
     """
     cutter = cutter_of_run(run, plain=True)
-    held = held_out(run, "valid", data)
+    held = held_out(run, "valid", data, allow_duplicates=allow_duplicates)
     said = [cutter.scores(one) for one in held.documents]
     if all(len(one) < 2 for one in held.documents):
         raise TaskError("nothing to calibrate on: every document has one element only, and no gap")
     margins = [cutter.margins(one) for one in said]
-    boundary = choose(*questions(margins, held.truths), folds=folds, seed=seed)
+    clusters = Clusters.of(held.documents)
+    boundary = choose(
+        *questions(margins, held.truths), sources=clusters.pairs(gaps=True), folds=folds, seed=seed
+    )
     targets = targets_of(held, cutter)
     label = None
     if targets is not None:
-        label = choose(*questions(said, targets, boundaries=False), folds=folds, seed=seed)
+        label = choose(
+            *questions(said, targets, boundaries=False), sources=clusters.pairs(gaps=False), folds=folds, seed=seed
+        )
     threshold, f1 = best_threshold([boundary.calibration(one) for one in margins], held.truths)
     found = Calibrated(
         weights=weights_of(run), data=held.where, boundary=boundary, label=label, threshold=threshold, f1=f1

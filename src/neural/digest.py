@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from neural.tracking.run import Run
 from neural.tracking.sink import flat
 from neural.training.rates import values_used
 from neural.views.phases import phases
+from neural.views.reading import standard_error
 from neural.views.watched import watched
 
 POINTS = 500
@@ -51,6 +53,18 @@ def best(run: Run) -> Best | None:
         if steps[at] in there:
             scores[one] = numbers(value[there == steps[at]][0])
     return Best(int(steps[at]), float(values[at]), name, scores)
+
+
+def last_score(run: Run) -> float | None:
+    """The score that decides, at the last validation; None where there is none, or it is NaN.
+
+    Nothing was selected by it, as the best validation is by its own score.
+    """
+    name, _ = watched(str(run.settings.get("task", "")))
+    if name not in run.names():
+        return None
+    value = float(run.scalars(name)[1][-1])
+    return value if math.isfinite(value) else None
 
 
 def step(run: Run) -> int:
@@ -93,7 +107,7 @@ def phases_of(run: Run) -> list[dict[str, Any]]:
     finite = np.isfinite(values)
     steps, epoch = steps[finite], run.described("epoch")
     found = []
-    for one in phases(values[finite].tolist(), larger_is_better=larger):
+    for one in phases(values[finite].tolist(), larger_is_better=larger, standard_error=standard_error(run)):
         at = [int(steps[place - 1]) for place in (one.first, one.last)]
         epochs = [round(step / epoch, 2) for step in at] if epoch else None
         found.append({"name": one.name, "steps": at, "epochs": epochs, "score": name, "change": one.change})

@@ -7,6 +7,7 @@ from typing import Any
 
 from neural.held_out import HeldOut, held_out, targets_of
 from neural.segmenting import Cutter, cutter_of_run
+from neural.tasks.cutting.clusters import Clusters
 from neural.tasks.cutting.scores import Table, baseline_answers, scores
 from neural.tracking.run import Run
 
@@ -30,10 +31,15 @@ class Evaluation:
         }  # fmt: skip
 
 
-def evaluate(run: Run, data: str | None = None, *, threshold: float | None = None) -> Evaluation:
-    """On the test part of the run's documents, on the validation part where there is none, or on other documents."""
+def evaluate(
+    run: Run, data: str | None = None, *, threshold: float | None = None, allow_duplicates: bool = False
+) -> Evaluation:
+    """On the test part of the run's documents, on the validation part where there is none, or on other documents.
+
+    Documents that the run learned from are refused, unless `allow_duplicates`.
+    """
     cutter = cutter_of_run(run)
-    held = held_out(run, "test", data)
+    held = held_out(run, "test", data, allow_duplicates=allow_duplicates)
     return evaluated(cutter, held, threshold=threshold)
 
 
@@ -46,7 +52,7 @@ def evaluated(cutter: Cutter, held: HeldOut, *, threshold: float | None = None) 
     if cutter.learned == "labels" and targets is None:
         remarks.append("these documents have no labels: boundaries alone are judged")
     table = scores(
-        held.truths, found, labels=labels, name="this run",
+        held.truths, found, labels=labels, name="this run", clusters=Clusters.of(held.documents),
         baselines=baseline_answers([one.elements for one in held.documents], held.training),
     )  # fmt: skip
     return Evaluation(

@@ -26,22 +26,23 @@ import numpy as np
 
 from neural.core.files import write_atomically
 from neural.core.settings import Settings, resolved
-from neural.digest import best
+from neural.digest import best, last_score
 from neural.experiments import find_run
 from neural.tracking.folder import json_of, put_in_place
 from neural.tracking.run import Run
 from neural.tracking.status import Status, status_from
 from neural.tracking.trouble import RunError, in_words
 from neural.training.runner import Job
-from neural.trials import Trial
+from neural.trials import Trial, fresh_trials
 from neural.views.watched import watched
 
 if TYPE_CHECKING:
-    from neural.views.paired import Verdict
+    from neural.views.paired import PairedComparison
     from neural.views.seeds import Estimate
+    from neural.views.selection import Selection
 
 TRIALS = "trials.json"
-VERSION = 1
+VERSION = 2
 SPLIT_SEED = "split_seed"
 
 
@@ -62,6 +63,10 @@ class Row:
     score: float | None = None
     scores: dict[str, float | None] = field(default_factory=dict)
     """Of the best validation."""
+    last: float | None = None
+    """The same score at the last validation: nothing was selected by it."""
+    confirms: bool = False
+    """Whether it trains a selected setting again with a fresh seed."""
 
     @property
     def done(self) -> bool:
@@ -77,6 +82,8 @@ class Point:
     scores: tuple[float, ...]
     seeds: tuple[Hashable, ...] = ()
     """Of each score: the training's seed, with that of the split where the grid has it."""
+    last_scores: tuple[float, ...] = ()
+    """At the last validation of each trial."""
 
     @property
     def by_seed(self) -> dict[Hashable, float]:
@@ -92,6 +99,27 @@ class Point:
     def error(self) -> float:
         """Standard error of the mean; NaN for one seed."""
         return float(np.std(self.scores, ddof=1) / math.sqrt(len(self.scores))) if len(self.scores) > 1 else math.nan
+
+    @property
+    def last_mean(self) -> float:
+        """Of the scores at the last validation."""
+        return float(np.mean(self.last_scores)) if self.last_scores else math.nan
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The selected setting and the runner-up, trained again with fresh seeds.
+
+    Scores are those of the last validation. Neither the choice among settings nor the choice of a
+    step went into them, so their means are not optimistic.
+    """
+
+    points: tuple[Point, Point]
+    """The selected one first, whichever is better now."""
+    seeds: tuple[int, ...]
+    estimates: tuple[Estimate, Estimate]
+    comparison: PairedComparison
+    """The runner-up against the selected one."""
 
 
 class Sweep:
@@ -132,7 +160,7 @@ class Sweep:
         try:
             with Run.open(path) as run:
                 status, found = run.status, best(run)
-                row.step, row.steps = status.step, run.described("steps")
+                row.step, row.steps, row.last = status.step, run.described("steps"), last_score(run)
         except RunError as broken:
             row.reason = row.reason or str(broken)
             return
@@ -186,28 +214,70 @@ class Sweep:
         return sorted(self.rows, key=lambda row: _rank(row.score if row.done else None, larger))
 
     def points(self) -> list[Point]:
-        """The grid's combinations, best mean first."""
+        """The grid's combinations, best mean first; without the trials that confirm them."""
         _, larger = self.judged_by()
-        together: dict[str, list[Row]] = {}
-        for row in self.rows:
-            together.setdefault(json.dumps(_values(row)), []).append(row)
-        points = []
-        for rows in together.values():
-            scored = {_seed(row): row.score for row in rows if row.done and row.score is not None}
-            points.append(Point(_values(rows[0]), tuple(scored.values()), tuple(scored)))
+        points = _points([row for row in self.rows if not row.confirms])
         return sorted(points, key=lambda point: _rank(point.mean, larger))
 
-    def against_best(self, points: Sequence[Point]) -> list[tuple[Estimate, Verdict]]:
+    def against_best(self, points: Sequence[Point]) -> list[PairedComparison]:
         """Every point but the first against the first, the best on average: by pairs of seeds."""
         # scipy, which listing a sweep does not need
-        from neural.views.paired import paired_difference, verdict
+        from neural.views.paired import compare_pairs
 
         _, larger = self.judged_by()
-        compared = []
-        for point in points[1:]:
-            difference = paired_difference(point.by_seed, points[0].by_seed)
-            compared.append((difference, verdict(difference, larger_is_better=larger)))
-        return compared
+        scores = [point.by_seed for point in points]
+        return compare_pairs(scores[1:], scores[0], larger_is_better=larger, is_selected=True)
+
+    def selection(self, points: Sequence[Point]) -> Selection | None:
+        """How optimistic the first of the points is; None where nothing was selected."""
+        from neural.views.selection import describe_selection
+
+        scored = [point.by_seed for point in points if point.scores]
+        return describe_selection(scored) if len(scored) > 1 else None
+
+    def add_confirmation(self, count: int) -> list[Row]:
+        """Trials of the selected setting and the runner-up with `count` fresh seeds; RunError where it cannot be.
+
+        Asked again for as many, it adds nothing. More seeds are refused: whoever looks at a result
+        and then adds seeds until it is decided gets intervals that are too narrow.
+        """
+        confirming = [row for row in self.rows if row.confirms]
+        if confirming:
+            earlier = len({row.trial.seed for row in confirming})
+            if earlier != count:
+                raise RunError(f"{self.path} is confirmed with {earlier} fresh seeds already: --confirm {earlier}")
+            return []
+        ranked = [point for point in self.points() if point.scores]
+        if len(ranked) < 2:
+            raise RunError(f"{self.path} has no two settings with scores: there is nothing to confirm")
+        first_seed = 1 + max(row.trial.seed for row in self.rows)
+        seeds = range(first_seed, first_seed + count)
+        templates = []
+        for point in ranked[:2]:
+            alike = [row.trial for row in self.rows if _values(row) == point.values]
+            templates += [trial for trial in alike if trial.seed == alike[0].seed]
+        confirming = [Row(trial, confirms=True) for trial in fresh_trials(templates, seeds)]
+        self.rows += confirming
+        return confirming
+
+    def confirmation(self) -> Confirmation | None:
+        """What the fresh seeds say; None before both settings have finished one."""
+        from neural.views.paired import compare_pairs
+        from neural.views.seeds import over_seeds
+
+        rows = [row for row in self.rows if row.confirms]
+        points = _points(rows, last=True)
+        if len(points) != 2 or not all(point.scores for point in points):
+            return None
+        _, larger = self.judged_by()
+        selected, runner_up = points
+        (comparison,) = compare_pairs([runner_up.by_seed], selected.by_seed, larger_is_better=larger)
+        return Confirmation(
+            points=(selected, runner_up),
+            seeds=tuple(sorted({row.trial.seed for row in rows})),
+            estimates=(over_seeds(selected.scores), over_seeds(runner_up.scores)),
+            comparison=comparison,
+        )
 
 
 def created(
@@ -285,7 +355,7 @@ def _row(data: dict[str, Any]) -> Row:
     trial = Trial(said["name"], said["seed"], said["point"], tuple(said["changes"]))
     row = Row(trial, **{name: value for name, value in data.items() if name != "trial"})
     kinds = {"state": str, "reason": str, "attempts": int, "run": str | None, "step": int, "steps": int | None,
-             "score": int | float | None, "scores": dict}  # fmt: skip
+             "score": int | float | None, "scores": dict, "last": int | float | None, "confirms": bool}  # fmt: skip
     wrong = [name for name, kind in kinds.items() if not isinstance(getattr(row, name), kind)]
     texts = all(isinstance(one, str) for one in (trial.name, *trial.changes))
     if wrong or not texts or not isinstance(trial.point, dict):
@@ -293,6 +363,21 @@ def _row(data: dict[str, Any]) -> Row:
     if {trial.name, row.run or "run"} & {"", ".", ".."} or "/" in trial.name + (row.run or ""):
         raise ValueError("a trial lies outside of the folder")
     return row
+
+
+def _points(rows: Sequence[Row], *, last: bool = False) -> list[Point]:
+    """The rows by the grid's values, in their order; scores of the best validations, or of the last ones."""
+    together: dict[str, list[Row]] = {}
+    for row in rows:
+        together.setdefault(json.dumps(_values(row)), []).append(row)
+    points = []
+    for alike in together.values():
+        done = [row for row in alike if row.done]
+        score = {_seed(row): row.last if last else row.score for row in done}
+        scored = {seed: value for seed, value in score.items() if value is not None}
+        at_the_end = tuple(row.last for row in done if row.last is not None)
+        points.append(Point(_values(alike[0]), tuple(scored.values()), tuple(scored), at_the_end))
+    return points
 
 
 def _values(row: Row) -> dict[str, Any]:

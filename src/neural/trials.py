@@ -88,6 +88,19 @@ def trials_of(settings: SweepSettings) -> list[Trial]:
     return told_apart(found)
 
 
+def fresh_trials(trials: Sequence[Trial], seeds: Sequence[int]) -> list[Trial]:
+    """The same trials with other seeds, to confirm what was selected. Names begin with `confirm_`."""
+    repeated = []
+    for trial in trials:
+        for seed in seeds:
+            name = f"confirm_{trial.name.removesuffix(str(trial.seed))}{seed}"
+            if len(name) > LONGEST:
+                name = f"confirm-{len(repeated):04}_seed-{seed}"
+            changes = (*(change for change in trial.changes if not change.startswith(f"{SEED}=")), f"{SEED}={seed}")
+            repeated.append(Trial(name, seed, trial.point, changes))
+    return repeated
+
+
 def told_apart(trials: list[Trial]) -> list[Trial]:
     """The trials as they are, or with numbers for names where these would be too long or alike."""
     names = [one.name for one in trials]

@@ -72,6 +72,19 @@ def test_one_document_leaves_nothing_to_hold_out(tmp_path):
     assert json.loads((path / "calibration.json").read_text())["boundary"]["calibration"]["method"] == "none"
 
 
+def test_documents_that_were_learned_from_are_refused(tmp_path):
+    path = write_run(tmp_path / "runs")
+    copy = write_songs(tmp_path / "copy.jsonl", labels=False)
+    shown = typed("calibrate", path, "--data", copy)
+    assert shown.exit_code == 2
+    assert "16 of 20 documents were learned from by" in shown.stderr
+    assert not (path / "calibration.json").exists()
+    shown = typed("calibrate", path, "--data", copy, "--allow-duplicates")
+    assert shown.exit_code == 0, shown.output
+    assert "note: 16 of 20 documents were learned from" in shown.stdout
+    assert "95 % intervals over 20 documents, each left out in turn" in shown.stdout
+
+
 def test_without_documents_that_it_did_not_learn_from_there_is_nothing_to_do(tmp_path):
     path = write_run(tmp_path / "runs", validation_split=0.0)
     shown = typed("calibrate", path)

@@ -83,11 +83,42 @@ def test_other_documents_are_all_used_and_their_labels_go_by_name(root, tmp_path
 
 
 def test_documents_without_labels_are_judged_by_their_boundaries(root, tmp_path):
-    write_songs(tmp_path / "plain.jsonl", count=3, labels=False)
+    write_songs(tmp_path / "plain.jsonl", count=3, labels=False, seed=1)
     shown = typed("--runs", root / "labelled/runs", "--data", tmp_path / "plain.jsonl")
     assert shown.exit_code == 0, shown.output
     assert "these documents have no labels" in shown.stdout
     assert "label F1" not in shown.stdout
+
+
+def test_documents_that_were_learned_from_are_refused(root, tmp_path):
+    copy = write_songs(tmp_path / "copy.jsonl", labels=False)
+    shown = typed("--runs", root / "plain/runs", "--data", copy)
+    assert shown.exit_code == 2
+    assert "16 of 20 documents were learned from by" in shown.stderr
+    assert ": song 0, song 3, song 4 and 13 more; " in shown.stderr and "--allow-duplicates" in shown.stderr
+    shown = typed("--runs", root / "plain/runs", "--data", copy, "--allow-duplicates")
+    assert shown.exit_code == 0, shown.output
+    assert "note: 16 of 20 documents were learned from" in shown.stdout
+    assert "note: 2 of 20 documents chose the checkpoint" in shown.stdout
+
+
+def test_a_run_knows_what_it_learned_from_when_that_is_gone(tmp_path):
+    write_run(tmp_path / "runs")
+    (tmp_path / "songs.jsonl").rename(tmp_path / "copy.jsonl")
+    shown = typed("--runs", tmp_path / "runs", "--data", tmp_path / "copy.jsonl")
+    assert shown.exit_code == 2
+    assert "16 of 20 documents were learned from by" in shown.stderr
+
+
+def test_sources_of_composed_training_documents_are_refused(tmp_path):
+    lines = [[f"Line {at} of text {text}." for at in range(8)] for text in range(30)]
+    rows = [{"title": f"text {text}", "lines": own, "boundaries": [4]} for text, own in enumerate(lines)]
+    (tmp_path / "texts.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    write_run(tmp_path / "runs", data=str(tmp_path / "texts.jsonl"), compose=30)
+    (tmp_path / "texts.jsonl").rename(tmp_path / "copy.jsonl")
+    shown = typed("--runs", tmp_path / "runs", "--data", tmp_path / "copy.jsonl")
+    assert shown.exit_code == 2
+    assert "24 of 30 documents were learned from by" in shown.stderr
 
 
 @pytest.mark.parametrize(
@@ -113,7 +144,7 @@ def test_documents_that_changed_are_refused(tmp_path):
     assert "its documents changed" in shown.stderr
     (tmp_path / "songs.jsonl").rename(tmp_path / "others.jsonl")
     assert "are gone" in typed("--runs", tmp_path / "runs").stderr
-    shown = typed("--runs", tmp_path / "runs", "--data", tmp_path / "others.jsonl")
+    shown = typed("--runs", tmp_path / "runs", "--data", tmp_path / "others.jsonl")   # of another seed
     assert shown.exit_code == 0, "the network needs no documents of its own"
     assert "takes its k from the documents that judge" in shown.stdout
 
@@ -125,8 +156,28 @@ def test_other_tasks_show_their_own_scores(tmp_path):
     fitted = neural.fit(PROGRAM, tmp_path / "data.npz", {"training": {"steps": 2}}, runs=tmp_path / "runs")
     said = json.loads(typed(fitted.run.path, "--json").stdout)
     assert said["scores"]["valid/loss"] == pytest.approx(fitted.outcome.scores["valid/loss"], rel=1e-5)
-    assert "accuracy" in typed(fitted.run.path).stdout
+    assert said["remarks"] == []
+    shown = typed(fitted.run.path).stdout
+    assert "accuracy" in shown
+    assert "note" not in shown
     for option, value in (("--data", tmp_path), ("--threshold", 0.5)):
         refused = typed(fitted.run.path, option, value)
         assert refused.exit_code == 2
         assert f"{option} is for runs of `segmentation`" in refused.stderr
+
+
+def test_held_out_examples_and_text_that_were_learned_are_noted(tmp_path):
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(15, 5, 6)).astype(np.float32), random.integers(0, 3, 15)
+    np.savez(tmp_path / "data.npz", x=np.tile(x, (8, 1, 1)), y=np.tile(y, 8))
+    fitted = neural.fit(PROGRAM, tmp_path / "data.npz", {"training": {"steps": 2}}, runs=tmp_path / "runs")
+    assert fitted.run.described("data/duplicate_examples") == 12
+    note = "note: data.npz: 12 of 12 examples held out have the inputs of a training example; they test memory"
+    assert note in typed(fitted.run.path).stdout
+
+    (tmp_path / "text.txt").write_text("".join(random.choice(list("abcdefgh \n"), 700)) * 12)
+    settings = {"task": "language_model", "data": str(tmp_path / "text.txt"), "context": 16, "training": {"steps": 2}}
+    (tmp_path / "text.yaml").write_text(json.dumps(settings))
+    typed_train = CliRunner().invoke(main, ["train", str(tmp_path / "text.yaml"), "--runs", str(tmp_path / "texts")])
+    assert "100% of the text held out stands in the training text as well" in typed_train.output
+    assert "100% of the text held out stands in the training text as well" in typed("--runs", tmp_path / "texts").stdout

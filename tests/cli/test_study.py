@@ -98,3 +98,18 @@ def test_the_examples_check_and_say_how_to_run_them(path, tmp_path, monkeypatch)
     assert study.notes == []
     assert len(study.settings.seeds) == 5
     assert all(re.search(r"\* [46]\n", task.program) for task in study.tasks.values()), "layers 4 to 6 are compared"
+
+
+def test_a_plan_says_what_seeds_find_and_how_long_they_take(tmp_path, monkeypatch):
+    write_study(tmp_path, STUDY.replace("every: 2", "every: 1"))
+    monkeypatch.chdir(tmp_path)
+    result = typed("evolve.yaml", "--plan")
+    assert result.exit_code == 0, result.output
+    rows = [line.split("  ") for line in result.stdout.splitlines()]
+    rows = [[cell.strip() for cell in row if cell.strip()] for row in rows]
+    asked = next(row for row in rows if row[0] == "2 (asked)")
+    assert asked[2:] == ["nothing is decided", "–", "–", "–"]
+    five, ten = (next(row for row in rows if row[0] == seeds) for seeds in ("5", "10"))
+    assert five[2] == "2.3 SD away"
+    assert ten[2] == "1.1 SD away"
+    assert not [*tmp_path.glob("runs/*")]

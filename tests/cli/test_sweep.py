@@ -14,7 +14,9 @@ from click.testing import CliRunner
 
 from neural.cli.main import main
 from neural.tracking.run import Run
+from neural.training.runners import registry as runners
 from tests.sweeps import write_sweep
+from tests.test_sweep import Scripted
 
 LONG = "set: [training.steps=100, training.checkpoint_every=1, tracking.track_every=0]\n"
 PATIENCE = 240
@@ -129,10 +131,32 @@ def test_a_dry_run_lists_the_trials_and_writes_nothing(tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
+def test_the_best_is_confirmed_with_fresh_seeds(tmp_path, monkeypatch):
+    monkeypatch.setattr(runners, "get", lambda place: lambda workers: Scripted(workers=2))
+    path = write_sweep(tmp_path, "experiment: tiny.neural\nseeds: [0, 1]\ngrid: {training.batch_size: [4, 8]}\n")
+    shown = typed("sweep", path, "--runs", tmp_path / "runs", "--confirm", "2", "--json")
+    assert shown.exit_code == 0, shown.output
+    assert "4 trials with fresh seeds to confirm the best" in shown.stderr
+    data = json.loads(shown.stdout)
+    assert data["finished"] == 8
+    assert data["confirmation"]["seeds"] == [2, 3]
+    assert [point["seeds"] for point in data["points"]] == [2, 2], "fresh seeds select nothing"
+    again = typed("sweep", "--resume", data["sweep"], "--confirm", "3")
+    assert again.exit_code == 2
+    assert "confirmed with 2 fresh seeds already" in again.output
+
+
+def test_a_dry_run_counts_what_confirms(tmp_path):
+    path = write_sweep(tmp_path, "experiment: tiny.neural\ngrid: {training.batch_size: [4, 8]}\n")
+    shown = typed("sweep", path, "--dry-run", "--confirm", "5")
+    assert "2 trials, then 10 to confirm the best; nothing was started" in shown.output
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["nowhere.yaml"], "nowhere.yaml: no such file"),
+        (["rates.yaml", "--confirm", "3"], "the grid needs two settings or more"),
         ([], "name a sweep's file, or --resume a folder"),
         (["rates.yaml", "--on", "lcoal"], "did you mean `local`?"),
         (["--resume", "."], "is not the folder of a sweep"),

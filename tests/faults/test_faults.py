@@ -15,8 +15,9 @@ from tests.faults.fault import Fault
 from tests.faults.faults import FAULTS
 from tests.faults.look_faults import LOOK_FAULTS
 from tests.faults.task_faults import TASK_FAULTS
+from tests.faults.verdict_faults import VERDICT_FAULTS
 
-ALL = (*FAULTS, *TASK_FAULTS, *LOOK_FAULTS)
+ALL = (*FAULTS, *TASK_FAULTS, *LOOK_FAULTS, *VERDICT_FAULTS)
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "neural"
 WITHOUT = ["-pno:cacheprovider", "-pno:xdist", "-pno:hypothesispytest", "-pno:jaxtyping"]

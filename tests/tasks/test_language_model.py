@@ -3,6 +3,7 @@
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,9 +11,10 @@ from neural.core.diagnostics import Source
 from neural.core.settings import SettingsError, read_settings
 from neural.experiments import new_run, task_of, task_of_run
 from neural.standard import CATALOGUE
+from neural.tasks.block_means import block_mean
 from neural.tasks.experiment import Tracking, Training
 from neural.tasks.language_model import LanguageModel, LanguageModelSettings
-from neural.tasks.task import TaskError
+from neural.tasks.task import TaskError, split_scores
 from neural.training.engine import fit, steps_of
 from tests.tasks.networks import program
 
@@ -66,23 +68,26 @@ def test_the_loss_of_a_validation_is_the_mean_over_every_character_held_out(fold
     assert len(means) == 10
     assert found["valid/loss"] == pytest.approx(means.mean().item(), rel=1e-5)
     assert found["valid/bits"] == pytest.approx(found["valid/loss"] / math.log(2))
-    assert found["valid/standard_error"] == pytest.approx(means.std().item() / math.sqrt(10), rel=1e-4)
+    np.testing.assert_allclose(found["valid/window_losses"], means, rtol=1e-5)
+    assert found["valid/standard_error"] == pytest.approx(block_mean(means.numpy()).standard_error, rel=1e-4)
 
 
 def test_validation_never_smooths_and_does_not_depend_on_how_much_is_read_at_once(folder, monkeypatch):
     plain, smooth = task_in(folder), task_in(folder, training=Training(label_smoothing=0.3))
     model = model_of(plain)
     with torch.no_grad():
-        whole = plain.evaluate(model)
+        whole, windows = split_scores(plain.evaluate(model))
         monkeypatch.setattr("neural.tasks.language_model.CHARACTERS_AT_ONCE", 1)
-        assert smooth.evaluate(model) == pytest.approx(whole, rel=1e-6)
+        scores, arrays = split_scores(smooth.evaluate(model))
+        assert scores == pytest.approx(whole, rel=1e-6)
+        np.testing.assert_allclose(arrays["valid/window_losses"], windows["valid/window_losses"], rtol=1e-6)
         assert smooth.loss(model, plain.batch(0))[0] != plain.loss(model, plain.batch(0))[0]
 
 
 def test_one_window_has_no_standard_error(folder):
     task = task_in(folder, validation_windows=1)
     with torch.no_grad():
-        assert set(task.evaluate(model_of(task))) == {"valid/loss", "valid/bits"}
+        assert set(split_scores(task.evaluate(model_of(task)))[0]) == {"valid/loss", "valid/bits"}
 
 
 def test_without_validation_the_probe_is_the_beginning(folder):
@@ -111,8 +116,8 @@ def test_labels_show_what_cannot_be_seen(folder):
 
 
 def test_what_a_run_must_know_to_write_without_the_text(folder):
-    assert task_in(folder).facts() == {"vocabulary": sorted(set(TEXT))}
-    assert task_in(folder, network=own(256), units="bytes").facts() == {"vocabulary": "bytes"}
+    assert task_in(folder).facts()["vocabulary"] == sorted(set(TEXT))
+    assert task_in(folder, network=own(256), units="bytes").facts()["vocabulary"] == "bytes"
     assert task_in(folder).experiment.vocabulary == "".join(sorted(set(TEXT)))
 
 
@@ -154,9 +159,21 @@ def test_a_vocabulary_of_ones_own_gives_the_ids(folder):
 
 def test_characters_that_training_never_sees_are_remarked(folder):
     (folder / "book.txt").write_text(TEXT + "ß", encoding="utf-8")
-    (said,) = task_in(folder, network=own(29)).remarks
+    said, _ = task_in(folder, network=own(29)).remarks
     assert said == "book.txt: only in what is held out, so never learned: 'ß'"
-    assert task_in(folder, network=own(256), units="bytes").remarks == ()
+    assert not any("never learned" in note for note in task_in(folder, network=own(256), units="bytes").remarks)
+
+
+def test_a_repeated_text_is_noted_and_the_run_keeps_the_share(folder):
+    task = task_in(folder)
+    (note,) = task.remarks
+    assert note.startswith("book.txt: 100% of the text held out stands in the training text as well")
+    assert task.facts()["data/shared_ngrams"] == 1
+    random = np.random.default_rng(0)
+    (folder / "book.txt").write_text("".join(random.choice(list(set(TEXT)), 2000)))
+    task = task_in(folder)
+    assert task.remarks == ()
+    assert task.facts()["data/shared_ngrams"] == 0
 
 
 @pytest.mark.parametrize(

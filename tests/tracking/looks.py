@@ -74,8 +74,29 @@ def written_out(look: Look) -> Maps:
     kept = kept.expand(*q.shape[:3], look.keys)
     weights = Self().weights(q, k, mask).masked_fill(~kept, 0)
     at = torch.arange(look.positions - look.queries, look.positions)
-    extra = {"extra_keys": look.extra_keys, "tokens": look.tokens}
+    extra = {"extra_keys": look.extra_keys, "tokens": look.tokens, "origins": origins_of(look)}
     return Maps(weights=weights, kept=kept, at=at, scores=scores(q, k, mask), **extra)
+
+
+def origins_of(look: Look) -> torch.Tensor:
+    """The first key of each query's text: of its document, or the first that any real query may see; −1 if unknown."""
+    mask, at = look.mask, torch.arange(look.positions - look.queries, look.positions)
+    padded = torch.ones(B, look.keys, dtype=torch.bool) if mask.keys is None else mask.keys != 0
+    rules = torch.ones(B, H, look.queries, look.keys, dtype=torch.bool)
+    rules = rules & (mask.pairs if mask.pairs is not None else True)
+    rules = rules & ((mask.bias > -10_000) if mask.bias is not None else True)
+    found = torch.zeros(B, look.queries, dtype=torch.long)
+    for example in range(B):
+        real = [row for row in range(look.queries) if padded[example, at[row]]]
+        seen = padded[example] & rules[example][:, real].flatten(0, 1).any(dim=0)
+        for row, position in enumerate(at.tolist()):
+            own = seen
+            if mask.segments is not None:
+                own = own & (mask.segments[example] == mask.segments[example, position])
+            first = int(own.byte().argmax())
+            known = mask.segments is not None or look.queries == look.positions
+            found[example, row] = first if known or first == int(padded[example].byte().argmax()) else -1
+    return found
 
 
 def counted(look: Look, maps: Maps) -> torch.Tensor:

@@ -60,8 +60,47 @@ def test_induction_is_the_mass_on_what_came_after_the_last_time():
     tokens = torch.tensor([[5, 6, 5, 5, 6]])
     weights = [[0.1, 0.2, 0.3, 0.15, 0.25]] * 5
     found = of("induction_mass", weights, tokens=tokens)
-    assert [math.isnan(one) for one in found] == [True, True, False, False, False]   # a new token asks no question
-    assert found[2:] == pytest.approx([0.2, 0.15, 0.3])   # after 0 comes 1, after 2 comes 3, after 1 comes 2
+    # a new token asks no question; nor does one that stands twice in a row: what followed it is the query itself
+    assert [math.isnan(one) for one in found] == [True, True, False, True, False]
+    assert (found[2], found[4]) == pytest.approx((0.2, 0.3))   # after 0 comes 1, after 1 comes 2
+
+
+def test_a_head_that_looks_at_itself_is_no_induction_head():
+    alternating, same = torch.tensor([[5, 6, 5, 6, 5, 6]]), torch.tensor([[5, 5, 5, 5, 5, 5]])
+    itself = torch.eye(6).tolist()
+    mass = of("induction_mass", itself, tokens=alternating)
+    assert [one for one in mass if not math.isnan(one)] == pytest.approx([0] * 4, abs=1e-6)
+    assert all(math.isnan(one) for one in of("induction_mass", itself, tokens=same))
+
+
+def test_the_edge_of_a_window_is_no_sink():
+    far = torch.zeros(8, 8)
+    for query in range(8):
+        far[query, max(0, query - 4)] = 1.0
+    rows = row_statistics(
+        torch.eye(8)[None, None], far.log().clamp(min=-1e4).t()[None, None], Mask(causal=True, reach=4),
+        wanted=["first_key_mass", "sink_excess"], scale=1.0,
+    )  # fmt: skip
+    assert rows["first_key_mass"].flatten()[1:].tolist() == pytest.approx([1, 1, 1, 1, 0, 0, 0], abs=1e-6)
+    assert math.isnan(rows["first_key_mass"].flatten()[0])   # it has no choice
+
+
+def test_a_uniform_head_of_a_short_text_is_no_sink():
+    q = torch.zeros(1, 1, 4, 3)
+    found = head_statistics(q, q, Mask(causal=True), wanted=["first_key_mass", "sink_excess"])
+    assert found["first_key_mass"].item() == pytest.approx((1 / 2 + 1 / 3 + 1 / 4) / 3)
+    assert found["sink_excess"].item() == pytest.approx(0, abs=1e-6)
+
+
+def test_spans_without_the_sink():
+    # half of the mass on the first key, half on the previous one
+    weights = [[1.0, 0, 0, 0], [1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0.5, 0, 0.5, 0]]
+    look = look_with(weights)
+    found = row_statistics(look.q, look.k, Mask(causal=True), wanted=["span_without_sink", "span"], scale=1.0)
+    assert found["span"].flatten().tolist() == pytest.approx([0, 1, 1.5, 2], abs=1e-5)
+    without = found["span_without_sink"].flatten().tolist()
+    assert [math.isnan(one) for one in without] == [True, True, False, False]   # nothing else is looked at
+    assert without[2:] == pytest.approx([1, 1], abs=1e-5)
 
 
 def test_heads_that_share_no_key_are_as_diverse_as_can_be():
@@ -113,7 +152,10 @@ def test_rollout_of_two_layers_is_their_product_with_half_the_residual():
     first = torch.tensor([[1.0, 0], [1.0, 0]])
     second = torch.tensor([[1.0, 0], [0.0, 1.0]])
     maps = [
-        Maps(weights=one[None, None], kept=torch.ones(1, 1, 2, 2, dtype=torch.bool), at=torch.arange(2))
+        Maps(
+            weights=one[None, None], kept=torch.ones(1, 1, 2, 2, dtype=torch.bool), at=torch.arange(2),
+            origins=torch.zeros(1, 2, dtype=torch.long),
+        )
         for one in (first, second)
     ]
     wanted = torch.tensor([[1.0, 0], [0.5, 0.5]])

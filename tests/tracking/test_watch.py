@@ -40,7 +40,9 @@ def by_definition(mechanism: Mechanism, q, k, mask: Mask, extra) -> dict[str, np
     if rules is not None:   # a window is narrower than the mask
         narrow = rules.kept(q.shape[2], k.shape[2], q.device)
         kept = kept if narrow is None else (kept & narrow).expand_as(weights)
-    maps, found = Maps(weights=weights, kept=kept, at=at), {}
+    real = torch.ones(len(q), k.shape[2], dtype=torch.bool) if mask.keys is None else mask.keys
+    origins = real.byte().argmax(dim=-1, keepdim=True).expand(-1, q.shape[2])
+    maps, found = Maps(weights=weights, kept=kept, at=at, origins=origins), {}
     for name in registry.names():
         measure = registry.get(name)()
         absent = {"induction", "logit", "extra"}

@@ -226,6 +226,8 @@ def measures_of(
     sums: dict[str, list[list[float]]] = {
         name: [[] for _ in range(weights.shape[1])] for name in MEASURES
     }
+    visible = weights > 0
+    origins = [np.flatnonzero(visible[b][:, counted[b]].any(axis=(0, 1)))[:1] for b in range(len(weights))]
     for b, h, q in itertools.product(*map(range, weights.shape[:3])):
         row = weights[b, h, q]
         seen = np.flatnonzero(row > 0)
@@ -239,10 +241,10 @@ def measures_of(
             "effective_keys": np.exp(entropy),
             "largest_weight": every.max(),
             "expected_position": (row * np.arange(len(row))).sum() / row.sum(),
-            "first_key_mass": row[seen[0]],
         }
         if len(every) > 1:
             values["relative_entropy"] = entropy / np.log(len(every))
+            values["first_key_mass"] = row[origins[b][0]]
         if extra:
             values["extra_key_mass"] = sink
         if queries is not None:

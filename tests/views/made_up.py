@@ -14,7 +14,7 @@ def made_up(
     root: Path, seed: int, *, arrays: Mapping[str, np.ndarray] | None = None,
     scalars: Mapping[str, np.ndarray] | None = None, every: int = 50, settings: Mapping[str, Any] | None = None,
     state: str = "finished", maps: Sequence[np.ndarray] = (), labels: list[str] | None = None,
-    tensors: Mapping[str, Any] | None = None,
+    tensors: Mapping[str, Any] | None = None, heads: list[int] | None = None,
 ) -> Run:  # fmt: skip
     """A run that is over; the first axis of everything is the look, the first look at step `every`.
 
@@ -28,12 +28,13 @@ def made_up(
     for name, values in (scalars or {}).items():
         for look, one in enumerate(values, 1):
             run.log(look * every, {name: float(one)})
-    layers, heads = next((one.shape[1:] for one in (arrays or {}).values() if np.ndim(one) == 3), (0, 0))
+    layers, each = next((one.shape[1:] for one in (arrays or {}).values() if np.ndim(one) == 3), (0, 0))
     for look, one in enumerate(maps, 1):
-        layers, heads = one.shape[:2]
+        layers, each = one.shape[:2]
         run.log_maps(look * every, {f"layer.{at}": pack(layer, causal=True) for at, layer in enumerate(one)})
-    run.describe("attention/layers", [f"layer.{at}" for at in range(layers)])
-    run.describe("attention/heads", [heads] * layers)
+    heads = [each] * layers if heads is None else heads
+    run.describe("attention/layers", [f"layer.{at}" for at in range(len(heads))])
+    run.describe("attention/heads", heads)
     if labels is not None:
         run.describe("probe/labels", [labels])
     if tensors is not None:
@@ -47,10 +48,12 @@ def several(root: Path, seeds: int, make: Any) -> list[Run]:
     return [made_up(root, seed, **make(np.random.default_rng(seed))) for seed in range(seeds)]
 
 
-def pairs(layers: int, divergence: Any) -> np.ndarray:
-    """[layer, layer] as a look writes it: `divergence(i, j)` where i < j, NaN elsewhere."""
-    found = np.full((layers, layers), np.nan)
-    for i in range(layers):
-        for j in range(i + 1, layers):
-            found[i, j] = divergence(i, j)
+def between_heads(heads: list[int], between: Any, *, within: float = 0.2) -> np.ndarray:
+    """Divergences of all pairs of heads: `within` inside a layer, `between(i, j)` for heads of two layers, i < j."""
+    layer = np.repeat(np.arange(len(heads)), heads)
+    found = np.zeros((len(layer), len(layer)))
+    for a in range(len(layer)):
+        for b in range(a):
+            i, j = sorted((int(layer[a]), int(layer[b])))
+            found[a, b] = found[b, a] = within if i == j else between(i, j)
     return found

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from neural.views.correlation import (
+    Association,
     Curve,
     correlate,
     differences,
@@ -15,7 +16,6 @@ from neural.views.correlation import (
     ranks,
     shared,
     spearman,
-    verdict_of,
 )
 from neural.views.seeds import Estimate
 
@@ -31,8 +31,13 @@ def curves(seeds: int, *, relation: float, steps: int = 100, draw: int = 0, wobb
         noise, other = random.normal(size=(2, steps)) * 0.05
         one = 3 * fall + noise + common
         two = 1.5 + 2 * fall + relation * noise + math.sqrt(1 - relation**2) * other + common
-        found.append((Curve(at, one), Curve(at, two)))
+        found.append((exact(at, one), exact(at, two)))
     return found
+
+
+def exact(at, values):
+    """Measured twice without any noise."""
+    return Curve(at, values, (values, values))
 
 
 def test_spearman_is_that_of_scipy_with_ties():
@@ -59,17 +64,20 @@ def test_by_hand():
 
 
 def test_a_shared_trend_alone_is_no_relation():
-    found = correlate(curves(5, relation=0.0))
+    found = correlate(curves(5, relation=0.0, draw=1))
     assert found.raw.value > 0.5, "the trap: the values do correlate"
-    assert found.verdict == "unrelated"
-    assert found.p > 0.05
+    assert found.verdict != "related"
+    assert found.changes.is_ruled_out
+    assert found.changes.p > 0.05
     assert found.permutations == math.factorial(5)
 
 
 def test_a_shared_wobble_that_every_seed_has_is_no_relation_either():
-    found = correlate(curves(5, relation=0.0, wobble=0.1))
-    assert found.differences.low > 0.5, "the second trap: so do the changes"
-    assert found.verdict == "unrelated"
+    found = correlate(curves(5, relation=0.0, wobble=0.1, draw=1))
+    pairs = [differences(one.steps, one.values, two.values) for one, two in curves(5, relation=0.0, wobble=0.1, draw=1)]
+    assert min(pairs) > 0.5, "the second trap: so do the changes"
+    assert found.verdict != "related"
+    assert found.changes.is_ruled_out
     assert abs(found.own.value) < 0.1
 
 
@@ -77,7 +85,7 @@ def test_a_shared_wobble_that_every_seed_has_is_no_relation_either():
 def test_a_planted_relation_is_found_with_its_sign(relation):
     found = correlate(curves(5, relation=relation))
     assert found.verdict == "related"
-    assert found.p <= 0.05
+    assert min(found.changes.p, found.levels.p) <= 0.025
     assert math.copysign(1, found.own.value) == math.copysign(1, relation)
     assert found.own.value == pytest.approx(relation, abs=0.2)
     assert math.copysign(1, found.partial.value) == math.copysign(1, relation)
@@ -114,10 +122,10 @@ def test_rows_that_are_nan_are_left_out():
     for one, two in pairs:
         values = one.values.copy()
         values[10:20] = math.nan
-        holed.append((Curve(one.steps, values), two))
+        holed.append((exact(one.steps, values), two))
     found = correlate(holed)
     assert found.verdict == "related"
-    assert found == correlate([(Curve(np.delete(one.steps, range(10, 20)), np.delete(one.values, range(10, 20))), two)
+    assert found == correlate([(exact(np.delete(one.steps, range(10, 20)), np.delete(one.values, range(10, 20))), two)
                                for one, two in pairs])  # fmt: skip
 
 
@@ -142,7 +150,7 @@ def test_seeds_that_share_no_steps_with_each_other_leave_it_undecided():
     pairs = [(Curve(one.steps + seed, one.values), Curve(two.steps + seed, two.values))
              for seed, (one, two) in enumerate(curves(5, relation=0.7))]  # fmt: skip
     found = correlate(pairs)
-    assert (found.verdict, found.seeds, math.isnan(found.p)) == ("undecided", 5, True)
+    assert (found.verdict, found.seeds, math.isnan(found.changes.p)) == ("undecided", 5, True)
 
 
 def test_p_is_counted_over_all_deals_where_they_are_few():
@@ -158,19 +166,23 @@ def test_many_seeds_are_dealt_at_random_and_p_is_never_zero():
 
 
 @pytest.mark.parametrize(
-    ("seeds", "low", "high", "p", "answer"),
+    ("low", "high", "p", "reliability", "found", "ruled_out"),
     [
-        (5, 0.2, 0.8, 0.01, "related"), (5, -0.8, -0.2, 0.05, "related"), (5, 0.2, 0.8, 0.06, "undecided"),
-        (5, -0.1, 0.8, 0.01, "undecided"), (5, -0.1, 0.2, 0.4, "unrelated"), (5, -0.1, 0.4, 0.4, "undecided"),
-        (5, -0.4, 0.1, 0.4, "undecided"), (4, 0.2, 0.8, 0.01, "too few"),
-        (5, math.nan, math.nan, math.nan, "undecided"),
+        (0.2, 0.8, 0.01, 0.9, True, False), (-0.8, -0.2, 0.025, math.nan, True, False),
+        (0.2, 0.8, 0.03, 0.9, False, False), (-0.1, 0.8, 0.01, 0.9, False, False),
+        (-0.1, 0.2, 0.4, 0.9, False, True), (-0.1, 0.2, 0.4, 0.6, False, False), (-0.1, 0.2, 0.4, 0.4, False, False),
+        (-0.1, 0.2, 0.01, 0.9, False, False),   # p says that there is something
+        (-0.1, 0.2, 0.4, math.nan, False, False), (-0.4, 0.1, 0.4, 0.9, False, False),
+        (math.nan, math.nan, math.nan, 0.9, False, False),
     ],
 )  # fmt: skip
-def test_p_and_the_interval_must_agree(seeds, low, high, p, answer):
-    assert verdict_of(seeds, Estimate(value=(low + high) / 2, low=low, high=high, seeds=seeds), p) == answer
+def test_p_and_the_interval_must_agree_and_absence_needs_reliability(low, high, p, reliability, found, ruled_out):
+    own = Estimate(value=(low + high) / 2, low=low, high=high, seeds=5)
+    association = Association(own=own, p=p, reliability=reliability)
+    assert (association.is_found, association.is_ruled_out) == (found, ruled_out)
 
 
 def test_the_answer_is_in_words():
     text = str(correlate(curves(5, relation=0.7)))
-    assert text.startswith("related beyond the shared trend: raw ")
-    assert "in 120 permutations" in text
+    assert text.startswith("related beyond the shared trend: of changes ")
+    assert "120 permutations" in text

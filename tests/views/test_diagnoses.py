@@ -11,7 +11,7 @@ from neural.views.analysis.duplicate_heads import divergence
 from neural.views.finding import Diagnosis
 from neural.views.findings import claims, findings, silent
 from neural.views.heads import chief, roles
-from tests.views.made_up import made_up, pairs
+from tests.views.made_up import between_heads, made_up
 
 LOOKS, LAYERS, HEADS, T = 5, 3, 4, 11
 DIAGNOSES = [name for name in registry.names() if issubclass(registry.get(name), Diagnosis)]
@@ -57,9 +57,9 @@ WELL = {"maps": looks([SOFT, PREVIOUS, THIRD, NEARBY]), "labels": LABELS}
 @pytest.mark.parametrize(("name", "measure", "well", "ill", "said"), [
     ("uniform_attention", "relative_entropy", heads(0.7), heads(0.7, L0h0=0.97, L0h1=0.99, L2h3=0.96),
      "3 of 12 heads end within 5% of uniform: L0 h0, L0 h1, L2 h3 (0 at step 50)"),
-    ("attention_sinks", "first_key_mass", heads(0.1), heads(0.1, L1h2=0.8),
-     "L1 h2 (0.80); the first of them at step 200"),
-    ("dead_heads", "first_key_mass", heads(0.1, L1h2=0.8), heads(0.1, L1h2=0.97), "L1 h2 0.97 on the first key"),
+    ("attention_sinks", "sink_excess", heads(0.1), heads(0.1, L1h2=0.8),
+     "L1 h2 (0.80); the first of them since step 200"),
+    ("dead_heads", "sink_excess", heads(0.1, L1h2=0.8), heads(0.1, L1h2=0.97), "L1 h2 0.97 on the first key"),
     ("saturated_logits", "largest_logit", heads(12), heads(12, L0h3=83, L2h0=51),
      "L0 h3 (83.00), L2 h0 (51.00); above 50 since step 200"),
 ])  # fmt: skip
@@ -78,7 +78,7 @@ def test_two_uniform_heads_of_twelve_are_nothing_unusual(tmp_path):
 
 def test_a_sink_is_told_with_and_without_the_first_key(tmp_path):
     rests = causal(lambda i, j: 10.0 * (i + 1) if j == 0 else 1.0)
-    run = made_up(tmp_path, 0, arrays={"first_key_mass": heads(0.1, L0h0=0.9)}, maps=looks([rests, SOFT]))
+    run = made_up(tmp_path, 0, arrays={"sink_excess": heads(0.1, L0h0=0.9)}, maps=looks([rests, SOFT]))
     rows = rests[2:]
     entropy = -(rows * np.log(np.where(rows > 0, rows, 1))).sum(1).mean()
     left = np.mean([np.log(i) for i in range(2, T)])   # uniform over the others
@@ -99,7 +99,7 @@ def weights(*norms, layers=1):
 
 
 def test_a_head_that_writes_next_to_nothing_is_dead(tmp_path):
-    arrays = {"first_key_mass": np.full((2, 1, 4), 0.1)}
+    arrays = {"sink_excess": np.full((2, 1, 4), 0.1)}
     assert asked("dead_heads", made_up(tmp_path, 0, arrays=arrays, tensors=weights(1, 1, 1, 1))) is None
     found = asked("dead_heads", made_up(tmp_path, 1, arrays=arrays, tensors=weights(1, 0.001, 1, 1)))
     assert found.evidence.startswith("L0 h1 writes 0.1% of its layer's mean")
@@ -133,16 +133,16 @@ def test_divergence_by_hand():
 def test_layers_that_became_alike_are_told_from_those_that_always_were(tmp_path):
     def run(seed, first, last):
         curve = np.linspace(first, last, LOOKS)
-        looks = np.stack([pairs(2, lambda i, j, at=at: at) for at in curve])
-        return made_up(tmp_path, seed, arrays={"js_between": looks})
+        looks = np.stack([between_heads([2, 2], lambda i, j, at=at: at) for at in curve])
+        return made_up(tmp_path, seed, arrays={"heads/divergence": looks}, heads=[2, 2])
 
     assert asked("layers_became_alike", run(0, 0.3, 0.2)) is None
     assert asked("layers_became_alike", run(1, 0.01, 0.01)) is None
-    assert asked("layers_became_alike", run(2, 0.3, 0.02)).evidence == "L0 and L1 (0.30 → 0.02 bits)"
+    assert asked("layers_became_alike", run(2, 0.3, 0.01)).evidence == "L0 and L1 (0.30 → 0.01)"
 
 
 @pytest.mark.parametrize(("role", "measure"), [
-    ("previous token", "previous_token_mass"), ("induction", "induction_mass"), ("sink", "first_key_mass"),
+    ("previous token", "previous_token_mass"), ("induction", "induction_mass"), ("sink", "sink_excess"),
 ])  # fmt: skip
 def test_a_role_that_a_measure_tells(tmp_path, role, measure):
     assert asked("head_roles", made_up(tmp_path, 0, arrays={measure: heads(0.2)})) is None
@@ -175,17 +175,28 @@ def test_without_labels_nobody_knows_delimiters(tmp_path):
 
 def test_when_each_layer_went_its_own_way(tmp_path):
     def run(seed, late):
-        curve = [pairs(3, lambda i, j, at=at: 0.5 if at >= 3 and j == late else 0.1) for at in range(LOOKS)]
-        return made_up(tmp_path, seed, arrays={"js_between": np.stack(curve)})
+        curve = [between_heads([2, 2, 2], lambda i, j, at=at: 0.7 if at >= 3 and j == late else 0.2)
+                 for at in range(LOOKS)]  # fmt: skip
+        return made_up(tmp_path, seed, arrays={"heads/divergence": np.stack(curve)}, heads=[2, 2, 2])
 
     assert asked("layers_specialised", run(0, 9)) is None
-    found = asked("layers_specialised", run(1, 2))
-    assert "L2 at step 200 (0.10 → 0.50 bits)" in found.evidence
+    assert "L2 at step 200 (" in asked("layers_specialised", run(1, 2)).evidence
+
+
+def test_layers_with_the_same_heads_in_another_order_have_not_specialised(tmp_path):
+    same = np.zeros((6, 6)) + 0.5
+    for head in range(3):
+        other = 3 + (head + 1) % 3
+        same[head, head] = same[other, other] = same[head, other] = same[other, head] = 0.0
+    curve = [np.full((6, 6), 0.01) * (1 - np.eye(6)), *[same] * (LOOKS - 1)]
+    run = made_up(tmp_path, 0, arrays={"heads/divergence": np.stack(curve)}, heads=[3, 3])
+    assert asked("layers_specialised", run) is None
 
 
 def test_layers_that_differed_from_the_start_did_not_specialise(tmp_path):
-    curve = np.stack([pairs(2, lambda i, j, at=at: at) for at in np.linspace(0.26, 0.29, LOOKS)])
-    assert asked("layers_specialised", made_up(tmp_path, 0, arrays={"js_between": curve})) is None
+    curve = np.stack([between_heads([2, 2], lambda i, j, at=at: at) for at in np.linspace(0.26, 0.29, LOOKS)])
+    run = made_up(tmp_path, 0, arrays={"heads/divergence": curve}, heads=[2, 2])
+    assert asked("layers_specialised", run) is None
 
 
 def losses(*values):
@@ -194,27 +205,28 @@ def losses(*values):
 
 def test_phases_of_the_validation_loss(tmp_path):
     assert asked("training_phases", made_up(tmp_path, 0, **losses(3.0))) is None
-    found = asked("training_phases", made_up(tmp_path, 1, **losses(5, 3, 2, 1.9, 1.8, 2.4, 2.6, 2.5, 2.3, 1.7, 1.75)))
+    curve = np.interp(range(21), [0, 2, 8, 12, 18, 20], [5, 3, 1.8, 2.6, 1.7, 1.75])
+    found = asked("training_phases", made_up(tmp_path, 1, **losses(*curve)))
     assert found.kind == "note"
     assert [one.split()[0] for one in found.evidence.removeprefix("valid/loss, steps: ").split(", ")] == [
         "rapid", "steady", "dip", "recovery", "best", "after",
     ]  # fmt: skip
-    assert "best at 500 (1.7)" in found.evidence
+    assert "best at 950 (1.7)" in found.evidence
 
 
 def test_the_best_after_a_plateau_asks_for_patience(tmp_path):
     assert asked("patience", made_up(tmp_path, 0, **losses(5, 4, 4.1, 3, 2, 2.5, 2.5, 2.5))) is None
-    waited = losses(5, 2, 2.1, 2.2, 2.1, 1.5)
+    waited = losses(*np.interp(range(15), [0, 4, 5, 9, 14], [5, 2, 2.05, 2.05, 1]))
     found = asked("patience", made_up(tmp_path, 1, **waited, settings={"training": {"seed": 1, "patience": 4}}))
-    assert found.evidence == "no new best of valid/loss in 3 validations after step 100, then one at 300; patience is 4"
-    assert found.number.value == 3
+    assert found.evidence == "no new best of valid/loss in 5 validations after step 250, then one at 550; patience is 4"
+    assert found.number.value == 5
     assert "never stops early" in asked("patience", made_up(tmp_path, 2, **waited)).evidence
 
 
 def test_a_score_that_should_grow_is_read_the_other_way_round(tmp_path):
-    scores = {"valid/f1": np.array([0.1, 0.5, 0.4, 0.4, 0.4, 0.6])}
+    scores = {"valid/f1": np.interp(range(15), [0, 4, 5, 9, 14], [0.1, 0.5, 0.48, 0.48, 0.8])}
     run = made_up(tmp_path, 0, scalars=scores, settings={"task": "segmentation"})
-    assert asked("patience", run).number.value == 3
+    assert asked("patience", run).number.value == 5
 
 
 def test_one_run_is_enough_and_of_several_those_are_named_that_have_it(tmp_path):

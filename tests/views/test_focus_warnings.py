@@ -26,6 +26,15 @@ def test_each_trouble_is_told_alone(paradigm, changes, code):
     assert codes(paradigm, **changes) == [code]
 
 
+def test_seeds_that_never_switched_are_not_forgotten():
+    """The two that did switch did so in time."""
+    times = [math.nan, math.nan, math.nan, 0.2, 0.2]
+    runs = [result("hybrid", seed, **{**WELL, "switched": time}) for seed, time in enumerate(times)]
+    (warning,) = warnings(grouped(runs))
+    assert warning.code == "FOC004"
+    assert "never (over 5 seeds)" in warning.evidence
+
+
 def test_nothing_is_told_where_all_is_well():
     assert codes() == codes("hybrid") == []
 

@@ -5,10 +5,12 @@ import sys
 
 import pytest
 
+from neural.views.inverse_frequency import InverseFrequency, split_words
 from neural.views.judge import judge, real_text
 from neural.views.quality import registry
+from neural.views.quality.distance_from_real import wasserstein
 from neural.views.quality.longest_repeat import longest_repeat
-from neural.views.quality.segments import cosine, parts, weighed
+from neural.views.quality.segments import cosine, weighed
 from neural.views.quality_measure import References
 
 REFERENCES = References(training="abcdefghijklmno", held_out="abab")
@@ -60,18 +62,63 @@ def test_novelty_is_the_share_that_was_not_copied():
 
 
 def test_segments_are_of_so_many_words_and_a_rest_is_none():
-    assert parts("One two, THREE four five", words=2) == [["one", "two"], ["three", "four"]]
+    assert split_words("One two, THREE four five", words=2) == [["one", "two"], ["three", "four"]]
 
 
-def test_words_are_weighed_by_how_rare_they_are():
-    first, second, third = weighed([["a", "a", "b"], ["a", "c"], ["d"]])
-    assert first == pytest.approx({"a": 2 * math.log(3 / 2), "b": math.log(3)})
-    assert second == pytest.approx({"a": math.log(3 / 2), "c": math.log(3)})
-    lengths = math.hypot(2 * math.log(1.5), math.log(3)) * math.hypot(math.log(1.5), math.log(3))
-    assert cosine(first, second) == pytest.approx(2 * math.log(1.5) ** 2 / lengths)
+def test_words_are_weighed_by_how_rare_they_are_in_the_held_out_text():
+    rarity = InverseFrequency("a " * 20 + "a b " * 10 + "b " * 20)
+    common, rare, unknown = math.log(4 / 3) + 1, math.log(4 / 3) + 1, math.log(4) + 1
+    assert (rarity["a"], rarity["b"], rarity["c"]) == pytest.approx((common, rare, unknown))
+    first, second, third = weighed([["a", "a", "b"], ["a", "c"], ["d"]], rarity)
+    assert first == pytest.approx({"a": 2 * common, "b": rare})
+    assert second == pytest.approx({"a": common, "c": unknown})
+    lengths = math.hypot(2 * common, rare) * math.hypot(common, unknown)
+    assert cosine(first, second) == pytest.approx(2 * common**2 / lengths)
     assert cosine(first, third) == 0
     assert cosine(first, first) == pytest.approx(1)
     assert cosine({}, first) == 0
+
+
+def test_one_loop_in_all_samples_is_as_similar_as_can_be():
+    """Weighed by the samples themselves, its words would count nothing, being in every segment."""
+    loop = "sail mast wind wave " * 15
+    found = scores("segments", loop, loop)
+    assert found == pytest.approx({"segment_similarity": 1, "segment_strangers": 1, "segment_coherence": 0})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "distance"),
+    [([1.0], [1.0], 0.0), ([1.0, 3.0], [3.0, 1.0, 1.0, 3.0], 0.0), ([0.0, 4.0], [2.0], 2.0), ([0.0], [1.0, 3.0], 2.0)],
+)
+def test_the_distance_between_two_distributions_by_hand(first, second, distance):
+    assert wasserstein(first, second) == pytest.approx(distance)
+    assert wasserstein(second, first) == pytest.approx(distance)
+    assert math.isnan(wasserstein([math.nan], second))
+
+
+def test_the_distance_from_real_text_by_hand():
+    """All pieces of the training text are alike, so both distances are those of the means."""
+    references = References(training="abcdefghij" * 40, held_out="abcdefghij" * 10)
+    bits, real = references.ngrams.bits, references.real_text(40)
+    sample = "jihgfedcba" * 4
+    wanted = sum(abs(bits(sample) - piece) for piece in real.bits) / len(real.bits)
+    (distance,) = scores("distance_from_real", sample, references=references).values()
+    assert distance == pytest.approx(wanted), "both repeat all that they say"
+    (same,) = scores("distance_from_real", "abcdefghij" * 4, references=references).values()
+    assert same < 0.3 < distance
+
+
+def test_text_that_repeats_itself_is_farther_by_the_bits_of_real_text():
+    references = References(training="abcdefghijklmnopqrstuvwxyz" * 4, held_out="abcdefghijklmnopqrstuvwxyz")
+    real, loop = references.real_text(24), "abcdefgh" * 3
+    assert set(real.repeated) == {0.0}
+    by_bits = wasserstein([references.ngrams.bits(loop)], real.bits)
+    found = judge([loop], references)["generation/distance_from_real"]
+    assert found == pytest.approx(by_bits + sum(real.bits) / len(real.bits))
+
+
+def test_the_distance_is_nan_where_there_is_no_real_text_as_long():
+    assert math.isnan(scores("distance_from_real", "abcdefgh" * 3)["distance_from_real"])
 
 
 def test_neighbours_that_share_their_words_are_coherent():
@@ -99,6 +146,7 @@ def test_every_measure_has_a_row_of_its_own():
     text = "the cat sat on the mat and saw the dog that ate the hat of the man " * 8
     found = judge([text[:400], text[20:420]], References(training=text, held_out=text))
     assert {"generation/distinct_2", "generation/bits", "generation/repeated_8", "generation/novelty"} <= set(found)
+    assert "generation/distance_from_real" in found
     assert all(math.isfinite(one) for one in found.values()), found
 
 

@@ -59,6 +59,13 @@ def test_a_curve_that_only_falls_had_its_best_first():
     assert named([0.5, 0.4, 0.3]) == [("best", 1, 1), ("after", 1, 3)]
 
 
+def test_a_curve_that_stays_within_its_noise_has_no_phases():
+    random = np.random.default_rng(1)
+    assert not phases(2 + 0.1 * random.normal(size=20), larger_is_better=False)
+    assert not phases(np.linspace(2, 2 - 1e-9, 20), larger_is_better=False)   # a learning rate of 1e-12
+    assert not phases(np.linspace(2, 1.9, 20), larger_is_better=False, standard_error=0.1)
+
+
 @pytest.mark.parametrize("curve", [[], [0.3]])
 def test_one_score_has_no_phases(curve):
     assert phases(curve) == []
@@ -66,8 +73,10 @@ def test_one_score_has_no_phases(curve):
 
 def test_every_epoch_is_in_a_phase_and_phases_meet():
     random = np.random.default_rng(0)
-    for _ in range(200):
-        found = phases(np.cumsum(random.normal(0.05, 0.3, random.integers(2, 40))))
+    curves = [np.cumsum(random.normal(0.2, 0.3, random.integers(2, 40))) for _ in range(300)]
+    several = [found for found in map(phases, curves) if found]
+    assert len(several) > 150
+    for found in several:
         assert found[0].first == 1
         assert all(one.last == other.first for one, other in pairwise(found))
         assert sum(one.name == "best" for one in found) == 1
@@ -76,3 +85,10 @@ def test_every_epoch_is_in_a_phase_and_phases_meet():
 def test_a_score_that_is_no_number_is_refused():
     with pytest.raises(ValueError, match="finite"):
         phases([0.1, float("nan")])
+
+
+def test_few_scores_are_judged_by_the_error_of_their_differences():
+    curve = [2.02, 1.75, 1.64, 1.61]   # it bends too much to show its noise
+    assert named(curve, larger_is_better=False) == []
+    assert named(curve, larger_is_better=False, standard_error=0.01)[-1] == ("best", 4, 4)
+    assert named(curve, larger_is_better=False, standard_error=0.1) == []

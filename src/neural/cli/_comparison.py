@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -44,8 +45,9 @@ def compare(what: str, *, workers: int | None, runs: Path, as_json: bool) -> Non
     else:
         failed = [f"failed: {row.trial.name}: {row.reason}" for row in sweep.unfinished]
         wrong = [*_warnings(groups), *failed]
-        page = [*_table(dynamics.table(groups)), "", *_verdicts(verdicts), "", *wrong, *([""] if wrong else []),
-                f"report: {near(files[0])}"]  # fmt: skip
+        rule = textwrap.wrap(dynamics.correction(verdicts), _text.width())
+        page = [*_table(dynamics.table(groups)), "", *_verdicts(verdicts), "", *rule, "", *wrong,
+                *([""] if wrong else []), f"report: {near(files[0])}"]  # fmt: skip
         click.echo("\n".join(page))
     sys.exit(code)
 
@@ -84,12 +86,19 @@ def _warnings(groups: Groups) -> list[str]:
 
 
 def _verdicts(verdicts: Sequence[Verdict]) -> list[str]:
-    """Claim by claim, a line for each m."""
+    """Claim by claim, each m with its number and what it rests on."""
+    from neural.views.significance import p_text
+
     lines: list[str] = []
     last = ""
     for one in verdicts:
         lines += textwrap.wrap(one.claim, _text.width()) if one.claim != last else []
         last = one.claim
         said = click.style(f"{one.supported:<9}", fg=COLOURS.get(one.supported))
-        lines.append(f"  m = {one.segments:<4} {said}  {one.number}  ({one.what})")
+        p = "" if math.isnan(one.p) else f"; p {p_text(one.p)}"
+        start = f"  m = {one.segments:<4} {one.supported:<9}  "
+        text = f"{one.evidence}{p}  ({one.what})"
+        first, *rest = textwrap.wrap(text, _text.width() - len(start)) or [""]
+        lines += [f"  m = {one.segments:<4} {said}  {first}"]
+        lines += [f"{'':{len(start)}}{line}" for line in rest]
     return lines

@@ -74,6 +74,8 @@ def difference(estimate: Estimate, verdict: str) -> str:
     """A difference over pairs of seeds, in a cell: `worse +0.12 (+0.03 … +0.21)`."""
     if estimate.seeds < 2:
         return f"{verdict} ({estimate.seeds or 'no'} shared seed)"
+    if not math.isfinite(estimate.low):
+        return f"{verdict} {signed(estimate.value)} in each of {estimate.seeds} seeds"
     return f"{verdict} {signed(estimate.value)} ({signed(estimate.low)} … {signed(estimate.high)})"
 
 

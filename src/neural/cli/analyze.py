@@ -122,10 +122,10 @@ def _finding(one: Finding) -> list[str]:
 def _in_short(some: Sequence[Finding]) -> list[str]:
     """A line each: the number as it stands, and nothing concluded from it."""
     known = [one for one in some if math.isfinite(one.number.value)]
-    wide = max((len(one.figure) for one in known), default=0)
+    wide = max((len(one.amount) for one in known), default=0)
     lines = []
     for one in known:
-        head = f"  {one.code}  {one.figure:>{wide}}  "
+        head = f"  {one.code}  {one.amount:>{wide}}  "
         lines += _wrapped(one.claim, head, " " * len(head))
     others = [one.code for one in some if one not in known]
     return lines + (_wrapped(f"no number yet (--json says why): {', '.join(others)}", "  ") if others else [])

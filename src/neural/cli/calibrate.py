@@ -20,10 +20,13 @@ if TYPE_CHECKING:
               help="Documents with known parts, not learned from; the run's validation part if not said.")  # fmt: skip
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="Parts that take turns to judge.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Which documents go together.")
+@click.option("--allow-duplicates", is_flag=True, help="Take documents that the run learned from, too.")
 @click.option("--runs", "root", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
               help="Where runs are.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="What is saved, for machines.")
-def command(run: str | None, data: str | None, folds: int, seed: int, root: Path, as_json: bool) -> None:
+def command(
+    run: str | None, data: str | None, folds: int, seed: int, allow_duplicates: bool, root: Path, as_json: bool
+) -> None:
     """Calibrate a run's probabilities: compare the ways to and keep the best; the newest run if none is named.
 
     \b
@@ -42,7 +45,7 @@ def command(run: str | None, data: str | None, folds: int, seed: int, root: Path
         from neural.tracking.run import Run
 
         with Run.open(find_run(run, root)) as found:
-            said = calibrate(found, data, folds=folds, seed=seed)
+            said = calibrate(found, data, folds=folds, seed=seed, allow_duplicates=allow_duplicates)
             if as_json:
                 click.echo(json.dumps(json.loads((found.path / FILE).read_text(encoding="utf-8"))))
             else:

@@ -14,6 +14,8 @@ import click
 from neural.cli._arguments import RUN
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from neural.tracking.run import Run
 
 SEEDS = ("name", "training.seed", "split_seed")
@@ -60,6 +62,7 @@ def compared(runs: Sequence[Run]) -> dict[str, Any]:
         "runs": [brief(run) for run in runs],
         "settings": differing(runs),
         "groups": by_seeds(runs),
+        "windows": by_windows(runs),
         "programs": [run.program for run in runs] if len({run.program for run in runs}) > 1 else None,
         "curves": {
             name: [dict(zip(("steps", "values"), thinned(*run.scalars(name)), strict=True)) for run in runs]
@@ -86,7 +89,7 @@ def by_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
     data. Empty where there is one group, or where scores cannot be compared.
     """
     from neural.digest import best, settings_used
-    from neural.views.paired import paired_difference, verdict
+    from neural.views.paired import compare_pairs
     from neural.views.watched import watched
 
     tops = [top for run in runs if (top := best(run)) is not None]
@@ -116,11 +119,57 @@ def by_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
         }
         for group, own in scores.items()
     ]
-    for group, entry in zip(others, data[1:], strict=True):
-        difference = paired_difference(scores[group], scores[first])
-        decided = verdict(difference, larger_is_better=larger)
-        entry["against_first"] = {**difference.as_json(), "verdict": decided}
+    compared = compare_pairs(
+        [scores[group] for group in others], scores[first], larger_is_better=larger
+    )
+    for entry, (difference, p, verdict) in zip(data[1:], compared, strict=True):
+        corrected = None if math.isnan(p) else p
+        entry["against_first"] = {**difference.as_json(), "p": corrected, "verdict": verdict}
     return data
+
+
+def by_windows(runs: Sequence[Run]) -> list[dict[str, Any] | None]:
+    """Every run against the first, window by window of the same held-out text: its loss minus the first one's, in nats.
+
+    Both at their best validation. The interval is by long blocks of windows, because neighbouring ones are alike. None
+    for the first, and for runs that were not judged by the same windows.
+    """
+    from scipy.special import stdtrit
+
+    from neural.tasks.block_means import block_mean
+    from neural.views.paired import verdict
+    from neural.views.seeds import Estimate
+
+    losses = [_window_losses(run) for run in runs]
+    compared: list[dict[str, Any] | None] = [None]
+    for own in losses[1:]:
+        if own is None or losses[0] is None or own[0] != losses[0][0]:
+            compared.append(None)
+            continue
+        mean, error, blocks = block_mean(own[1] - losses[0][1])
+        reach = -float(stdtrit(max(1, blocks - 1), 0.025)) * error
+        estimate = Estimate(value=mean, low=mean - reach, high=mean + reach, seeds=1)
+        decided = verdict(estimate, larger_is_better=False)
+        compared.append({**estimate.as_json(), "blocks": blocks, "windows": len(own[1]), "verdict": decided})
+    return compared
+
+
+def _window_losses(run: Run) -> tuple[tuple[Any, ...], np.ndarray] | None:
+    """Which windows a language model was judged by, and its loss on each at the best validation."""
+    from neural.digest import best
+    from neural.tasks.language_model import WINDOW_LOSSES
+    from neural.tracking.trouble import RunError
+
+    keys = ("fingerprint", "context", "validation_split", "validation_windows", "vocabulary")
+    top = best(run)
+    try:
+        steps, losses = run.measure(WINDOW_LOSSES)
+    except RunError:
+        return None
+    if top is None or top.step not in steps:
+        return None
+    which = (*(run.settings.get(key) for key in keys), losses.shape[1])
+    return which, losses[list(steps).index(top.step)].astype(float)
 
 
 def _attention(runs: Sequence[Run]) -> dict[str, list[float | None]]:
@@ -149,6 +198,7 @@ def _page(runs: Sequence[Run], data: dict[str, Any]) -> list[str]:
     lines += _programs(letters, data["programs"]) if data["programs"] else []
     lines += ["", _text.heading("best scores"), *_columns(letters, _scores(data["runs"]))]
     lines += _groups(letters, data["groups"])
+    lines += _windows(letters, data["windows"])
     lines += _curves(runs, letters, data["curves"])
     if data["attention"]:
         measured = {
@@ -179,6 +229,23 @@ def _groups(letters: Sequence[str], groups: list[dict[str, Any]]) -> list[str]:
         rows.append((members, _text.number(group["mean"]), verdict))
     about = f", {groups[0]['score']}, against {rows[0][0]} by pairs of seeds"
     return ["", _text.heading("over seeds") + about, *_text.table(rows, right=(1,))]
+
+
+def _windows(letters: Sequence[str], compared: list[dict[str, Any] | None]) -> list[str]:
+    """A line per language model that was judged by the same windows as the first."""
+    from neural.cli import _text
+    from neural.views.seeds import number
+
+    rows = []
+    for letter, own in zip(letters, compared, strict=True):
+        if own is not None:
+            interval = f"{number(own['value'])} ({number(own['low'])} … {number(own['high'])}) nats"
+            rows.append((f"{letter} − {letters[0]}", interval, own["verdict"]))
+    if not rows:
+        return []
+    one = next(own for own in compared if own is not None)
+    about = f", loss on the same {one['windows']:,} windows of held-out text, in {one['blocks']} blocks; this seed only"
+    return ["", _text.heading("window by window") + about, *_text.table(rows)]
 
 
 def _scores(runs: list[dict[str, Any]]) -> dict[str, list[str]]:

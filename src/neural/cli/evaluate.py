@@ -12,7 +12,7 @@ from neural.cli._arguments import RUN, Number
 
 if TYPE_CHECKING:
     from neural.evaluating import Evaluation
-    from neural.tasks.cutting.resample import Interval
+    from neural.tasks.cutting.jackknife import Interval
     from neural.tracking.run import Run
 
 COLUMNS = {
@@ -27,10 +27,13 @@ COLUMNS = {
 @click.option("--data", metavar="FILE|FOLDER", help="Other documents with known parts, in place of the run's own.")
 @click.option("--threshold", type=Number(0, 1, min_open=True, max_open=True), metavar="P",
               help="Probability above which a part begins; the run's own if not said.")  # fmt: skip
+@click.option("--allow-duplicates", is_flag=True, help="Take documents that the run learned from, too.")
 @click.option("--runs", "root", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
               help="Where runs are.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="All scores with their intervals, for machines.")
-def command(run: str | None, data: str | None, threshold: float | None, root: Path, as_json: bool) -> None:
+def command(
+    run: str | None, data: str | None, threshold: float | None, allow_duplicates: bool, root: Path, as_json: bool
+) -> None:
     """Score a run on documents that it did not learn from; the newest run if none is named.
 
     \b
@@ -51,11 +54,14 @@ def command(run: str | None, data: str | None, threshold: float | None, root: Pa
             if found.settings.get("task") == "segmentation":
                 from neural.evaluating import evaluate
 
-                said = evaluate(found, data, threshold=threshold)
+                said = evaluate(found, data, threshold=threshold, allow_duplicates=allow_duplicates)
                 click.echo(json.dumps(said.to_dict(), allow_nan=False) if as_json else "\n".join(_page(said)))
             else:
-                refused = "--data" if data is not None else "--threshold" if threshold is not None else None
-                _others(found, refused, as_json)
+                given = {
+                    "--data": data is not None, "--threshold": threshold is not None,
+                    "--allow-duplicates": allow_duplicates,
+                }  # fmt: skip
+                _others(found, next((option for option, is_given in given.items() if is_given), None), as_json)
 
 
 def _page(said: Evaluation) -> list[str]:
@@ -83,8 +89,11 @@ def _page(said: Evaluation) -> list[str]:
         by, ends = (_sign(lift.difference.value), _ends(lift.difference)) if lift else ("", "")
         rows.append((short, f"{own.value:.3f}", _ends(own), by, ends))
     lines += _text.table(rows, right=(1, 3))
-    drawn = f"{table.documents:,} documents drawn again {table.resamples:,} times"
-    return [*lines, f"  lift: how much better than the best baseline; intervals: {drawn}"]
+    return [
+        *lines,
+        "  lift: how much better than the best baseline, whichever that is on other documents",
+        f"  95 % intervals over {table.over}, each left out in turn",
+    ]
 
 
 def _ends(one: Interval) -> str:
@@ -101,18 +110,22 @@ def _others(run: Run, refused: str | None, as_json: bool) -> None:
     from neural.cli._mistakes import Refused
     from neural.experiments import best_model, task_of_run
     from neural.modules.late import torch
+    from neural.tasks._text_overlap import overlap_note
+    from neural.tasks.task import split_scores
 
     if refused is not None:
         raise Refused(f"{refused} is for runs of `segmentation`; {run.name} is one of `{run.settings.get('task')}`")
     task = task_of_run(run)
+    notes = [*task.remarks, *overlap_note(run.name, run.described("data/shared_ngrams"))]
     model = best_model(run.path, task)
     with torch.no_grad():
-        scores = task.evaluate(model)
+        scores, _ = split_scores(task.evaluate(model))
     if not scores:
         raise Refused(f"{run.name} holds nothing out, so there is nothing to score it on")
     if as_json:
-        click.echo(json.dumps({"run": run.name, "scores": scores}))
+        click.echo(json.dumps({"run": run.name, "scores": scores, "remarks": notes}))
         return
     click.echo(f"{_text.heading(run.name)}  {run.settings.get('task')}, on what was held out while it learned")
+    click.echo("".join(f"  note: {note}\n" for note in notes), nl=False)
     rows = [(name.removeprefix("valid/").replace("_", " "), _text.number(value)) for name, value in scores.items()]
     click.echo("\n".join(_text.table(rows, right=(1,))))

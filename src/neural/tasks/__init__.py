@@ -7,5 +7,5 @@ from neural.tasks.task import Task
 
 registry = Registry(
     __name__, Task, noun="task", spelling="file",
-    beside=("captioning", "cutting", "data", "experiment", "focusing", "task"),
+    beside=("block_means", "captioning", "cutting", "data", "experiment", "focusing", "task"),
 )  # fmt: skip

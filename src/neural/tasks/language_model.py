@@ -21,8 +21,10 @@ from neural.tasks._presets import SIZES, Architecture, Preset, program_of
 from neural.tasks._program import ProgramTask, checked, loss_of, own_training, program_source
 from neural.tasks._reader import check_causal, check_network, context_of
 from neural.tasks._text import Text, Units, find_text
+from neural.tasks._text_overlap import overlap_note, shared_ngrams
 from neural.tasks._vocabulary import Vocabulary
 from neural.tasks._windows import PUBLISHED, Windows
+from neural.tasks.block_means import block_mean
 from neural.tasks.experiment import Count, Experiment, Interval
 from neural.tasks.task import TaskError
 
@@ -31,11 +33,13 @@ if TYPE_CHECKING:
 
     from neural.language.catalogue import Catalogue
     from neural.language.network import Network
-    from neural.tasks.task import Batch
+    from neural.tasks.task import Batch, Scores
 
 HELD_OUT = 0.1
 CHARACTERS_AT_ONCE = 1 << 13
 """In a validation."""
+WINDOW_LOSSES = "valid/window_losses"
+"""An array of a validation: the loss of every window, in the order of the text."""
 
 
 class LanguageModelSettings(Experiment):
@@ -122,7 +126,11 @@ class LanguageModel(ProgramTask):
         }  # fmt: skip
         super().__init__(experiment.model_copy(update=resolved), folder, catalogue)
         self.judged = self.windows.fixed(experiment.validation_windows)
-        self.remarks = (*text.remarks, *remarks(found, self.windows.end, text.name))
+        self.overlap: float | None = None   # of a run that goes on, the run knows it
+        if experiment.fingerprint is None:
+            self.overlap = shared_ngrams(found.ids, self.windows.end, self.windows.last)
+        notes = (*remarks(found, self.windows.end, text.name), *overlap_note(text.name, self.overlap))
+        self.remarks = (*text.remarks, *notes)
 
     @property
     def epoch(self) -> int:
@@ -141,10 +149,11 @@ class LanguageModel(ProgramTask):
         """Characters that are predicted."""
         return {"loss": float(batch["y"].numel())}
 
-    def evaluate(self, model: Any) -> dict[str, float]:
+    def evaluate(self, model: Any) -> Scores:
         """The exact mean over fixed windows, in nats and in bits, and how far it may be off.
 
-        `valid/standard_error` is that of the mean over windows, in nats. Labels are never smoothed here.
+        `valid/standard_error` is that of the mean, in nats, by long blocks of windows: neighbouring ones are alike. The
+        loss of every window comes along, so that two runs can be compared window by window. Labels are never smoothed.
         """
         if not len(self.judged):
             return {}
@@ -155,11 +164,10 @@ class LanguageModel(ProgramTask):
             scores = model.scores(batch["x"].to(device)).float()
             each = functional.cross_entropy(scores.transpose(1, 2), batch["y"].to(device), reduction="none")
             losses.append(each.double().mean(dim=1).cpu())
-        whole = torch.cat(losses)
-        loss, count = whole.mean().item(), len(whole)
-        error = (whole.std() / math.sqrt(count)).item() if count > 1 else math.nan
-        found = {"valid/loss": loss, "valid/bits": loss / math.log(2)}
-        return found if math.isnan(error) else {**found, "valid/standard_error": error}
+        windows = torch.cat(losses).numpy()
+        loss, error, _ = block_mean(windows)
+        scores = {"valid/loss": loss, "valid/bits": loss / math.log(2), WINDOW_LOSSES: windows}
+        return scores if math.isnan(error) else {**scores, "valid/standard_error": error}
 
     def probe(self) -> Batch:
         """Windows held out, spread over all of them; the first ones of the text where none is."""
@@ -183,8 +191,12 @@ class LanguageModel(ProgramTask):
         return [[self.vocabulary.label(one) for one in row] for row in batch["x"].tolist()]
 
     def facts(self) -> dict[str, Any]:
-        """What a run must know to be read without the text: `vocabulary`, a list of characters, or "bytes"."""
-        return {"vocabulary": self.vocabulary.written()}
+        """What a run must know to be read without the text: `vocabulary`, a list of characters, or "bytes".
+
+        `data/shared_ngrams` is the share of the text held out that stands in the training text as well.
+        """
+        overlap = {} if self.overlap is None else {"data/shared_ngrams": self.overlap}
+        return {"vocabulary": self.vocabulary.written(), **overlap}
 
     @classmethod
     def tiny(cls, folder: Path, catalogue: Catalogue) -> LanguageModel:

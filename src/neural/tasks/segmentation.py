@@ -66,7 +66,7 @@ class Segmentation(Task):
         assert isinstance(experiment, SegmentationSettings)
         settings = filled(experiment)
         found = documents_of(settings, folder)
-        self.documents = (*found.train, *found.valid)
+        self.documents, self.hashes = (*found.train, *found.valid), found.hashes()
         begun, now = settings.fingerprint, fingerprint(self.documents)
         if begun is not None and begun != now:
             raise TaskError(
@@ -240,7 +240,8 @@ class Segmentation(Task):
             "segmentation": {
                 "learned": settings.learn, "labels": list(self.classes.names), "features": resolve(settings.features),
                 "features_made_with": made_with(settings.features), "documents": [len(self.train), len(self.valid)],
-            }
+            },
+            "data/document_hashes": self.hashes,
         }  # fmt: skip
 
     def _unbuilt(self) -> Segmenter:
@@ -297,6 +298,7 @@ def documents_of(settings: SegmentationSettings, folder: Path) -> Collection:
         return collection(
             settings.data, folder, reading=Reading(settings.elements, settings.told_by), compose=settings.compose,
             valid=settings.validation_split, test=settings.test_split, seed=settings.split_seed,
+            allow_duplicates=settings.allow_duplicates,
         )  # fmt: skip
     except TaskError as problem:
         gone = "the documents that the run was begun with are gone: " if settings.fingerprint else ""

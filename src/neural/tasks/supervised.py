@@ -171,10 +171,15 @@ class Supervised(ProgramTask):
         return batch["x"], batch.get("mask")
 
     def facts(self) -> dict[str, Any]:
-        """What a prediction needs to know of the training data: the names of columns and classes."""
+        """What a prediction needs to know of the training data: the names of columns and classes.
+
+        `data/duplicate_examples` is how many examples held out have the inputs of a training example.
+        """
         examples = self.data.examples
         found = {"data/columns": examples.columns, "data/target": examples.target, "data/classes": examples.classes}
-        return {key: value for key, value in found.items() if value}
+        copies = self.data.duplicates
+        known = {} if copies is None or not copies.held else {"data/duplicate_examples": copies.equal}
+        return {key: value for key, value in found.items() if value} | known
 
     def probe(self) -> Batch:
         """The first examples held out."""

@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from neural.tasks.experiment import Experiment
 
 if TYPE_CHECKING:
@@ -22,10 +24,18 @@ if TYPE_CHECKING:
 
     Batch = Mapping[str, Tensor]
     """Named tensors, the examples along the first axis of each."""
+    Scores = dict[str, Any]
+    """Numbers by name, and arrays: what the numbers are means of, for those who compare."""
 
 
 class TaskError(ValueError):
     """The data or the network cannot be used as asked; the message says why and what to do."""
+
+
+def split_scores(scores: Scores) -> tuple[dict[str, float], dict[str, np.ndarray]]:
+    """What `Task.evaluate` gave: the numbers, and the arrays that some of them are means of."""
+    arrays = {name: value for name, value in scores.items() if isinstance(value, np.ndarray)}
+    return {name: value for name, value in scores.items() if name not in arrays}, arrays
 
 
 class Task(ABC):
@@ -93,8 +103,10 @@ class Task(ABC):
         return {"loss": 1.0}
 
     @abstractmethod
-    def evaluate(self, model: nn.Module) -> dict[str, float]:
+    def evaluate(self, model: nn.Module) -> Scores:
         """Scores on all of the validation data, in a fixed order: `watched` and others, each named `valid/…`.
+
+        An array among them holds what a score is the mean of, in the order of the data (`valid/window_losses`).
 
         The engine has put the model into evaluation mode and turned gradients off. Empty without validation data.
         """

@@ -42,34 +42,39 @@ def run(measures: Mapping[str, Measure], *looks: Look) -> dict[str, torch.Tensor
 def _heads_alone(needs: set[str], look: Look) -> dict[str, torch.Tensor]:
     out = torch.full((len(kernels.ROWS), *look.q.shape[:3]), float("nan"))
     every, targets = np.arange(look.positions, dtype=np.float32), _after_last_time(look).numpy()
+    origins = look.origins.numpy()
     far = not needs.isdisjoint({"distance", "position", "spread"})
     passes = (far, "spread" in needs, SHARE if "within" in needs else 0.0)
     for part in look.parts(heads=1, chunk=look.queries):
         (q,), (panels,), (by_key,) = _packed(look, part)
         for rows, (by_pair,), order in _chunks(look, part):
             into = out[:, part.batch.start, part.heads.start, rows].numpy()
-            target = targets[part.batch.start, rows]
-            kernels.rows(q[rows], panels, by_key, by_pair, order, every, target, *passes, into)
+            target, origin = targets[part.batch.start, rows], origins[part.batch.start, rows]
+            kernels.rows(q[rows], panels, by_key, by_pair, origin, order, every, target, *passes, into)
     return dict(zip(kernels.ROWS, out, strict=True))
 
 
 def _heads_together(needs: set[str], look: Look) -> dict[str, torch.Tensor]:
     out = torch.full((len(kernels.HEADS), look.batch, look.queries), float("nan"))
+    origins = look.origins.numpy()
     for part in look.parts(heads=look.heads, chunk=look.queries):
         q, panels, by_key = _packed(look, part)
         for rows, by_pair, order in _chunks(look, part):
-            kernels.heads(q[:, rows], panels, by_key, by_pair, order, out[:, part.batch.start, rows].numpy())
+            origin, into = origins[part.batch.start, rows], out[:, part.batch.start, rows].numpy()
+            kernels.heads(q[:, rows], panels, by_key, by_pair, origin, order, into)
     return dict(zip(kernels.HEADS, out, strict=True))
 
 
 def _layers(needs: set[str], look: Look, other: Look) -> dict[str, torch.Tensor]:
     out = torch.full((len(kernels.PAIRS), *look.q.shape[:3]), float("nan"))
+    origins = look.origins.numpy()
     for part in look.parts(heads=1, chunk=look.queries):
         (q,), (panels,), (by_key,) = _packed(look, part)
         (q_other,), (panels_other,), _ = _packed(other, part)
         for rows, (by_pair,), order in _chunks(look, part):
             into = out[:, part.batch.start, part.heads.start, rows].numpy()
-            kernels.pairs(q[rows], panels, by_key, by_pair, order, q_other[rows], panels_other, UNIFORM, into)
+            origin, other_q = origins[part.batch.start, rows], q_other[rows]
+            kernels.pairs(q[rows], panels, by_key, by_pair, origin, order, other_q, panels_other, UNIFORM, into)
     return dict(zip(kernels.PAIRS, out, strict=True))
 
 
@@ -118,7 +123,10 @@ def _chunks(look: Look, part: Part) -> Iterator[tuple[slice, Any, tuple[int | bo
 
 
 def _after_last_time(look: Look) -> torch.Tensor:
-    """For every query, the key after the last earlier one with the same token; −1 where there is none."""
+    """For every query, the key after the last earlier one with the same token; −1 where there is none.
+
+    Nor where that is the query's own position: a head that looks at itself is no induction head.
+    """
     if look.tokens is None:
         return torch.full((look.batch, look.queries), -1)
     order = look.tokens.argsort(dim=-1, stable=True)
@@ -126,6 +134,7 @@ def _after_last_time(look: Look) -> torch.Tensor:
     again = tokens[:, 1:] == tokens[:, :-1]
     target = torch.full_like(order, -1)
     target.scatter_(-1, order[:, 1:], torch.where(again, order[:, :-1] + 1, -1))
+    target = torch.where(target == torch.arange(look.positions), -1, target)
     at = look.at()
     inside = (at >= 0) & (at < look.positions)
     return torch.where(inside, target[:, at.clamp(0, look.positions - 1)], -1)

@@ -7,11 +7,12 @@ value is not written: the caller has put NaN there.
 
 Arguments of all three: `q` are scaled queries, with zeros behind the last up to a multiple of four; `panels` the keys,
 transposed, 24 and 24 together; `by_key` is added to the scores of a key; `by_pair` too, pair by pair, or has no rows.
-`order` is: the number of keys; how many of them, from the first on, are positions; the key that the
-first row stands at; how many keys before and after its own a row sees; whether it sees the first of
-them, the sink; whether rows and keys share an axis; and the number of threads. Each thread takes
-every so many-th block of rows from the beginning to the end: on a busy machine, threads that meet
-after every few rows mostly wait for each other.
+`origins` has for every row the first key of its text, the place of an attention sink, or −1. `order`
+is: the number of keys; how many of them, from the first on, are positions; the key that the first row
+stands at; how many keys before and after its own a row sees; whether it sees its origin; whether rows
+and keys share an axis; and the number of threads. Each thread takes every so many-th block of rows
+from the beginning to the end: on a busy machine, threads that meet after every few rows mostly wait
+for each other.
 
 Keys behind the positions (learned sinks) are part of every distribution: sums, entropies, largest
 weights, comparisons. They have no position: distances count them as 0, mean positions leave them out.
@@ -62,19 +63,13 @@ def _score(q, panels, by_key, by_pair, r, low, high, scores):
 
 
 @_part
-def _open(s, sink, positions):
-    """The first visible key, or the row's length.
-
-    Without the sink, that key is hidden and the next one is returned. Only the first `positions`
-    entries can be the sink.
-    """
+def _open(s, sink, origin):
+    """The first visible key, or the row's length. Without the sink, the key `origin` is hidden before."""
+    if not sink and 0 <= origin < s.size:
+        s[origin] = HIDDEN
     first = 0
     while first < s.size and s[first] < VISIBLE:
         first += 1
-    if not sink and first < min(s.size, positions):
-        s[first] = HIDDEN
-        while first < s.size and s[first] < VISIBLE:
-            first += 1
     return first
 
 
@@ -122,7 +117,7 @@ def _within(e, here, share):
 
 
 @_loops
-def rows(q, panels, by_key, by_pair, order, positions, targets, far, spread, within, out):
+def rows(q, panels, by_key, by_pair, origins, order, positions, targets, far, spread, within, out):
     """Columns of `out` as in ROWS; `far`, `spread` and `within` say whether to find what takes another pass."""
     keys, places, at, before, after, sink, shared, threads = order
     scratch = np.empty((threads, 4, by_key.size), f4)
@@ -135,27 +130,31 @@ def rows(q, panels, by_key, by_pair, order, positions, targets, far, spread, wit
                 here = at + r + i
                 low, high = _seen_from(here, before), _seen_to(here, after, keys)
                 s = scores[i, low - left : max(high, low) - left]
-                first = _open(s, sink, places - low)
+                first = _open(s, sink, origins[r + i] - low)
                 if first < s.size:
                     low += first
                     size = max(0, min(s.size - first, places - low))
-                    wanted, target = (far, spread, within, shared), targets[r + i]
-                    _row(s[first:], size, low, here, positions, target, wanted, out[:, r + i])
+                    wanted, special = (far, spread, within, shared), (origins[r + i], targets[r + i])
+                    _row(s[first:], size, low, here, positions, special, wanted, out[:, r + i])
 
 
 @_part
-def _row(s, size, low, here, positions, target, wanted, out):
+def _row(s, size, low, here, positions, special, wanted, out):
     """Measures of one row; `s` are its scores from key `low` on, the first `size` of positions."""
     far, spread, within, shared = wanted
+    origin, target = special
     top, total, entropy, seen = _weigh(s)
     out[0], out[1], out[2], out[3] = entropy, seen, top, 1 / total
     extra = _sum(s, size, s.size)
     out[12] = extra / total
     placed = total if size == s.size else _sum(s, 0, size)
     s = s[:size]
-    if size > 0:
-        out[4] = s[0] / total
+    if seen > 1 and origin >= 0:   # a row that sees one key has no choice
+        there = low <= origin < low + size and s[origin - low] > 0
+        out[4] = s[origin - low] / total if there else f4(0)
+        out[14] = f4(1) if there else f4(0)
     if shared:
+        out[13] = abs(f4(here) - f4(origin))   # of use with out[4] alone
         for column, key in ((5, here - 1), (6, here), (7, target)):
             if key >= low and key - low < size and s[key - low] > 0:
                 out[column] = s[key - low] / total
@@ -182,9 +181,9 @@ def _row(s, size, low, here, positions, target, wanted, out):
 
 
 @_loops
-def heads(q, panels, by_key, by_pair, order, out):
+def heads(q, panels, by_key, by_pair, origins, order, out):
     """Columns of `out` as in HEADS; all but `out` have an axis of heads in front."""
-    keys, places, at, before, after, sink, _, threads = order
+    keys, _, at, before, after, sink, _, threads = order
     count = q.shape[0]
     scratch = np.empty((threads, 8, by_key.shape[1]), f4)
     for thread in numba.prange(threads):
@@ -199,7 +198,8 @@ def heads(q, panels, by_key, by_pair, order, out):
                 for i in range(4):
                     low, high = _seen_from(at + r + i, before) - left, _seen_to(at + r + i, after, keys) - left
                     s, m = scores[i, low : max(high, low)], mean[i, low : max(high, low)]
-                    full[i] = full[i] and _open(s, sink, places - left - low) < s.size
+                    origin = origins[min(r + i, origins.size - 1)] - left - low
+                    full[i] = full[i] and _open(s, sink, origin) < s.size
                     if full[i]:
                         _, total, entropy, _ = _weigh(s)
                         entropies[i] += entropy
@@ -221,9 +221,9 @@ def heads(q, panels, by_key, by_pair, order, out):
 
 
 @_loops
-def pairs(q, panels, by_key, by_pair, order, q_other, panels_other, least, out):
+def pairs(q, panels, by_key, by_pair, origins, order, q_other, panels_other, least, out):
     """Columns of `out` as in PAIRS, for two layers under one mask; `least` is how far from uniform a row must be."""
-    keys, places, at, before, after, sink, _, threads = order
+    keys, _, at, before, after, sink, _, threads = order
     scratch = np.empty((threads, 9, by_key.size), f4)
     for thread in numba.prange(threads):
         for r in range(4 * thread, q.shape[0], 4 * threads):
@@ -235,8 +235,8 @@ def pairs(q, panels, by_key, by_pair, order, q_other, panels_other, least, out):
             for i in range(min(4, out.shape[1] - r)):
                 low, high = _seen_from(at + r + i, before) - left, _seen_to(at + r + i, after, keys) - left
                 s, o = scores[i, low : max(high, low)], others[i, low : max(high, low)]
-                size = places - left - low
-                if _open(s, sink, size) < s.size and _open(o, sink, size) < o.size:
+                origin = origins[r + i] - left - low
+                if _open(s, sink, origin) < s.size and _open(o, sink, origin) < o.size:
                     _pair(s, o, gap, least, out[:, r + i])
 
 
@@ -272,7 +272,7 @@ def _pair(s, o, gap, least, out):
 
 ROWS = (
     "entropy", "visible", "logit", "largest", "first", "previous", "diagonal", "induction", "distance", "position",
-    "spread", "within", "extra",
+    "spread", "within", "extra", "from_first", "sees_first",
 )  # fmt: skip
 HEADS = ("diversity", "variance")
 PAIRS = ("js", "kl", "cosine", "centred")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neural.modules.attention.self import softmax
@@ -53,7 +54,7 @@ class Look:
     """The key that the first query stands at: P − Q unless given (the last query stands at the last
     of P positions). 0 is what torch's `is_causal` means."""
     sink: bool = True
-    """False: as if each row could not see its first visible key, the attention sink."""
+    """False: as if no row could see the first key of its text, the attention sink (see `origins`)."""
     extra_keys: int = 0
     """Number of last keys that are not positions: a learned sink, or what `add_bias_kv` and
     `add_zero_attn` of `nn.MultiheadAttention` append. Entropies and comparisons include them;
@@ -140,6 +141,35 @@ class Look:
             return None
         return as_bool(self.mask.keys).expand(self.batch, self.keys)[:, self.start : self.start + self.queries]
 
+    @cached_property
+    def origins(self) -> Int[Tensor, "B Q"]:
+        """For every query the first key of its text, where an attention sink would be; −1 where nobody knows.
+
+        That is the first of its packed document; else the first key that is not padding and that any real query sees.
+        The edge of a window is not one: where pair by pair rules hide the first keys from a few last queries, they may
+        be padding or behind a window.
+        """
+        shape = (self.batch, self.keys)
+        real = torch.ones(shape, dtype=torch.bool, device=self.q.device)
+        if self.mask.keys is not None:
+            real = as_bool(self.mask.keys).expand(shape)
+        by_mask = real.byte().argmax(dim=-1)
+        counted = self.counted()
+        for rule in (self.mask.pairs, None if self.mask.bias is None else self.mask.bias > HIDING):
+            if rule is not None:
+                seen = as_bool(rule)[(None,) * (4 - rule.ndim)].any(dim=1)
+                seen = seen if counted is None else seen & counted.unsqueeze(-1)
+                real = real & seen.any(dim=1).expand(shape)
+        if self.mask.segments is not None:
+            segments = self.mask.segments.expand(shape)
+            own = segments[:, self.at().clamp(0, self.keys - 1)]
+            same = (own.unsqueeze(-1) == segments.unsqueeze(1)) & real.unsqueeze(1)
+            return same.byte().argmax(dim=-1)
+        first = real.byte().argmax(dim=-1)
+        if self.queries < self.positions and self.axis == "shared":
+            first = torch.where(first == by_mask, first, -1)
+        return first.unsqueeze(-1).expand(self.batch, self.queries).contiguous()
+
     def parts(self, *, heads: int = 1, chunk: int | None = None) -> Iterator[Part]:
         """All rows, `chunk` of `heads` heads at a time: as many as make CHUNK rows of scores unless it is given."""
         chunk = chunk or max(1, CHUNK // heads)
@@ -189,9 +219,8 @@ class Look:
         ahead = torch.arange(self.keys, device=self.q.device) - at.unsqueeze(-1)
         kept = (ahead <= self.after) & (-ahead <= self.before) & (scores > VISIBLE)
         if not self.sink:
-            is_first = kept & (kept.cumsum(dim=-1) == 1)
-            is_first[..., self.positions :] = False
-            kept = kept & ~is_first
+            others = torch.arange(self.keys, device=self.q.device) != self.origins[part.batch, part.rows, None]
+            kept = kept & others[:, None]
         return Maps(weights=softmax(scores, kept), kept=kept, scores=scores, **self.placement(part))
 
     def placement(self, part: Part) -> dict[str, Any]:
@@ -199,6 +228,7 @@ class Look:
         at = self.at(part.rows)
         return {
             "at": at if self.axis == "shared" else torch.full_like(at, UNPLACED),
+            "origins": self.origins[part.batch, part.rows],
             "tokens": None if self.tokens is None else self.tokens[part.batch],
             "extra_keys": self.extra_keys,
             "axis": self.axis,

@@ -28,6 +28,8 @@ class Maps:
     """Which keys a query may see."""
     at: Int[Tensor, " Q"]
     """Where each query stands, counted in keys; UNPLACED unless queries and keys share an axis."""
+    origins: Int[Tensor, "B Q"]
+    """The first key of the text that each query belongs to."""
     scores: Float[Tensor, "B H Q K"] | None = None
     """Before the softmax, biases included; weights that came another way have none."""
     tokens: Int[Tensor, "B K"] | None = None

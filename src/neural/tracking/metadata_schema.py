@@ -75,6 +75,11 @@ ENTRIES: dict[str, Entry] = {
     "data/columns": TEXTS,
     "data/target": Entry(lambda value: value is None or _is_text(value), "a text"),
     "data/classes": TEXTS,
+    "data/document_hashes": Entry(
+        _mapping_of(_list_of(_is_text)), "a mapping of `train` and `valid` to lists of texts"
+    ),
+    "data/shared_ngrams": NUMBER,
+    "data/duplicate_examples": COUNT,
     "focus/classes": TEXTS,
 }
 

@@ -23,6 +23,12 @@ WIDER = 1 << 10
 """Times the numbers of a measure that it may take with its gaps filled, where its shape changed on the way."""
 
 
+HALVES = "halves/"
+"""Before the name of a measure: its mean over all heads, on two halves of the probe."""
+HEAD_DIVERGENCE = "heads/divergence"
+"""How differently every two heads look, layer after layer: capture writes it beside the measures."""
+
+
 class Recorded:
     """What was asked for, what was measured, what was learned. `Run.open` gives it."""
 
@@ -78,18 +84,24 @@ class Recorded:
         return self._store.rows()
 
     def measures(self) -> list[str]:
-        """Names of all arrays."""
-        return self._store.measures()
+        """Names of the measures of attention. Other arrays have a `/` in their names; `measure` reads those too."""
+        return [name for name in self._store.measures() if "/" not in name]
 
     def measure(self, name: str, *, after: int = -1) -> tuple[np.ndarray, np.ndarray]:
         """Steps and one array [step, layer, head]; NaN where shapes differ between steps and a smaller one ends."""
         steps, arrays = self._store.arrays(name, after)
         if not arrays:
-            return steps, self._known(name, self.measures(), "measure", np.empty(0))
+            return steps, self._known(name, self._store.measures(), "measure", np.empty(0))
         try:
             return steps, _stacked(arrays)
         except ValueError as wrong:
             raise RunError(f"{self.path}: the measure `{name}` is damaged: {wrong}") from None
+
+    def halves(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Steps and means of a measure on two halves of the probe, [step, 2]; empty where they were not measured."""
+        if HALVES + name not in self._store.measures():
+            return np.empty(0, dtype=np.int64), np.empty((0, 2))
+        return self.measure(HALVES + name)
 
     def map_steps(self) -> list[int]:
         """Steps with maps."""

@@ -25,6 +25,7 @@ from neural.modules.attention.self import Self
 from neural.modules.compiled import plain_torch
 from neural.modules.late import torch
 from neural.modules.mask import Mask
+from neural.tracking.head_divergence import head_divergence
 from neural.tracking.look import Look, exactly
 from neural.tracking.measure import HeadMeasure, LayerMeasure, Measure, PairMeasure
 from neural.tracking.measures import registry
@@ -59,8 +60,27 @@ class Call:
         if self.look is None:
             alone = [name for name in names if issubclass(registry.get(name), HeadMeasure)]
             return {name: np.full(self.heads if name in alone else (), np.nan, np.float32) for name in names}
-        found = averaged(_measured(names, self.look))
-        return {name: values.cpu().numpy() for name, values in found.items()}
+        return {name: values.cpu().numpy() for name, values in averaged(self._rows(names)).items()}
+
+    def _rows(self, names: Sequence[str]) -> dict[str, torch.Tensor]:
+        """The values of every row, (B, H, Q) or (B, Q); kept until the call is forgotten."""
+        assert self.look is not None
+        found = self.__dict__.setdefault("_rows_found", {})
+        missing = [name for name in names if name not in found]
+        if missing:
+            found |= _measured(missing, self.look)
+        return {name: found[name] for name in names}
+
+    def halves(self) -> dict[str, Float[np.ndarray, "2 H"]]:
+        """Every measure on every other example, from the first on and from the second: how much of it is chance.
+
+        Empty where there is one example.
+        """
+        if self.look is None or self.look.batch < 2:
+            return {}
+        rows = self._rows(list(self.measures))
+        both = [averaged({name: values[start::2] for name, values in rows.items()}) for start in (0, 1)]
+        return {name: np.stack([half[name].cpu().numpy() for half in both]) for name in rows}
 
     def _applies(self, measure: type[Measure]) -> bool:
         if self.look is None:
@@ -131,19 +151,53 @@ class Seen(Sequence[Call]):
                 into[(index, slice(len(values))) if values.ndim else index] = values
         return found
 
+    def halves(self) -> dict[str, Float[np.ndarray, " 2"]]:
+        """The mean of every measure over all heads, on two halves of the examples; also of those of two layers."""
+        found: dict[str, list[np.ndarray]] = {}
+        for call in self.calls:
+            for name, values in call.halves().items():
+                found.setdefault(name, []).append(values.reshape(2, -1))
+        for name, pairs in self._pairs.items():
+            for rows in pairs.values():
+                if rows.shape[0] > 1:
+                    both = [averaged({name: rows[start::2]})[name] for start in (0, 1)]
+                    found.setdefault(name, []).append(np.stack([half.cpu().numpy() for half in both]))
+        means = {name: mean_of(np.concatenate(values, axis=1)) for name, values in found.items()}
+        return {name: values for name, values in means.items() if np.isfinite(values).all()}
+
+    def head_divergence(self) -> Float[np.ndarray, "N N"] | None:
+        """How differently every two heads look, layer after layer; None where layers cannot be compared."""
+        return head_divergence([call.look for call in self.calls])
+
+    @cached_property
+    def _pairs(self) -> dict[str, dict[tuple[int, int], torch.Tensor]]:
+        """Rows (B, H, Q) of the measures of two layers, pair by pair."""
+        names = _chosen(self.wanted, PairMeasure)
+        found: dict[str, dict[tuple[int, int], torch.Tensor]] = {name: {} for name in names}
+        every = range(len(self))
+        for i, j in (combinations(every, 2) if len(self) <= ALL_PAIRS else pairwise(every)) if names else ():
+            pair = _together(self.calls[i].look, self.calls[j].look)
+            for name, rows in _measured(names, *pair).items() if pair else ():
+                found[name][i, j] = rows
+        return found
+
     def between(self) -> dict[str, Float[np.ndarray, "layer layer"]]:
         """Measures of two layers, averaged over the heads: [i, j] compares layer i with a later layer j.
 
         NaN elsewhere, and for two that do not fit: other heads, other lengths. Each with the next where there are many.
         """
-        names = _chosen(self.wanted, PairMeasure)
-        found = {name: np.full((len(self), len(self)), np.nan, np.float32) for name in names}
-        every = range(len(self))
-        for i, j in (combinations(every, 2) if len(self) <= ALL_PAIRS else pairwise(every)) if names else ():
-            pair = _together(self.calls[i].look, self.calls[j].look)
-            for name, values in averaged(_measured(names, *pair)).items() if pair else ():
-                found[name][i, j] = values.nanmean()
+        found = {}
+        for name, pairs in self._pairs.items():
+            found[name] = np.full((len(self), len(self)), np.nan, np.float32)
+            for place, rows in pairs.items():
+                found[name][place] = averaged({name: rows})[name].nanmean()
         return found
+
+
+def mean_of(values: Float[np.ndarray, "2 N"]) -> Float[np.ndarray, " 2"]:
+    """Over the heads that have a value in both halves."""
+    both = np.isfinite(values).all(axis=0)
+    return values[:, both].mean(axis=1) if both.any() else np.full(2, np.nan, np.float32)
 
 
 def _chosen(wanted: tuple[str, ...] | None, kind: type) -> list[str]:
@@ -161,7 +215,8 @@ def _together(one: Look | None, other: Look | None) -> tuple[Look, Look] | None:
     if one is None or other is None or _size(one) != _size(other):
         return None
     if isinstance(other, Written) and type(one) is Look and one.scale is None and one.k.shape[1] == one.heads:
-        one = Written(**vars(one), mechanism=Self())   # in the same large parts as the other one
+        same = {field.name: getattr(one, field.name) for field in fields(Look)}
+        one = Written(**same, mechanism=Self())   # in the same large parts as the other one
     return one, replace(other, mask=one.mask) if _alike(one.mask, other.mask) else other
 
 

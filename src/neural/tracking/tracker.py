@@ -18,6 +18,7 @@ from neural.tasks.task import Task
 from neural.tracking.measure import HeadMeasure
 from neural.tracking.measures import registry
 from neural.tracking.quantised import pack
+from neural.tracking.recorded import HALVES, HEAD_DIVERGENCE
 from neural.tracking.run import Run
 from neural.tracking.seen import Seen
 from neural.tracking.watch import NothingSeen, watch
@@ -58,7 +59,7 @@ class Tracker:
             arrays = seen.arrays()
             if self.run is not None:
                 self._describe(seen)
-                self.run.log_arrays(step, arrays | seen.between())
+                self.run.log_arrays(step, arrays | seen.between() | more_arrays(seen))
                 if self._keeps_maps(step, last):
                     self.run.log_maps(step, packed(seen))
         return self._liveliest(arrays, seen)
@@ -117,6 +118,13 @@ class Tracker:
         best = max(self._moved, key=lambda name: self._moved[name], default=next(iter(means), None))
         best = best if best in means else next(iter(means), None)
         return None if best is None else (best, means[best])
+
+
+def more_arrays(seen: Seen) -> dict[str, np.ndarray]:
+    """What analyses ask for beside the measures: their values on two halves of the probe, and all pairs of heads."""
+    found = {f"{HALVES}{name}": values for name, values in seen.halves().items()}
+    divergence = seen.head_divergence()
+    return found if divergence is None else {**found, HEAD_DIVERGENCE: divergence}
 
 
 def packed(seen: Seen) -> dict[str, bytes]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from neural.core.settings import resolved
 from neural.modules.late import torch
-from neural.tasks.task import Task, TaskError
+from neural.tasks.task import Task, TaskError, split_scores
 from neural.tracking.run import Run
 from neural.tracking.sink import flat
 from neural.tracking.tracker import Tracker
@@ -271,7 +271,7 @@ class _Loop:
     def validate(self) -> dict[str, float]:
         """Scores on the validation data, by the average of the weights where one is kept."""
         state = self.state
-        scores: dict[str, float] = {}
+        scores: dict[str, Any] = {}
         rows: Mapping[str, float] = {}
         if self.run is not None or self.split:
             state.model.eval()
@@ -282,9 +282,11 @@ class _Loop:
                 rows = self.also(state.step, state.model) if self.also and self.run is not None else {}
             state.model.train()
         scores = self.workers.told(scores)
+        scores, arrays = split_scores(scores)
         state.judge(scores, self.task.watched, larger=self.task.larger_is_better, settings=self.settings)
         if self.run is not None and (scores or rows):
             self.run.log(state.step, {**scores, **rows})
+            self.run.log_arrays(state.step, arrays)
         return scores
 
     def save(self, *, best: bool) -> None:

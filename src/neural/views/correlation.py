@@ -1,24 +1,33 @@
 """Whether two series that both change while a model learns have to do with each other, over several seeds.
 
-Everything correlates with the step, so any two measures of a training correlate with each other. Four numbers keep
-that apart, each a Spearman correlation, found for every seed and averaged:
+Everything correlates with the step, so any two measures of a training correlate with each other. What all seeds share
+(the trend, the schedule, the order in which things are learned) is therefore taken out, in two ways, each a Spearman
+correlation, found for every seed and averaged:
 
-    raw           of the values: what a shared trend alone makes large
-    differences   of the changes from one step to the next: a trend of one slope is gone
-    partial       of the values, with the ranks of the steps held fixed: any monotone trend is gone
-    own           differences, minus what the differences of one seed and those of *another* seed give: whatever all
-                  seeds share (the trend, the schedule, the order in which things are learned) is gone
+    changes   of the changes from one step to the next, minus what the changes of one seed and those of *another* seed
+              give. Sees quick relations; measurement noise hides slow ones.
+    levels    of the distances from the mean of all seeds at the same step. Sees slow relations.
 
-The p-value asks the same as `own`: the seeds' second series are dealt out to their first ones in every possible way
-(where these are more than `permutations`, in so many random ways), and p is the share of deals whose mean is at least
-as far from the middle as the true one's. Intervals are over seeds.
+For each, p asks whether a seed's own two series go together better than series of different seeds: the seeds' second
+series are dealt out to their first ones in every possible way (where these are more than `permutations`, in so many
+random ways), and p is the share of deals whose mean is at least as far from the middle as the true one's. Two tests are
+made, so each is held to half of the level. Intervals are over seeds.
+
+"Unrelated" is said only where a relation would have been seen: where both series were measured twice at every step, on
+two halves of the examples, the halves tell how much of a series is noise (reliability, by Spearman and Brown). The
+intervals of the changes and of the levels, corrected for that noise (divided by the root of both reliabilities), must
+both lie within ±0.3: measures may go together slowly although their quick changes do not. Without halves, or where less
+than half of a series is signal, no relation found is "undecided".
+
+Also told, because documents quote them: `raw`, of the values themselves, which a shared trend alone makes large, and
+`partial`, with the ranks of the steps held fixed.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations as all_permutations
 from typing import Literal
 
@@ -32,6 +41,8 @@ FEWEST_STEPS = 6
 LEVEL = 0.05
 SMALL = 0.3
 """A correlation below explains less than a tenth of the variance."""
+MIN_RELIABILITY = 0.5
+"""Share of a series' variance that must be signal for the absence of a relation to mean anything."""
 FLAT = 1e-6
 """Changes that differ by less than this share of the values are rounding."""
 
@@ -44,6 +55,36 @@ class Curve:
 
     steps: np.ndarray
     values: np.ndarray
+    halves: tuple[np.ndarray, np.ndarray] | None = None
+    """The same, measured on two halves of the examples."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Association:
+    """One of the two correlations."""
+
+    own: Estimate
+    """Beyond that of different seeds."""
+    p: float
+    reliability: float
+    """Geometric mean of both series': the share of the variance that is signal; NaN where nobody knows."""
+
+    @property
+    def is_found(self) -> bool:
+        """p and the interval agree that there is one; half of the level, because there are two tests."""
+        return self.p <= LEVEL / 2 and not self.own.low <= 0 <= self.own.high
+
+    @property
+    def is_ruled_out(self) -> bool:
+        """A correlation of SMALL or more would have been seen, noise taken into account."""
+        if not self.p > LEVEL / 2 or not self.reliability >= MIN_RELIABILITY:
+            return False
+        return max(-self.own.low, self.own.high) / self.reliability < SMALL
+
+    def __str__(self) -> str:
+        known = f", reliability {number(self.reliability)}" if math.isfinite(self.reliability) else ""
+        tested = f", p {number(self.p)}" if math.isfinite(self.p) else ""
+        return f"{self.own}{tested}{known}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +93,9 @@ class Correlation:
 
     verdict: Verdict
     raw: Estimate
-    differences: Estimate
     partial: Estimate
-    own: Estimate
-    p: float
+    changes: Association
+    levels: Association
     permutations: int
     """Deals that p was counted in."""
     left_out: tuple[str, ...]
@@ -64,19 +104,34 @@ class Correlation:
     @property
     def seeds(self) -> int:
         """That count."""
-        return self.differences.seeds
+        return self.raw.seeds
+
+    @property
+    def own(self) -> Estimate:
+        """Of the correlation that decided: the one that was found, or else that of the changes."""
+        return self.levels.own if self.levels.is_found and not self.changes.is_found else self.changes.own
 
     def __str__(self) -> str:
         said = {
             "related": "related beyond the shared trend",
             "unrelated": "not related beyond the shared trend",
-            "undecided": "undecided",
+            "undecided": f"undecided{self._why()}",
             "too few": f"too few seeds ({self.seeds}; at least {FEWEST})",
         }[self.verdict]
-        tested = f", p {number(self.p)} in {self.permutations:,} permutations" if math.isfinite(self.p) else ""
-        numbers = f"raw {self.raw}, of differences {self.differences}, partial on the step {self.partial}"
+        numbers = f"of changes {self.changes}; of levels {self.levels}; raw {self.raw}, partial {self.partial}"
+        tested = f"; {self.permutations:,} permutations" if self.permutations else ""
         out = f"; left out: {'; '.join(self.left_out)}" if self.left_out else ""
-        return f"{said}: {numbers}, beyond other seeds {self.own}{tested}{out}"
+        return f"{said}: {numbers}{tested}{out}"
+
+    def _why(self) -> str:
+        reliability = max(self.changes.reliability, self.levels.reliability)
+        if math.isnan(reliability):
+            return " (no relation found, but nobody knows how noisy the measures are)"
+        if reliability < MIN_RELIABILITY:
+            return " (seeds differ by little more than noise)"
+        if self.changes.is_ruled_out:
+            return " (quick changes are unrelated, slow ones may be related)"
+        return ""
 
 
 def correlate(
@@ -94,15 +149,88 @@ def correlate(
     for i, (one, _) in enumerate(kept):
         for j, (_, other) in enumerate(kept):
             matrix[i, j] = _of(differences, one, other)
-    p, deals = permutation_p(matrix, permutations=permutations, seed=seed)
-    estimates = {
-        "raw": over_seeds(_of(lambda steps, one, other: spearman(one, other), *pair) for pair in kept),
-        "partial": over_seeds(_of(partial, *pair) for pair in kept),
-        "differences": over_seeds(np.diag(matrix)),
-        "own": over_seeds(_beyond_others(matrix)),
-    }
-    verdict = verdict_of(len(kept), estimates["own"], p)
-    return Correlation(verdict=verdict, **estimates, p=p, permutations=deals, left_out=tuple(left_out))
+    first, second = (common([pair[side] for pair in kept]) for side in (0, 1))
+    deal = {"permutations": permutations, "seed": seed}
+    p, deals = permutation_p(matrix, **deal)
+    changes = Association(
+        own=_clipped(over_seeds(_beyond_others(matrix))), p=p,
+        reliability=_reliability(first, np.diff) * _reliability(second, np.diff),
+    )  # fmt: skip
+    away = _level_matrix(*common_pairs(kept))
+    levels = Association(
+        own=_clipped(over_seeds(_beyond_others(away))), p=permutation_p(away, **deal)[0],
+        reliability=_reliability(first) * _reliability(second),
+    )  # fmt: skip
+    verdict: Verdict = "undecided"
+    if len(kept) < FEWEST:
+        verdict = "too few"
+    elif changes.is_found or levels.is_found:
+        verdict = "related"
+    elif changes.is_ruled_out and levels.is_ruled_out:
+        verdict = "unrelated"
+    return Correlation(
+        verdict=verdict, changes=changes, levels=levels, permutations=deals, left_out=tuple(left_out),
+        raw=_clipped(over_seeds(_of(lambda steps, one, other: spearman(one, other), *pair) for pair in kept)),
+        partial=_clipped(over_seeds(_of(partial, *pair) for pair in kept)),
+    )  # fmt: skip
+
+
+def _clipped(correlation: Estimate) -> Estimate:
+    """With its interval inside −1 to 1."""
+    low, high = np.clip([correlation.low, correlation.high], -1, 1).tolist()
+    return replace(correlation, low=low, high=high)
+
+
+def common_pairs(pairs: Sequence[tuple[Curve, Curve]]) -> tuple[np.ndarray, np.ndarray]:
+    """Both series of all seeds at the steps that all of them have, (seed, step) each."""
+    steps = _steps_of_all([curve for pair in pairs for curve in pair])
+    found = np.empty((2, len(pairs), len(steps)))
+    for seed, pair in enumerate(pairs):
+        found[:, seed] = [_at(curve.steps, curve.values, steps) for curve in pair]
+    return found[0], found[1]
+
+
+def common(curves: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Both halves of one series of all seeds at the steps that all of them have; None where one has no halves."""
+    if not curves or any(curve.halves is None for curve in curves):
+        return None
+    steps = _steps_of_all(curves)
+    halves = [[_at(curve.steps, half, steps) for half in curve.halves or ()] for curve in curves]
+    both = np.array(halves)   # (seed, half, step)
+    return both[:, 0], both[:, 1]
+
+
+def _steps_of_all(curves: Sequence[Curve]) -> np.ndarray:
+    steps: np.ndarray | None = None
+    for curve in curves:
+        finite = curve.steps[np.isfinite(np.asarray(curve.values, float))]
+        steps = finite if steps is None else np.intersect1d(steps, finite)
+    return np.empty(0, dtype=int) if steps is None else steps
+
+
+def _at(steps: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    return np.asarray(values, float)[np.searchsorted(steps, wanted)]
+
+
+def _level_matrix(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Correlations of every seed's first series with every seed's second one, both without the mean of all seeds."""
+    count = len(first)
+    if count < 2 or first.shape[1] < FEWEST_STEPS:
+        return np.full((count, count), np.nan)
+    one, other = first - first.mean(axis=0), second - second.mean(axis=0)
+    return np.array([[spearman(a, b) for b in other] for a in one])
+
+
+def _reliability(
+    halves: tuple[np.ndarray, np.ndarray] | None, of: Callable[[np.ndarray], np.ndarray] = lambda values: values
+) -> float:
+    """The root of the share of signal in what a seed does differently, from two halves of the examples."""
+    if halves is None or halves[0].shape[1] < FEWEST_STEPS:
+        return math.nan
+    away = [of(half) - of(half).mean(axis=0) for half in halves]
+    # of ranks and seed by seed, as the correlations themselves: a few steps with large changes must not speak for all
+    together = float(np.mean([spearman(one, other) for one, other in zip(*away, strict=True)]))
+    return math.sqrt(max(0.0, 2 * together / (1 + together))) if together > -1 else 0.0
 
 
 def spearman(one: np.ndarray, other: np.ndarray) -> float:
@@ -181,14 +309,3 @@ def _beyond_others(matrix: np.ndarray) -> list[float]:
     own = np.diag(matrix)
     others = (matrix.sum(axis=0) + matrix.sum(axis=1) - 2 * own) / (2 * (count - 1))
     return list(own - others)
-
-
-def verdict_of(seeds: int, own: Estimate, p: float) -> Verdict:
-    """p and the interval must agree; where they do not, or cannot be had, nothing is decided."""
-    if seeds < FEWEST:
-        return "too few"
-    if math.isnan(p):
-        return "undecided"
-    if p <= LEVEL and not own.low <= 0 <= own.high:
-        return "related"
-    return "unrelated" if p > LEVEL and own.low > -SMALL and own.high < SMALL else "undecided"

@@ -36,12 +36,19 @@ class Finding:
     kind: Kind = "claim"
 
     @property
-    def figure(self) -> str:
+    def amount(self) -> str:
         """The number with its interval and its unit, shares in percent; a dash where there is none."""
         if not math.isfinite(self.number.value):
             return "–"
         share = self.unit.startswith("of ")   # "1 of the heads" would be one head
         return f"{self.number.in_percent()} % {self.unit}" if share else f"{self.number} {self.unit}"
+
+    @property
+    def figure(self) -> str:
+        """The same, and of a claim the seeds that it rests on."""
+        if self.kind != "claim" or not math.isfinite(self.number.value):
+            return self.amount
+        return f"{self.amount}, {self.number.seeds} seed{'s' * (self.number.seeds != 1)}"
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; null where there is no number."""

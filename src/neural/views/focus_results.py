@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +20,12 @@ from neural.tasks.data.array_files import arrays_in
 from neural.tasks.task import TaskError
 from neural.tracking.run import Run
 from neural.tracking.trouble import RunError
-from neural.views.seeds import Estimate, over_seeds
+from neural.views.seeds import Estimate, number, over_seeds
 
 LEVEL = 0.9
 """The accuracy that is to be reached soon."""
+TIMES = ("steps_to", "seconds_to", "switched")
+"""Scores in which NaN means "never": a mean would forget the seeds that never got there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +73,11 @@ def speed(run: Run, level: float = LEVEL) -> dict[str, float]:
     first = float(steps[there[0]]) if len(there) else float("nan")
     status = run.status
     each = (status.time - status.started) / max(1, status.step)
-    calls = float(np.mean(run.scalars("train/classifier_calls")[1]))
+    calls = run.scalars("train/classifier_calls")[1]
     switches = [step for step, kind, _, _ in run.events() if kind == "switch"]
     return {
-        "steps_to": first, "seconds_to": first * each, "step_ms": 1000 * each, "calls": calls,
+        "steps_to": first, "seconds_to": first * each, "step_ms": 1000 * each, "calls": float(np.mean(calls)),
+        "calls_range": float(np.ptp(calls)),   # 0 where the settings alone decide: soft, exact hard and lvml …
         "switched": switches[0] / max(1, status.step) if switches else float("nan"),
     }  # fmt: skip
 
@@ -105,8 +109,36 @@ def estimate(group: Sequence[Result], name: str) -> Estimate:
     return over_seeds(one.scores.get(name, float("nan")) for one in group)
 
 
-def paired(groups: Groups, one: str, other: str, name: str, m: int) -> list[float]:
-    """What the first has more of than the second, seed by seed: both saw the same data."""
-    second = {result.seed: result.scores.get(name, float("nan")) for result in groups.get((other, m), [])}
-    return [result.scores.get(name, float("nan")) - second[result.seed] for result in groups.get((one, m), [])
-            if result.seed in second]  # fmt: skip
+def pairs(groups: Groups, first: str, second: str, m: int) -> list[tuple[Result, Result]]:
+    """The results of two paradigms, seed by seed: both of a pair saw the same data."""
+    by_seed = {result.seed: result for result in groups.get((second, m), [])}
+    return [
+        (result, by_seed[result.seed])
+        for result in groups.get((first, m), [])
+        if result.seed in by_seed
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeTo:
+    """When something was reached, over seeds. A seed that never reached it counts as the latest."""
+
+    median: float
+    """Infinite where half of the seeds or more never reached it; NaN of no seeds."""
+    reached: int
+    seeds: int
+
+    def __str__(self) -> str:
+        middle = "never" if math.isinf(self.median) else number(self.median)
+        return middle if self.reached == self.seeds else f"{middle} ({self.reached} of {self.seeds})"
+
+
+def time_to(group: Sequence[Result], name: str) -> TimeTo:
+    """Of one of `TIMES`."""
+    times = [result.scores[name] for result in group if name in result.scores]
+    late = sorted(math.inf if math.isnan(time) else time for time in times)
+    if not late:
+        return TimeTo(math.nan, 0, 0)
+    # with an even number of seeds the mean of the two in the middle; infinite where one of them is
+    middle = (late[(len(late) - 1) // 2] + late[len(late) // 2]) / 2
+    return TimeTo(middle, sum(map(math.isfinite, late)), len(late))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from neural.views.analysis import registry
-from neural.views.focus_results import Groups, estimate
+from neural.views.focus_results import Groups, estimate, time_to
 from neural.views.focus_trouble import FocusDiagnosis, Standing
 
 
@@ -32,7 +33,15 @@ def warnings(groups: Groups) -> list[Warned]:
         scores = {key: estimate(group, key).value for key in sorted({key for one in group for key in one.scores})}
         if "focus_accuracy" not in scores:
             continue
+        if "switched" in scores:   # a seed that never switched counts as the latest
+            middle = time_to(group, "switched").median
+            scores["switched"] = math.nan if math.isinf(middle) else middle
         stands = Standing(paradigm=name, classes=group[0].classes, scores=scores)
         told = [(one, one.trouble(stands)) for one in asked]
-        found += [Warned(one.code, name, m, seen.evidence, one.advice) for one, seen in told if seen is not None]
+        basis = f"over {len(group)} seeds" if len(group) > 1 else "1 seed"
+        found += [
+            Warned(one.code, name, m, f"{seen.evidence} ({basis})", one.advice)
+            for one, seen in told
+            if seen is not None
+        ]
     return sorted(found, key=lambda one: one.code)

@@ -1,10 +1,11 @@
 """What the heads of a run do: which role each has come to play, and how much it writes.
 
-A role is a score from 0 to 1 for every look, layer and head, and a border from which a head is said to have it. Four
+A role is a score from 0 to 1 for every snapshot, layer and head, and a border from which a head is said to have it: by
+the level that the score ends at, not by its last value, which noise may lift over the border (views/levels.py). Four
 come from the measures, at every look; three from the maps, at those looks that kept them, of the first example:
 
     uniform          entropy over what a uniform head would have
-    sink             mass on the first key
+    sink             mass on the first key, beyond what a uniform head has there
     previous token   mass on the key before the query
     induction        mass on what followed the same token the last time
     positional       mass at one distance, the same for all queries, whichever gets most
@@ -14,16 +15,19 @@ come from the measures, at every look; three from the maps, at those looks that 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from neural.tracking.quantised import maps_from, unpack
 from neural.tracking.run import Run
+from neural.views.levels import last_level, onset
 from neural.views.reading import Missing, measure
 
-MEASURED = {"uniform": "relative_entropy", "sink": "first_key_mass", "previous token": "previous_token_mass",
+MEASURED = {"uniform": "relative_entropy", "sink": "sink_excess", "previous token": "previous_token_mass",
             "induction": "induction_mass"}  # fmt: skip
 BORDERS = {"uniform": 0.95, "sink": 0.5, "previous token": 0.5, "induction": 0.4, "positional": 0.5, "local": 0.8,
            "delimiter": 0.5}  # fmt: skip
@@ -41,15 +45,24 @@ class Role:
     scores: np.ndarray
     """[step, layer, head]; NaN where a layer has fewer heads."""
 
-    @property
+    @cached_property
     def now(self) -> np.ndarray:
-        """At the last look, [layer, head]."""
-        return self.scores[-1]
+        """The level that each head ends at, [layer, head]."""
+        shape = self.scores.shape[1:]
+        levels = [_last_level(self.scores[:, *place]) for place in np.ndindex(*shape)]
+        return np.array(levels, dtype=float).reshape(shape)
 
-    @property
-    def had(self) -> np.ndarray:
-        """[step, layer, head]: whether a head has the role."""
-        return self.scores >= BORDERS[self.name]
+    def since(self, layer: int, head: int) -> int:
+        """The step since which a head that has the role has had it."""
+        scores = self.scores[:, layer, head]
+        finite = np.isfinite(scores)
+        return int(self.steps[finite][onset(scores[finite], BORDERS[self.name]) or 0])
+
+
+def _last_level(scores: np.ndarray) -> float:
+    """Of a head; NaN where it has no score."""
+    finite = scores[np.isfinite(scores)]
+    return last_level(finite) if len(finite) else math.nan
 
 
 def roles(run: Run) -> dict[str, Role]:

@@ -1,4 +1,4 @@
-"""Two settings compared by pairs of seeds: the difference of their scores, seed by seed.
+"""Settings compared by pairs of seeds: the difference of their scores, seed by seed.
 
 Both of a pair start from the same weights, see the same batches and are judged by the same held-out
 data. What a seed does to both cancels out, so the interval is that of the difference alone.
@@ -7,37 +7,62 @@ data. What a seed does to both cancels out, so the interval is that of the diffe
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from typing import Literal
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
-import numpy as np
-from scipy.special import stdtrit
-
-from neural.views.seeds import Estimate
+from neural.views.seeds import Estimate, over_seeds
+from neural.views.significance import LEVEL, holm, mean_test
 
 Verdict = Literal["better", "worse", "undecided"]
-CONFIDENCE = 0.95
+Scores = Mapping[Hashable, float]
+"""By seed."""
 
 
-def paired_difference(
-    scores: Mapping[Hashable, float], baseline: Mapping[Hashable, float]
-) -> Estimate:
-    """The mean of score − baseline over the seeds that both have, with Student's t interval (95 %).
+class PairedComparison(NamedTuple):
+    """One setting against another."""
 
-    Keys are seeds. NaN does not count. Of fewer than two shared seeds there is no interval.
+    difference: Estimate
+    """Score − baseline, with its own 95 % interval."""
+    p: float
+    """Two-sided, corrected for the number of comparisons; NaN where there is no interval."""
+    verdict: Verdict
+
+
+def paired_difference(scores: Scores, baseline: Scores) -> Estimate:
+    """The mean of score − baseline over the seeds that both have, with its interval (`over_seeds`).
+
+    NaN does not count. There is no interval of fewer than two shared seeds, nor of equal differences.
     """
-    both = [seed for seed in scores if seed in baseline]
-    pairs = np.array([scores[seed] - baseline[seed] for seed in both], dtype=np.float64)
-    pairs = pairs[np.isfinite(pairs)]
-    count = len(pairs)
-    if count < 2:
-        return Estimate(
-            value=float(pairs[0]) if count else math.nan, low=math.nan, high=math.nan, seeds=count
-        )
-    mean = float(pairs.mean())
-    error = float(pairs.std(ddof=1)) / math.sqrt(count)
-    reach = float(stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * error
-    return Estimate(value=mean, low=mean - reach, high=mean + reach, seeds=count)
+    return over_seeds(_differences(scores, baseline))
+
+
+def compare_pairs(
+    candidates: Sequence[Scores],
+    baseline: Scores,
+    *,
+    larger_is_better: bool,
+    is_selected: bool = False,
+) -> list[PairedComparison]:
+    """Every candidate against the baseline: better or worse where p ≤ .05 after the correction.
+
+    The correction is Holm's for the number of candidates. `is_selected` says that these very scores
+    made the baseline the best of all: then any pair could have been compared, and the correction
+    is Bonferroni's for all pairs. Of 12 equal settings with 3 seeds, 44 % of sweeps had a false
+    "worse" without it, 2 % have with it (tests/validity/test_sweep_selection.py).
+    """
+    p_values = [mean_test(_differences(scores, baseline)).two_sided for scores in candidates]
+    if is_selected:
+        settings = len(candidates) + 1
+        number_of_pairs = settings * (settings - 1) // 2
+        adjusted = [p if math.isnan(p) else min(1.0, number_of_pairs * p) for p in p_values]
+    else:
+        adjusted = holm(p_values)
+    compared = []
+    for scores, p in zip(candidates, adjusted, strict=True):
+        difference = paired_difference(scores, baseline)
+        alone = verdict(difference, larger_is_better=larger_is_better)
+        compared.append(PairedComparison(difference, p, alone if p <= LEVEL else "undecided"))
+    return compared
 
 
 def verdict(difference: Estimate, *, larger_is_better: bool) -> Verdict:
@@ -45,3 +70,7 @@ def verdict(difference: Estimate, *, larger_is_better: bool) -> Verdict:
     if not (difference.low > 0 or difference.high < 0):
         return "undecided"
     return "better" if (difference.value > 0) == larger_is_better else "worse"
+
+
+def _differences(scores: Scores, baseline: Scores) -> list[float]:
+    return [scores[seed] - baseline[seed] for seed in scores if seed in baseline]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,10 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neural.tasks.block_means import block_mean
+from neural.tasks.language_model import WINDOW_LOSSES
 from neural.tracking.run import Run
 from neural.tracking.trouble import RunError
 from neural.views.correlation import Curve
+from neural.views.phases import MIN_RISE, MIN_SCORES, phases
 from neural.views.watched import watched
+
+LOSS, ERROR = "valid/loss", "valid/standard_error"
+STRETCHES = 16
+"""Of the held-out text, dealt out to two halves in turn."""
 
 
 class Missing(LookupError):
@@ -32,7 +40,15 @@ def measure(run: Run, name: str) -> tuple[np.ndarray, np.ndarray]:
 def mean_curve(run: Run, name: str) -> Curve:
     """A measure averaged over everything that was measured at a step."""
     steps, values = measure(run, name)
-    return Curve(steps, mean(values.reshape(len(steps), -1), axis=1))
+    return Curve(steps, mean(values.reshape(len(steps), -1), axis=1), _halves(steps, *run.halves(name)))
+
+
+def _halves(steps: np.ndarray, at: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Two measurements at the same steps; None where they are not known at all of them."""
+    if not len(steps) or not np.isin(steps, at).all():
+        return None
+    rows = values[np.searchsorted(at, steps)].astype(float)
+    return rows[:, 0], rows[:, 1]
 
 
 def scalar_curve(run: Run, name: str, source: str) -> Curve:
@@ -41,6 +57,23 @@ def scalar_curve(run: Run, name: str, source: str) -> Curve:
         return Curve(*run.scalars(name))
     except RunError:
         raise Missing(f"{run.name} has no `{name}`: {source}") from None
+
+
+def loss_curve(run: Run) -> Curve:
+    """The validation loss; where the loss of every window was kept, also on two halves of the text.
+
+    Halves are alternate stretches: alternate windows would be alike, and make the loss look surer than it is.
+    """
+    curve = scalar_curve(run, LOSS, "it was never validated")
+    try:
+        at, losses = run.measure(WINDOW_LOSSES)
+    except RunError:
+        return curve
+    if losses.shape[1] < STRETCHES:
+        return curve
+    stretches = np.array([part.mean(axis=1) for part in np.array_split(losses.astype(float), STRETCHES, axis=1)])
+    halves = np.stack([stretches[0::2].mean(axis=0), stretches[1::2].mean(axis=0)], axis=1)
+    return Curve(curve.steps, curve.values, _halves(curve.steps, at, halves))
 
 
 class Score(NamedTuple):
@@ -59,6 +92,37 @@ def deciding(run: Run) -> Score:
     curve = scalar_curve(run, name, "it was never validated")
     finite = np.isfinite(curve.values)
     return Score(name, larger, Curve(curve.steps[finite], curve.values[finite]))
+
+
+def has_learned(run: Run) -> bool:
+    """Whether its validations got better by more than their noise; runs without any are taken to have."""
+    try:
+        score = deciding(run)
+    except Missing:
+        return True
+    rising = score.curve.values if score.larger else -score.curve.values
+    error = standard_error(run)
+    if 2 <= len(rising) < MIN_SCORES and not error:
+        # too few scores to show their noise: what was lost on the way must be small beside what was gained
+        lost, gained = -np.minimum(np.diff(rising), 0).sum(), rising.max() - rising[0]
+        return bool(gained > max(3 * lost, MIN_RISE * abs(rising[0])))
+    found = phases(rising.tolist(), standard_error=error)
+    return any(phase.name == "best" and phase.first > 1 for phase in found)
+
+
+def standard_error(run: Run) -> float:
+    """Of the difference between two validations; 0 where nobody knows.
+
+    Where the loss of every window was kept, of the differences window by window, which vary far less than the losses.
+    """
+    try:
+        losses = run.measure(WINDOW_LOSSES)[1].astype(float)
+    except RunError:
+        losses = np.empty((0, 0))
+    if len(losses) > 1:
+        errors = [block_mean(change).standard_error for change in np.diff(losses, axis=0)]
+        return float(np.nanmedian(errors)) if np.isfinite(errors).any() else 0.0
+    return float(np.median(run.scalars(ERROR)[1])) * math.sqrt(2) if ERROR in run.names() else 0.0
 
 
 def mean(values: np.ndarray, axis: int | tuple[int, ...] | None = None) -> np.ndarray:

@@ -8,9 +8,7 @@ from typing import ClassVar
 from neural.tracking.run import Run
 from neural.views.correlation import Curve, correlate
 from neural.views.finding import Analysis, Finding, Supported
-from neural.views.reading import mean_curve, scalar_curve
-
-LOSS = "valid/loss"
+from neural.views.reading import loss_curve, mean_curve
 
 
 class Related(Analysis):
@@ -46,4 +44,4 @@ class RelatedToLoss(Related):
 
     def curves(self, run: Run) -> tuple[Curve, Curve]:
         """At the steps that have both a look and a validation."""
-        return mean_curve(run, self.measure), scalar_curve(run, LOSS, "it was never validated")
+        return mean_curve(run, self.measure), loss_curve(run)

@@ -50,10 +50,11 @@ def test_a_calibrated_model_is_left_alone():
 
 def test_every_method_is_in_the_table_from_the_simplest_on(too_sure):
     lines = too_sure.table().splitlines()
-    assert [line.split()[0] for line in lines[1:-2]] == list(too_sure.methods)
+    assert [line.split()[0] for line in lines[1:-3]] == list(too_sure.methods)
     assert list(too_sure.methods)[:2] == ["none", "temperature"]
     assert lines[2].startswith("temperature ←")
     assert lines[-1] == too_sure.why
+    assert lines[-3] == "95 % intervals over 30 documents, each left out in turn"
 
 
 def test_what_is_measured_was_not_fitted_to():

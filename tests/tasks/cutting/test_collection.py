@@ -8,6 +8,7 @@ import pytest
 from neural.tasks.cutting.collection import collection, documents, handbook
 from neural.tasks.cutting.compose import compose
 from neural.tasks.cutting.document import parts
+from neural.tasks.cutting.duplicates import shared_elements
 from neural.tasks.cutting.reader import Reading
 from neural.tasks.task import TaskError
 
@@ -24,7 +25,7 @@ def names(found):
 
 def test_a_folder_is_shared_out_by_the_seed(tmp_path):
     for number in range(20):
-        ref(tmp_path, f"d{number}", [["a", "b"], ["c"]])
+        ref(tmp_path, f"d{number}", [["a", "b"], [f"c {number}"]])
     one, other = collection(tmp_path), collection(tmp_path, seed=1)
     assert (len(one.train), len(one.valid), len(one.test)) == (16, 2, 2)
     assert len(names(one.documents)) == 20
@@ -35,14 +36,14 @@ def test_a_folder_is_shared_out_by_the_seed(tmp_path):
 @pytest.mark.parametrize(("count", "shares"), [(1, (1, 0, 0)), (2, (1, 1, 0)), (3, (1, 1, 1))])
 def test_something_is_always_left_to_train_on(tmp_path, count, shares):
     for number in range(count):
-        ref(tmp_path, f"d{number}", [["a", "b"], ["c"]])
+        ref(tmp_path, f"d{number}", [["a", "b"], [f"c {number}"]])
     found = collection(tmp_path)
     assert (len(found.train), len(found.valid), len(found.test)) == shares
 
 
 def test_folders_of_parts_keep_their_meaning(tmp_path):
     for split in ("train", "dev", "test"):
-        ref(tmp_path / split, f"in_{split}", [["a"], ["b"]])
+        ref(tmp_path / split, f"in_{split}", [["a"], [f"b {split}"]])
     ref(tmp_path, "outside", [["a"], ["b"]])
     found = collection(tmp_path)
     assert [names(part) for part in (found.train, found.valid, found.test)] == [{"in_train"}, {"in_dev"}, {"in_test"}]
@@ -51,7 +52,7 @@ def test_folders_of_parts_keep_their_meaning(tmp_path):
 
 def test_files_of_parts_share_their_labels(tmp_path):
     for name, labels in (("train", ["verse", "chorus"]), ("valid", ["chorus", "verse"])):
-        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"lines": ["a", "b"], "labels": labels}))
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"lines": ["a", name], "labels": labels}))
     found = collection(tmp_path)
     assert found.labels == ("verse", "chorus")
     assert found.train[0].labels.tolist() == [0, 1] and found.valid[0].labels.tolist() == [1, 0]
@@ -59,9 +60,49 @@ def test_files_of_parts_share_their_labels(tmp_path):
 
 def test_training_files_alone_are_judged_by_a_part_of_them(tmp_path):
     for number in range(10):
-        ref(tmp_path / "train", f"d{number}", [["a"], ["b"]])
+        ref(tmp_path / "train", f"d{number}", [["a"], [f"b {number}"]])
     found = collection(tmp_path)
     assert (len(found.train), len(found.valid), len(found.test)) == (9, 1, 0)
+
+
+def test_equal_documents_are_in_one_part(tmp_path):
+    for number in range(40):
+        ref(tmp_path, f"d{number}", [
+            [f"The first line of {number % 10}."], ["And  its SECOND" if number < 20 else "and its second"],
+        ])  # fmt: skip
+    found = collection(tmp_path)
+    assert (len(found.train), len(found.valid), len(found.test)) == (32, 4, 4)
+    texts = [{one.elements[0] for one in part} for part in (found.train, found.valid, found.test)]
+    assert [len(part) for part in texts] == [8, 1, 1]
+    assert not texts[0] & (texts[1] | texts[2])
+    assert found.remarks == (f"{tmp_path.name}: 30 of 40 documents occur before; equal documents are in one part",)
+
+
+def test_documents_in_two_parts_of_the_data_are_refused(tmp_path):
+    for number in range(6):
+        ref(tmp_path / "train", f"t{number}", [["a"], [f"b {number}"]])
+        ref(tmp_path / "test", f"d{number}", [["A", f" b {number} "], ["c"][: number // 5]])
+    refused = r"5 documents are in two parts: t\d \(train, test\), .* and 2 more; .* `allow_duplicates: true`"
+    with pytest.raises(TaskError, match=refused):
+        collection(tmp_path)
+    found = collection(tmp_path, allow_duplicates=True)
+    assert len(found.test) == 6
+    assert "5 documents are in two parts" in found.remarks[0]
+
+
+def test_text_that_is_shared_between_parts_is_noted(tmp_path):
+    lines = [f"This is line {number}, long enough not to be equal by chance." for number in range(40)]
+    for number in range(20):
+        ref(tmp_path, f"d{number}", [lines[number : number + 9], [f"{number}"]])
+    assert "% of the elements held out" in collection(tmp_path).remarks[0]
+    for number in range(20):
+        ref(tmp_path, f"d{number}", [[f"{line} In document {number}." for line in lines[:9]], [f"{number}"]])
+    assert collection(tmp_path).remarks == ()
+
+
+def test_held_out_topics_of_the_handbook_are_not_in_training_topics():
+    found = collection("handbook")
+    assert shared_elements((*found.valid, *found.test), found.train) < 0.05
 
 
 def test_the_handbook_needs_no_download_and_its_topics_stay_apart():

@@ -2,7 +2,8 @@
 
 Texts: document.py (a text as elements, with the parts they belong to), elements.py, sentences.py, wrapping.py and
 headings.py (how it gets its elements), reading.py (files of any encoding), data/ (one file per kind of file),
-collection.py and compose.py (the documents of an experiment), masses.py (the two ways to write a segmentation).
+collection.py and compose.py (the documents of an experiment), duplicates.py (documents that occur twice), masses.py
+(the two ways to write a segmentation).
 
 Numbers: words.py, stems.py, terms.py, tags.py, rhymes.py and occurrences.py (what is in an element), similarity.py (how
 alike elements are), posterior.py (where vocabularies change), features/ (one file per group of columns), described.py
@@ -15,6 +16,7 @@ Answers: calibration/ (scores → probabilities that mean something), calibratio
 calibration_file.py (what a run keeps of it), decode.py (probabilities → the best segmentation under a least and a most
 length), least_pk.py (the one with the least expected Pk).
 
-Judgement: metrics/ and baselines/ (one file each), scores.py (documents × segmenters → a table), resample.py (where its
-intervals come from), calibration_scores.py, expected_error.py and reliability.py (how good probabilities were).
+Judgement: metrics/ and baselines/ (one file each), scores.py (documents × segmenters → a table), jackknife.py (where
+its intervals come from) and clusters.py (what they are over), calibration_scores.py, expected_error.py and
+reliability.py (how good probabilities were).
 """

@@ -21,12 +21,15 @@ def equal_mass_edges(values: np.ndarray, bins: int) -> np.ndarray:
     return (ordered[above - 1] + ordered[above]) / 2
 
 
-def gathered(edges: np.ndarray, p: np.ndarray, hits: np.ndarray, documents: np.ndarray) -> np.ndarray:
+def gathered(
+    edges: np.ndarray, p: np.ndarray, hits: np.ndarray, documents: np.ndarray, count: int | None = None
+) -> np.ndarray:
     """Of every document (numbered from 0) and bin: how many, their probabilities added up, and how many came true.
 
-    The shape is (documents, 3, bins); sums over documents are those of the whole.
+    The shape is (documents, 3, bins); sums over documents are those of the whole. `count`: how many documents there
+    are, also such that have no element.
     """
-    bins, number = len(edges) + 1, int(documents.max()) + 1
+    bins, number = len(edges) + 1, int(documents.max()) + 1 if count is None else count
     cell = documents * bins + np.searchsorted(edges, p, side="right")
     sums = [np.bincount(cell, weights=one, minlength=number * bins) for one in (np.ones_like(p), p, hits)]
     return np.stack(sums).reshape(3, number, bins).transpose(1, 0, 2)

@@ -21,10 +21,11 @@ from neural.core.files import write_atomically
 from neural.tasks.cutting.calibrated import Calibration
 from neural.tasks.cutting.calibration import registry
 from neural.tasks.cutting.calibration_scores import CalibrationScores, calibration_scores, mean_over
-from neural.tasks.cutting.expected_error import of_a_perfect_model
+from neural.tasks.cutting.clusters import Clusters
+from neural.tasks.cutting.expected_error import Pairs, of_a_perfect_model
+from neural.tasks.cutting.jackknife import Interval
 from neural.tasks.cutting.probability import as_scores, as_truth, confidence, losses, plain_probabilities
 from neural.tasks.cutting.reliability import Reliability, reliability
-from neural.tasks.cutting.resample import Interval
 
 FOLDS = 5
 TIE = 1e-4
@@ -50,6 +51,8 @@ class Choice:
     """What the plain error would be if the chosen method's probabilities were exactly right; the middle 90 %."""
     diagrams: Mapping[str, Reliability]
     """Of `none`, and of the chosen method."""
+    over: str
+    """What the intervals are over: `20 documents and 8 shared sources`."""
 
     def table(self) -> str:
         """Text, a line for each method, the chosen one marked."""
@@ -61,14 +64,16 @@ class Choice:
         ]  # fmt: skip
         widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
         padded = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in (head, *rows)]
-        perfect = f"a perfect model of this size: ECE {_fine(self.perfect)} in 90 % of cases"
-        return "\n".join([*("  ".join(row).rstrip() for row in padded), perfect, self.why])
+        clustered = "elements of a document going together" if self.documents > 1 else "elements independent"
+        perfect = f"a perfect model of this size, {clustered}: ECE {_fine(self.perfect)} in 90 % of cases"
+        intervals = f"95 % intervals over {self.over}, each left out in turn"
+        return "\n".join([*("  ".join(row).rstrip() for row in padded), intervals, perfect, self.why])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `json` writes; every float comes back as it was."""
         return {
             "version": VERSION, "calibration": self.calibration.to_dict(), "why": self.why, "elements": self.elements,
-            "documents": self.documents, "folds": self.folds, "perfect": asdict(self.perfect),
+            "documents": self.documents, "over": self.over, "folds": self.folds, "perfect": asdict(self.perfect),
             "methods": {name: one.to_dict() for name, one in self.methods.items()},
             "diagrams": {name: one.to_dict() for name, one in self.diagrams.items()},
         }  # fmt: skip
@@ -83,6 +88,7 @@ class Choice:
             documents=saved["documents"], folds=saved["folds"], perfect=Interval(**saved["perfect"]),
             methods={name: CalibrationScores.from_dict(one) for name, one in saved["methods"].items()},
             diagrams={name: Reliability.from_dict(one) for name, one in saved["diagrams"].items()},
+            over=str(saved.get("over", Clusters(saved["documents"]))),
         )  # fmt: skip
 
     def save(self, path: Path) -> None:
@@ -122,13 +128,14 @@ def questions(
 
 
 def choose(
-    scores: ArrayLike, truth: ArrayLike, documents: ArrayLike, *, methods: Sequence[str] | None = None,
-    folds: int = FOLDS, seed: int = 0,
+    scores: ArrayLike, truth: ArrayLike, documents: ArrayLike, *, sources: Pairs = None,
+    methods: Sequence[str] | None = None, folds: int = FOLDS, seed: int = 0,
 ) -> Choice:  # fmt: skip
     """Fit every method to some documents and measure it on the others, in turn; take the best, fitted to all of them.
 
-    `documents` says which one each element is of. The best has the least held-out log loss, a tie goes to the simpler.
-    `methods`: these, and `none`; without it, all that take such scores.
+    `documents` says which one each element is of, `sources` which two sources it depends on where documents share
+    sources (`Clusters.pairs`). The best has the least held-out log loss, a tie goes to the simpler. `methods`: these,
+    and `none`; without it, all that take such scores.
     """
     s = as_scores(scores)
     t = as_truth(truth, s)
@@ -145,16 +152,26 @@ def choose(
         one.name(): _held_out(one, s, t, which, parts, seed) if parts else plain_probabilities(s)
         for one in (candidates if parts else candidates[:1])
     }
-    measured = calibration_scores(held_out, t, which, seed=seed)
+    measured = calibration_scores(held_out, t, which, sources=sources)
     best = min(one.log_loss.value for one in measured.values())
     chosen = next(one for one in candidates if measured[one.name()].log_loss.value <= best + TIE)
     shown = dict.fromkeys(("none", chosen.name()))
+    judged = {name: confidence(held_out[name], t) for name in shown}
     return Choice(
-        calibration=chosen.fit(s, t), why=_why(chosen.name(), measured, held_out, t, which, seed), elements=len(t),
+        calibration=chosen.fit(s, t), why=_why(chosen.name(), measured, held_out, t, which, sources), elements=len(t),
         documents=len(names), folds=parts, methods=measured,
-        perfect=of_a_perfect_model(confidence(held_out[chosen.name()], t)[0], seed=seed),
-        diagrams={name: reliability(*confidence(held_out[name], t), which) for name in shown},
+        perfect=of_a_perfect_model(*judged[chosen.name()], which, sources=sources, seed=seed),
+        diagrams={name: reliability(*pair, which, sources=sources) for name, pair in judged.items()},
+        over=str(Clusters(len(names), shared=_shared(which, sources))),
     )  # fmt: skip
+
+
+def _shared(which: np.ndarray, sources: Pairs) -> int:
+    """Sources that are in two documents or more."""
+    if sources is None:
+        return 0
+    pairs = np.unique(np.stack([np.tile(which, 2), np.concatenate(sources)], axis=1), axis=0)
+    return int((np.bincount(pairs[:, 1]) > 1).sum())
 
 
 def _fine(one: Interval) -> str:
@@ -188,7 +205,7 @@ def _held_out(
 
 def _why(
     chosen: str, measured: Mapping[str, CalibrationScores], held_out: Mapping[str, np.ndarray], truth: np.ndarray,
-    which: np.ndarray, seed: int,
+    which: np.ndarray, sources: Pairs,
 ) -> str:  # fmt: skip
     if which.max() == 0:
         return "none: there is one document, so nothing can be held out to compare by; bring more documents"
@@ -196,6 +213,6 @@ def _why(
     tie = "" if best == chosen else f"; {best} does equally well, and {chosen} is simpler"
     if chosen == "none":
         return f"none: no method has a lower log loss on held-out documents{tie}"
-    gain = mean_over(losses(held_out["none"], truth) - losses(held_out[chosen], truth), which, seed=seed)
+    gain = mean_over(losses(held_out["none"], truth) - losses(held_out[chosen], truth), which, sources=sources)
     sure = "" if gain.low > 0 else ": the interval includes 0, more documents would tell"
     return f"{chosen}: on held-out documents its log loss is lower than that of none by {gain} nats{tie}{sure}"

@@ -1,17 +1,18 @@
-"""How good probabilities were: log loss, Brier score and three expected errors, with intervals over documents."""
+"""How good probabilities were: log loss, Brier score and three expected errors, with intervals over documents and the
+sources they share."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from neural.tasks.cutting.expected_error import Distances, resampled_together
+from neural.tasks.cutting.expected_error import Pairs, expected_errors
+from neural.tasks.cutting.jackknife import Grouping, Ids, Interval, estimates
 from neural.tasks.cutting.probability import confidence, losses, squares
-from neural.tasks.cutting.resample import RESAMPLES, Interval, interval, resampled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,42 +42,31 @@ class CalibrationScores:
 
 
 def calibration_scores(
-    ways: Mapping[str, np.ndarray], truth: np.ndarray, documents: np.ndarray, *, resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> dict[str, CalibrationScores]:  # fmt: skip
-    """Of several ways to get P(yes), (n,), or classes, (n, C), by name; of elements of documents numbered from 0.
-
-    The intervals of all come from the same drawn sets of documents.
-    """
-    tables: dict[str, tuple[np.ndarray, ...]] = {
-        name: (*Distances.of(*confidence(p, truth), documents),
-               _totals(losses(p, truth), documents), _totals(squares(p, truth), documents))
-        for name, p in ways.items()
-    }  # fmt: skip
-    drawn = iter(resampled_together([one for some in tables.values() for one in some], resamples=resamples, seed=seed))
-    found = {}
-    for name, (wide, even, lost, squared) in tables.items():
-        errors = Distances(wide, even).errors(Distances(next(drawn), next(drawn)))
-        found[name] = CalibrationScores(
-            log_loss=_mean(lost, next(drawn)), brier=_mean(squared, next(drawn)),
-            ece=errors.plain, ece_equal_mass=errors.equal_mass, ece_debiased=errors.debiased,
-        )  # fmt: skip
-    return found
+    ways: Mapping[str, np.ndarray], truth: np.ndarray, documents: np.ndarray, *, sources: Pairs = None
+) -> dict[str, CalibrationScores]:
+    """Of several ways to get P(yes), (n,), or classes, (n, C), by name; of elements of documents numbered from 0."""
+    scores = {}
+    for name, p in ways.items():
+        errors = expected_errors(*confidence(p, truth), documents, sources=sources)
+        scores[name] = CalibrationScores(
+            log_loss=mean_over(losses(p, truth), documents, sources=sources, scale="positive"),
+            brier=mean_over(squares(p, truth), documents, sources=sources, scale="positive"),
+            ece=errors.plain,
+            ece_equal_mass=errors.equal_mass,
+            ece_debiased=errors.debiased,
+        )
+    return scores
 
 
 def mean_over(
-    values: np.ndarray, documents: np.ndarray, *, resamples: int = RESAMPLES, seed: int = 0
+    values: np.ndarray, documents: np.ndarray, *, sources: Pairs = None, scale: Literal["plain", "positive"] = "plain"
 ) -> Interval:
-    """The mean over elements, with an interval over documents."""
-    sums = _totals(values, documents)
-    return _mean(sums, resampled(sums, resamples=resamples, seed=seed))
+    """The mean over elements, with an interval over documents and the sources they share."""
 
+    def add(members: Ids, groups: Ids, count: int) -> np.ndarray:
+        rows = [np.bincount(groups, values[members], minlength=count), np.bincount(groups, minlength=count)]
+        return np.stack(rows, axis=1).astype(float)
 
-def _totals(values: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """Of every document, the sum and how many there are."""
-    return np.stack([np.bincount(documents, weights=values), np.bincount(documents)], axis=1)
-
-
-def _mean(sums: np.ndarray, drawn: np.ndarray) -> Interval:
-    total, count = sums.sum(axis=0)
-    return interval(float(total / count), drawn[:, 0] / drawn[:, 1], len(sums))
+    sums = Grouping(documents, int(documents.max()) + 1, sources).sums(add)
+    mean = estimates(sums, lambda totals: {"mean": totals[..., 0] / totals[..., 1]})["mean"]
+    return mean.interval(scale)

@@ -4,7 +4,8 @@
     collection("songs.jsonl", folder)         a file, or a folder of files of one kind
     collection("articles/", folder, compose=500)   new documents made of pieces of these
 
-Files or folders called train, valid and test keep that meaning; otherwise documents are shared out by the seed.
+Files or folders called train, valid and test keep that meaning; otherwise documents are shared out by the seed, equal
+ones to one part. A document that the data itself has in two parts is refused, unless `allow_duplicates`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,15 @@ from neural.core.names import did_you_mean
 from neural.tasks.cutting.compose import compose as composed
 from neural.tasks.cutting.data import registry
 from neural.tasks.cutting.document import Document
+from neural.tasks.cutting.duplicates import (
+    document_hash,
+    find_across,
+    group_equal,
+    list_names,
+    shared_elements,
+    shared_note,
+    without_repeats,
+)
 from neural.tasks.cutting.elements import Unit, spans
 from neural.tasks.cutting.reader import Reader, Reading
 from neural.tasks.data.split import generator
@@ -34,7 +44,7 @@ HANDBOOK_DOCUMENTS = 200
 
 @dataclass(frozen=True)
 class Collection:
-    """Documents, shared out; no text stands in two parts."""
+    """Documents, shared out; none is in two parts, unless that was allowed."""
 
     name: str
     train: tuple[Document, ...]
@@ -43,6 +53,14 @@ class Collection:
     remarks: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     """Words that labels stand for, in the order of their numbers, where labels are words."""
+    sources: tuple[tuple[Document, ...], ...] = ()
+    """Of composed documents: the texts that those of each part were made of."""
+
+    def hashes(self) -> dict[str, list[str]]:
+        """Of all documents that training sees, and of their sources: `train`, and `valid`."""
+        sources = self.sources or ((), (), ())
+        parts = {"train": (*self.train, *sources[0]), "valid": (*self.valid, *sources[1])}
+        return {name: sorted({document_hash(document) for document in part}) for name, part in parts.items()}
 
     @property
     def documents(self) -> tuple[Document, ...]:
@@ -52,16 +70,17 @@ class Collection:
 
 def collection(
     data: str | Path, folder: Path | None = None, *, reading: Reading | None = None, compose: int = 0,
-    valid: float = 0.1, test: float = 0.1, seed: int = 0,
+    valid: float = 0.1, test: float = 0.1, seed: int = 0, allow_duplicates: bool = False,
 ) -> Collection:  # fmt: skip
     """The documents; TaskError where there are none. Paths are seen from `folder`.
 
     `compose`: not the documents themselves but so many made of pieces of them, shared out in the same way, each from
-    sources that the other parts do not have. `valid` and `test` are shares.
+    sources that the other parts do not have. `valid` and `test` are shares. `allow_duplicates`: take data that has the
+    same document in two of its own parts, and say so.
     """
     reading = reading or Reading()
     if data in NAMES:
-        texts = tuple(Document(name, elements) for name, elements in handbook(reading.unit))
+        texts = without_repeats([Document(name, elements) for name, elements in handbook(reading.unit)])
         shares = _shared_out(texts, valid, test, seed)
         return _composed("handbook", shares, compose or HANDBOOK_DOCUMENTS, seed, ())
     path = ((folder or Path()) / Path(data).expanduser()).absolute()
@@ -82,12 +101,30 @@ def collection(
         shares = [tuple(found.get(split, ())) for split in SPLITS]
         if not shares[1]:
             shares[:2] = _shared_out(shares[0], valid, 0, seed)[:2]
+        remarks += _check_duplicates(path.name, shares, allow=allow_duplicates)
     else:
         everything = tuple(one for documents in found.values() for one in documents)
         shares = _shared_out(everything, valid, test, seed)
+        copies = len(everything) - len(group_equal(everything))
+        if copies and (shares[1] or shares[2]):
+            count = f"{copies:,} of {len(everything):,} documents occur before"
+            remarks.append(f"{path.name}: {count}; equal documents are in one part")
+    remarks += shared_note(path.name, shared_elements((*shares[1], *shares[2]), shares[0]))
     if compose:
         return _composed(path.name, shares, compose, seed, tuple(remarks))
     return Collection(path.name, *shares, remarks=tuple(remarks), labels=tuple(reading.labels))
+
+
+def _check_duplicates(name: str, shares: Sequence[Sequence[Document]], *, allow: bool) -> list[str]:
+    """Refuse documents that are in two parts, or say which they are."""
+    across = find_across(dict(zip(SPLITS, shares, strict=True)))
+    if not across:
+        return []
+    count = f"{len(across):,} document{'s are' if len(across) > 1 else ' is'}"
+    message = f"{name}: {count} in two parts: {list_names(across)}"
+    if allow:
+        return [f"{message}; the scores flatter"]
+    raise TaskError(f"{message}; remove one of each, or write `allow_duplicates: true`")
 
 
 def documents(data: str | Path, folder: Path | None = None, *, reading: Reading | None = None) -> list[Document]:
@@ -130,13 +167,17 @@ def _split_of(file: Path, path: Path) -> str:
 
 
 def _shared_out(found: Sequence[Document], valid: float, test: float, seed: int) -> list[tuple[Document, ...]]:
-    """Training, validation, test. A share above 0 gives at least one document, while one is left to train on."""
-    order = generator(seed, 0, purpose=3).permutation(len(found))
-    spare = len(found) - 1
-    judging = min(max(1, round(len(found) * valid)) if valid > 0 else 0, spare)
-    hidden = min(max(1, round(len(found) * test)) if test > 0 else 0, spare - judging)
-    groups = np.split(order, [len(found) - judging - hidden, len(found) - hidden])
-    return [tuple(found[one] for one in sorted(group)) for group in groups]
+    """Training, validation, test: shares of the distinct texts, each with all its copies.
+
+    A share above 0 gives at least one text, while one is left to train on.
+    """
+    texts = group_equal(found)
+    order = generator(seed, 0, purpose=3).permutation(len(texts))
+    spare = len(texts) - 1
+    judging = min(max(1, round(len(texts) * valid)) if valid > 0 else 0, spare)
+    hidden = min(max(1, round(len(texts) * test)) if test > 0 else 0, spare - judging)
+    parts = np.split(order, [len(texts) - judging - hidden, len(texts) - hidden])
+    return [tuple(found[at] for at in sorted(at for text in part for at in texts[text])) for part in parts]
 
 
 def _composed(
@@ -152,4 +193,4 @@ def _composed(
             made.append(tuple(composed(texts, wanted, seed=3 * seed + number)) if wanted else ())
         except ValueError as wrong:
             raise TaskError(f"{name}, {split}: {wrong}") from None
-    return Collection(name, *made, remarks=remarks)
+    return Collection(name, *made, remarks=remarks, sources=tuple(map(tuple, shares)))

@@ -28,6 +28,8 @@ class Document:
     """Where each element begins and ends in `text`, in characters."""
     text: str | None = None
     """The whole text, where the elements were cut from one; what lies between them is white space."""
+    sources: tuple[str, ...] | None = None
+    """Of a composed document: the name of the text that each element was taken from."""
 
     def __post_init__(self) -> None:
         count = len(self.elements)
@@ -37,6 +39,8 @@ class Document:
             raise ValueError(f"{self.name} has {count} elements and {len(self.labels)} labels")
         if self.labels is not None and not len(self.boundaries):
             object.__setattr__(self, "boundaries", np.r_[False, np.diff(self.labels) != 0])
+        if self.sources is not None and len(self.sources) != count:
+            raise ValueError(f"{self.name} has {count} elements and the sources of {len(self.sources)}")
         given = np.array(self.boundaries if len(self.boundaries) else np.zeros(count), dtype=bool)
         if len(given) != count:
             raise ValueError(f"{self.name} has {count} elements and {len(given)} boundaries")
@@ -83,10 +87,19 @@ def parts(document: Document, boundaries: np.ndarray | None = None) -> list[tupl
     return [document.elements[a:b] for a, b in pairwise(edges)]
 
 
-def joined(name: str, sections: Sequence[Sequence[str]]) -> Document:
-    """A document of known parts, one after the other; empty ones are left out."""
+def joined(
+    name: str, sections: Sequence[Sequence[str]], sources: Sequence[str] | None = None
+) -> Document:
+    """A document of known parts, one after the other; empty ones are left out.
+
+    `sources` names the text that each part was taken from.
+    """
+    origins = None
+    if sources is not None:
+        pairs = zip(sections, sources, strict=True)
+        origins = tuple(source for section, source in pairs for _ in section)
     sections = [section for section in sections if section]
     elements = tuple(element for section in sections for element in section)
     boundaries = np.zeros(len(elements), dtype=bool)
     boundaries[np.cumsum([0, *map(len, sections)])[:-1]] = True
-    return Document(name, elements, boundaries=boundaries)
+    return Document(name, elements, boundaries=boundaries, sources=origins)

@@ -1,13 +1,13 @@
-"""What every metric promises: counts per document that add up, and scores from their sums.
+"""What every metric promises: counts that add up over documents, and over places in a document; scores from their sums.
 
-So a score over any set of documents, drawn again and again for an interval, is a product of matrices and not another
+So a score without any of the documents, or without what comes from one source, is a difference of sums and not another
 pass over the documents.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,16 @@ from neural.language.declaration import Named
 from neural.tasks.cutting.masses import Boundaries, checked_pair
 
 Counts = npt.NDArray[np.float64]
+
+
+class Places(NamedTuple):
+    """The counts of one document, place by place, and which elements each place depends on."""
+
+    rows: Counts
+    """(places, numbers); the sum is the document's row."""
+    first: npt.NDArray[np.int64]
+    last: npt.NDArray[np.int64]
+    """The first and the last element, (places,)."""
 
 
 class Metric(Named):
@@ -33,6 +43,17 @@ class Metric(Named):
     def row(self, truth: Boundaries, prediction: Boundaries) -> Counts:
         """The numbers of one document; both are checked and of one length."""
         raise NotImplementedError
+
+    def places(
+        self, truths: Sequence[npt.ArrayLike], predictions: Sequence[npt.ArrayLike]
+    ) -> list[Places]:
+        """The same rows, place by place: what of them comes from which elements."""
+        pairs = zip(truths, predictions, strict=True)
+        return [self.row_by_place(*checked_pair(*pair)) for pair in pairs]
+
+    def row_by_place(self, truth: Boundaries, prediction: Boundaries) -> Places:
+        """The numbers of one document by place; spread evenly where a metric does not say it better."""
+        return spread_evenly(self.row(truth, prediction), len(truth))
 
     def scores(self, totals: Counts) -> dict[str, Counts]:
         """The scores by name from sums of rows, (…, numbers) to (…); the first is the metric itself."""
@@ -57,6 +78,18 @@ class AverageMetric(Metric):
     def scores(self, totals: Counts) -> dict[str, Counts]:
         """The average, under the metric's own name."""
         return {repr(self).partition("(")[0]: totals[..., 0] / totals[..., 1]}
+
+
+def spread_evenly(row: Counts, elements: int) -> Places:
+    """Every element has the same share of a document's row."""
+    every = np.arange(elements)
+    return Places(np.tile(row / elements, (elements, 1)), every, every)
+
+
+def gaps(rows: Counts) -> Places:
+    """Rows of elements that are asked whether a part begins there: they depend on the one before, too."""
+    every = np.arange(len(rows))
+    return Places(rows, np.maximum(every - 1, 0), every)
 
 
 def harmonic(hits: Any, true: Any, predicted: Any, *, of_nothing: float) -> Counts:

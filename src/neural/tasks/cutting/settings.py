@@ -89,6 +89,9 @@ class SegmentationSettings(Experiment):
     training: SegmentationTraining = Field(default_factory=SegmentationTraining, description="How to train.")
     validation_split: Share = Field(0.1, description="Share of documents that judge, where the data has no such part.")
     test_split: Share = Field(0.1, description="Share that training never sees, where the data has no such part.")
+    allow_duplicates: bool = Field(
+        False, description="Take data that has the same document in two of training, validation and test."
+    )
     split_seed: Interval = Field(0, description="Which documents these are, and what is composed, follows from it.")
     longest: Count = Field(1024, description="Elements of a training example; longer documents are learned in pieces.")
     threshold: float | None = Field(

@@ -12,6 +12,7 @@ from neural.language.shapes import show
 from neural.modules.late import torch
 from neural.tasks.data.check import check_batches, check_inputs, first, gives, padding
 from neural.tasks.data.column import Column
+from neural.tasks.data.duplicate_rows import find_duplicates
 from neural.tasks.data.order import Order
 from neural.tasks.data.source import Examples
 from neural.tasks.data.split import split
@@ -63,7 +64,10 @@ class Dataset:
             kept, self.held = split(count, share, seed=split_seed, ordered=examples.ordered)
         self.order = Order(kept, batch_size, seed)
         check_batches(network, self.order.size, examples.where)
-        self.remarks = (*examples.remarks, *remarks(self, kept, share))
+        arrays = [{name: column.array for name, column in part.columns.items()} for part in (self.train, self.valid)]
+        self.duplicates = find_duplicates(arrays[0], kept, arrays[1], self.held)
+        copies = self.duplicates.note(examples.where) if self.duplicates else []
+        self.remarks = (*examples.remarks, *remarks(self, kept, share), *copies)
 
     def batch(self, index: int) -> dict[str, Tensor]:
         """The training batch of that number."""

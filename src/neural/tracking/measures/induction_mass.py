@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class InductionMass(HeadMeasure):
     """Share of the mass on what followed the current token the last time: 0 ignores it, 1 looks at nothing else.
 
-    Needs the tokens. Rows whose token is new, or that may not see that position, do not count.
+    Needs the tokens. Rows whose token is new, or that may not see that position, do not count; nor rows whose token
+    stands right before them too: what followed it is their own position.
     """
 
     unit: ClassVar[str] = "share"
@@ -31,7 +32,7 @@ class InductionMass(HeadMeasure):
         own = look.tokens[:, look.at.clamp(0, len(keys) - 1)]
         same = (own.unsqueeze(-1) == look.tokens.unsqueeze(1)) & (keys < look.at.unsqueeze(-1))
         last = torch.where(same, keys, -1).amax(dim=-1)
-        known = (last >= 0) & (look.at < len(keys))
+        known = (last >= 0) & (look.at < len(keys)) & (last + 1 != look.at)
         return look.mass(torch.where(known, last + 1, -1).unsqueeze(1))
 
     def bounds(self, heads: int, keys: int) -> tuple[float, float]:

@@ -8,12 +8,12 @@ import numpy as np
 
 from neural.tracking.run import Run
 from neural.views.finding import Diagnosis, Symptom
-from neural.views.heads import BORDERS, last_maps, named
+from neural.views.heads import BORDERS, Role, last_maps, named
 from neural.views.reading import Missing, mean, measure
 
 
 class AttentionSinks(Diagnosis):
-    """Share of heads with at least half of their mass on the first key at the last look."""
+    """Share of heads with half of their mass or more on the first key at the end, beyond what a uniform head has."""
 
     code: ClassVar[str] = "ATT002"
     claim: ClassVar[str] = "heads rest on the first key, an attention sink"
@@ -22,13 +22,13 @@ class AttentionSinks(Diagnosis):
 
     def symptom(self, run: Run) -> Symptom | None:
         """By the mass on the first key, and by what is left without it where maps are kept."""
-        steps, values = measure(run, "first_key_mass")
-        last = values[-1]
+        role = Role("sink", *measure(run, "sink_excess"))
+        last = role.now
         sinks = last >= BORDERS["sink"]
         if not sinks.any():
             return None
-        had = (values >= BORDERS["sink"]).any(axis=(1, 2))
-        evidence = f"{named(sinks, last)}; the first of them at step {steps[int(np.argmax(had))]:,}"
+        first = min(role.since(*place) for place in np.argwhere(sinks).tolist())
+        evidence = f"{named(sinks, last)}; the first of them since step {first:,}"
         return Symptom(float(sinks.sum() / np.isfinite(last).sum()), evidence + _without(run, sinks))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from neural.tracking.run import Run
 from neural.views.finding import Diagnosis, Symptom
-from neural.views.heads import head_name, writing
+from neural.views.heads import Role, head_name, writing
 from neural.views.reading import Missing, measure
 
 RESTS = 0.95
@@ -18,7 +18,10 @@ WRITES = 0.05
 
 
 class DeadHeads(Diagnosis):
-    """Share of heads that rest on the first key (0.95 of their mass), or write less than 5 % of their layer's mean."""
+    """Share of heads that rest on the first key, or write next to nothing.
+
+    They have 0.95 of their mass there, beyond what a uniform head has, or write less than 5 % of their layer's mean.
+    """
 
     code: ClassVar[str] = "ATT003"
     claim: ClassVar[str] = "heads are dead"
@@ -27,7 +30,7 @@ class DeadHeads(Diagnosis):
 
     def symptom(self, run: Run) -> Symptom | None:
         """By the last look, and by the saved weights where they are there."""
-        last = measure(run, "first_key_mass")[1][-1]
+        last = Role("sink", *measure(run, "sink_excess")).now
         why = {
             (int(layer), int(head)): f"{last[layer, head]:.2f} on the first key"
             for layer, head in np.argwhere(last >= RESTS)

@@ -14,6 +14,8 @@ from neural.views.reading import mean
 
 ALIKE = 0.02
 """Jensen–Shannon divergence in bits; maps are kept in 8 bits, which makes about 0.001 of equal ones."""
+MIN_MASS = 0.05
+"""Of a row, outside the first key."""
 FLAT = 0.95
 """Of uniform: that two heads average is told elsewhere."""
 
@@ -21,7 +23,9 @@ FLAT = 0.95
 class DuplicateHeads(Diagnosis):
     """Share of the pairs of heads in a layer that diverge by less than 0.02 bits, on the first example of the probe.
 
-    Pairs in which both are close to uniform do not count: they are alike because they do not look at anything.
+    Without the first key, and on rows where both heads look at anything else: two heads that rest on it are alike there
+    whatever they do otherwise. Pairs in which both are close to uniform do not count: they are alike because they do
+    not look at anything.
     """
 
     code: ClassVar[str] = "ATT004"
@@ -37,13 +41,20 @@ class DuplicateHeads(Diagnosis):
             flat = [_flatness(one) >= FLAT for one in maps]
             for one, other in combinations(range(len(maps)), 2):
                 pairs += 1
-                apart = divergence(maps[one], maps[other])
+                apart = divergence(*_without_sink(maps[one], maps[other]))
                 if apart < ALIKE and not (flat[one] and flat[other]):
                     found.append(f"{head_name(number, one)} and h{other} ({apart:.3f} bits)")
         if not found:
             return None
         more = f" and {len(found) - 8} more" if len(found) > 8 else ""
         return Symptom(len(found) / pairs, f"at step {step:,}: {', '.join(found[:8])}{more}")
+
+
+def _without_sink(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both maps without their first key, on the rows where each has a twentieth of its mass elsewhere."""
+    rest = [maps[:, 1:] for maps in (one, other)]
+    rows = np.minimum(*(maps.sum(axis=1) for maps in rest)) >= MIN_MASS
+    return rest[0][rows], rest[1][rows]
 
 
 def divergence(one: np.ndarray, other: np.ndarray) -> float:

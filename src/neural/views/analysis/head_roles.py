@@ -12,7 +12,7 @@ from neural.views.heads import chief, head_name, roles
 
 
 class HeadRoles(Diagnosis):
-    """Share of heads with a role at the last look; views/heads.py says what each role is.
+    """Share of heads with a role at the end; views/heads.py says what each role is.
 
     A head that looks at everything alike has none: `uniform_attention` tells of those.
     """
@@ -29,8 +29,7 @@ class HeadRoles(Diagnosis):
         said = []
         for layer, head in np.argwhere(~np.isin(names, ["mixed", "uniform", ""])):
             role = found[names[layer, head]]
-            scores = role.scores[:, layer, head]
-            since = role.steps[_since(role.had[:, layer, head])]
+            scores, since = role.scores[:, layer, head], role.since(layer, head)
             said.append(
                 f"{head_name(layer, head)} {role.name} ({scores[0]:.2f} → {scores[-1]:.2f}, since step {since:,})"
             )
@@ -39,7 +38,3 @@ class HeadRoles(Diagnosis):
         more = f" and {len(said) - 12} more" if len(said) > 12 else ""
         return Symptom(len(said) / int((names != "").sum()), ", ".join(said[:12]) + more)
 
-
-def _since(had: np.ndarray) -> int:
-    """The look from which it has it without a break."""
-    return int(len(had) - np.argmin(had[::-1])) if not had.all() else 0

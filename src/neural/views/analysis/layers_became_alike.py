@@ -8,27 +8,27 @@ import numpy as np
 
 from neural.tracking.run import Run
 from neural.views.finding import Diagnosis, Symptom
-from neural.views.reading import measure
+from neural.views.layer_divergence import matched_curves
 
-ALIKE = 0.05
-"""Bits."""
+ALIKE = 0.02
+"""Squared Hellinger distance."""
 
 
 class LayersBecameAlike(Diagnosis):
-    """Smallest divergence of two layers at the last look, in bits, where it fell below 0.05 in the training."""
+    """Smallest divergence of two layers, their heads matched, at the last snapshot, where it fell below 0.02."""
 
     code: ClassVar[str] = "ATT007"
     claim: ClassVar[str] = "layers became alike"
-    unit: ClassVar[str] = "bits"
+    unit: ClassVar[str] = "Hellinger²"
     advice: ClassVar[str] = "train with fewer layers and compare"
 
     def symptom(self, run: Run) -> Symptom | None:
-        """By the Jensen–Shannon divergence of every pair, head by head."""
-        steps, values = measure(run, "js_between")
+        """By the squared Hellinger distance of every pair, each head matched with its likest in the other layer."""
+        steps, values = matched_curves(run)
         first, last = values[0], values[-1]
-        alike = (last < ALIKE) & ~(first < ALIKE)
+        alike = (last < ALIKE) & (first >= 2 * ALIKE)
         if len(steps) < 2 or not alike.any():
             return None
-        pairs = [f"L{i} and L{j} ({first[i, j]:.2f} → {last[i, j]:.2f} bits)" for i, j in np.argwhere(alike)]
+        pairs = [f"L{i} and L{j} ({first[i, j]:.2f} → {last[i, j]:.2f})" for i, j in np.argwhere(alike)]
         more = f" and {len(pairs) - 6} more" if len(pairs) > 6 else ""
         return Symptom(float(last[alike].min()), ", ".join(pairs[:6]) + more)

@@ -9,17 +9,18 @@ import numpy as np
 
 from neural.tracking.run import Run
 from neural.views.finding import Analysis, Finding
-from neural.views.reading import measure
-from neural.views.seeds import over_seeds
+from neural.views.reading import has_learned, measure
+from neural.views.seeds import share_over_seeds
 
 NEAR = 3.0
 """Positions within which 90 % of a local head's mass lies."""
 
 
 class LocalHeads(Analysis):
-    """Share of heads with 90 % of their mass within 3 positions at the last look, which had it not at the first.
+    """Share of heads with 90 % of their mass within 3 positions at the last snapshot, which had it not at the first.
 
-    Supported where every seed has such a head and one that looks further; not, where none has.
+    Supported where every seed has such a head and one that looks further; not, where none has. Of models that learned:
+    one that did not says nothing about what learning does.
     """
 
     code: ClassVar[str] = "EVO003"
@@ -28,19 +29,24 @@ class LocalHeads(Analysis):
 
     def examine(self, runs: Sequence[Run]) -> Finding:
         """By counting the seeds in which it happened."""
-        shares, both, names = [], [], []
+        counts, totals, both, names, idle = [], [], [], [], 0
         for run in runs:
             steps, span = measure(run, "span90")
             if len(steps) < 2:
                 continue
+            if not has_learned(run):
+                idle += 1
+                continue
             there = np.isfinite(span[-1])
             local = (span[-1] <= NEAR) & ~(span[0] <= NEAR) & there
-            shares.append(float(local.sum() / max(1, there.sum())))
+            counts.append(int(local.sum()))
+            totals.append(int(there.sum()))
             both.append(bool(local.any() and (span[-1] > NEAR).any()))
             names.append(f"{local.sum()} of {there.sum()}")
-        share = over_seeds(shares)
+        share = share_over_seeds(counts, totals)
         if not both:
-            return self.found("undecided", share, "no run has two looks at its attention")
+            why = "no run has learned" if idle else "no run has two snapshots of its attention"
+            return self.found("undecided", share, why)
         supported = "yes" if all(both) else "no" if not any(both) else "undecided"
         evidence = f"heads that became local, seed by seed: {', '.join(names)}; with others that look further in " \
                    f"{sum(both)} of {len(both)} seeds"  # fmt: skip

@@ -3,44 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations, product
 from typing import ClassVar
-
-import numpy as np
 
 from neural.tracking.run import Run
 from neural.views.finding import Analysis, Finding, above
-from neural.views.reading import halves, mean, measure
+from neural.views.layer_divergence import at_equal_distance, last_excess
+from neural.views.reading import halves
 from neural.views.seeds import over_seeds
 
 
 class LowerLayersAlike(Analysis):
-    """Divergence of a lower layer from a higher one minus that of two lower ones at the last look, in bits.
+    """Divergence of a lower layer from a higher one minus that of two lower ones as far apart, at the last snapshot.
 
-    Jensen–Shannon, 0 to 1; above 0 the lower ones are more alike. Layers that stand further apart in the network are
-    compared in the first, so a mere drift from layer to layer supports the claim too; the evidence has that of two
-    higher layers beside it, which a drift leaves equal.
+    Beyond that of random groups of heads (views/layer_divergence.py), in squared Hellinger distance; above 0 the lower
+    ones are more alike. Pairs are compared at equal distance in the network: neighbours are alike anyway.
     """
 
     code: ClassVar[str] = "EVO004"
     claim: ClassVar[str] = "lower layers are more alike than lower and higher ones"
-    unit: ClassVar[str] = "bits"
+    unit: ClassVar[str] = "Hellinger²"
 
     def examine(self, runs: Sequence[Run]) -> Finding:
         """By the interval of the difference."""
-        inside, across, above_them = [], [], []
+        differences = []
         for run in runs:
-            pairs = measure(run, "js_between")[1][-1]
+            pairs = last_excess(run)
             lower, higher = halves(len(pairs))
-            if len(lower) < 2 or not len(higher):
-                continue
-            inside.append(float(mean(pairs[np.ix_(lower, lower)])))
-            across.append(float(mean(pairs[np.ix_(lower, higher)])))
-            above_them.append(float(mean(pairs[np.ix_(higher, higher)])))
-        difference = over_seeds(outer - inner for outer, inner in zip(across, inside, strict=True))
-        if not inside:
+            inside, across = list(combinations(lower, 2)), list(product(lower, higher))
+            differences.append(at_equal_distance(pairs, inside, across))
+        difference = over_seeds(differences)
+        if not difference.seeds:
             return self.found("undecided", difference, "it takes three layers with attention")
-        evidence = (
-            f"divergence of two lower layers {over_seeds(inside)}, of a lower and a higher one {over_seeds(across)}, "
-            f"of two higher ones {over_seeds(above_them)}"
-        )
-        return self.found(above(difference), difference, evidence)
+        return self.found(above(difference), difference, "at equal distance in the network")

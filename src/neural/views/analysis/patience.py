@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
 from neural.tracking.run import Run
 from neural.views.finding import Diagnosis, Kind, Symptom
-from neural.views.phases import LEAST
-from neural.views.reading import deciding
+from neural.views.phases import longest_wait, resolution
+from neural.views.reading import deciding, standard_error
 
 
 class Patience(Diagnosis):
-    """The most validations without a new best that came before the best one, where they were three or more."""
+    """The most validations without a new best before one that stands out of the noise, where there were three."""
 
     code: ClassVar[str] = "TRN002"
     claim: ClassVar[str] = "the best came after a plateau"
@@ -27,15 +25,12 @@ class Patience(Diagnosis):
         values = score.curve.values if score.larger else -score.curve.values
         if len(values) < 2:
             return None
-        bests = [0, *(at for at in range(1, len(values)) if values[at] > values[:at].max())]
-        waits = np.diff(bests) - 1 if len(bests) > 1 else np.zeros(1, int)
-        longest = int(np.argmax(waits))
-        if waits[longest] < LEAST:
+        wait = longest_wait(values, resolution(values, standard_error(run)))
+        if wait is None:
             return None
-        steps, wait = score.curve.steps, int(waits[longest])
-        first, again = steps[bests[longest]], steps[bests[longest + 1]]
+        first, again = score.curve.steps[wait.start], score.curve.steps[wait.again]
         said = run.settings.get("training") if isinstance(run.settings.get("training"), dict) else {}
         patience = (said or {}).get("patience")
         had = "no patience is set: it never stops early" if patience is None else f"patience is {patience}"
-        stood = f"no new best of {score.name} in {wait} validations after step {first:,}, then one at {again:,}"
-        return Symptom(float(wait), f"{stood}; {had}")
+        stood = f"no new best of {score.name} in {wait.epochs} validations after step {first:,}, then one at {again:,}"
+        return Symptom(float(wait.epochs), f"{stood}; {had}")

@@ -7,7 +7,7 @@ from typing import ClassVar
 from neural.tracking.run import Run
 from neural.views.finding import Diagnosis, Kind, Symptom
 from neural.views.phases import phases
-from neural.views.reading import deciding
+from neural.views.reading import deciding, standard_error
 from neural.views.seeds import number
 
 
@@ -25,7 +25,10 @@ class TrainingPhases(Diagnosis):
     def symptom(self, run: Run) -> Symptom | None:
         """By the validations."""
         score = deciding(run)
-        steps, found = score.curve.steps, phases(score.curve.values.tolist(), larger_is_better=score.larger)
+        steps = score.curve.steps
+        found = phases(
+            score.curve.values.tolist(), larger_is_better=score.larger, standard_error=standard_error(run)
+        )
         if not found:
             return None
         said = []

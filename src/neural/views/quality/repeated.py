@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar
 
-from neural.views.quality_measure import QualityMeasure, References, average, grams
-
-LENGTH = 8
-"""Characters: longer than most words, so that language alone repeats little."""
+from neural.views.quality_measure import REPEATED_LENGTH, QualityMeasure, References, average, repeated_share
 
 
 class Repeated(QualityMeasure):
@@ -19,9 +15,4 @@ class Repeated(QualityMeasure):
 
     def scores(self, samples: Sequence[str], references: References) -> dict[str, float]:
         """`repeated_8`."""
-        shares = []
-        for sample in samples:
-            counts = Counter(grams(sample, LENGTH))
-            if counts:
-                shares.append(sum(count for count in counts.values() if count > 1) / counts.total())
-        return {f"repeated_{LENGTH}": average(shares)}
+        return {f"repeated_{REPEATED_LENGTH}": average([repeated_share(sample) for sample in samples])}

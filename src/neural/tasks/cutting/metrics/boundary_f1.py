@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neural.tasks.cutting.masses import Boundaries
-from neural.tasks.cutting.metric import Counts, Metric, harmonic
+from neural.tasks.cutting.metric import Counts, Metric, Places, gaps, harmonic
 
 TOLERANCES = (0, 1, 2)
 """Elements that a boundary may stand beside the true one."""
@@ -31,6 +31,22 @@ class BoundaryF1(Metric):
         alone = harmonic(pairs, len(true), len(found), of_nothing=1.0)
         return np.concatenate([[1, len(true), len(found)], pairs, alone])
 
+    def row_by_place(self, truth: Boundaries, prediction: Boundaries) -> Places:
+        """Boundaries where they stand, pairs where the true one does.
+
+        A document's own F1 is a ratio: its places are what they add to it, and how much of the document they are.
+        """
+        whole = int(truth.sum()) + int(prediction.sum())
+        if not whole:
+            return super().row_by_place(truth, prediction)
+        true, predicted = np.flatnonzero(truth), np.flatnonzero(prediction)
+        pairs = np.zeros((len(truth), len(TOLERANCES)))
+        for at, tolerance in enumerate(TOLERANCES):
+            pairs[matched(true, predicted, tolerance), at] = 1
+        both = np.stack([truth, prediction], axis=1).astype(float)
+        shares = both.sum(axis=1, keepdims=True) / whole
+        return gaps(np.hstack([shares, both, pairs, 2 * pairs / whole]))
+
     def scores(self, totals: Counts) -> dict[str, Counts]:
         """`boundary_f1`, `boundary_f1_within_1`, …; the same with `_macro`."""
         documents, true, found = totals[..., 0], totals[..., 1], totals[..., 2]
@@ -45,10 +61,18 @@ def paired(true: npt.NDArray[np.int64], found: npt.NDArray[np.int64], tolerance:
 
     From left to right the first two that fit are paired: exchanging any other partner for an earlier one loses nothing.
     """
+    return len(matched(true, found, tolerance))
+
+
+def matched(
+    true: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64], tolerance: int
+) -> npt.NDArray[np.int64]:
+    """The true places of these pairs."""
     if tolerance == 0:
-        return len(np.intersect1d(true, found, assume_unique=True))
-    left, right = true.tolist(), found.tolist()
-    at = beside = pairs = 0
+        return np.intersect1d(true, predicted, assume_unique=True)
+    left, right = true.tolist(), predicted.tolist()
+    at = beside = 0
+    places: list[int] = []
     while at < len(left) and beside < len(right):
         apart = left[at] - right[beside]
         if apart > tolerance:
@@ -56,5 +80,6 @@ def paired(true: npt.NDArray[np.int64], found: npt.NDArray[np.int64], tolerance:
         elif apart < -tolerance:
             at += 1
         else:
-            pairs, at, beside = pairs + 1, at + 1, beside + 1
-    return pairs
+            places.append(left[at])
+            at, beside = at + 1, beside + 1
+    return np.array(places, dtype=np.int64)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from neural.tasks.cutting.masses import Boundaries
-from neural.tasks.cutting.metric import AverageMetric
+from neural.tasks.cutting.metric import AverageMetric, Places, gaps
 
 
 class BoundarySimilarity(AverageMetric):
@@ -27,12 +28,30 @@ class BoundarySimilarity(AverageMetric):
         edits = misses + near + int((truth & prediction).sum())
         return 1 - (misses + near / 2) / edits if edits else 1.0
 
+    def row_by_place(self, truth: Boundaries, prediction: Boundaries) -> Places:
+        """Edits where they stand, near misses half at either boundary; B is a ratio, as F1 is."""
+        alone = truth != prediction
+        near = np.zeros(len(truth))
+        starts = near_miss_places(truth, alone)
+        near[starts] = near[starts + 1] = 0.5
+        matches = (truth & prediction).astype(float)
+        edits = matches + near + (alone & (near == 0))
+        if not edits.any():
+            return super().row_by_place(truth, prediction)
+        return gaps(np.stack([matches + near / 2, edits], axis=1) / edits.sum())
+
 
 def near_misses(truth: Boundaries, alone: Boundaries) -> int:
     """How many neighbours, one true and one predicted, can be paired, each once.
 
     In a run of boundaries that are true and predicted in turn every second link can be taken: of L links, (L + 1) // 2.
     """
+    return len(near_miss_places(truth, alone))
+
+
+def near_miss_places(truth: Boundaries, alone: Boundaries) -> npt.NDArray[np.int64]:
+    """The first boundary of each pair."""
     links = alone[1:] & alone[:-1] & (truth[1:] != truth[:-1])
     edges = np.flatnonzero(np.diff(links, prepend=False, append=False))
-    return int(((edges[1::2] - edges[::2] + 1) // 2).sum())
+    pairs = [np.arange(start, stop, 2) for start, stop in zip(edges[::2], edges[1::2], strict=True)]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *pairs])

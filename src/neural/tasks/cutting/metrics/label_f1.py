@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from neural.tasks.cutting.metric import Counts, Metric, harmonic
+from neural.tasks.cutting.metric import Counts, Metric, Places, harmonic
 
 
 class LabelF1(Metric):
@@ -23,18 +23,41 @@ class LabelF1(Metric):
 
     def counts(self, truths: Sequence[npt.ArrayLike], predictions: Sequence[npt.ArrayLike]) -> Counts:
         """For every class: right, true, predicted."""
-        pairs = [checked_labels(*pair) for pair in zip(truths, predictions, strict=True)]
-        classes = 1 + max((int(max(true.max(), said.max())) for true, said in pairs if len(true)), default=0)
+        pairs, classes = _pairs(truths, predictions)
         return np.stack([
             np.concatenate([np.bincount(one, minlength=classes) for one in (true[true == said], true, said)])
             for true, said in pairs
         ]).astype(float)  # fmt: skip
+
+    def places(
+        self, truths: Sequence[npt.ArrayLike], predictions: Sequence[npt.ArrayLike]
+    ) -> list[Places]:
+        """Every element is a place."""
+        pairs, classes = _pairs(truths, predictions)
+        each = np.eye(classes)
+        return [
+            Places(
+                np.hstack([each[true] * (true == predicted)[:, None], each[true], each[predicted]]),
+                np.arange(len(true)),
+                np.arange(len(true)),
+            )
+            for true, predicted in pairs
+        ]
 
     def scores(self, totals: Counts) -> dict[str, Counts]:
         """`label_f1`."""
         each = harmonic(*np.split(totals, 3, axis=-1), of_nothing=np.nan)
         occurring = np.isfinite(each).sum(axis=-1)
         return {"label_f1": np.where(occurring > 0, np.nansum(each, axis=-1) / np.maximum(occurring, 1), np.nan)}
+
+
+def _pairs(
+    truths: Sequence[npt.ArrayLike], predictions: Sequence[npt.ArrayLike]
+) -> tuple[list[tuple[npt.NDArray[Any], npt.NDArray[Any]]], int]:
+    """Checked labellings, and how many classes there are in all of them."""
+    pairs = [checked_labels(*pair) for pair in zip(truths, predictions, strict=True)]
+    highest = (int(max(labels.max() for labels in pair)) for pair in pairs if len(pair[0]))
+    return pairs, 1 + max(highest, default=0)
 
 
 def checked_labels(truth: npt.ArrayLike, prediction: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

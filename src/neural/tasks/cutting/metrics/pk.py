@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from neural.tasks.cutting.masses import Boundaries
-from neural.tasks.cutting.metric import AverageMetric
-from neural.tasks.cutting.metrics._probes import boundaries_between, probe_distance
+from neural.tasks.cutting.metrics._probes import ProbeMetric, boundaries_between
 
 
-class Pk(AverageMetric):
+class Pk(ProbeMetric):
     """Share of the pairs k apart of which truth and prediction disagree whether a boundary lies between: 0 is best.
 
     k is half the mean length of a true part, rounded, at least 2; there are n − k pairs. Always saying "no boundary"
@@ -18,10 +20,7 @@ class Pk(AverageMetric):
 
     better: ClassVar[Literal["low", "high"]] = "low"
 
-    def value(self, truth: Boundaries, prediction: Boundaries) -> float:
-        """0 for a single element: there is nothing to be wrong about."""
-        if len(truth) == 1:
-            return 0.0
-        k = probe_distance(truth)
-        apart = boundaries_between(truth, k) > 0
-        return float((apart != (boundaries_between(prediction, k) > 0)).mean())
+    def wrong(self, truth: Boundaries, prediction: Boundaries, distance: int) -> npt.NDArray[np.bool_]:
+        """Together in one and apart in the other."""
+        apart = boundaries_between(truth, distance) > 0
+        return apart != (boundaries_between(prediction, distance) > 0)

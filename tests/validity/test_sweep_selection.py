@@ -1,0 +1,134 @@
+"""Sweeps over settings whose truth is known: how optimistic the selected one is, before and after it is confirmed."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neural.sweep import Row, Sweep
+from neural.trials import Trial
+
+SEED_STD, OWN_STD, STEP_STD = 0.05, 0.1, 0.05
+"""Of a loss: what a seed does to all settings, what it does to one of them, and from validation to validation."""
+VALIDATIONS = 10
+TRUTH = 1.0
+
+
+def train(rows, draw, better, shared):
+    """Fill in what trainings would leave behind: the best and the last validation."""
+    for row in rows:
+        effect = shared.setdefault(row.trial.seed, SEED_STD * draw.normal())
+        mean = TRUTH - better * (row.trial.point["setting"] == 0)
+        level = mean + effect + OWN_STD * draw.normal()
+        validations = level + STEP_STD * draw.normal(size=VALIDATIONS)
+        row.state = "finished"
+        row.score, row.last = float(validations.min()), float(validations[-1])
+
+
+def sweep_of(draw, *, settings=12, seeds=3, better=0.0, confirm=5):
+    """A sweep over settings of which the first is better by so much than all others, which are equal."""
+    rows = [
+        Row(Trial(f"{setting}_seed-{seed}", seed, {"setting": setting}, (f"training.seed={seed}",)))
+        for setting in range(settings)
+        for seed in range(seeds)
+    ]
+    sweep, shared = Sweep(Path(), Path(), {}, rows), {}
+    train(rows, draw, better, shared)
+    train(sweep.add_confirmation(confirm), draw, better, shared)
+    return sweep
+
+
+def simulate(repeats, **scenario):
+    """Means over simulated sweeps without any difference between settings."""
+    sums = np.zeros(6)
+    for repeat in range(repeats):
+        sweep = sweep_of(np.random.default_rng(repeat), **scenario)
+        points, confirmation = sweep.points(), sweep.confirmation()
+        estimate = confirmation.estimates[0]
+        sums += (
+            TRUTH - points[0].mean,
+            sweep.selection(points).optimism,
+            TRUTH - estimate.value,
+            estimate.low <= TRUTH <= estimate.high,
+            any(compared.verdict != "undecided" for compared in sweep.against_best(points)),
+            confirmation.comparison.verdict != "undecided",
+        )
+    names = ("bias", "told", "confirmed_bias", "coverage", "false_in_table", "false_confirmed")
+    return dict(zip(names, (sums / repeats).tolist(), strict=True))
+
+
+def power(repeats, **scenario):
+    """How often the better setting is selected, and the confirmation says that the runner-up is worse."""
+    hits = 0
+    for repeat in range(repeats):
+        confirmation = sweep_of(np.random.default_rng(repeat), **scenario).confirmation()
+        is_first = confirmation.points[0].values == {"setting": 0}
+        hits += is_first and confirmation.comparison.verdict == "worse"
+    return hits / repeats
+
+
+def rates(repeats=1000):
+    """Bias of the selected setting and error rates, for the table in docs/analysis.md."""
+    rows, repeats = [], max(repeats, 1000)
+    for settings, seeds in ((12, 3), (3, 3), (12, 5)):
+        found = simulate(repeats, settings=settings, seeds=seeds)
+        shared = {"null": "all settings equal", "repeats": repeats}
+        what = f"sweep, {settings} settings × {seeds} seeds"
+        unit = math.hypot(OWN_STD, STEP_STD)
+        rows += [
+            {
+                **shared,
+                "what": f"{what}: a verdict in the table",
+                "false_positive_rate": found["false_in_table"],
+                "truth": f"the selected mean lies {found['bias'] / unit:.2f} SD of a score below the truth",
+            },
+            {
+                **shared,
+                "what": f"{what}: confirmed with 5 fresh seeds",
+                "false_positive_rate": found["false_confirmed"],
+                "truth": f"the confirmed mean lies {found['confirmed_bias'] / unit:.2f} SD below the truth",
+                "coverage": found["coverage"],
+            },
+        ]
+    rows.append(
+        {
+            "what": "sweep, 12 settings × 3 seeds: confirmed with 5 fresh seeds",
+            "null": "all settings equal",
+            "false_positive_rate": rows[1]["false_positive_rate"],
+            "truth": "one setting is better by 4 SD of a score",
+            "power": power(repeats // 3, better=4 * math.hypot(OWN_STD, STEP_STD)),
+            "repeats": repeats // 3,
+        }
+    )
+    return rows
+
+
+@pytest.fixture(scope="module")
+def equal_settings():
+    return simulate(400)
+
+
+def test_the_selected_mean_is_optimistic_and_the_table_says_by_how_much(equal_settings):
+    """Twice: 0.94 SD of a score by the choice among 12, and by the best of 10 validations."""
+    by_choice = 0.94 * math.hypot(OWN_STD, 0.6 * STEP_STD)  # the minimum of 10 varies less than one
+    by_steps = 1.54 * STEP_STD
+    assert equal_settings["bias"] == pytest.approx(by_choice + by_steps, rel=0.1)
+    assert equal_settings["told"] == pytest.approx(by_choice, rel=0.1)
+
+
+def test_the_confirmed_mean_is_not_optimistic(equal_settings):
+    # two standard errors of 400 means over 5 seeds
+    error = math.sqrt((SEED_STD**2 + OWN_STD**2 + STEP_STD**2) / 5 / 400)
+    assert abs(equal_settings["confirmed_bias"]) < 2 * error
+    assert 0.92 <= equal_settings["coverage"] <= 0.985
+
+
+def test_equal_settings_are_rarely_told_apart(equal_settings):
+    tolerance = 3 * math.sqrt(0.05 * 0.95 / 400)
+    assert equal_settings["false_in_table"] <= 0.05 + tolerance
+    assert equal_settings["false_confirmed"] <= 0.05 + tolerance
+
+
+def test_a_better_setting_is_confirmed():
+    assert power(60, better=4 * math.hypot(OWN_STD, STEP_STD)) >= 0.7
