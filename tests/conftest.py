@@ -1,7 +1,11 @@
 """One thread per test process: the suite runs on as many processes as there are cores."""
 
 import os
+import signal
 
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # a shell starts background jobs with SIGINT ignored; processes that tests interrupt would inherit that
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
