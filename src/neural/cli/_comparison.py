@@ -46,8 +46,9 @@ def compare(what: str, *, workers: int | None, runs: Path, as_json: bool) -> Non
         failed = [f"failed: {row.trial.name}: {row.reason}" for row in sweep.unfinished]
         wrong = [*_warnings(groups), *failed]
         rule = textwrap.wrap(dynamics.correction(verdicts), _text.width())
-        page = [*_table(dynamics.table(groups)), "", *_verdicts(verdicts), "", *rule, "", *wrong,
-                *([""] if wrong else []), f"report: {near(files[0])}"]  # fmt: skip
+        warned = [*wrong, ""] if wrong else []
+        table = _table(dynamics.table(groups))
+        page = [*table, "", *_verdicts(verdicts), "", *rule, "", *warned, f"report: {near(files[0])}"]
         click.echo("\n".join(page))
     sys.exit(code)
 

@@ -119,15 +119,15 @@ def _finding(one: Finding) -> list[str]:
     return lines + (_wrapped(f"→ {one.advice}", "          ", "            ") if advised else [])
 
 
-def _in_short(some: Sequence[Finding]) -> list[str]:
+def _in_short(findings: Sequence[Finding]) -> list[str]:
     """A line each: the number as it stands, and nothing concluded from it."""
-    known = [one for one in some if math.isfinite(one.number.value)]
-    wide = max((len(one.amount) for one in known), default=0)
+    known = [finding for finding in findings if math.isfinite(finding.number.value)]
+    width = max((len(finding.amount) for finding in known), default=0)
     lines = []
-    for one in known:
-        head = f"  {one.code}  {one.amount:>{wide}}  "
-        lines += _wrapped(one.claim, head, " " * len(head))
-    others = [one.code for one in some if one not in known]
+    for finding in known:
+        head = f"  {finding.code}  {finding.amount:>{width}}  "
+        lines += _wrapped(finding.claim, head, " " * len(head))
+    others = [finding.code for finding in findings if finding not in known]
     return lines + (_wrapped(f"no number yet (--json says why): {', '.join(others)}", "  ") if others else [])
 
 

@@ -45,22 +45,23 @@ def command(
         from neural.tracking.run import Run
 
         with Run.open(find_run(run, root)) as found:
-            said = calibrate(found, data, folds=folds, seed=seed, allow_duplicates=allow_duplicates)
+            outcome = calibrate(found, data, folds=folds, seed=seed, allow_duplicates=allow_duplicates)
             if as_json:
                 click.echo(json.dumps(json.loads((found.path / FILE).read_text(encoding="utf-8"))))
             else:
-                click.echo("\n".join(_page(said)))
+                click.echo("\n".join(_page(outcome)))
 
 
-def _page(said: Outcome) -> list[str]:
+def _page(outcome: Outcome) -> list[str]:
     from neural.cli import _text
 
-    kept = said.calibrated
-    lines = [f"{_text.heading(said.cutter.name)}  on {said.held.where}"]
-    lines += [f"  note: {one}" for one in said.held.remarks]
+    kept = outcome.calibrated
+    lines = [f"{_text.heading(outcome.cutter.name)}  on {outcome.held.where}"]
+    lines += [f"  note: {one}" for one in outcome.held.remarks]
     for title, choice in (("P(a part begins)", kept.boundary), ("confidence in the label", kept.label)):
         if choice is not None:
             elements = f"{choice.elements:,} elements of {choice.documents:,} documents"
             lines += ["", f"{_text.heading(title)}  {elements}", *(f"  {one}" for one in choice.table().splitlines())]
     lines += ["", f"threshold {kept.threshold:.3g}: the best F1 on these documents, {kept.f1:.3f}"]
-    return [*lines, "saved: " + ", ".join(one.name for one in said.files) + f" in {_text.near(said.files[0].parent)}"]
+    files = ", ".join(file.name for file in outcome.files)
+    return [*lines, f"saved: {files} in {_text.near(outcome.files[0].parent)}"]

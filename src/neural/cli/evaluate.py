@@ -54,8 +54,9 @@ def command(
             if found.settings.get("task") == "segmentation":
                 from neural.evaluating import evaluate
 
-                said = evaluate(found, data, threshold=threshold, allow_duplicates=allow_duplicates)
-                click.echo(json.dumps(said.to_dict(), allow_nan=False) if as_json else "\n".join(_page(said)))
+                evaluation = evaluate(found, data, threshold=threshold, allow_duplicates=allow_duplicates)
+                text = json.dumps(evaluation.to_dict(), allow_nan=False) if as_json else "\n".join(_page(evaluation))
+                click.echo(text)
             else:
                 given = {
                     "--data": data is not None, "--threshold": threshold is not None,
@@ -64,18 +65,18 @@ def command(
                 _others(found, next((option for option, is_given in given.items() if is_given), None), as_json)
 
 
-def _page(said: Evaluation) -> list[str]:
+def _page(evaluation: Evaluation) -> list[str]:
     from neural.cli import _text
 
-    table = said.table
+    table = evaluation.table
     model = next(iter(table.rows))
     columns = {name: short for name, short in COLUMNS.items() if name in table.rows[model]}
-    calibrated = said.cutter.calibration.name()
+    calibrated = evaluation.cutter.calibration.name()
     method = "not calibrated" if calibrated == "none" else f"calibrated ({calibrated})"
-    lines = [f"{_text.heading(said.cutter.name)}  on {said.held.where}",
-             f"  threshold {said.threshold:.3g}, {method}"]  # fmt: skip
-    lines += [f"  note: {one}" for one in said.remarks]
-    best = {name: said.table.lifts[name].over for name in columns if name in said.table.lifts}
+    lines = [f"{_text.heading(evaluation.cutter.name)}  on {evaluation.held.where}",
+             f"  threshold {evaluation.threshold:.3g}, {method}"]  # fmt: skip
+    lines += [f"  note: {one}" for one in evaluation.remarks]
+    best = {name: evaluation.table.lifts[name].over for name in columns if name in evaluation.table.lifts}
     rows = [("", *(f"{one} " for one in columns.values()))]
     for name, row in table.rows.items():
         marks = {one: "*" if best.get(one) == name else " " for one in columns}

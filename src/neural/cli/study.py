@@ -151,13 +151,11 @@ def _plan(study: Study, workers: int | None) -> int:
     rows = [("seeds", "time", "a mean is told from 0 if it is", *(f"correlation {r:g}" for r in CORRELATIONS))]
     for seeds in sorted({asked, *SEEDS}):
         whole = together([seconds for seconds in times.values() for _ in range(seeds)], at_once)
-        found = [f"{100 * power_of_correlation(seeds, looks, r):.0f} %" for r in CORRELATIONS]
-        effect = f"{smallest_effect(seeds):.1f} SD away"
-        if seeds < FEWEST:
-            effect = "nothing is decided"
-        if seeds < FEWEST or looks < FEWEST_STEPS:
-            found = ["–" for _ in CORRELATIONS]
-        rows.append((f"{seeds}{' (asked)' * (seeds == asked)}", _span(whole), effect, *found))
+        effect = f"{smallest_effect(seeds):.1f} SD away" if seeds >= FEWEST else "nothing is decided"
+        powers = ["–" for _ in CORRELATIONS]
+        if seeds >= FEWEST and looks >= FEWEST_STEPS:
+            powers = [f"{100 * power_of_correlation(seeds, looks, r):.0f} %" for r in CORRELATIONS]
+        rows.append((f"{seeds}{' (asked)' * (seeds == asked)}", _span(whole), effect, *powers))
     click.echo("\n".join(_text.table(rows)))
     click.echo(
         f"Means: in {100 * USUAL_POWER:.0f} % of studies; SD is the standard deviation between seeds.\n"

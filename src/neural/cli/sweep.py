@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 @click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs go.")
 @click.option("--resume", is_flag=False, flag_value="", metavar="[FOLDER]",
               help="Run what is not finished of a sweep; the newest if none is named.")  # fmt: skip
-@click.option("--confirm", type=click.IntRange(2), metavar="N",
-              help="Then train the best setting and the runner-up with N fresh seeds.")  # fmt: skip
+@click.option(
+    "--confirm",
+    type=click.IntRange(2),
+    metavar="N",
+    help="Then train the best setting and the runner-up with N fresh seeds.",
+)
 @click.option("--dry-run", is_flag=True, help="Check and list the trials; start none.")
 @click.option("--json", "as_json", is_flag=True, help="The table as JSON, at the end; with --dry-run, the trials.")
 def command(

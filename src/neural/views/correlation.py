@@ -67,7 +67,7 @@ class Association:
     """Beyond that of different seeds."""
     p: float
     reliability: float
-    """Geometric mean of both series': the share of the variance that is signal; NaN where nobody knows."""
+    """Geometric mean of both series': the share of the variance that is signal; NaN where it is unknown."""
 
     @property
     def is_found(self) -> bool:
@@ -126,7 +126,7 @@ class Correlation:
     def _why(self) -> str:
         reliability = max(self.changes.reliability, self.levels.reliability)
         if math.isnan(reliability):
-            return " (no relation found, but nobody knows how noisy the measures are)"
+            return " (no relation found, but the noise of the measures is unknown)"
         if reliability < MIN_RELIABILITY:
             return " (seeds differ by little more than noise)"
         if self.changes.is_ruled_out:
@@ -184,10 +184,10 @@ def _clipped(correlation: Estimate) -> Estimate:
 def common_pairs(pairs: Sequence[tuple[Curve, Curve]]) -> tuple[np.ndarray, np.ndarray]:
     """Both series of all seeds at the steps that all of them have, (seed, step) each."""
     steps = _steps_of_all([curve for pair in pairs for curve in pair])
-    found = np.empty((2, len(pairs), len(steps)))
+    series = np.empty((2, len(pairs), len(steps)))
     for seed, pair in enumerate(pairs):
-        found[:, seed] = [_at(curve.steps, curve.values, steps) for curve in pair]
-    return found[0], found[1]
+        series[:, seed] = [_at(curve.steps, curve.values, steps) for curve in pair]
+    return series[0], series[1]
 
 
 def common(curves: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray] | None:
@@ -217,8 +217,8 @@ def _level_matrix(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     count = len(first)
     if count < 2 or first.shape[1] < FEWEST_STEPS:
         return np.full((count, count), np.nan)
-    one, other = first - first.mean(axis=0), second - second.mean(axis=0)
-    return np.array([[spearman(a, b) for b in other] for a in one])
+    first, second = first - first.mean(axis=0), second - second.mean(axis=0)
+    return np.array([[spearman(a, b) for b in second] for a in first])
 
 
 def _reliability(
@@ -229,7 +229,7 @@ def _reliability(
         return math.nan
     away = [of(half) - of(half).mean(axis=0) for half in halves]
     # of ranks and seed by seed, as the correlations themselves: a few steps with large changes must not speak for all
-    together = float(np.mean([spearman(one, other) for one, other in zip(*away, strict=True)]))
+    together = float(np.mean([spearman(first, second) for first, second in zip(*away, strict=True)]))
     return math.sqrt(max(0.0, 2 * together / (1 + together))) if together > -1 else 0.0
 
 

@@ -24,9 +24,9 @@ GROUPINGS = 32
 """Random groups of the heads of two layers that their divergence is compared with."""
 
 
-def matched(divergence: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
+def matched(divergence: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
     """Mean divergence of two groups of heads, each matched with its likest under an optimal assignment."""
-    block = divergence[np.ix_(one, other)]
+    block = divergence[np.ix_(first, second)]
     rows, columns = linear_sum_assignment(block)
     return float(block[rows, columns].mean())
 
@@ -38,23 +38,25 @@ def layer_excess(divergence: np.ndarray, heads: Sequence[int], *, seed: int = 0)
     """
     starts = np.concatenate([[0], np.cumsum(heads)])
     layers = [np.arange(starts[at], starts[at + 1]) for at in range(len(heads))]
-    found = np.full((len(heads), len(heads)), np.nan)
+    excess = np.full((len(heads), len(heads)), np.nan)
     for i in range(len(heads)):
         for j in range(i + 1, len(heads)):
             if min(len(layers[i]), len(layers[j])) > 1:
                 usual = _of_random_groups(divergence, layers[i], layers[j], np.random.default_rng((seed, i, j)))
-                found[i, j] = matched(divergence, layers[i], layers[j]) - usual
-    return found
+                excess[i, j] = matched(divergence, layers[i], layers[j]) - usual
+    return excess
 
 
-def _of_random_groups(divergence: np.ndarray, one: np.ndarray, other: np.ndarray, draw: np.random.Generator) -> float:
+def _of_random_groups(
+    divergence: np.ndarray, first: np.ndarray, second: np.ndarray, generator: np.random.Generator
+) -> float:
     """The same of groups that mix the heads of both layers, as many of each layer as chance gives."""
-    both, values = np.concatenate([one, other]), []
+    both, values = np.concatenate([first, second]), []
     while len(values) < GROUPINGS:
-        shuffled = draw.permutation(both)
-        mine = shuffled[: len(one)]
-        if set(mine) not in (set(one), set(other)):   # not the layers themselves
-            values.append(matched(divergence, mine, shuffled[len(one) :]))
+        shuffled = generator.permutation(both)
+        group, rest = shuffled[: len(first)], shuffled[len(first) :]
+        if set(group) not in (set(first), set(second)):   # not the layers themselves
+            values.append(matched(divergence, group, rest))
     return float(np.mean(values))
 
 
@@ -82,11 +84,11 @@ def matched_curves(run: Run) -> tuple[np.ndarray, np.ndarray]:
     steps, values, heads = _divergences(run)
     starts = np.concatenate([[0], np.cumsum(heads)])
     layers = [np.arange(starts[at], starts[at + 1]) for at in range(len(heads))]
-    found = np.full((len(steps), len(heads), len(heads)), np.nan)
-    for row, matrix in zip(found, values, strict=True):
+    distances = np.full((len(steps), len(heads), len(heads)), np.nan)
+    for row, matrix in zip(distances, values, strict=True):
         for i, j in combinations(range(len(heads)), 2):
             row[i, j] = matched(matrix, layers[i], layers[j])
-    return steps, found
+    return steps, distances
 
 
 def _divergences(run: Run) -> tuple[np.ndarray, np.ndarray, list[int]]:

@@ -111,7 +111,7 @@ def has_learned(run: Run) -> bool:
 
 
 def standard_error(run: Run) -> float:
-    """Of the difference between two validations; 0 where nobody knows.
+    """Of the difference between two validations; 0 where it is unknown.
 
     Where the loss of every window was kept, of the differences window by window, which vary far less than the losses.
     """

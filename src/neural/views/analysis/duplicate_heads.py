@@ -50,9 +50,9 @@ class DuplicateHeads(Diagnosis):
         return Symptom(len(found) / pairs, f"at step {step:,}: {', '.join(found[:8])}{more}")
 
 
-def _without_sink(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _without_sink(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Both maps without their first key, on the rows where each has a twentieth of its mass elsewhere."""
-    rest = [maps[:, 1:] for maps in (one, other)]
+    rest = [maps[:, 1:] for maps in (first, second)]
     rows = np.minimum(*(maps.sum(axis=1) for maps in rest)) >= MIN_MASS
     return rest[0][rows], rest[1][rows]
 
