@@ -1,5 +1,5 @@
 # make demo    sets up and shows the laboratory at work
-# make test    sets up and runs everything that is checked: lint, types, tests
+# make test    installs, then linter, formatter, types and all tests
 # make web     checks and tests the pages (Node 20), builds them again, and fails if the bundle in the package is another
 # make docs    the documentation site, in site/; fails at a link that leads nowhere
 # make audit   licences and known vulnerabilities of everything that comes along
@@ -29,9 +29,12 @@ demo: $(VENV)/ready
 	@env -u OMP_NUM_THREADS $(BIN)/python examples/demo/demo.py
 
 check: $(VENV)/ready
+	$(BIN)/ruff format --check src tests examples benchmarks docs
 	$(BIN)/ruff check src tests examples benchmarks docs
 	$(BIN)/pyrefly check --python-interpreter-path $(BIN)/python
 	$(BIN)/neural fmt --check examples/*.neural examples/*/*.neural
+	@if command -v npm > /dev/null; then cd web && { [ -d node_modules ] || npm ci --no-audit --no-fund; } && npm run check; \
+	else echo "npm is not installed: the front-end was not linted"; fi
 
 test: check
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal --durations 10
@@ -39,8 +42,8 @@ test: check
 web: $(VENV)/ready
 	cd web && npm ci --no-audit --no-fund && npm run check && npm test
 	mkdir -p $(VENV)/web && cd web && node build.mjs ../$(VENV)/web
-	cmp $(VENV)/web/neural.js src/neural/views/bundle/neural.js
-	cmp $(VENV)/web/neural.css src/neural/views/bundle/neural.css
+	cmp $(VENV)/web/neural.js src/neural/report/bundle/neural.js
+	cmp $(VENV)/web/neural.css src/neural/report/bundle/neural.css
 
 docs: $(VENV)/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -1,9 +1,10 @@
-"""How long an editor and a shell wait: the language server's first diagnostics, its answers, and shell completion.
+"""Response time for editors and shells: language server and shell completion.
 
     python benchmarks/editors.py [--json] [--quick]
 
-Every round is a fresh `neural lsp` that is sent a program with a mistake, then asked as an editor asks; next to it a
-fresh `neural check` of the same program and importing torch. Medians over rounds in which all take turns.
+Every round starts a fresh `neural lsp`, opens a program with an error and sends requests as an
+editor does; beside it a fresh `neural check` of the same program and an import of torch. All
+alternate; the figures are medians over rounds.
 """
 
 from __future__ import annotations
@@ -18,75 +19,90 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from language import ROOT, TORCH, show
+from language import IMPORT_TORCH, ROOT, run_and_print
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
-PROGRAM = (ROOT / "examples" / "characters.neural").read_text(encoding="utf-8").replace("Embedding(", "Embeding(")
+PROGRAM = (
+    (ROOT / "examples" / "characters.neural")
+    .read_text(encoding="utf-8")
+    .replace("Embedding(", "Embeding(")
+)
 URI = "file:///characters.neural"
 GOALS = {"neural lsp, first diagnostics": 1.5, "completing a run": 0.3, "completing a layer": 0.3}
 
 
-async def conversation() -> dict[str, float]:
-    """Seconds until a fresh server has said what is wrong, and for the questions that follow."""
-    client, told = LanguageClient("benchmark", "1"), asyncio.Queue()
-    client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(lambda said: told.put_nowait(said))
-    started = time.perf_counter()
+async def measure_server() -> dict[str, float]:
+    """Seconds until a fresh server has sent diagnostics, and for the requests that follow."""
+    client, published = LanguageClient("benchmark", "1"), asyncio.Queue()
+    client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(published.put_nowait)
+    start = time.perf_counter()
     await client.start_io(sys.executable, "-m", "neural", "lsp")
     await client.initialize_async(types.InitializeParams(types.ClientCapabilities()))
     client.initialized(types.InitializedParams())
     client.text_document_did_open(
         types.DidOpenTextDocumentParams(types.TextDocumentItem(URI, "neural", 1, PROGRAM))
     )
-    said = await told.get()
-    found = {"neural lsp, first diagnostics": time.perf_counter() - started}
-    assert [one.code for one in said.diagnostics] == ["E0201"]
+    params = await published.get()
+    seconds = {"neural lsp, first diagnostics": time.perf_counter() - start}
+    assert [diagnostic.code for diagnostic in params.diagnostics] == ["E0201"]
 
-    where = types.TextDocumentIdentifier(URI)
+    document = types.TextDocumentIdentifier(URI)
     line = PROGRAM[: PROGRAM.index("TransformerDecoder")].count("\n")
-    place = types.Position(line, 6)
-    questions: dict[str, Callable[[], Awaitable[object]]] = {
-        "completion, the first": lambda: client.text_document_completion_async(types.CompletionParams(where, place)),
-        "completion, again": lambda: client.text_document_completion_async(types.CompletionParams(where, place)),
-        "hover": lambda: client.text_document_hover_async(types.HoverParams(where, place)),
+    position = types.Position(line, 6)
+    requests: dict[str, Callable[[], Awaitable[object]]] = {
+        "completion, the first": lambda: client.text_document_completion_async(
+            types.CompletionParams(document, position)
+        ),
+        "completion, again": lambda: client.text_document_completion_async(
+            types.CompletionParams(document, position)
+        ),
+        "hover": lambda: client.text_document_hover_async(types.HoverParams(document, position)),
         "formatting": lambda: client.text_document_formatting_async(
-            types.DocumentFormattingParams(where, types.FormattingOptions(2, True))
+            types.DocumentFormattingParams(document, types.FormattingOptions(2, True))
         ),
     }
-    for name, ask in questions.items():
-        started = time.perf_counter()
-        await ask()
-        found[name] = time.perf_counter() - started
+    for name, send in requests.items():
+        start = time.perf_counter()
+        await send()
+        seconds[name] = time.perf_counter() - start
     await client.shutdown_async(None)
     client.exit(None)
     await client.stop()
-    return found
+    return seconds
 
 
-def timed(command: list[str], **environment: str) -> float:
+def time_process(command: list[str], **environment: str) -> float:
     """Seconds of a process."""
-    started = time.perf_counter()
-    subprocess.run(command, check=False, capture_output=True, cwd=ROOT, env={**os.environ, **environment})
-    return time.perf_counter() - started
+    start = time.perf_counter()
+    subprocess.run(
+        command, check=False, capture_output=True, cwd=ROOT, env={**os.environ, **environment}
+    )
+    return time.perf_counter() - start
 
 
 def measure(rounds: int) -> dict[str, float]:
-    """Median seconds of everything."""
+    """Median seconds of all figures."""
     neural = [sys.executable, "-c", "from neural.cli.main import main; main(prog_name='neural')"]
     seconds: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "wrong.neural"
         program.write_text(PROGRAM, encoding="utf-8")
         for _ in range(rounds):
-            found = asyncio.run(conversation())
-            for name, line in {"completing a run": "neural show ", "completing a layer": "neural layers Tr"}.items():
-                found[name] = timed(neural, COMP_WORDS=line, COMP_CWORD="2", _NEURAL_COMPLETE="bash_complete")
-            found["neural check"] = timed([*neural, "check", str(program)])
-            found[TORCH] = timed([sys.executable, "-c", "import torch"])
-            for name, value in found.items():
+            figures = asyncio.run(measure_server())
+            for name, line in {
+                "completing a run": "neural show ",
+                "completing a layer": "neural layers Tr",
+            }.items():
+                figures[name] = time_process(
+                    neural, COMP_WORDS=line, COMP_CWORD="2", _NEURAL_COMPLETE="bash_complete"
+                )
+            figures["neural check"] = time_process([*neural, "check", str(program)])
+            figures[IMPORT_TORCH] = time_process([sys.executable, "-c", "import torch"])
+            for name, value in figures.items():
                 seconds.setdefault(name, []).append(value)
-    return {name: statistics.median(each) for name, each in seconds.items()}
+    return {name: statistics.median(values) for name, values in seconds.items()}
 
 
 if __name__ == "__main__":
-    show(__doc__, measure, GOALS)
+    run_and_print(__doc__, measure, GOALS)

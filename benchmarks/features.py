@@ -1,10 +1,11 @@
-"""Features of documents: against loops over all pairs, and megabytes of text per second.
+"""Document features: speed against loops over all pairs, and megabytes of text per second.
 
     python benchmarks/features.py [--json] [--quick]
 
-600 documents of some 40 generated lines, as songs are: the sixty numbers of five self-similarity matrices, against the
-loops that define them (tests/tasks/cutting/features/loops.py), which must give the same numbers. Then ten megabytes of
-generated text: cut into sentences, and everything that describes them, in seconds of CPU.
+600 documents of about 40 generated lines, like songs: the sixty features of five self-similarity
+matrices, against the loops that define them (tests/tasks/segmentation/features/loops.py), which
+must give equal values. Then ten megabytes of generated text: sentence splitting and all text
+features, in seconds of CPU.
 """
 
 from __future__ import annotations
@@ -18,112 +19,144 @@ from os import environ
 from pathlib import Path
 
 import numpy as np
-from measures import peak_so_far
+from measures import read_peak_memory
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from neural.tasks.cutting.described import SETS, features, features_of_all
-from neural.tasks.cutting.document import Document
-from neural.tasks.cutting.features import registry
-from neural.tasks.cutting.words import words_of
-from neural.tasks.data.sources.handbook import handbook_text
-from tests.tasks.cutting.features.loops import by_loops
+from neural.data.sources.handbook import read_handbook
+from neural.tasks.segmentation.document import SegmentationDocument
+from neural.tasks.segmentation.feature_cache import (
+    FEATURE_SETS,
+    compute_features,
+    compute_features_batch,
+)
+from neural.tasks.segmentation.features import registry
+from neural.tasks.segmentation.tokenization import tokenize_elements
+from tests.tasks.segmentation.features.loops import compute_by_loops
 
 GOALS = {"loops / ours": 20.0, "MB per second": 1.0}
-LINES = 40
+LINES_PER_DOCUMENT = 40
 
 
-def songs(count, seed=0):
-    """Documents of stanzas and a chorus that comes again, from the words of the handbook."""
-    dice = np.random.default_rng(seed)
-    words = [word for word in dict.fromkeys(handbook_text().lower().split()) if word.isalpha()][:2000]
+def generate_songs(count, seed=0):
+    """Documents of stanzas and a repeated chorus, from the words of the handbook."""
+    random = np.random.default_rng(seed)
+    words = [word for word in dict.fromkeys(read_handbook().lower().split()) if word.isalpha()][
+        :2000
+    ]
 
-    def lines(many):
-        return [" ".join(words[int(at)] for at in dice.zipf(1.3, 7) % len(words)) for _ in range(many)]
+    def generate_lines(number):
+        return [
+            " ".join(words[int(index)] for index in random.zipf(1.3, 7) % len(words))
+            for _ in range(number)
+        ]
 
-    made = []
+    documents = []
     for number in range(count):
-        chorus = lines(4)
-        stanzas = [lines(4) if part % 2 else chorus for part in range(LINES // 4 + int(dice.integers(-1, 2)))]
-        made.append(Document(f"song {number}", tuple(line for stanza in stanzas for line in stanza)))
-    return made
+        chorus = generate_lines(4)
+        stanzas = [
+            generate_lines(4) if stanza % 2 else chorus
+            for stanza in range(LINES_PER_DOCUMENT // 4 + int(random.integers(-1, 2)))
+        ]
+        lines = tuple(line for stanza in stanzas for line in stanza)
+        documents.append(SegmentationDocument(f"song {number}", lines))
+    return documents
 
 
-def text(megabytes):
-    """The handbook's sentences in another order, over and over; words get endings, so that the vocabulary grows."""
-    whole = handbook_text()
-    sentences = [whole[a:b] for a, b in Document.of(whole).offsets or ()]
-    dice = np.random.default_rng(0)
-    parts, size = [], 0
+def generate_text(megabytes):
+    """Sentences of the handbook in random order, with new words, so that the vocabulary grows."""
+    handbook = read_handbook()
+    offsets = SegmentationDocument.from_text(handbook).offsets or ()
+    sentences = [handbook[start:end] for start, end in offsets]
+    random = np.random.default_rng(0)
+    paragraphs, size = [], 0
     while size < megabytes * 1e6:
-        number = len(parts) // 500
-        part = " ".join(sentences[int(at)] for at in dice.integers(0, len(sentences), 12)) + f" It is x{number}y.\n\n"
-        parts.append(part)
-        size += len(part)
-    return "".join(parts)
+        number = len(paragraphs) // 500
+        chosen = [sentences[int(index)] for index in random.integers(0, len(sentences), 12)]
+        paragraph = f"{' '.join(chosen)} It is x{number}y.\n\n"
+        paragraphs.append(paragraph)
+        size += len(paragraph)
+    return "".join(paragraphs)
 
 
-def seconds(call):
-    """CPU time of one call, and its result."""
+def time_call(call):
+    """CPU seconds of one call, and its result."""
     start = time.process_time()
     result = call()
     return time.process_time() - start, result
 
 
-def measured(quick):
+def measure(quick):
     """All figures."""
-    documents = songs(60 if quick else 600)
+    documents = generate_songs(60 if quick else 600)
+    warm_up = SegmentationDocument.from_text("One line. Another line. A third line here.")
     for name in ("60", "text"):
-        features(Document.of("One line. Another line. A third line here."), name)   # compiled before the clock starts
-    rounds = [seconds(lambda: features_of_all(documents, 60, keep=False)) for _ in range(3)]
-    ours, fast = min(rounds, key=lambda one: one[0])
-    loops, slow = seconds(lambda: [np.array(by_loops(one.elements), dtype=np.float32) for one in documents])
-    for one, other in zip(fast, slow, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
-    figures = {"documents": len(documents), "lines": sum(map(len, documents)), "ours, s": ours, "loops, s": loops}
-    figures["loops / ours"] = loops / ours
-    figures |= kept(documents)
-    figures |= throughput(1 if quick else 10)
+        compute_features(warm_up, name)  # compiles
+    rounds = [
+        time_call(lambda: compute_features_batch(documents, 60, use_cache=False)) for _ in range(3)
+    ]
+    our_seconds, features = min(rounds, key=lambda result: result[0])
+    loop_seconds, loop_features = time_call(
+        lambda: [
+            np.array(compute_by_loops(document.elements), np.float32) for document in documents
+        ]
+    )
+    for ours, expected in zip(features, loop_features, strict=True):
+        np.testing.assert_allclose(ours, expected, atol=1e-5)
+    figures = {
+        "documents": len(documents),
+        "lines": sum(map(len, documents)),
+        "ours, s": our_seconds,
+        "loops, s": loop_seconds,
+    }
+    figures["loops / ours"] = loop_seconds / our_seconds
+    figures |= measure_cache(documents)
+    figures |= measure_throughput(1 if quick else 10)
     return figures
 
 
-def kept(documents):
-    """One long document: computed, and read again from the cache."""
-    long = Document("long", tuple(line for one in documents for line in one.elements)[:2000])
+def measure_cache(documents):
+    """Seconds to compute the features of a long document, and to read them from the cache."""
+    lines = tuple(line for document in documents for line in document.elements)
+    long = SegmentationDocument("long", lines[:2000])
     with tempfile.TemporaryDirectory() as folder:
         environ["NEURAL_CACHE"] = folder
-        first, _ = seconds(lambda: features(long, 60, keep=True))
-        again, _ = seconds(lambda: features(long, 60, keep=True))
-    return {f"{len(long)} lines, computed, s": first, f"{len(long)} lines, kept, s": again}
+        computed, _ = time_call(lambda: compute_features(long, 60, use_cache=True))
+        cached, _ = time_call(lambda: compute_features(long, 60, use_cache=True))
+    return {f"{len(long)} lines, computed, s": computed, f"{len(long)} lines, cached, s": cached}
 
 
-def throughput(megabytes):
-    """Seconds of CPU for a text, stage by stage."""
-    whole = text(megabytes)
-    size = len(whole.encode()) / 1e6
-    before = peak_so_far(forget=True)
+def measure_throughput(megabytes):
+    """CPU seconds for a text, stage by stage."""
+    text = generate_text(megabytes)
+    size = len(text.encode()) / 1e6
+    before = read_peak_memory(reset=True)
     stages = {}
-    stages["sentences"], document = seconds(lambda: Document.of(whole))
-    stages["words"], words = seconds(lambda: words_of(document.elements))
-    stages["stems"], _ = seconds(lambda: words.stems)
-    for name in SETS["text"]:
-        stages[name], _ = seconds(lambda name=name: registry.get(name)().compute(document, words))
-    total, table = seconds(lambda: features(Document.of(whole), "text"))
+    stages["sentences"], document = time_call(lambda: SegmentationDocument.from_text(text))
+    stages["words"], words = time_call(lambda: tokenize_elements(document.elements))
+    stages["stems"], _ = time_call(lambda: words.stems)
+    for name in FEATURE_SETS["text"]:
+        feature = registry.get(name)()
+        stages[name], _ = time_call(lambda feature=feature: feature.compute(document, words))
+    total, table = time_call(lambda: compute_features(SegmentationDocument.from_text(text), "text"))
     figures = {f"{name}, s/MB": value / size for name, value in stages.items()}
     return {
-        "MB": size, "elements": len(table), **figures, "MB per second": size / total,
-        "memory, MB": peak_so_far() - before,
-    }  # fmt: skip
+        "MB": size,
+        "elements": len(table),
+        **figures,
+        "MB per second": size / total,
+        "memory, MB": read_peak_memory() - before,
+    }
 
 
 def main():
-    """Measure, print, and fail where a goal is missed."""
+    """Measure and print; exit code 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true")
-    given = parser.parse_args()
-    figures = measured(given.quick)
-    if given.json:
+    options = parser.parse_args()
+    figures = measure(options.quick)
+    if options.json:
         print(json.dumps({"figures": figures, "goals": GOALS}))
     else:
         for name, value in figures.items():

@@ -1,11 +1,12 @@
-"""Tokens per second of a language model of 10.65 million weights, against nanoGPT, and what 8-bit weights cost.
+"""Tokens per second of a language model of 10.65 million weights, against nanoGPT; cost of int8.
 
     python benchmarks/generation.py [--peer PATH] [--json] [--quick]
 
-PATH is a checkout of nanoGPT; its weights are loaded into our network, so both write with the same ones. All ways take
-turns in one process: each goes on from one character for as many tokens, and the figure is its best round. Memory: what
-a fresh process holds at most beyond what it held before the network was made. Quality: a small network is trained for a
-minute, and the mean loss of the text held out is measured token by token, by the decoding itself.
+PATH is a checkout of nanoGPT; its weights are loaded into our network, so both have the same ones.
+All decoders alternate in one process: each generates as many tokens from a prompt of one
+character, and the figure is its best round. Memory: peak of a fresh process beyond that before the
+network was created. Quality: a small network is trained for a minute, and the mean loss on held-
+out text is measured token by token, by the decoder itself.
 """
 
 from __future__ import annotations
@@ -18,189 +19,234 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from measures import peak_so_far
+from measures import read_peak_memory
 from torch import nn
 from torch.nn import functional
 
 import neural
-from neural.modules.continuation import continued, decoding_of
-from neural.modules.nanogpt import load_nanogpt
-from neural.modules.sampling import Sampler
-from neural.tasks.data.sources.handbook import handbook_text
+from neural.data.sources.handbook import read_handbook
+from neural.nn.generation import create_decoder, generate_tokens
+from neural.nn.nanogpt import convert_nanogpt_state
+from neural.nn.sampling import Sampler
 
 VOCABULARY, CONTEXT, WIDTH, LAYERS, HEADS = 65, 256, 384, 6, 6
-GOALS = {"ours / nanoGPT, one text": 40.0, "ours, tokens/s": 420.0, "int8: perplexity change, %": 0.5}
+GOALS = {
+    "ours / nanoGPT, one text": 40.0,
+    "ours, tokens/s": 420.0,
+    "int8: perplexity change, %": 0.5,
+}
 PROGRAM = """network GPT {{
   input: ({context},)
   layers:
     Embedding(input_dim={vocabulary}, output_dim={width}, init="gpt2")
     PositionalEncoding(encoding_type="learned")
     TransformerDecoder(
-      num_heads={heads}, d_model={width}, dff={inner}, activation="gelu", bias=false, final_norm=true, init="gpt2"
+      num_heads={heads}, d_model={width}, dff={inner}, activation="gelu", bias=false,
+      final_norm=true, init="gpt2"
     ) * {layers}
     Output({vocabulary}, activation="softmax", tied=true, bias=false)
   loss: "sparse_categorical_crossentropy"
 }}
 """
-OURS = {
-    "default": {"precision": "auto"}, "float32": {"way": "compiled"},
-    "cached, float32": {"way": "cached"}, "recomputed, float32": {"way": "recomputed"},
-}  # fmt: skip
+DECODERS: dict[str, dict[str, Any]] = {
+    "default": {"precision": "auto"},
+    "float32": {"decoder": "compiled"},
+    "cached, float32": {"decoder": "cached"},
+    "recomputed, float32": {"decoder": "recomputed"},
+}
+"""Arguments of `create_decoder` by the name of the figure."""
 
 
-def network(vocabulary=VOCABULARY, context=CONTEXT, width=WIDTH, layers=LAYERS, heads=HEADS):
-    """The classic one."""
+def build_network(vocabulary=VOCABULARY, context=CONTEXT, width=WIDTH, layers=LAYERS, heads=HEADS):
+    """nanoGPT's network as a program."""
     torch.manual_seed(0)
-    sizes = {"vocabulary": vocabulary, "context": context, "width": width, "layers": layers, "heads": heads}
+    sizes = {
+        "vocabulary": vocabulary,
+        "context": context,
+        "width": width,
+        "layers": layers,
+        "heads": heads,
+    }
     return neural.parse(PROGRAM.format(**sizes, inner=4 * width)).build().eval()
 
 
-def nanogpt_module(path: Path):
-    """model.py of a checkout."""
+def import_nanogpt(path: Path):
+    """The module model.py of a checkout."""
     spec = importlib.util.spec_from_file_location("nanogpt_model", path / "model.py")
     if spec is None or spec.loader is None or not (path / "model.py").exists():
-        sys.exit(f"{path} is no checkout of nanoGPT: it has no model.py")
+        sys.exit(f"{path} is not a checkout of nanoGPT: it has no model.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 
 
-def nanogpt(path: Path) -> nn.Module:
-    """Theirs, of the same size."""
-    module = nanogpt_module(path)
+def build_nanogpt(path: Path) -> nn.Module:
+    """nanoGPT's model of the same size."""
+    module = import_nanogpt(path)
     torch.manual_seed(0)
-    sizes = {"block_size": CONTEXT, "vocab_size": VOCABULARY, "n_layer": LAYERS, "n_head": HEADS, "n_embd": WIDTH}
+    sizes = {
+        "block_size": CONTEXT,
+        "vocab_size": VOCABULARY,
+        "n_layer": LAYERS,
+        "n_head": HEADS,
+        "n_embd": WIDTH,
+    }
     return module.GPT(module.GPTConfig(**sizes, dropout=0.2, bias=False)).eval()
 
 
-def ways(model, peer, names):
-    """A call per way: writes so many tokens in so many texts."""
-    made = {name: decoding_of(model, **OURS[name]) for name in names if name in OURS}
+def create_generators(model, peer, names):
+    """Functions that generate a number of tokens for a number of texts, by name."""
 
-    def ours(decoding):
-        def run(tokens, samples):
+    def generate_ours(decoder):
+        def generate(tokens, samples):
             prompt = torch.zeros(samples, 1, dtype=torch.long)
-            for _ in continued(decoding, prompt, tokens, Sampler(samples, temperature=0.8, top_k=200)):
+            sampler = Sampler(samples, temperature=0.8, top_k=200)
+            for _ in generate_tokens(decoder, prompt, tokens, sampler):
                 pass
 
-        return run
+        return generate
 
-    def theirs(tokens, samples):
-        peer.generate(torch.zeros(samples, 1, dtype=torch.long), tokens, temperature=0.8, top_k=200)
+    def generate_nanogpt(tokens, samples):
+        prompt = torch.zeros(samples, 1, dtype=torch.long)
+        peer.generate(prompt, tokens, temperature=0.8, top_k=200)
 
-    return {name: ours(made[name]) if name in made else theirs for name in names}
+    return {
+        name: generate_ours(create_decoder(model, **DECODERS[name]))
+        if name in DECODERS
+        else generate_nanogpt
+        for name in names
+    }
 
 
-def speeds(model, peer, samples, tokens, rounds):
-    """Tokens per second of each, all taking turns."""
-    names = [*(["nanoGPT"] if peer else []), *OURS]
-    calls, best = ways(model, peer, names), {}
-    for run in calls.values():
-        run(3, samples)   # compiles
-    for done in range(rounds):
-        for name, run in calls.items():
-            if done > 1 and name in ("nanoGPT", "recomputed, float32"):   # slow, and steady
+def measure_speeds(model, peer, samples, tokens, rounds):
+    """Tokens per second of each decoder; all alternate."""
+    names = [*(["nanoGPT"] if peer else []), *DECODERS]
+    generators, best = create_generators(model, peer, names), {}
+    for generate in generators.values():
+        generate(3, samples)  # compiles
+    for number in range(rounds):
+        for name, generate in generators.items():
+            if number > 1 and name in ("nanoGPT", "recomputed, float32"):  # slow, with little noise
                 continue
-            started = time.perf_counter()
-            run(tokens, samples)
-            best[name] = max(best.get(name, 0.0), samples * tokens / (time.perf_counter() - started))
+            start = time.perf_counter()
+            generate(tokens, samples)
+            speed = samples * tokens / (time.perf_counter() - start)
+            best[name] = max(best.get(name, 0.0), speed)
     return best
 
 
 def peak(name: str, samples: int, peer: Path | None) -> float:
-    """Megabytes, in a fresh process."""
+    """Peak memory in MB, in a fresh process."""
     command = [sys.executable, __file__, "--peak", name, "--samples", str(samples)]
     command += ["--peer", str(peer)] if peer else []
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+    return float(
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+    )
 
 
 def peak_here(name: str, samples: int, peer: Path | None) -> float:
-    """Megabytes beyond what torch and the compiled code hold by themselves."""
-    small = network(width=WIDTH // 6, layers=1, heads=1)
-    if name in OURS:
-        ways(small, None, [name])[name](3, samples)
-    before = peak_so_far(forget=True)
-    model = network() if name in OURS else None
-    theirs = nanogpt(peer) if peer and name == "nanoGPT" else None
-    ways(model, theirs, [name])[name](CONTEXT if name in ("default", "float32", "cached, float32") else 20, samples)
-    return peak_so_far() - before
+    """Peak memory in MB beyond that of torch and the compiled code."""
+    small = build_network(width=WIDTH // 6, layers=1, heads=1)
+    if name in DECODERS:
+        create_generators(small, None, [name])[name](3, samples)
+    before = read_peak_memory(reset=True)
+    model = build_network() if name in DECODERS else None
+    nanogpt = build_nanogpt(peer) if peer and name == "nanoGPT" else None
+    tokens = CONTEXT if name in ("default", "float32", "cached, float32") else 20
+    create_generators(model, nanogpt, [name])[name](tokens, samples)
+    return read_peak_memory() - before
 
 
-def quality(quick: bool) -> dict:
-    """The mean loss of held-out text under both precisions, measured by the steps that write."""
-    text = handbook_text()
+def measure_quality(quick: bool) -> dict:
+    """Mean loss on held-out text of float32 and int8, measured by decoding step by step."""
+    text = read_handbook()
     characters = sorted(set(text))
-    known = {one: number for number, one in enumerate(characters)}
-    ids = torch.tensor([known[one] for one in text])
-    learned, held = ids[: len(ids) * 9 // 10], ids[len(ids) * 9 // 10 :]
-    context, windows = 64, 16
-    model = network(len(characters), context, 128, 4, 4).train()
+    character_ids = {character: number for number, character in enumerate(characters)}
+    ids = torch.tensor([character_ids[character] for character in text])
+    train_ids, valid_ids = ids[: len(ids) * 9 // 10], ids[len(ids) * 9 // 10 :]
+    context, batch_size = 64, 16
+    model = build_network(len(characters), context, 128, 4, 4).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, betas=(0.9, 0.99))
     random = np.random.default_rng(0)
     for _ in range(60 if quick else 600):
-        at = random.integers(0, len(learned) - context - 1, size=24)
-        batch = torch.stack([learned[one : one + context + 1] for one in at])
+        starts = random.integers(0, len(train_ids) - context - 1, size=24)
+        batch = torch.stack([train_ids[start : start + context + 1] for start in starts])
         loss = model.loss(model.scores(batch[:, :-1]), batch[:, 1:])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    places = np.linspace(0, len(held) - context - 1, windows * (2 if quick else 12)).astype(int)
-    texts = torch.stack([held[one : one + context + 1] for one in places]).split(windows)
+    count = batch_size * (2 if quick else 12)
+    starts = np.linspace(0, len(valid_ids) - context - 1, count).astype(int)
+    windows = torch.stack([valid_ids[start : start + context + 1] for start in starts])
     losses = {}
     for precision in ("float32", "int8"):
-        decoding, each = decoding_of(model.eval(), way="compiled", precision=precision), []
-        for some in texts:
-            scores = [decoding.start(some[:, :1])] + [decoding.step(some[:, at]) for at in range(1, context)]
-            each.append(functional.cross_entropy(torch.stack(scores, 2).detach(), some[:, 1:], reduction="none"))
-        losses[precision] = torch.cat(each).double().mean().item()
+        decoder = create_decoder(model.eval(), decoder="compiled", precision=precision)
+        batch_losses = []
+        for batch in windows.split(batch_size):
+            logits = [decoder.start(batch[:, :1])]
+            logits += [decoder.step(batch[:, position]) for position in range(1, context)]
+            batch_losses.append(
+                functional.cross_entropy(
+                    torch.stack(logits, 2).detach(), batch[:, 1:], reduction="none"
+                )
+            )
+        losses[precision] = torch.cat(batch_losses).double().mean().item()
     change = 100 * (math.exp(losses["int8"] - losses["float32"]) - 1)
-    return {"loss, nats": losses, "characters": len(places) * context, "perplexity change, %": change}
+    return {
+        "loss, nats": losses,
+        "characters": len(starts) * context,
+        "perplexity change, %": change,
+    }
 
 
-def agreement(model, peer) -> float:
-    """The largest difference between nanoGPT's logits and ours, from the same weights."""
-    model.load_state_dict(load_nanogpt(peer.state_dict()))
+def compare_logits(model, peer) -> float:
+    """Largest difference between nanoGPT's logits and ours, with the same weights."""
+    model.load_state_dict(convert_nanogpt_state(peer.state_dict()))
     text = torch.randint(VOCABULARY, (1, CONTEXT), generator=torch.Generator().manual_seed(0))
-    decoding = decoding_of(model, way="compiled")
-    decoding.start(text[:, :7])
-    for at in range(7, CONTEXT):
-        ours = decoding.step(text[:, at])
+    decoder = create_decoder(model, decoder="compiled")
+    logits = decoder.start(text[:, :7])
+    for position in range(7, CONTEXT):
+        logits = decoder.step(text[:, position])
     with torch.no_grad():
-        theirs = peer(text)[0][:, -1]
-    return (ours - theirs).abs().max().item()
+        nanogpt_logits = peer(text)[0][:, -1]
+    return (logits - nanogpt_logits).abs().max().item()
 
 
 def measure(peer_path: Path | None, quick: bool) -> dict:
-    """Everything, and the ratios that goals are set for."""
-    model, peer = network(), nanogpt(peer_path) if peer_path else None
-    found: dict = {"threads": torch.get_num_threads()}
+    """All figures, and the ratios that have goals."""
+    model, peer = build_network(), build_nanogpt(peer_path) if peer_path else None
+    results: dict = {"threads": torch.get_num_threads()}
     if peer:
-        found["largest difference of logits"] = agreement(model, peer)
-    one, many = (40, 20) if quick else (500, 100)
-    found["one text, tokens/s"] = speeds(model, peer, 1, one, 2 if quick else 4)
-    found["16 texts, tokens/s"] = speeds(model, peer, 16, many, 2 if quick else 4)
-    names = [*(["nanoGPT"] if peer else []), *OURS]
-    found["peak of one text, MB"] = {name: peak(name, 1, peer_path) for name in names}
-    found["quality"] = quality(quick)
-    single, several = found["one text, tokens/s"], found["16 texts, tokens/s"]
-    found["ratios"] = {"ours, tokens/s": single["default"]}
+        results["largest difference of logits"] = compare_logits(model, peer)
+    single_tokens, batch_tokens = (40, 20) if quick else (500, 100)
+    rounds = 2 if quick else 4
+    results["one text, tokens/s"] = measure_speeds(model, peer, 1, single_tokens, rounds)
+    results["16 texts, tokens/s"] = measure_speeds(model, peer, 16, batch_tokens, rounds)
+    names = [*(["nanoGPT"] if peer else []), *DECODERS]
+    results["peak of one text, MB"] = {name: peak(name, 1, peer_path) for name in names}
+    results["quality"] = measure_quality(quick)
+    single, several = results["one text, tokens/s"], results["16 texts, tokens/s"]
+    results["ratios"] = {"ours, tokens/s": single["default"]}
     if peer:
-        found["ratios"] |= {
+        results["ratios"] |= {
             "ours / nanoGPT, one text": single["default"] / single["nanoGPT"],
             "ours, float32 / nanoGPT, one text": single["float32"] / single["nanoGPT"],
             "ours / nanoGPT, 16 texts": several["default"] / several["nanoGPT"],
         }
-    found["ratios"]["int8: perplexity change, %"] = found["quality"]["perplexity change, %"]
-    return found
+    results["ratios"]["int8: perplexity change, %"] = results["quality"]["perplexity change, %"]
+    return results
 
 
 def main() -> None:
-    """Print a table, or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Print a table or JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--peer", type=Path, help="a checkout of nanoGPT")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true", help="few tokens, two rounds")
@@ -210,20 +256,25 @@ def main() -> None:
     if options.peak:
         print(peak_here(options.peak, options.samples, options.peer))
         return
-    found = measure(options.peer, options.quick)
+    results = measure(options.peer, options.quick)
     if options.json:
-        print(json.dumps(found | {"goals": GOALS}, indent=2))
+        print(json.dumps(results | {"goals": GOALS}, indent=2))
         return
-    print(f"{LAYERS} layers, {HEADS} heads, width {WIDTH}, context {CONTEXT}; {found['threads']} threads")
-    if "largest difference of logits" in found:
-        print(f"largest difference of logits from nanoGPT's weights: {found['largest difference of logits']:.1e}")
+    print(
+        f"{LAYERS} layers, {HEADS} heads, width {WIDTH}, context {CONTEXT}; "
+        f"{results['threads']} threads"
+    )
+    if "largest difference of logits" in results:
+        difference = results["largest difference of logits"]
+        print(f"largest difference of logits from nanoGPT's weights: {difference:.1e}")
     for title in ("one text, tokens/s", "16 texts, tokens/s", "peak of one text, MB"):
         print(f"\n{title}")
-        for name, value in found[title].items():
+        for name, value in results[title].items():
             print(f"  {name:28} {value:9,.1f}")
-    losses, count = found["quality"]["loss, nats"], found["quality"]["characters"]
-    print(f"\nheld-out loss, {count:,} characters: {losses['float32']:.4f}, int8 {losses['int8']:.4f}\n")
-    for name, value in found["ratios"].items():
+    losses, count = results["quality"]["loss, nats"], results["quality"]["characters"]
+    precisions = f"{losses['float32']:.4f}, int8 {losses['int8']:.4f}"
+    print(f"\nheld-out loss, {count:,} characters: {precisions}\n")
+    for name, value in results["ratios"].items():
         print(f"  {name:42} {value:9.2f}" + (f"   goal {GOALS[name]:g}" if name in GOALS else ""))
 
 

@@ -1,9 +1,10 @@
-"""Statistics of attention without the n×n matrix, against one fused forward and against weights that are written out.
+"""Attention measures without the n×n matrix, against one fused forward pass and dense weights.
 
     python benchmarks/measures.py [--json] [--quick]
 
-Times: all ways take turns in one process, and the figure is each one's best round; the slow ones, which write weights
-out, sit out after the second. Memory: what a fresh process holds at most beyond its inputs, after a small warm-up.
+Times: all methods alternate in one process; the figure is the best round of each. The slow ones,
+which compute dense weights, run in two rounds only. Memory: peak of a fresh process beyond its
+inputs, after a small warm-up.
 """
 
 from __future__ import annotations
@@ -18,69 +19,73 @@ from pathlib import Path
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from neural.modules.compiled import plain_torch
-from neural.modules.mask import Mask
-from neural.tracking.look import Look
-from neural.tracking.measures import registry
-from neural.tracking.statistics import averaged, compare, head_statistics
+from neural.capture.attention_call import AttentionCall
+from neural.capture.measures import registry
+from neural.capture.statistics import average_rows, compare_layers, head_statistics
+from neural.nn.kernel_dispatch import no_kernels
+from neural.nn.mask import Mask
 
 B, H, D = 1, 8, 64
-FIVE = ("entropy", "span", "first_key_mass", "largest_weight", "previous_token_mass")
-TWO = ("js_between", "cosine_between")
-GOALS = {"five statistics / fused": 1.25, "two layers, written out / ours": 8.0, "five statistics, MB": 100.0}
+FIVE_MEASURES = ("entropy", "span", "first_key_mass", "largest_weight", "previous_token_mass")
+TWO_MEASURES = ("js_between", "cosine_between")
+GOALS = {
+    "five statistics / fused": 1.25,
+    "two layers, dense / ours": 8.0,
+    "five statistics, MB": 100.0,
+}
 
 
 def fused(q, k, v):
-    """One forward of torch's attention."""
+    """One forward pass of torch's fused attention."""
     return scaled_dot_product_attention(q, k, v)
 
 
 def five(q, k, v):
-    """Entropy, span, first key, largest weight, previous token: one pass."""
-    return head_statistics(q, k, wanted=FIVE)
+    """Entropy, span, first key, largest weight, previous token, in one pass."""
+    return head_statistics(q, k, measures=FIVE_MEASURES)
 
 
 def five_causal(q, k, v):
-    """The same of a causal layer."""
-    return head_statistics(q, k, Mask(causal=True), wanted=FIVE)
+    """The same for causal attention."""
+    return head_statistics(q, k, Mask(causal=True), measures=FIVE_MEASURES)
 
 
 def fused_causal(q, k, v):
-    """One causal forward."""
+    """One causal forward pass."""
     return scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
 def five_in_torch(q, k, v):
-    """The pure torch way: chunks of rows written out."""
-    with plain_torch():
+    """The same in pure torch: dense weights of chunks of rows."""
+    with no_kernels():
         return five(q, k, v)
 
 
-def written_out(names, *layers):
-    """The definitions, on weights that are written out."""
-    maps = [Look(q, k).maps() for q, k in layers]
-    return averaged({name: registry.get(name)().plain(*maps) for name in names})
+def compute_dense(names, *layers):
+    """Measures by their definitions, from dense weights."""
+    maps = [AttentionCall(q, k).compute_maps() for q, k in layers]
+    return average_rows({name: registry.get(name)().reference(*maps) for name in names})
 
 
-def five_written_out(q, k, v):
-    """The five of one layer, as everybody writes them."""
-    return written_out(FIVE, (q, k))
+def five_dense(q, k, v):
+    """The five measures of one layer from dense weights."""
+    return compute_dense(FIVE_MEASURES, (q, k))
 
 
 def two_layers(q, k, v):
-    """Jensen–Shannon and cosine of two layers, row by row."""
-    return compare(q, k, k, q, wanted=TWO)
+    """Jensen–Shannon divergence and cosine similarity of two layers, row by row."""
+    return compare_layers(q, k, k, q, measures=TWO_MEASURES)
 
 
-def two_layers_written_out(q, k, v):
-    """The same, as everybody writes it."""
-    return written_out(TWO, (q, k), (k, q))
+def two_layers_dense(q, k, v):
+    """The same from dense weights."""
+    return compute_dense(TWO_MEASURES, (q, k), (k, q))
 
 
-ONE_LAYER = (fused, five, fused_causal, five_causal, five_in_torch, five_written_out)
-TWO_LAYERS = (fused, two_layers, two_layers_written_out)
-SLOW = (five_in_torch, five_written_out, two_layers_written_out)
-WAYS = {way.__name__: way for way in (*ONE_LAYER, *TWO_LAYERS)}
+ONE_LAYER = (fused, five, fused_causal, five_causal, five_in_torch, five_dense)
+TWO_LAYERS = (fused, two_layers, two_layers_dense)
+SLOW_METHODS = (five_in_torch, five_dense, two_layers_dense)
+METHODS = {method.__name__: method for method in (*ONE_LAYER, *TWO_LAYERS)}
 
 
 def inputs(n: int) -> list[torch.Tensor]:
@@ -89,100 +94,113 @@ def inputs(n: int) -> list[torch.Tensor]:
     return [torch.randn(B, H, n, D) for _ in range(3)]
 
 
-def seconds(ways, n: int, rounds: int) -> dict[str, float]:
-    """The best round of each, all taking turns."""
+def time_methods(methods, n: int, rounds: int) -> dict[str, float]:
+    """Seconds of the best round of each method; all alternate."""
     qkv, best = inputs(n), {}
-    for way in ways:
-        way(*inputs(64))   # compiles
-    for done in range(rounds):
-        for way in ways if done < 2 else [way for way in ways if way not in SLOW]:
-            started = time.perf_counter()
-            way(*qkv)
-            best[way.__name__] = min(best.get(way.__name__, float("inf")), time.perf_counter() - started)
+    for method in methods:
+        method(*inputs(64))  # compiles
+    for number in range(rounds):
+        for method in methods:
+            if number >= 2 and method in SLOW_METHODS:
+                continue
+            start = time.perf_counter()
+            method(*qkv)
+            seconds = time.perf_counter() - start
+            best[method.__name__] = min(best.get(method.__name__, float("inf")), seconds)
     return best
 
 
 def peak(name: str, n: int) -> float:
-    """Megabytes beyond the inputs, in a fresh process."""
+    """Peak memory in MB beyond the inputs, in a fresh process."""
     command = [sys.executable, __file__, "--peak", name, "--n", str(n)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def peak_here(name: str, n: int) -> float:
-    """Megabytes beyond the inputs, in this process."""
-    WAYS[name](*inputs(64))
+    """Peak memory in MB beyond the inputs, in this process."""
+    METHODS[name](*inputs(64))
     qkv = inputs(n)
-    before = peak_so_far(forget=True)
-    WAYS[name](*qkv)
-    return peak_so_far() - before
+    before = read_peak_memory(reset=True)
+    METHODS[name](*qkv)
+    return read_peak_memory() - before
 
 
-def peak_so_far(*, forget: bool = False) -> float:
-    """Megabytes at most (Linux); `forget` begins anew from what is held now.
+def read_peak_memory(*, reset: bool = False) -> float:
+    """Peak memory of this process in MB (Linux); `reset` sets it to the current memory first.
 
-    Not by getrusage, where a process starts with the peak of the one that started it.
+    Not by getrusage, where a process inherits the peak of its parent.
     """
-    if forget:
+    if reset:
         Path("/proc/self/clear_refs").write_text("5")
-    return _status("VmHWM")
+    return _read_status("VmHWM")
 
 
-def memory_now() -> float:
-    """Megabytes of this process."""
-    return _status("VmRSS")
+def read_memory() -> float:
+    """Current memory of this process in MB (Linux)."""
+    return _read_status("VmRSS")
 
 
-def _status(field: str) -> float:
+def _read_status(field: str) -> float:
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
 
 
 def measure(quick: bool) -> dict:
-    """Seconds, megabytes and the ratios that goals are set for."""
-    many, few = (2048, 1024) if quick else (8192, 4096)
+    """Seconds, megabytes and the ratios that have goals."""
+    long_n, short_n = (2048, 1024) if quick else (8192, 4096)
     rounds = 2 if quick else 5
-    one, two = seconds(ONE_LAYER, many, rounds), seconds(TWO_LAYERS, few, rounds)
-    memory = {way.__name__: peak(way.__name__, many) for way in ONE_LAYER}
-    memory |= {way.__name__: peak(way.__name__, few) for way in TWO_LAYERS[1:]}
+    one_layer = time_methods(ONE_LAYER, long_n, rounds)
+    two_layers = time_methods(TWO_LAYERS, short_n, rounds)
+    memory = {method.__name__: peak(method.__name__, long_n) for method in ONE_LAYER}
+    memory |= {method.__name__: peak(method.__name__, short_n) for method in TWO_LAYERS[1:]}
     ratios = {
-        "five statistics / fused": one["five"] / one["fused"],
-        "five statistics, causal / causal fused": one["five_causal"] / one["fused_causal"],
-        "five statistics, written out / ours": one["five_written_out"] / one["five"],
-        "five statistics, written out / fused": one["five_written_out"] / one["fused"],
-        "five statistics, pure torch / fused": one["five_in_torch"] / one["fused"],
+        "five statistics / fused": one_layer["five"] / one_layer["fused"],
+        "five statistics, causal / causal fused": one_layer["five_causal"]
+        / one_layer["fused_causal"],
+        "five statistics, dense / ours": one_layer["five_dense"] / one_layer["five"],
+        "five statistics, dense / fused": one_layer["five_dense"] / one_layer["fused"],
+        "five statistics, pure torch / fused": one_layer["five_in_torch"] / one_layer["fused"],
         "five statistics, MB": memory["five"],
-        "five statistics, written out, MB": memory["five_written_out"],
-        "two layers / fused": two["two_layers"] / two["fused"],
-        "two layers, written out / ours": two["two_layers_written_out"] / two["two_layers"],
+        "five statistics, dense, MB": memory["five_dense"],
+        "two layers / fused": two_layers["two_layers"] / two_layers["fused"],
+        "two layers, dense / ours": two_layers["two_layers_dense"] / two_layers["two_layers"],
         "two layers, MB": memory["two_layers"],
-        "two layers, written out, MB": memory["two_layers_written_out"],
+        "two layers, dense, MB": memory["two_layers_dense"],
     }
-    return {"n": [many, few], "threads": torch.get_num_threads(), "one layer, s": one, "two layers, s": two,
-            "peak, MB": memory, "ratios": ratios}  # fmt: skip
+    return {
+        "n": [long_n, short_n],
+        "threads": torch.get_num_threads(),
+        "one layer, s": one_layer,
+        "two layers, s": two_layers,
+        "peak, MB": memory,
+        "ratios": ratios,
+    }
 
 
 def main() -> None:
-    """Print a table, or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Print a table or JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true", help="n = 2,048 and 1,024, two rounds")
-    parser.add_argument("--peak", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("--peak", choices=METHODS, help=argparse.SUPPRESS)
     parser.add_argument("--n", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.peak:
         print(peak_here(options.peak, options.n))
         return
-    found = measure(options.quick)
+    results = measure(options.quick)
     if options.json:
-        print(json.dumps(found | {"goals": GOALS}, indent=2))
+        print(json.dumps(results | {"goals": GOALS}, indent=2))
         return
-    print(f"B = {B}, H = {H}, D = {D}; {found['threads']} threads")
-    for title, n in (("one layer, s", found["n"][0]), ("two layers, s", found["n"][1])):
+    print(f"B = {B}, H = {H}, D = {D}; {results['threads']} threads")
+    for title, n in (("one layer, s", results["n"][0]), ("two layers, s", results["n"][1])):
         print(f"\n{title.removesuffix(', s')}, n = {n:,}: seconds, peak MB")
-        for name, value in found[title].items():
-            print(f"  {name:28} {value:9.3f} {found['peak, MB'][name]:9.0f}")
+        for name, value in results[title].items():
+            print(f"  {name:28} {value:9.3f} {results['peak, MB'][name]:9.0f}")
     print()
-    for name, value in found["ratios"].items():
+    for name, value in results["ratios"].items():
         print(f"  {name:42} {value:9.2f}" + (f"   goal {GOALS[name]:g}" if name in GOALS else ""))
 
 

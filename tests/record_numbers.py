@@ -48,7 +48,9 @@ def neural(*words: str, folder: Path) -> str:
     """What the command prints; one thread, so that sums are added in one order."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
     command = [sys.executable, "-m", "neural", *words]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
     return done.stdout
@@ -137,7 +139,9 @@ def rename(value: Any, names: dict[str, str]) -> Any:
 def compare(before: dict, after: dict) -> int:
     """Print every difference; the number of them."""
     old, new = dict(flatten(before)), dict(flatten(after))
-    differences = [path for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)]
+    differences = [
+        path for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)
+    ]
     for path in differences[:50]:
         print(f"{path}\n  before {str(old.get(path))[:100]}\n  after  {str(new.get(path))[:100]}")
     print(f"{len(differences)} of {len(old)} values differ")
@@ -145,14 +149,18 @@ def compare(before: dict, after: dict) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("out", nargs="?", type=Path, help="where the numbers go")
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("BEFORE", "AFTER"))
     parser.add_argument("--renamed", type=Path, help="JSON: old keys and their new names")
     arguments = parser.parse_args()
     if arguments.compare:
         before, after = (json.loads(path.read_text(encoding="utf-8")) for path in arguments.compare)
-        names = json.loads(arguments.renamed.read_text(encoding="utf-8")) if arguments.renamed else {}
+        names = (
+            json.loads(arguments.renamed.read_text(encoding="utf-8")) if arguments.renamed else {}
+        )
         return int(compare(rename(before, names), after) > 0)
     if arguments.out is None:
         parser.error("where to? name a file, or --compare two")

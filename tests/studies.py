@@ -1,13 +1,25 @@
-"""A study small enough for tests: a real text, a real network of two layers, trials of a second or two."""
+"""A study small enough for tests: real text, a network of two layers, trials of a second or two."""
 
+import json
 from pathlib import Path
 
-from click.testing import CliRunner
+from neural.training.runner import Runner, TrialJob, TrialResult, create_request
+from neural.workflows.train_worker import run_request
 
-from neural.cli.main import main
-from neural.training.runner import Ended, Runner
-
-WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+WORDS = [
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
 PROGRAM = """network Small {
   input: (16,)
   layers:
@@ -33,7 +45,7 @@ retries: 0
 
 
 def write_study(folder: Path, text: str = STUDY) -> Path:
-    """A study's file in `folder`, with the experiment, its program and the text beside it."""
+    """Write a study file with its experiment, program and text into `folder`."""
     numbers = [WORDS[number * number % 12] for number in range(400)]
     (folder / "numbers.txt").write_text(" ".join(WORDS) + "\n" + " ".join(numbers))
     (folder / "small.neural").write_text(PROGRAM)
@@ -43,39 +55,38 @@ def write_study(folder: Path, text: str = STUDY) -> Path:
     return path
 
 
-class Inside(Runner):
-    """Trains in this very process, one trial after the other: nothing waits for another import of torch."""
+class InProcessRunner(Runner):
+    """Trains in this process, one trial after the other, so that torch is not imported again."""
 
     threads = 1
 
-    def __init__(self, failing: tuple[str, ...] = (), until: int | None = None) -> None:
+    def __init__(self, failing: tuple[str, ...] = (), max_trials: int | None = None) -> None:
         super().__init__(1)
-        self.failing, self.until = failing, until
+        self.failing, self.max_trials = failing, max_trials
         self.started: list[str] = []
-        self.over: list = []
+        self.finished: list[tuple[TrialJob, TrialResult]] = []
 
     @property
-    def room(self) -> bool:
-        return not self.over
+    def has_capacity(self) -> bool:
+        return not self.finished
 
-    def start(self, job) -> None:
-        if self.until is not None and len(self.started) == self.until:
+    def start(self, job: TrialJob) -> None:
+        if self.max_trials is not None and len(self.started) == self.max_trials:
             raise KeyboardInterrupt
         self.started.append(job.name)
         if job.name in self.failing:
-            self.over.append((job, Ended("failed", "killed by SIGKILL")))
+            self.finished.append((job, TrialResult("failed", "killed by SIGKILL")))
             return
-        old = job.run()
-        words = ["--resume", str(old)] if old is not None else [*job.arguments, "--runs", str(job.folder)]
-        done = CliRunner().invoke(main, ["train", *words, "--quiet"])
-        self.over.append((job, Ended("finished") if done.exit_code == 0 else Ended("refused", done.output)))
+        exit_code = run_request(json.loads(create_request(job)))
+        result = TrialResult("finished" if exit_code == 0 else "refused")
+        self.finished.append((job, result))
 
-    def ended(self) -> list:
-        over, self.over = self.over, []
-        return over
+    def poll_finished(self) -> list[tuple[TrialJob, TrialResult]]:
+        finished, self.finished = self.finished, []
+        return finished
 
     def stop(self) -> None:
         pass
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         pass

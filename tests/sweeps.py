@@ -1,4 +1,4 @@
-"""A sweep small enough for tests: real data, a real network, trials of a second or two beside the import of torch."""
+"""A small sweep for tests: real data and network, one or two seconds per trial after importing torch."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ PROGRAM = """network Tiny {
 
 
 def write_sweep(folder, text):
-    """A sweep file in `folder`, with the program and the data beside it."""
+    """Write a sweep file to `folder`, with its program and data; return its path."""
     random = np.random.default_rng(0)
     x = random.normal(size=(41, 5, 6)).astype(np.float32)
     np.savez(folder / "tiny.npz", x=x, y=x[:, :, :3].mean(axis=1).argmax(axis=1))

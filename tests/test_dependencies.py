@@ -1,4 +1,4 @@
-"""What the package stands on is written down, and none of it binds its users."""
+"""Every dependency is documented and pinned, and none that is always installed is copyleft."""
 
 import re
 import tomllib
@@ -10,44 +10,57 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PAGE = (ROOT / "docs" / "dependencies.md").read_text()
-EXTRAS = {extra: lines for extra, lines in PROJECT["optional-dependencies"].items() if extra != "dev"}
+EXTRAS = {
+    extra: lines for extra, lines in PROJECT["optional-dependencies"].items() if extra != "dev"
+}
 
 
-def named(line):
+def parse_name(line):
     return re.split(r"[^\w.-]", line, maxsplit=1)[0]
 
 
-def rows(heading):
-    """The cells of a table's rows."""
+def read_table(heading):
+    """Cells of the rows of a table of the page."""
     table = PAGE.partition(f"## {heading}")[2].partition("\n## ")[0]
     lines = [line for line in table.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
 def test_every_requirement_has_a_row():
-    assert [row[0] for row in rows("Always")[2:]] == [named(line) for line in PROJECT["dependencies"]]
+    assert [row[0] for row in read_table("Always")[2:]] == [
+        parse_name(line) for line in PROJECT["dependencies"]
+    ]
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_every_extra_has_its_rows(extra):
-    told = {name.strip() for row in rows("Extras")[2:] if row[0] == extra for name in row[1].split(",")}
-    assert told == {named(line) for line in EXTRAS[extra]}
+def test_every_package_of_an_extra_has_a_row(extra):
+    documented = {
+        name.strip()
+        for row in read_table("Extras")[2:]
+        if row[0] == extra
+        for name in row[1].split(",")
+    }
+    assert documented == {parse_name(line) for line in EXTRAS[extra]}
 
 
-def test_every_other_package_for_development_is_named():
-    last, known = PAGE.partition("## For tests and development")[2], str(EXTRAS)
+def test_every_development_package_is_documented():
+    section, extras = PAGE.partition("## For tests and development")[2], str(EXTRAS)
     for line in PROJECT["optional-dependencies"]["dev"]:
-        assert named(line) in last or named(line) in known, line
+        assert parse_name(line) in section or parse_name(line) in extras, line
 
 
-@pytest.mark.parametrize("name", [named(line) for line in PROJECT["dependencies"]])
-def test_nothing_that_is_always_installed_is_copyleft(name):
-    about = metadata(name)
-    said = " ".join([about.get("License-Expression") or "", *(about.get_all("Classifier") or [])])
-    assert not re.search(r"\bA?GPL|General Public License", said), said
+@pytest.mark.parametrize("name", [parse_name(line) for line in PROJECT["dependencies"]])
+def test_no_required_package_is_copyleft(name):
+    fields = metadata(name)
+    licenses = [fields.get("License-Expression") or "", *(fields.get_all("Classifier") or [])]
+    text = " ".join(licenses)
+    assert not re.search(r"\bA?GPL|General Public License", text), text
 
 
-def test_exact_versions_are_there_for_all_of_them():
-    pinned = {line.partition("==")[0].lower() for line in (ROOT / "constraints.txt").read_text().splitlines()}
+def test_every_package_is_pinned_in_the_constraints():
+    pinned = {
+        line.partition("==")[0].lower()
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+    }
     lines = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]
-    assert {named(line).lower() for line in lines} <= pinned
+    assert {parse_name(line).lower() for line in lines} <= pinned

@@ -1,10 +1,10 @@
-"""The package as users get it: a wheel in a clean environment, used from another folder, with no network.
+"""Test of the wheel: installed in a clean environment, used from another folder, without network.
 
     python tests/wheel.py [--keep FOLDER]
 
-Builds the wheel, installs it with its own requirements alone (versions of constraints.txt), and types what a newcomer
-would type. The checkout is not importable there: what the wheel lacks is missed. Prints how long it took and how much
-was installed.
+Builds the wheel, installs it with its own requirements only (versions of constraints.txt), and runs
+the commands of a first session. The checkout is not importable there, so files that are missing in
+the wheel are noticed. Prints the time and the size of the installation.
 """
 
 from __future__ import annotations
@@ -35,74 +35,98 @@ PROGRAM = """network Digits {
   }
 }
 """
-TEXT = "Cats purr. Cats sleep all day. A cat hunts mice. Cats like milk. " \
-       "Stars burn hydrogen. A star is a ball of gas. The sun is a star. Stars live for ages."  # fmt: skip
-TYPED = (
-    ["--version"], ["--help"], ["doctor"], ["check", "net.neural"], ["fmt", "--check", "net.neural"], ["layers"],
-    ["explain", "E0203"], ["compile", "net.neural"], ["train", "net.neural", "--quiet"], ["runs"], ["show"],
-    ["analyze"], ["report"], ["segment", "text.txt"], ["debug", "net.neural"],
-)  # fmt: skip
-WANTING = {"board": ["board", "--no-open"], "lsp": ["lsp"], "export": ["export", "--to", "onnx"]}
-"""By the extra that is not installed there: each says how to get it."""
-OFF = ["unshare", "--net", "--map-root-user"]
-"""A process with no network at all, where the system allows it."""
+TEXT = (
+    "Cats purr. Cats sleep all day. A cat hunts mice. Cats like milk. "
+    "Stars burn hydrogen. A star is a ball of gas. The sun is a star. Stars live for ages."
+)
+COMMANDS = (
+    ["--version"],
+    ["--help"],
+    ["doctor"],
+    ["check", "net.neural"],
+    ["fmt", "--check", "net.neural"],
+    ["layers"],
+    ["explain", "E0203"],
+    ["compile", "net.neural"],
+    ["train", "net.neural", "--quiet"],
+    ["runs"],
+    ["show"],
+    ["analyze"],
+    ["report"],
+    ["segment", "text.txt"],
+    ["debug", "net.neural"],
+)
+COMMANDS_BY_EXTRA = {
+    "board": ["board", "--no-open"],
+    "lsp": ["lsp"],
+    "export": ["export", "--to", "onnx"],
+}
+"""Commands that need an extra, which is not installed here: each says how to install it."""
+NO_NETWORK_PREFIX = ["unshare", "--net", "--map-root-user"]
+"""Starts a process without network, if the system allows it."""
 
 
-def run(*command: str, **how: object) -> str:
-    """What it printed; ends with its error where there was one."""
-    done = subprocess.run(command, capture_output=True, text=True, **how)
+def run(*command: str, **options: object) -> str:
+    """Output of a command; if it fails, the script exits with its output."""
+    done = subprocess.run(command, capture_output=True, text=True, **options)
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
     return done.stdout
 
 
-def refused(*command: str, **how: object) -> str:
-    """Its message, where it says no by exit code 2."""
-    done = subprocess.run(command, capture_output=True, text=True, **how)
+def run_refused(*command: str, **options: object) -> str:
+    """Error message of a command that must exit with code 2."""
+    done = subprocess.run(command, capture_output=True, text=True, **options)
     assert done.returncode == 2, (command, done)
     return done.stderr
 
 
-def without_network() -> list[str]:
-    """How to start a process that has none; empty where it cannot be."""
-    works = subprocess.run([*OFF, "true"], capture_output=True).returncode == 0
-    return OFF if works else []
+def no_network_prefix() -> list[str]:
+    """Prefix of commands that run without network; empty if that is not possible."""
+    works = subprocess.run([*NO_NETWORK_PREFIX, "true"], capture_output=True).returncode == 0
+    return NO_NETWORK_PREFIX if works else []
 
 
 def main() -> None:
-    """Build, install, type."""
+    """Build, install, run the commands."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--keep", type=Path, help="where to work; a folder that is removed if not said")
-    kept = parser.parse_args().keep
-    with tempfile.TemporaryDirectory() as passing:
-        folder = (kept or Path(passing)).absolute()
+    parser.add_argument("--keep", type=Path, help="working folder; a temporary folder if not given")
+    working_folder = parser.parse_args().keep
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (working_folder or Path(temporary)).absolute()
         started = time.monotonic()
-        run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT))
+        build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
+        run(*build, "--wheel-dir", str(folder), str(ROOT))
         (wheel,) = folder.glob("neural-*.whl")
         venv.create(folder / "venv", with_pip=True)
-        python = folder / "venv" / "bin" / "python"
-        run(str(python), "-m", "pip", "install", "--quiet", "-c", str(ROOT / "constraints.txt"), str(wheel))
-        installed = time.monotonic() - started
+        python = str(folder / "venv" / "bin" / "python")
+        constraints = str(ROOT / "constraints.txt")
+        run(python, "-m", "pip", "install", "--quiet", "-c", constraints, str(wheel))
+        install_seconds = time.monotonic() - started
 
         home = folder / "home"
         home.mkdir()
         (home / "net.neural").write_text(PROGRAM)
         (home / "text.txt").write_text(TEXT)
-        clean = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
-        off = without_network()
-        for words in TYPED:
-            run(*off, str(python), "-I", "-m", "neural", *words, cwd=home, env=clean)
-        for extra, words in WANTING.items():
-            said = refused(*off, str(python), "-I", "-m", "neural", *words, cwd=home, env=clean)
-            assert f'pip install "neural[{extra}]"' in said, said
+        environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
+        prefix = no_network_prefix()
+        neural = [*prefix, python, "-I", "-m", "neural"]
+        for arguments in COMMANDS:
+            run(*neural, *arguments, cwd=home, env=environment)
+        for extra, arguments in COMMANDS_BY_EXTRA.items():
+            message = run_refused(*neural, *arguments, cwd=home, env=environment)
+            assert f'pip install "neural[{extra}]"' in message, message
         assert (home / "report.html").stat().st_size > 100_000
-        packages = json.loads(run(str(python), "-m", "pip", "list", "--format", "json"))
-        files = [one for one in (folder / "venv").rglob("*") if one.is_file() and not one.is_symlink()]
-        size = sum(one.stat().st_size for one in files) / 1e6
-        network = "with no network" if off else "(the network could not be taken away)"
-        built = wheel.stat().st_size / 1e6
-        print(f"wheel of {built:.1f} MB; {len(packages)} packages, {size:,.0f} MB, in {installed:.0f} s; "
-              f"{len(TYPED)} commands {network}")  # fmt: skip
+        packages = json.loads(run(python, "-m", "pip", "list", "--format", "json"))
+        paths = (folder / "venv").rglob("*")
+        files = [path for path in paths if path.is_file() and not path.is_symlink()]
+        size = sum(path.stat().st_size for path in files) / 1e6
+        network = "without network" if prefix else "(the network could not be disabled)"
+        wheel_size = wheel.stat().st_size / 1e6
+        print(
+            f"wheel of {wheel_size:.1f} MB; {len(packages)} packages, {size:,.0f} MB, "
+            f"in {install_seconds:.0f} s; {len(COMMANDS)} commands {network}"
+        )
 
 
 if __name__ == "__main__":

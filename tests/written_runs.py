@@ -1,9 +1,9 @@
-"""Run folders with a language model in them, as training leaves them; the weights are random."""
+"""Run folders of language models with random weights, as training writes them."""
 
 import torch
 
 import neural
-from neural.tracking.run import Run
+from neural.runs.run import Run
 
 CHARACTERS = "\n !abcdefghij"
 CONTEXT = 16
@@ -21,16 +21,19 @@ def program(ids, *, context=CONTEXT, attention="self"):
 """
 
 
-def write_run(root, name="small", *, text=None, vocabulary=None, settings=None, saved=True):
-    """A run of no steps."""
+def write_run(
+    root, name="small", *, text=None, vocabulary=None, settings=None, has_checkpoint=True
+):
+    """Write a run without rows; returns its path."""
     text = text or program(len(CHARACTERS))
     settings = settings or {"task": "language_model", "name": name}
     run = Run.create(root, name, settings=settings, program=text, environment={})
     if vocabulary is not None:
-        run.describe("vocabulary", vocabulary)
+        run.set_metadata("vocabulary", vocabulary)
     torch.manual_seed(0)
     weights = neural.parse(text).build().state_dict()
-    if saved:
-        run.save(3, {f"model.{name}": 2 * one for name, one in weights.items()}, {}, best=True)
+    if has_checkpoint:
+        tensors = {f"model.{name}": 2 * tensor for name, tensor in weights.items()}
+        run.save(3, tensors, {}, best=True)
     run.finish("finished")
     return run.path

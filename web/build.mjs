@@ -1,47 +1,91 @@
-// web/src → src/neural/views/bundle: one script and one style sheet, the same bytes from the same sources.
+// Bundles web/src into src/neural/report/bundle: one script and one style sheet. The build is
+// reproducible: the same sources give the same bytes.
 //
 //   npm ci && npm run build            into the package
-//   node build.mjs FOLDER              somewhere else, to compare
+//   node build.mjs FOLDER              into another folder, to compare
 
-import { build } from "esbuild"
 import { createHash } from "node:crypto"
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { basename, join } from "node:path"
+import { pathToFileURL } from "node:url"
 import { gzipSync } from "node:zlib"
+import { build } from "esbuild"
 
-const folder = process.argv[2] ?? "../src/neural/views/bundle"
-const libraries = "Preact, copyright Jason Miller; uPlot, copyright Leon Sorokin; both under the MIT licence, NOTICE.txt"
+const LICENCES =
+  "Preact, copyright Jason Miller; uPlot, copyright Leon Sorokin; both under the MIT licence, NOTICE.txt"
 
-await build({
-  entryPoints: { neural: "src/main.tsx" },
-  outdir: folder,
-  bundle: true,
-  minify: true,
-  format: "iife",
-  target: "es2022",
-  jsx: "automatic",
-  jsxImportSource: "preact",
-  charset: "ascii", // the page may be read in any encoding
-  legalComments: "none",
-  banner: { js: `/* sources ${sourcesSum()}. ${libraries} */` },
-  logLevel: "warning",
-})
-
-// in a page the bundle stands inside a <script>: nothing in it may look like its end
-const script = `${folder}/neural.js`
-const text = readFileSync(script, "utf8").replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--")
-writeFileSync(script, text)
-for (const file of ["neural.js", "neural.css"]) {
-  const bytes = readFileSync(`${folder}/${file}`)
-  console.log(`${file}  ${bytes.length} bytes, ${gzipSync(bytes).length} compressed`)
+/**
+ * esbuild plugin: `import panes from "panes:./folder"` is an array with the default export of every
+ * *.tsx file in that folder, each with its file name as `key`. A new pane needs no other edit.
+ *
+ * It is part of build.mjs because the checksum of the sources covers this file.
+ */
+export const panesPlugin = {
+  name: "panes",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^panes:/ }, ({ path, resolveDir }) => ({
+      path: join(resolveDir, path.slice("panes:".length)),
+      namespace: "panes",
+    }))
+    onLoad({ filter: /.*/, namespace: "panes" }, ({ path: folder }) => {
+      const files = readdirSync(folder)
+        .filter((name) => name.endsWith(".tsx"))
+        .sort()
+      const imports = files.map((name, i) => `import pane${i} from ${JSON.stringify(`./${name}`)}`)
+      const entries = files.map(
+        (name, i) => `{ key: ${JSON.stringify(basename(name, ".tsx"))}, ...pane${i} }`,
+      )
+      const contents = `${imports.join("\n")}\nexport default [${entries.join(", ")}]`
+      return { contents, loader: "js", resolveDir: folder, watchDirs: [folder] }
+    })
+  },
 }
 
-/** Of all sources, so that a bundle that was not built from them is noticed without building: tests/views/test_bundle.py. */
-function sourcesSum() {
-  const sources = readdirSync("src", { recursive: true }).map((name) => `src/${name}`).filter((name) => /\.(tsx?|css)$/.test(name))
-  const sum = createHash("sha256")
-  for (const name of [...sources, "build.mjs", "package-lock.json", "package.json"].sort()) {
-    const part = createHash("sha256").update(readFileSync(name)).digest("hex")
-    sum.update(`${name} ${part}\n`)
+/** Options that the bundle and the tests share. */
+export const SHARED_OPTIONS = {
+  bundle: true,
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  logLevel: "warning",
+  plugins: [panesPlugin],
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href)
+  await buildBundle(process.argv[2] ?? "../src/neural/report/bundle")
+
+async function buildBundle(folder) {
+  await build({
+    ...SHARED_OPTIONS,
+    entryPoints: { neural: "src/main.tsx" },
+    outdir: folder,
+    minify: true,
+    format: "iife",
+    target: "es2022",
+    charset: "ascii", // the page may be read in any encoding
+    legalComments: "none",
+    banner: { js: `/* sources ${hashSources()}. ${LICENCES} */` },
+  })
+  // A page has the bundle inside a <script> element: no string in it may look like the end tag.
+  const script = `${folder}/neural.js`
+  const text = readFileSync(script, "utf8")
+    .replaceAll("</script", "<\\/script")
+    .replaceAll("<!--", "<\\!--")
+  writeFileSync(script, text)
+  for (const file of ["neural.js", "neural.css"]) {
+    const bytes = readFileSync(`${folder}/${file}`)
+    console.log(`${file}  ${bytes.length} bytes, ${gzipSync(bytes).length} compressed`)
   }
-  return sum.digest("hex")
+}
+
+/** Checksum of all sources. tests/report/test_bundle.py compares it to find a stale bundle without Node. */
+function hashSources() {
+  const sources = readdirSync("src", { recursive: true })
+    .map((name) => `src/${name}`)
+    .filter((name) => /\.(tsx?|css)$/.test(name))
+  const total = createHash("sha256")
+  for (const name of [...sources, "build.mjs", "package-lock.json", "package.json"].sort()) {
+    const digest = createHash("sha256").update(readFileSync(name)).digest("hex")
+    total.update(`${name} ${digest}\n`)
+  }
+  return total.digest("hex")
 }

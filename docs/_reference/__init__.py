@@ -1,12 +1,16 @@
-"""The pages that are made from the package: a file of this folder gives some, as Markdown by path."""
+"""Reference pages, generated from the package. Each module has `pages()`: Markdown by path."""
 
 from __future__ import annotations
 
-from . import catalogue, commands, findings, measures, mistakes, python, settings
+from . import catalogue, commands, diagnostics, findings, measures, python, settings
 
-SOURCES = (catalogue, settings, commands, python, measures, findings, mistakes)
+GENERATORS = (catalogue, settings, commands, python, measures, findings, diagnostics)
 
 
 def pages() -> dict[str, str]:
-    """Every page by its path below docs/."""
-    return {f"reference/{name}.md": text for source in SOURCES for name, text in source.pages().items()}
+    """All generated pages by their paths below docs/."""
+    return {
+        f"reference/{name}.md": text
+        for generator in GENERATORS
+        for name, text in generator.pages().items()
+    }

@@ -1,7 +1,7 @@
-"""What a program can be made of: layers, attention, positions, losses, optimizers, schedules.
+"""Reference of program entries: layers, attention, positions, losses, optimizers, schedules.
 
-Everything is read from the declarations that the checker reads. Every entry comes with a program that contains it,
-made from its own `tiny` instance; a test checks all of them.
+Everything is read from the declarations that the checker reads. Each entry has an example program,
+built from its `example` instance; a test checks all of them.
 """
 
 from __future__ import annotations
@@ -12,142 +12,176 @@ from collections.abc import Iterator
 from typing import Any
 
 from neural.core.registry import Registry
-from neural.language.declaration import Declared, Setting, spelt
-from neural.language.kinds import Choice, Entry, Several
+from neural.language.argument_types import ChoiceType, EntryListType, EntryType
+from neural.language.declaration import ArgumentSpec, Declaration, format_value
 from neural.language.layer import Layer
 from neural.language.loss import Loss
-from neural.language.shapes import Shape, show
-from neural.modules.attention import registry as attention
-from neural.modules.layers import registry as layers
-from neural.modules.losses import registry as losses
-from neural.modules.mechanism import Mechanism
-from neural.modules.position import Position
-from neural.modules.positions import registry as positions
-from neural.training.optimizers import registry as optimizers
-from neural.training.schedules import registry as schedules
+from neural.language.shapes import Shape, format_shape
+from neural.nn.attention import registry as attention
+from neural.nn.layers import registry as layers
+from neural.nn.losses import registry as losses
+from neural.nn.mechanism import Mechanism
+from neural.nn.position import Position
+from neural.nn.positions import registry as positions
+from neural.optim.optimizers import registry as optimizers
+from neural.optim.schedules import registry as schedules
 
-from .pieces import doc, fence, joined, table
+from .markdown import docstring, fence, join_paragraphs, table
 
 PAGES: dict[str, tuple[Registry[Any], str, str]] = {
     "layers": (
-        layers, "Layers",
-        "What stands under `layers:`, one call after the other. `B` is the batch, which no program writes; `E` is the "
-        "number of features that arrive, the last size. In the terminal: `neural layers NAME`.",
+        layers,
+        "Layers",
+        "Calls below `layers:`. `B` is the batch size, which a program does not state. `E` is the "
+        "number of input features, the last size. In the terminal: `neural layers NAME`.",
     ),
     "attention": (
-        attention, "Attention mechanisms",
-        'What `attention="…"` of a transformer block or of `MultiHeadAttention` can be; arguments of a mechanism stand '
-        "beside it. Each is defined by its weights, and a test holds that the fast way it runs equals them "
-        "([more](../attention.md)).",
+        attention,
+        "Attention mechanisms",
+        'Values of `attention="…"` in transformer blocks and `MultiHeadAttention`. Arguments of a '
+        "mechanism are written beside it. A mechanism is defined by its weights; a contract test "
+        "checks that its fast implementation equals them ([more](../attention.md)).",
     ),
     "positions": (
-        positions, "Positions",
-        'What `positional="…"` of a transformer block or `encoding_type` of `PositionalEncoding` can be.',
+        positions,
+        "Positions",
+        'Values of `positional="…"` in transformer blocks and of `encoding_type` in '
+        "`PositionalEncoding`.",
     ),
-    "losses": (losses, "Losses", "What stands after `loss:`: a name in quotes, or a call where something is set."),
+    "losses": (
+        losses,
+        "Losses",
+        "Values of `loss:`: a name in quotes, or a call with arguments.",
+    ),
     "optimizers": (
-        optimizers, "Optimizers",
-        "What stands after `optimizer:`, in a program or under `training` of an experiment.",
+        optimizers,
+        "Optimizers",
+        "Values of `optimizer:`, in a program or under `training` of an experiment.",
     ),
     "schedules": (
-        schedules, "Schedules", "What may stand in place of a number as the `learning_rate` of an optimizer.",
+        schedules,
+        "Schedules",
+        "Values of an optimizer's `learning_rate`, in place of a number.",
     ),
-}  # fmt: skip
-WIDTH = 76
-_PAGE_OF = {registry.package: name for name, (registry, _, _) in PAGES.items()}
+}
+SIGNATURE_WIDTH = 76
+_PAGE_BY_PACKAGE = {registry.package: name for name, (registry, _, _) in PAGES.items()}
 
 
 def pages() -> dict[str, str]:
     """One page per registry."""
-    return {name: _page(*about) for name, about in PAGES.items()}
+    return {name: _format_page(*page) for name, page in PAGES.items()}
 
 
-def _page(registry: Registry[Any], title: str, lead: str) -> str:
+def _format_page(registry: Registry[Any], title: str, introduction: str) -> str:
     names = registry.names()
-    overview = table(["", ""], [[f"[`{name}`](#{name.lower()})", registry.get(name).summary()] for name in names])
-    return joined(f"# {title}", lead, overview, *(joined(*_section(registry, name)) for name in names))
+    overview = table(
+        ["", ""], [[f"[`{name}`](#{name.lower()})", registry.get(name).summary()] for name in names]
+    )
+    sections = [join_paragraphs(*_format_section(registry, name)) for name in names]
+    return join_paragraphs(f"# {title}", introduction, overview, *sections)
 
 
-def _section(registry: Registry[Any], name: str) -> Iterator[str]:
+def _format_section(registry: Registry[Any], name: str) -> Iterator[str]:
     entry = registry.get(name)
-    origin = doc(sys.modules[entry.__module__])
+    module_text = docstring(sys.modules[entry.__module__])
     yield f"## {name} {{ #{name.lower()} }}"
-    yield doc(entry)
-    yield f"*{origin}*" if "\n" not in origin else origin
-    yield fence(_signature(entry, name), "neural")
-    if entry.settings():
-        yield table(["argument", "takes", "default", ""], [_row(one) for one in entry.settings().values()])
+    yield docstring(entry)
+    yield f"*{module_text}*" if "\n" not in module_text else module_text
+    yield fence(_format_signature(entry, name), "neural")
+    if specs := entry.argument_specs():
+        yield table(
+            ["argument", "takes", "default", ""],
+            [_format_argument(spec) for spec in specs.values()],
+        )
     if issubclass(entry, Layer):
-        yield from _facts(entry)
+        yield _format_layer_table(entry)
     if issubclass(entry, Mechanism):
-        facts = {"weights": entry.weights, "computed by": entry.mix, "cost": entry.cost}
-        yield table(["", ""], [[title, doc(method)] for title, method in facts.items()])
-    yield fence(program(entry, name), "neural")
+        methods = {"weights": entry.weights, "computed by": entry.attend, "cost": entry.cost}
+        yield table(["", ""], [[title, docstring(method)] for title, method in methods.items()])
+    yield fence(example_program(entry, name), "neural")
     if issubclass(entry, Layer):
-        layer, given = entry.tiny()
-        cost = layer.cost(given)
+        layer, shape = entry.example()
+        cost = layer.cost(shape)
         yield (
-            f"{_shape(given)} → {_shape(layer.shape(given))}: {cost.parameters:,} parameters, "
-            f"{cost.multiply_adds:,} multiply-adds, {4 * cost.activations:,} bytes kept until the backward pass."
+            f"{_format_shape(shape)} → {_format_shape(layer.shape(shape))}: "
+            f"{cost.parameters:,} parameters, {cost.multiply_adds:,} multiply-adds, "
+            f"{4 * cost.activations:,} bytes of activations saved for the backward pass."
         )
 
 
-def _facts(entry: type[Layer]) -> Iterator[str]:
-    """Shape, cost and padding in words, as the class says them."""
-    layer, _ = entry.tiny()
-    rows = [["output", doc(entry.shape)], ["cost", doc(entry.cost)]]
+def _format_layer_table(entry: type[Layer]) -> str:
+    """Output shape, cost and padding of a layer, from the docstrings of its methods."""
+    layer, _ = entry.example()
+    rows = [["output", docstring(entry.shape)], ["cost", docstring(entry.cost)]]
     if layer.uses_mask:
-        rows.append(["padding", doc(entry.uses_mask)])
+        rows.append(["padding", docstring(entry.uses_mask)])
     if layer.maps_mask:
-        rows.append(["after it", "The padding mask goes on, with one value for each position of the output."])
+        rows.append(["mask", "Passed on, with one value for each position of the output."])
     elif not layer.keeps_time:
-        rows.append(["after it", "The padding mask ends here: what comes out has another time axis, or none."])
-    yield table(["", ""], rows)
+        rows.append(["mask", "Not passed on: the output has another time axis, or none."])
+    return table(["", ""], rows)
 
 
-def _signature(entry: type[Declared], name: str) -> str:
-    """The call with everything that can be set; what has no default stands first."""
-    parts = []
-    for one in entry.settings().values():
-        usual = "" if one.required else f"={spelt(one.default)}"
-        parts.append("…" if isinstance(one.kind, Several) else one.name + usual)
+def _format_signature(entry: type[Declaration], name: str) -> str:
+    """The call with all arguments; required ones come first."""
+    arguments = []
+    for spec in entry.argument_specs().values():
+        default = "" if spec.is_required else f"={format_value(spec.default)}"
+        arguments.append("…" if isinstance(spec.kind, EntryListType) else spec.name + default)
     indent = " " * (len(name) + 1)
-    return textwrap.fill(f"{name}({', '.join(parts)})", WIDTH, subsequent_indent=indent, break_long_words=False)
+    call = f"{name}({', '.join(arguments)})"
+    return textwrap.fill(call, SIGNATURE_WIDTH, subsequent_indent=indent, break_long_words=False)
 
 
-def _row(one: Setting) -> list[str]:
-    default = "needed" if one.required else "" if one.default is None else f"`{spelt(one.default)}`"
-    also = f" Also `{'`, `'.join(one.aliases)}`." if one.aliases else ""
-    takes = one.kind.says
-    if isinstance(one.kind, Choice):
-        takes = ", ".join(f'`"{option}"`' for option in one.kind.options)
-    elif isinstance(one.kind, Entry | Several) and one.kind.registry.package in _PAGE_OF:
-        takes = f"[{takes}]({_PAGE_OF[one.kind.registry.package]}.md)"
-    return [f"`{one.name}`", takes, default, one.doc + also]
+def _format_argument(spec: ArgumentSpec) -> list[str]:
+    if spec.is_required:
+        default = "required"
+    elif spec.default is None:
+        default = ""
+    else:
+        default = f"`{format_value(spec.default)}`"
+    aliases = f" Alias: `{'`, `'.join(spec.aliases)}`." if spec.aliases else ""
+    takes = spec.kind.description
+    if isinstance(spec.kind, ChoiceType):
+        takes = ", ".join(f'`"{option}"`' for option in spec.kind.options)
+    elif isinstance(spec.kind, EntryType | EntryListType):
+        page = _PAGE_BY_PACKAGE.get(spec.kind.registry.package)
+        takes = f"[{takes}]({page}.md)" if page else takes
+    return [f"`{spec.name}`", takes, default, spec.doc + aliases]
 
 
-def _shape(shape: Shape) -> str:
-    return f"`{show(shape, batch=True)}`"
+def _format_shape(shape: Shape) -> str:
+    return f"`{format_shape(shape, batch=True)}`"
 
 
-def program(entry: type[Any], name: str) -> str:
-    """A whole program around the entry's own tiny instance."""
-    made = entry.tiny()
+def example_program(entry: type[Any], name: str) -> str:
+    """A complete program with the entry's `example` instance."""
+    example = entry.example()
     if issubclass(entry, Layer):
-        layer, given = made
-        return _network(show(given), repr(layer))
+        layer, shape = example
+        return _format_network(format_shape(shape), repr(layer))
     if issubclass(entry, Mechanism | Position):
         key = "attention" if issubclass(entry, Mechanism) else "positional"
-        own = {one: getattr(made, one) for one in entry.settings() if getattr(made, one) is not None}
-        said = {"num_heads": 2, "d_model": 12, key: name, **own}
-        return _network("(16, 12)", f"TransformerEncoder({', '.join(f'{one}={spelt(said[one])}' for one in said)})")
+        own_arguments = {
+            argument: getattr(example, argument)
+            for argument in entry.argument_specs()
+            if getattr(example, argument) is not None
+        }
+        values = {"num_heads": 2, "d_model": 12, key: name, **own_arguments}
+        call = ", ".join(f"{argument}={format_value(value)}" for argument, value in values.items())
+        return _format_network("(16, 12)", f"TransformerEncoder({call})")
     if issubclass(entry, Loss):
-        head = "".join(f", activation={spelt(one)}" for one in sorted(entry.fuses)[:1])
-        return _network("(12,)", f"Output(5{head})", f"loss: {spelt(made)}")
-    optimizer = f"AdamW(learning_rate={made!r})" if name in schedules.names() else repr(made)
-    return _network("(12,)", "Output(5)", 'loss: "mse"', f"optimizer: {optimizer}")
+        activations = sorted(entry.fuses)[:1]
+        head = "".join(f", activation={format_value(activation)}" for activation in activations)
+        return _format_network("(12,)", f"Output(5{head})", f"loss: {format_value(example)}")
+    is_schedule = name in schedules.names()
+    optimizer = f"AdamW(learning_rate={example!r})" if is_schedule else repr(example)
+    return _format_network("(12,)", "Output(5)", 'loss: "mse"', f"optimizer: {optimizer}")
 
 
-def _network(given: str, layer: str, *sections: str) -> str:
-    rest = "".join(f"  {section}\n" for section in sections)
-    return f"network Example {{\n  input: {given}\n  layers:\n    {layer}\n" + ("\n" if rest else "") + rest + "}"
+def _format_network(input_shape: str, layer: str, *sections: str) -> str:
+    lines = [f"network Example {{\n  input: {input_shape}\n  layers:\n    {layer}"]
+    lines += [""] if sections else []
+    lines += [f"  {section}" for section in sections]
+    return "\n".join([*lines, "}"])

@@ -1,36 +1,42 @@
-"""What runs can be found to show: every code that `neural analyze` and the report know."""
+"""Reference of findings: every check of `neural analyze` and the report, by code."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from neural.views.analysis import registry
-from neural.views.finding import Analysis
+from neural.analysis.check import AnalysisCheck
+from neural.analysis.checks import registry
 
-from .pieces import doc, joined, table
+from .markdown import docstring, join_paragraphs, table
 
-KINDS = {
-    "warning": "a warning about one run, whatever other seeds do",
-    "note": "a note about one run, whatever other seeds do",
-    "claim": "a claim about all trainings of this kind: yes, no or undecided; fewer than five seeds decide nothing",
+KIND_DESCRIPTIONS = {
+    "warning": "a warning about one run; it does not depend on other seeds",
+    "note": "a note about one run; it does not depend on other seeds",
+    "claim": "a claim about all runs of an experiment: yes, no or undecided; needs five seeds or "
+    "more",
 }
-LEAD = """
-A finding has a code that stays, a number with its unit and interval, the evidence in words, and advice that is an
-experiment. `neural analyze RUN…`, the report and the board show them; how numbers, intervals and verdicts come about is
-told under [what runs say](../analysis.md). Codes of mistakes in programs and experiment files are
-[on their own page](mistakes.md).
+INTRODUCTION = """
+A finding has a stable code, a value with its unit and interval, the evidence in words, and advice
+in the form of an experiment. `neural analyze RUN…`, the report and the board show findings.
+[Analysis](../analysis.md) explains how values, intervals and verdicts are computed. Codes of
+errors in programs and experiment files have [a page of their own](diagnostics.md).
 """
 
 
 def pages() -> dict[str, str]:
     """One page with all findings, by code."""
-    entries = sorted((registry.get(name) for name in registry.names()), key=lambda entry: entry.code)
-    rows = [[f"[{one.code}](#{one.code.lower()})", one.kind, one.claim] for one in entries]
-    parts = [joined(*_section(one)) for one in entries]
-    return {"findings": joined("# Findings", LEAD.strip(), table(["code", "kind", "finding"], rows), *parts)}
+    checks = sorted((registry.get(name) for name in registry.names()), key=lambda check: check.code)
+    rows = [[f"[{check.code}](#{check.code.lower()})", check.kind, check.claim] for check in checks]
+    overview = table(["code", "kind", "finding"], rows)
+    sections = [join_paragraphs(*_format_section(check)) for check in checks]
+    return {"findings": join_paragraphs("# Findings", INTRODUCTION.strip(), overview, *sections)}
 
 
-def _section(entry: type[Analysis]) -> Iterator[str]:
-    yield f"## {entry.code}: {entry.claim} {{ #{entry.code.lower()} }}"
-    rows = [["number", doc(entry)], ["unit", entry.unit], ["kind", KINDS[entry.kind]]]
-    yield table(["", ""], [*rows, *([["advice", entry.advice]] if entry.advice else [])])
+def _format_section(check: type[AnalysisCheck]) -> Iterator[str]:
+    yield f"## {check.code}: {check.claim} {{ #{check.code.lower()} }}"
+    rows = [
+        ["value", docstring(check)],
+        ["unit", check.unit],
+        ["kind", KIND_DESCRIPTIONS[check.kind]],
+    ]
+    yield table(["", ""], [*rows, *([["advice", check.advice]] if check.advice else [])])

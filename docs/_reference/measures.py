@@ -1,56 +1,74 @@
-"""What is measured of attention: definition, formula, unit and bounds of every measure."""
+"""Reference of attention measures: definition, formula, unit and bounds."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
-from neural.tracking.measure import HeadMeasure, LayerMeasure, Measure, PairMeasure, StackMeasure
-from neural.tracking.measures import registry
+from neural.capture.measure import HeadMeasure, LayerMeasure, Measure, PairMeasure, StackMeasure
+from neural.capture.measures import registry
 
-from .pieces import doc, joined, table
+from .markdown import docstring, join_paragraphs, table
 
-HEADS, KEYS = 8, 1024
-OF: dict[type[Measure], str] = {
-    HeadMeasure: "each head", LayerMeasure: "the heads of a layer together", PairMeasure: "two layers, head by head",
+EXAMPLE_HEADS, EXAMPLE_KEYS = 8, 1024
+SUBJECTS: dict[type[Measure], str] = {
+    HeadMeasure: "each head",
+    LayerMeasure: "the heads of a layer together",
+    PairMeasure: "two layers, head by head",
     StackMeasure: "all layers together",
-}  # fmt: skip
-LEAD = """
-One value per row of an attention map, then the mean over the rows that count: the average comes after the measure,
-never before. A row is one query; `w` are its weights over the keys, `j` is the position of a key, `i` that of the
-query, `K` the number of keys, `H` of heads; `p` and `q` are the rows of two layers, `u` is the uniform row. Rows of
-padding, rows with nothing to look at and rows of which the question makes no sense are left out, not counted as 0.
-Logarithms are natural unless bits are said.
+}
+INTRODUCTION = """
+A measure has one value per row of an attention map; the reported value is the mean over the valid
+rows. The measure is computed before the mean, never after it. A row is one query. `w` are its
+weights over the keys, `j` is the position of a key, `i` that of the query, `K` the number of keys,
+`H` the number of heads. `p` and `q` are the rows of two layers, `u` is the uniform row. Rows of
+padding, rows without visible keys and rows for which a measure is undefined are left out; they do
+not count as 0. Logarithms are natural unless the unit is bits.
 
-Every formula below is also code: `plain` in `src/neural/tracking/measures/` defines the measure. What training records
-comes from a compiled pass that never writes the weights out, and a contract test holds that the two agree. How to
-measure any torch model: [watching](../watching.md). Other numbers:
-[scores of segmentations](../segmentation-measures.md), [of focus models](../focus.md#measures),
-[of written text](../analysis.md#quality-of-generated-text).
+Every formula is also code: `reference` in `src/neural/capture/measures/` defines the measure.
+Training records values from a compiled pass that never stores the weights. A contract test checks
+that both agree. How to measure any torch model: [watching attention](../watching.md). Other
+metrics: [segmentation scores](../segmentation-measures.md), [focus](../focus.md#measures),
+[generated text](../analysis.md#quality-of-generated-text).
 """
 
 
 def pages() -> dict[str, str]:
     """One page with all measures."""
-    entries = {name: registry.get(name) for name in registry.names()}
-    rows = [[f"[`{name}`](#{name})", one.unit, _of(one), one.summary()] for name, one in entries.items()]
-    sections = [joined(*_section(name, one)) for name, one in entries.items()]
-    return {"measures": joined("# Measures", LEAD.strip(), table(["", "unit", "of", ""], rows), *sections)}
+    measures = {name: registry.get(name) for name in registry.names()}
+    rows = [
+        [f"[`{name}`](#{name})", measure.unit, _describe_subject(measure), measure.summary()]
+        for name, measure in measures.items()
+    ]
+    overview = table(["", "unit", "of", ""], rows)
+    sections = [
+        join_paragraphs(*_format_section(name, measure)) for name, measure in measures.items()
+    ]
+    return {"measures": join_paragraphs("# Measures", INTRODUCTION.strip(), overview, *sections)}
 
 
-def _section(name: str, entry: type[Measure]) -> Iterator[str]:
-    low, high = entry().bounds(HEADS, KEYS)
-    said = doc(entry.bounds)
-    if (low, high) != entry().bounds(2, 3):
-        said += f" With {HEADS} heads and {KEYS:,} keys: {_number(low)} to {_number(high)}."
+def _format_section(name: str, measure: type[Measure]) -> Iterator[str]:
+    low, high = measure().value_range(EXAMPLE_HEADS, EXAMPLE_KEYS)
+    bounds = docstring(measure.value_range)
+    if (low, high) != measure().value_range(2, 3):  # the bounds depend on the sizes
+        sizes = f"{EXAMPLE_HEADS} heads and {EXAMPLE_KEYS:,} keys"
+        bounds += f" With {sizes}: {_format_number(low)} to {_format_number(high)}."
     yield f"## {name} {{ #{name} }}"
-    yield doc(entry)
-    yield table(["", ""], [["formula", doc(entry.plain)], ["unit", entry.unit], ["bounds", said], ["of", _of(entry)]])
+    yield docstring(measure)
+    yield table(
+        ["", ""],
+        [
+            ["formula", docstring(measure.reference)],
+            ["unit", measure.unit],
+            ["bounds", bounds],
+            ["of", _describe_subject(measure)],
+        ],
+    )
 
 
-def _of(entry: type[Measure]) -> str:
-    return next(words for kind, words in OF.items() if issubclass(entry, kind))
+def _describe_subject(measure: type[Measure]) -> str:
+    return next(words for kind, words in SUBJECTS.items() if issubclass(measure, kind))
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return "∞" if math.isinf(value) else f"{value:.4g}"

@@ -1,4 +1,4 @@
-"""What `import neural` gives: signatures and docstrings of its public names."""
+"""Python reference: signatures and docstrings of the public names of `neural`."""
 
 from __future__ import annotations
 
@@ -8,33 +8,40 @@ from typing import Any
 
 import neural
 
-from .pieces import doc, fence, joined
+from .markdown import docstring, fence, join_paragraphs
 
-LEAD = """
-What `import neural` gives. Everything else is imported from the file that defines it:
-`from neural.tracking.run import Run`.
+INTRODUCTION = """
+The public names of `import neural`. Everything else is imported from the module that defines it:
+`from neural.runs.run import Run`.
 """
 
 
 def pages() -> dict[str, str]:
-    """One page."""
-    sections = [joined(*_section(name, getattr(neural, name))) for name in neural.__all__]
-    return {"python": joined("# In Python", LEAD.strip(), *sections)}
+    """One page with all public names."""
+    sections = [
+        join_paragraphs(*_format_section(name, getattr(neural, name))) for name in neural.__all__
+    ]
+    return {"python": join_paragraphs("# Python API", INTRODUCTION.strip(), *sections)}
 
 
-def _section(name: str, thing: Any) -> Iterator[str]:
+def _format_section(name: str, public: Any) -> Iterator[str]:
     yield f"## neural.{name} {{ #{name.lower()} }}"
-    if inspect.isclass(thing):
-        yield doc(thing)
-        for method, value in vars(thing).items():
-            inner = value.fget if isinstance(value, property) else value
-            if not method.startswith("_") and callable(inner):
-                called = method if isinstance(value, property) else f"{method}{_signature(inner)}"
-                yield f"- `{called}`: {doc(inner)}"
+    if inspect.isclass(public):
+        yield docstring(public)
+        for method, value in vars(public).items():
+            function = value.fget if isinstance(value, property) else value
+            if not method.startswith("_") and callable(function):
+                signature = "" if isinstance(value, property) else _format_signature(function)
+                yield f"- `{method}{signature}`: {docstring(function)}"
     else:
-        yield fence(f"{name}{_signature(thing)}", "python")
-        yield inspect.getdoc(thing) or ""
+        yield fence(f"{name}{_format_signature(public)}", "python")
+        yield inspect.getdoc(public) or ""
 
 
-def _signature(function: Any) -> str:
-    return str(inspect.signature(function)).replace("'", "").replace("(self, ", "(").replace("(self)", "()")
+def _format_signature(function: Any) -> str:
+    return (
+        str(inspect.signature(function))
+        .replace("'", "")
+        .replace("(self, ", "(")
+        .replace("(self)", "()")
+    )

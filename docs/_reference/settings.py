@@ -1,23 +1,24 @@
-"""Every key of an experiment file, a page per task: the tables that `neural schema TASK --format markdown` prints."""
+"""Reference of experiment files: all keys of each task, as `neural schema` prints them."""
 
 from __future__ import annotations
 
-from neural.core.schema import tables
+from neural.core.schema import format_tables
 from neural.tasks import registry
 
-from .pieces import doc, joined
+from .markdown import docstring, join_paragraphs
 
 
 def pages() -> dict[str, str]:
     """One page per task."""
-    return {f"settings/{name}": _page(name) for name in registry.names()}
+    return {f"settings/{name}": _format_page(name) for name in registry.names()}
 
 
-def _page(name: str) -> str:
+def _format_page(name: str) -> str:
     task = registry.get(name)
-    lead = (
-        f"Every key of an experiment file with `task: {name}`; how such files are read is told under "
-        f"[experiments](../../experiments.md). In the terminal: `neural schema {name} --format markdown`."
+    introduction = (
+        f"All keys of an experiment file with `task: {name}`. [Experiments](../../experiments.md) "
+        "explains how such files are read. In the terminal: "
+        f"`neural schema {name} --format markdown`."
     )
-    first, *rest = tables(task.Settings)
-    return joined(f"# {name}", doc(task), lead, "## All keys", "\n".join([first, *rest]))
+    tables = "\n".join(format_tables(task.Settings))
+    return join_paragraphs(f"# {name}", docstring(task), introduction, "## All keys", tables)

@@ -1,4 +1,4 @@
-// Starts `neural lsp` and lets it speak for .neural files and for experiments in YAML.
+// Starts `neural lsp` as language server of .neural files and of experiments in YAML.
 
 const { commands, window, workspace } = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
@@ -6,22 +6,22 @@ const { LanguageClient } = require("vscode-languageclient/node");
 let client;
 
 async function start() {
-  const [command, ...words] = workspace.getConfiguration("neural").get("command");
-  const server = { command, args: [...words, "lsp"] };
+  const [command, ...args] = workspace.getConfiguration("neural").get("command");
+  const server = { command, args: [...args, "lsp"] };
   const documentSelector = [{ language: "neural" }, { language: "yaml" }];
   client = new LanguageClient("neural", "Neural", server, { documentSelector });
   try {
     await client.start();
-  } catch (problem) {
-    const way = 'Is it installed (pip install "neural[lsp]"), and does the setting neural.command name it?';
-    window.showErrorMessage(`${[command, ...words].join(" ")} lsp could not be started. ${way} (${problem.message})`);
+  } catch (error) {
+    const hint = 'Is it installed (pip install "neural[lsp]"), and does the setting neural.command name it?';
+    window.showErrorMessage(`${[command, ...args].join(" ")} lsp could not be started. ${hint} (${error.message})`);
   }
 }
 
 async function stop() {
-  const old = client;
+  const previous = client;
   client = undefined;
-  await old?.stop().catch(() => undefined); // one that never began cannot be stopped
+  await previous?.stop().catch(() => undefined); // stop() rejects if the client never started
 }
 
 async function restart() {

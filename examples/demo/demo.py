@@ -1,9 +1,9 @@
-"""What `make demo` shows: a language model, a segmenter and focus models learn, say what happened, and become one page.
+"""Demo of `make demo`: train a language model, a segmenter and focus models, and write one report.
 
     python examples/demo/demo.py [--into FOLDER]
 
-Every step is a command that you could type yourself, and what you see is what it printed. Nothing is downloaded: the
-texts are those that every Python carries, the pictures come with scikit-learn.
+Every step is a command that you can type yourself, with its output. Nothing is downloaded: the text
+comes with Python, the images come with scikit-learn.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-HERE = Path(__file__).parent
-MISSPELT = """network Oops {
+EXAMPLES = Path(__file__).parent
+PROGRAM_WITH_ERRORS = """network Oops {
   input: (100, 64)
   layers:
     TransformerEncodr(num_heads=4, d_model=64, dff=256)
@@ -28,61 +28,83 @@ MISSPELT = """network Oops {
 """
 
 
-def commands(folder: Path, report: Path) -> Iterator[tuple[str, list[str]]]:
-    """What is shown, and what is typed for it."""
+def list_commands(folder: Path, report: Path) -> Iterator[tuple[str, list[str]]]:
+    """The steps of the demo: a title, and the arguments of `neural`."""
     runs = ["--runs", str(folder)]
-    yield "A network in a few lines: what every layer gives, and what it costs", ["check", file("characters.neural")]
-    yield ("It learns to write, letter by letter; every 15 steps its attention is looked at",
-           ["train", file("characters.yaml"), "--samples", "{number: 2, length: 160}", *runs])  # fmt: skip
-    yield "What became of its heads", ["analyze", "characters", *runs]
-    yield ("What it writes now",
-           ["generate", "characters", "--prompt", "The statement", "--tokens", "240", *runs])  # fmt: skip
-    yield "A segmenter learns where one subject ends and the next begins", ["train", file("segmenter.yaml"), *runs]
-    yield "What its probabilities are worth", ["calibrate", "segmenter", *runs]
-    yield "It cuts a page of our documentation", ["segment", file("../../docs/focus.md"), "--min", "4",
-                                                  "--run", "segmenter", *runs]  # fmt: skip
-    yield ("One of ten pictures decides, and nobody says which: three ways to find it, five seeds each",
-           ["dynamics", file("focus.yaml"), *runs])  # fmt: skip
-    yield "All of it on one page", ["report", "characters", "segmenter", "focus", "-o", str(report), *runs]
+    yield (
+        "A network in a few lines: output shapes and costs of every layer",
+        ["check", example_path("characters.neural")],
+    )
+    yield (
+        "A language model learns; a snapshot of its attention every 15 steps",
+        ["train", example_path("characters.yaml"), "--samples", "{number: 2, length: 160}", *runs],
+    )
+    yield "How its heads developed", ["analyze", "characters", *runs]
+    yield (
+        "Text that it generates now",
+        ["generate", "characters", "--prompt", "The statement", "--tokens", "240", *runs],
+    )
+    yield (
+        "A segmenter learns where one subject ends and the next begins",
+        ["train", example_path("segmenter.yaml"), *runs],
+    )
+    yield "Are its probabilities calibrated?", ["calibrate", "segmenter", *runs]
+    yield (
+        "It segments a page of our documentation",
+        ["segment", example_path("../../docs/focus.md"), "--min", "4", "--run", "segmenter", *runs],
+    )
+    yield (
+        "One of ten images decides, and the data do not say which: three losses, five seeds each",
+        ["dynamics", example_path("focus.yaml"), *runs],
+    )
+    yield (
+        "All runs on one page",
+        ["report", "characters", "segmenter", "focus", "-o", str(report), *runs],
+    )
 
 
-def file(name: str) -> str:
-    """As a reader in this folder would type it."""
-    return os.path.relpath(HERE / name)
+def example_path(name: str) -> str:
+    """Path of an example, relative to the current folder."""
+    return os.path.relpath(EXAMPLES / name)
 
 
-def title(text: str) -> None:
-    """A heading."""
+def print_title(text: str) -> None:
+    """Print a heading."""
     line = f"\n── {text} " + "─" * max(0, 92 - len(text))
     print(f"\033[1;34m{line}\033[0m\n" if sys.stdout.isatty() else f"{line}\n", flush=True)
 
 
-def typed(arguments: list[str]) -> None:
-    """Run a command in front of the reader; a mistake ends the demo."""
-    print("$ neural " + " ".join(one if one.isascii() and " " not in one else f'"{one}"' for one in arguments) + "\n",
-          flush=True)  # fmt: skip
+def run_command(arguments: list[str]) -> None:
+    """Print and run a command; an error ends the demo."""
+    quoted = [word if word.isascii() and " " not in word else f'"{word}"' for word in arguments]
+    print("$ neural " + " ".join(quoted) + "\n", flush=True)
     code = subprocess.call([sys.executable, "-m", "neural", *arguments])
     if code:
         sys.exit(code)
 
 
 def main() -> None:
-    """Mistakes first, then everything that comes with it."""
+    """Check a program with errors, then run all commands."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--into", type=Path, default=Path("demo"), help="where everything goes (default: demo)")
-    into: Path = parser.parse_args().into
-    runs = into / time.strftime("%Y-%m-%d_%H-%M-%S")   # so that a second demo has its own
+    parser.add_argument(
+        "--into", type=Path, default=Path("demo"), help="output folder (default: demo)"
+    )
+    output: Path = parser.parse_args().into
+    runs = output / time.strftime("%Y-%m-%d_%H-%M-%S")  # a second demo gets its own folder
     started = time.monotonic()
-    title("A program with three mistakes: all of them are found, before anything is built")
-    subprocess.run([sys.executable, "-m", "neural", "check", "-"], input=MISSPELT, text=True)
-    report = into / "report.html"
-    for text, arguments in commands(runs, report):
-        title(text)
-        typed(arguments)
-    title(f"{time.monotonic() - started:.0f} seconds")
-    print(f"Open {report} in a browser: `Attention` has the slider under which the heads find their roles.\n"
-          f"The same pages live, and more:   neural board {runs}\n"
-          "Next: neural layers · neural explain E0203 · neural new my_lab")  # fmt: skip
+    print_title("A program with three errors: all are found before anything is built")
+    check = [sys.executable, "-m", "neural", "check", "-"]
+    subprocess.run(check, input=PROGRAM_WITH_ERRORS, text=True)
+    report = output / "report.html"
+    for text, arguments in list_commands(runs, report):
+        print_title(text)
+        run_command(arguments)
+    print_title(f"{time.monotonic() - started:.0f} seconds")
+    print(
+        f"Open {report} in a browser: `Attention` has a slider over all steps.\n"
+        f"The same pages live, and more:   neural board {runs}\n"
+        "Next: neural layers · neural explain E0203 · neural new my_lab"
+    )
 
 
 if __name__ == "__main__":

@@ -1,35 +1,42 @@
-"""One Chromium for all tests of a process: the system's, never a download."""
+"""One Chromium for all tests of a process: the installed one, never a download."""
 
 import shutil
 
 import pytest
 
-from neural.views.browser import BROWSERS
+from neural.report.pdf_export import BROWSER_COMMANDS
 
 
 @pytest.fixture(scope="session")
 def chromium():
     from playwright.sync_api import sync_playwright
 
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    assert found, f"these tests need a browser: one of {', '.join(BROWSERS)}"
+    executable = next(filter(None, map(shutil.which, BROWSER_COMMANDS)), None)
+    assert executable, f"these tests need a browser: one of {', '.join(BROWSER_COMMANDS)}"
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        browser = driver.chromium.launch(
+            executable_path=executable, args=["--no-sandbox", "--disable-gpu"]
+        )
         yield browser
         browser.close()
 
 
 @pytest.fixture
 def tab(chromium):
-    """A page without a network, which must not fail at anything: `tab.open(url)`."""
+    """A page without a network; the test fails if it has errors or warnings."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900}, offline=True)
     page = context.new_page()
     page.set_default_timeout(10_000)
-    trouble = []
-    page.on("console", lambda said: trouble.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: trouble.append(str(error)))
-    page.on("requestfailed", lambda request: trouble.append(f"failed: {request.url}"))
-    page.on("dialog", lambda dialog: trouble.append(f"dialog: {dialog.message}") or dialog.dismiss())
+    errors = []
+    page.on(
+        "console",
+        lambda message: (
+            errors.append(message.text) if message.type in ("error", "warning") else None
+        ),
+    )
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("requestfailed", lambda request: errors.append(f"failed: {request.url}"))
+    page.on("dialog", lambda dialog: errors.append(f"dialog: {dialog.message}") or dialog.dismiss())
     yield page
     context.close()
-    assert trouble == []
+    assert errors == []

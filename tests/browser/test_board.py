@@ -1,65 +1,82 @@
-"""The board in a real Chromium: runs that are being written, and what only a server can do."""
+"""The board in a real Chromium, with runs that are being written."""
 
 import time
 
 import pytest
 
-from tests.views.board.boards import Written, served, written, written_segmenter
+from tests.board.boards import LiveRun, serve_board, write_finished_run, write_segmenter_run
 
 EVIL = "<img src=x onerror=alert(1)>"
-SHOWN = "() => document.querySelector('output')?.innerText"
+STEP_TEXT = "() => document.querySelector('output')?.innerText"
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     root = tmp_path_factory.mktemp("board") / "runs"
-    found = {"done": written(root, "done"), "other": written(root, "other", seed=1)}
-    found["segmenter"] = written_segmenter(root)
-    evil = written(root, "evil", looks=(0,), settings={"data": EVIL})
+    runs = {
+        "done": write_finished_run(root, "done"),
+        "other": write_finished_run(root, "other", seed=1),
+    }
+    runs["segmenter"] = write_segmenter_run(root)
+    evil = write_finished_run(root, "evil", steps=(0,), settings={"data": EVIL})
     evil.path.rename(root / EVIL)
     (root / "notes").mkdir()
-    found["live"] = Written(root, "live")
-    found["live"].look(50)
-    yield found
-    found["live"].run.close()
+    runs["live"] = LiveRun(root, "live")
+    runs["live"].write_step(50)
+    yield runs
+    runs["live"].run.close()
 
 
 @pytest.fixture(scope="module")
 def address(runs):
-    with served(runs["done"].path.parent) as found:
-        yield found
+    with serve_board(runs["done"].path.parent) as url:
+        yield url
 
 
 @pytest.fixture
 def page(chromium):
-    """A page that must not complain about anything."""
+    """A page; the test fails if it has errors or warnings."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900})
-    found = context.new_page()
-    found.set_default_timeout(15_000)
-    trouble = []
-    found.on("console", lambda said: trouble.append(said.text) if said.type in ("error", "warning") else None)
-    found.on("pageerror", lambda error: trouble.append(str(error)))
-    found.on("response", lambda answer: trouble.append(answer.url) if answer.status >= 400 else None)
-    found.on("dialog", lambda dialog: trouble.append(f"dialog: {dialog.message}") or dialog.dismiss())
-    yield found
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    errors = []
+    page.on(
+        "console",
+        lambda message: (
+            errors.append(message.text) if message.type in ("error", "warning") else None
+        ),
+    )
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on(
+        "response", lambda response: errors.append(response.url) if response.status >= 400 else None
+    )
+    page.on("dialog", lambda dialog: errors.append(f"dialog: {dialog.message}") or dialog.dismiss())
+    yield page
     context.close()
-    assert trouble == []
+    assert errors == []
 
 
-def colours(page, where):
-    """Of all pictures there: changes when any of them is drawn anew."""
-    return page.evaluate("where => [...document.querySelectorAll(where)].map(canvas => canvas.toDataURL())", where)
+def read_canvases(page, selector):
+    """Contents of all canvases of a selector."""
+    return page.evaluate(
+        "selector => [...document.querySelectorAll(selector)].map(canvas => canvas.toDataURL())",
+        selector,
+    )
 
 
-def wait_for_change(page, where, before):
-    """Until another picture is drawn than was."""
-    page.wait_for_function("""([where, before]) =>
-        [...document.querySelectorAll(where)].some((canvas, at) => canvas.toDataURL() !== before[at])""",
-        arg=[where, before])  # fmt: skip
+def wait_for_change(page, selector, before):
+    """Wait until a canvas of a selector has another content."""
+    page.wait_for_function(
+        """([selector, before]) => [...document.querySelectorAll(selector)]
+            .some((canvas, index) => canvas.toDataURL() !== before[index])""",
+        arg=[selector, before],
+    )
 
 
 def wait_for_step(page, text):
-    page.wait_for_function(f"text => ({SHOWN})()?.replace(/\\s+/g, ' ').includes(text)", arg=text)
+    page.wait_for_function(
+        f"text => ({STEP_TEXT})()?.replace(/\\s+/g, ' ').includes(text)", arg=text
+    )
 
 
 def test_all_runs_are_listed_and_no_name_is_markup(page, address, runs):
@@ -73,32 +90,34 @@ def test_all_runs_are_listed_and_no_name_is_markup(page, address, runs):
     assert page.locator("img").count() == 0
 
 
-def test_new_steps_appear_without_reload_and_the_slider_follows_them_until_it_is_moved(page, address, runs):
+def test_new_steps_appear_without_reload_and_the_slider_follows_them_until_it_is_moved(
+    page, address, runs
+):
     live = runs["live"]
     page.goto(f"{address}/#/attention?run={live.name}")
     page.locator(".heads canvas").nth(5).wait_for()
-    page.evaluate("window.same = true")
-    live.look(100)
+    page.evaluate("window.wasNotReloaded = true")
+    live.write_step(100)
     wait_for_step(page, "step 100 of 100, live")
-    before = colours(page, ".heads canvas")
-    live.look(150)
+    before = read_canvases(page, ".heads canvas")
+    live.write_step(150)
     wait_for_step(page, "step 150 of 150, live")
     wait_for_change(page, ".heads canvas", before)
     page.keyboard.press("ArrowLeft")
     wait_for_step(page, "step 100 of 150")
-    live.look(200)
+    live.write_step(200)
     wait_for_step(page, "step 100 of 200")
     page.keyboard.press("End")
     wait_for_step(page, "step 200 of 200")
-    live.look(250)
+    live.write_step(250)
     wait_for_step(page, "step 250 of 250, live")
-    assert page.evaluate("window.same")
+    assert page.evaluate("window.wasNotReloaded")
 
 
-def test_an_alarm_is_shown_when_it_fires(page, address, runs):
+def test_a_new_warning_is_shown_as_a_notification(page, address, runs):
     live = runs["live"]
     for step in (260, 270, 280, 290):
-        live.look(step)
+        live.write_step(step)
     page.goto(f"{address}/#/curves?run={live.name}")
     page.locator(".u-over").first.wait_for()
     page.wait_for_timeout(300)
@@ -106,15 +125,16 @@ def test_an_alarm_is_shown_when_it_fires(page, address, runs):
     for share, move in ((0.9, page.mouse.down), (0.97, page.mouse.up)):
         page.mouse.move(chart["x"] + share * chart["width"], chart["y"] + 50)
         move()
-    live.look(300, logit=60.0)
-    alarm = page.locator(".alarm", has_text="ATT006")
-    alarm.wait_for()
-    page.mouse.move(chart["x"] + 0.99 * chart["width"], chart["y"] + 50)   # news do not undo a zoom
+    live.write_step(300, logit=60.0)
+    notification = page.locator(".notification", has_text="ATT006")
+    notification.wait_for()
+    # updates do not undo a zoom
+    page.mouse.move(chart["x"] + 0.99 * chart["width"], chart["y"] + 50)
     page.locator("figcaption", has_text="train/loss").get_by_text("step 280").wait_for()
-    alarm.get_by_text("all findings").click()
+    notification.get_by_text("all findings").click()
     page.locator(".finding", has_text="attention logits are saturated").wait_for()
-    alarm.get_by_label("close").click()
-    assert alarm.count() == 0
+    notification.get_by_label("close").click()
+    assert notification.count() == 0
 
 
 def test_two_runs_are_compared_and_their_maps_subtracted(page, address, runs):
@@ -123,72 +143,74 @@ def test_two_runs_are_compared_and_their_maps_subtracted(page, address, runs):
         page.locator("tr", has_text=runs[name].name).get_by_role("checkbox").check()
     page.get_by_role("button", name="compare 2").click()
     page.locator(".chart", has_text="train/loss").locator(".legend li").nth(1).wait_for()
-    assert page.locator(".chart", has_text="train/loss").locator(".legend li").all_inner_texts() == [
-        runs["done"].name, runs["other"].name
-    ]  # fmt: skip
+    assert page.locator(".chart", has_text="train/loss").locator(
+        ".legend li"
+    ).all_inner_texts() == [runs["done"].name, runs["other"].name]
     page.locator(".heads canvas").nth(5).wait_for()
-    before = colours(page, ".heads canvas")
+    before = read_canvases(page, ".heads canvas")
     page.get_by_label("step B").select_option("0")
     wait_for_change(page, ".heads canvas", before)
-    assert "moves" in page.locator(".said li").first.inner_text()
+    assert "moves" in page.locator(".finding-list li").first.inner_text()
     page.wait_for_function("() => location.hash.includes('bs=0')")
-    there = page.url
+    url = page.url
     page.goto("about:blank")
-    page.goto(there)   # the address holds all of it
+    page.goto(url)  # the URL holds the whole state
     page.locator(".heads canvas").nth(5).wait_for()
     assert page.get_by_label("step B").input_value() == "0"
 
 
-def test_a_character_shows_what_it_was_predicted_from(page, address, runs):
+def test_a_character_shows_the_attention_it_was_predicted_with(page, address, runs):
     page.goto(f"{address}/#/generate?run={runs['done'].name}")
     page.get_by_label("prompt").fill("bad ")
     page.get_by_label("tokens").fill("12")
     page.get_by_role("button", name="generate", exact=True).click()
-    page.wait_for_function("() => document.querySelectorAll('.written [role=button]').length === 12")
-    page.locator(".written [role=button]").nth(3).click()
-    page.locator(".looks", has_text="L1 h1").wait_for()
+    page.wait_for_function(
+        "() => document.querySelectorAll('.generated-text [role=button]').length === 12"
+    )
+    page.locator(".generated-text [role=button]").nth(3).click()
+    page.locator(".head-weights", has_text="L1 h1").wait_for()
     assert "character 8, predicted from the 7 before it" in page.locator(".card h2").inner_text()
-    before = colours(page, ".seen-by canvas")
+    before = read_canvases(page, ".head-strips canvas")
     page.keyboard.press("ArrowRight")
     page.locator(".card h2", has_text="character 9, predicted from the 8").wait_for()
-    wait_for_change(page, ".seen-by canvas", before)
-    page.locator(".looks").get_by_text("L0 h1").click()
-    seen = page.locator(".written span[title$=attention]")
-    shares = seen.evaluate_all("all => all.map(one => parseFloat(one.title))")
+    wait_for_change(page, ".head-strips canvas", before)
+    page.locator(".head-weights").get_by_text("L0 h1").click()
+    attended = page.locator(".generated-text span[title$=attention]")
+    shares = attended.evaluate_all("spans => spans.map(span => parseFloat(span.title))")
     assert len(shares) == 8
     assert sum(shares) == pytest.approx(1, abs=0.05)
     page.get_by_label("prompt").fill("Ω")
     page.get_by_role("button", name="generate", exact=True).click()
-    page.locator(".remark", has_text="does not occur in what the network was trained on").wait_for()
+    page.locator(".note", has_text="does not occur in the training text").wait_for()
 
 
-def test_a_pasted_text_is_cut_with_probabilities(page, address, runs):
+def test_a_pasted_text_is_segmented_with_probabilities(page, address, runs):
     page.goto(f"{address}/#/segment?by={runs['segmenter'].name}")
     page.get_by_label("text").fill(f"Apple pear. {EVIL} it is.\n\nSaw file.\n\nDrill.")
     page.get_by_role("button", name="segment", exact=True).click()
-    page.locator(".cut p").nth(3).wait_for()
-    assert EVIL in page.locator(".cut").inner_text()
-    figures = page.locator(".cut .figure").all_inner_texts()
-    assert figures[0] == ""
-    assert all(0 <= float(one) <= 1 for one in figures[1:])
+    page.locator(".segmented-text p").nth(3).wait_for()
+    assert EVIL in page.locator(".segmented-text").inner_text()
+    probabilities = page.locator(".segmented-text .probability").all_inner_texts()
+    assert probabilities[0] == ""
+    assert all(0 <= float(text) <= 1 for text in probabilities[1:])
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (390, "dark")])
-def test_every_view_fits_the_screen_and_keys_lead_through_all(page, address, runs, width, theme):
+def test_every_view_fits_the_screen_and_has_a_key(page, address, runs, width, theme):
     page.emulate_media(color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(f"{address}/#/runs?run={runs['done'].name}")
     page.locator("nav button", has_text="Generate").wait_for()
     for number, name in enumerate(page.locator("nav button").all_inner_texts(), start=1):
         page.keyboard.press(str(number))
-        page.locator("nav button.chosen", has_text=name).wait_for()
+        page.locator("nav button.selected", has_text=name).wait_for()
         assert page.evaluate("location.hash").startswith(f"#/{name.lower()}")
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.keyboard.press("t")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
     page.keyboard.press("1")
-    for _ in range(100):   # keys are faster than pages
+    for _ in range(100):  # keys are faster than pages
         if page.evaluate("document.activeElement.matches('input[type=search]')"):
             break
         page.keyboard.press("/")
@@ -197,19 +219,19 @@ def test_every_view_fits_the_screen_and_keys_lead_through_all(page, address, run
     page.wait_for_function("() => document.querySelectorAll('.runs tbody tr').length === 1")
 
 
-def test_a_run_that_ends_and_one_that_begins_are_seen_in_the_list(page, address, runs):
+def test_the_list_follows_runs_that_start_and_end(page, address, runs):
     page.goto(address)
     page.locator("tr", has_text="live").wait_for()
-    more = Written(runs["done"].path.parent, "late")
+    late = LiveRun(runs["done"].path.parent, "late")
     page.locator("tr", has_text="late").get_by_text("running").wait_for()
-    more.run.finish("finished")
+    late.run.finish("finished")
     page.locator("tr", has_text="late").get_by_text("finished").wait_for()
 
 
-def test_a_board_that_ends_is_told(chromium, runs):
+def test_a_stopped_board_is_reported(chromium, runs):
     page = chromium.new_page()
-    with served(runs["done"].path.parent) as here:
-        page.goto(here)
+    with serve_board(runs["done"].path.parent) as url:
+        page.goto(url)
         page.locator("tr", has_text="live").wait_for()
         time.sleep(0.3)
     page.get_by_text("The board does not answer").wait_for(timeout=10_000)

@@ -1,4 +1,7 @@
-"""A Ray cluster of two nodes with one CPU each, for as long as standard input stays open; prints its address."""
+"""Runs a Ray cluster of two nodes with one CPU each until standard input is closed.
+
+Prints its address.
+"""
 
 import os
 import sys
@@ -8,7 +11,9 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 from ray.cluster_utils import Cluster
 
 if __name__ == "__main__":
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
     cluster.add_node(num_cpus=1)
     try:
         print(cluster.address, flush=True)

@@ -1,4 +1,4 @@
-"""`neural board`: what is said before it begins, and that it begins."""
+"""`neural board`: messages before it starts, and that it serves."""
 
 import logging
 import signal
@@ -14,82 +14,96 @@ from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from neural.cli.board import command
-from tests.views.board.boards import written
+from tests.board.boards import write_finished_run
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     root = tmp_path_factory.mktemp("board") / "runs"
-    written(root, looks=(0,))
+    write_finished_run(root, steps=(0,))
     return root
 
 
 @pytest.fixture
-def started(monkeypatch):
-    """The applications that were about to be served; nothing is."""
-    found = []
+def served_apps(monkeypatch):
+    """The applications passed to uvicorn, which are not served."""
+    apps = []
 
     def run(server, sockets):
-        found.append(server.config.app)
-        for one in sockets:
-            one.close()
+        apps.append(server.config.app)
+        for listener in sockets:
+            listener.close()
 
     monkeypatch.setattr(uvicorn.Server, "run", run)
-    monkeypatch.setattr("os.nice", lambda by: None)
-    return found
+    monkeypatch.setattr("os.nice", lambda increment: None)
+    return apps
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path):
-    said = CliRunner().invoke(command, [str(tmp_path / "none")])
-    assert (said.exit_code, "there is no folder" in said.output) == (2, True)
+def test_a_missing_folder_is_an_error(tmp_path):
+    result = CliRunner().invoke(command, [str(tmp_path / "none")])
+    assert (result.exit_code, "there is no folder" in result.output) == (2, True)
 
 
 def test_without_its_packages_the_board_names_the_command_that_gets_them(runs, monkeypatch):
-    monkeypatch.setattr("neural.cli.board.find_spec", lambda name: None if name == "uvicorn" else find_spec(name))
-    said = CliRunner().invoke(command, [str(runs)])
-    assert said.exit_code == 2
-    assert 'pip install "neural[board]"' in said.output
+    monkeypatch.setattr(
+        "neural.cli.board.find_spec", lambda name: None if name == "uvicorn" else find_spec(name)
+    )
+    result = CliRunner().invoke(command, [str(runs)])
+    assert result.exit_code == 2
+    assert 'pip install "neural[board]"' in result.output
 
 
-def test_a_port_that_is_taken_is_told(runs):
+def test_a_port_in_use_is_an_error(runs):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        said = CliRunner().invoke(command, [str(runs), "--no-open", "--port", str(taken.getsockname()[1])])
-    assert said.exit_code == 2
-    assert "--port takes another" in said.output
+        result = CliRunner().invoke(
+            command, [str(runs), "--no-open", "--port", str(taken.getsockname()[1])]
+        )
+    assert result.exit_code == 2
+    assert "choose another --port" in result.output
 
 
-def test_this_machine_alone_needs_no_token_and_the_browser_is_opened(runs, started, monkeypatch):
+def test_a_loopback_address_needs_no_token_and_the_browser_is_opened(
+    runs, served_apps, monkeypatch
+):
     opened, handlers = [], list(logging.getLogger("uvicorn").handlers)
     monkeypatch.setattr("webbrowser.open", opened.append)
-    said = CliRunner().invoke(command, ["--runs", str(runs), "--port", "0"])
-    address = said.output.split()[-1]
-    assert (said.exit_code, opened) == (0, [address])
-    assert logging.getLogger("uvicorn").handlers == handlers, "logging belongs to whoever runs the process"
+    result = CliRunner().invoke(command, ["--runs", str(runs), "--port", "0"])
+    address = result.output.split()[-1]
+    assert (result.exit_code, opened) == (0, [address])
+    assert logging.getLogger("uvicorn").handlers == handlers, (
+        "the board must not change the logging configuration"
+    )
     assert address.startswith("http://127.0.0.1:")
-    assert TestClient(started[0], base_url=address).get("/api/runs").status_code == 200
+    assert TestClient(served_apps[0], base_url=address).get("/api/runs").status_code == 200
 
 
-def test_another_address_prints_a_token_that_is_then_required(runs, started):
-    said = CliRunner().invoke(command, [str(runs), "--no-open", "--port", "0", "--host", "0.0.0.0"])
-    address, token = next(word for word in said.output.split() if word.startswith("http")).split("?token=")
+def test_another_address_prints_a_token_that_is_then_required(runs, served_apps):
+    result = CliRunner().invoke(
+        command, [str(runs), "--no-open", "--port", "0", "--host", "0.0.0.0"]
+    )
+    address, token = next(word for word in result.output.split() if word.startswith("http")).split(
+        "?token="
+    )
     assert len(token) >= 32
-    assert "not encrypted" in said.output
-    ask = TestClient(started[0], base_url=address)
-    assert ask.get("/api/runs").status_code == 401
-    assert ask.get("/api/runs", headers={"authorization": f"Bearer {token}"}).status_code == 200
+    assert "not encrypted" in result.output
+    client = TestClient(served_apps[0], base_url=address)
+    assert client.get("/api/runs").status_code == 401
+    assert client.get("/api/runs", headers={"authorization": f"Bearer {token}"}).status_code == 200
 
 
 def test_it_serves_until_it_is_interrupted(runs):
-    line = [sys.executable, "-m", "neural", "board", str(runs), "--port", "0", "--no-open"]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as board:
+    command_line = [sys.executable, "-m", "neural", "board", str(runs), "--port", "0", "--no-open"]
+    with subprocess.Popen(
+        command_line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as board:
         try:
             address = board.stdout.readline().split()[-1]
-            with urllib.request.urlopen(f"{address}api/runs", timeout=60) as answer:
-                assert b"finished" in answer.read()
+            with urllib.request.urlopen(f"{address}api/runs", timeout=60) as response:
+                assert b"finished" in response.read()
             board.send_signal(signal.SIGINT)
-            _, trouble = board.communicate(timeout=60)
+            _, stderr = board.communicate(timeout=60)
         finally:
-            board.kill()   # else a test that fails waits for it for ever
-    assert (board.returncode, trouble) in ((0, ""), (130, ""))
+            board.kill()  # otherwise a failing test waits forever
+    assert (board.returncode, stderr) in ((0, ""), (130, ""))

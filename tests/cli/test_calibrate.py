@@ -6,111 +6,126 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from neural.calibrating import best_threshold
 from neural.cli.main import main
-from neural.tasks.cutting.decode import decode
-from neural.tasks.cutting.metrics.boundary_f1 import BoundaryF1
+from neural.tasks.segmentation.decoding import decode_boundaries
+from neural.tasks.segmentation.metrics.boundary_f1 import BoundaryF1
+from neural.workflows.calibrate import find_best_threshold
 from tests.segmentation_runs import write_run, write_songs
 
 
-def typed(*words):
+def invoke(*words):
     return CliRunner().invoke(main, list(map(str, words)))
 
 
 @pytest.fixture(scope="module")
 def calibrated(tmp_path_factory):
     root = tmp_path_factory.mktemp("calibrate") / "runs"
-    path = write_run(root, labels=True, validation_split=0.3, sureness=9.0)
-    before = typed("predict", path, root.parent / "songs.jsonl", "--json")
-    return path, before, typed("calibrate", path)
+    path = write_run(root, labels=True, validation_split=0.3, confidence=9.0)
+    before = invoke("predict", path, root.parent / "songs.jsonl", "--json")
+    return path, before, invoke("calibrate", path)
 
 
 def test_every_method_is_compared_for_boundaries_and_for_labels(calibrated):
-    path, _, shown = calibrated
-    assert shown.exit_code == 0, shown.output
-    assert "on 6 documents of the validation part of songs.jsonl" in shown.stdout
-    assert shown.stdout.count("\n  temperature ") == 2
-    assert shown.stdout.count("\n  vector ") == 1, "of classes only"
-    assert "P(a part begins)" in shown.stdout
-    assert "confidence in the label" in shown.stdout
-    assert "threshold" in shown.stdout
+    path, _, result = calibrated
+    assert result.exit_code == 0, result.output
+    assert "on 6 documents of the validation split of songs.jsonl" in result.stdout
+    assert result.stdout.count("\n  temperature ") == 2
+    assert result.stdout.count("\n  vector ") == 1, "of classes only"
+    assert "P(a segment begins)" in result.stdout
+    assert "confidence in the label" in result.stdout
+    assert "threshold" in result.stdout
     kinds = ("boundary.png", "boundary.svg", "label.png", "label.svg")
-    assert sorted(one.name for one in path.glob("reliability_*")) == [f"reliability_{one}" for one in kinds]
+    assert sorted(file.name for file in path.glob("reliability_*")) == [
+        f"reliability_{kind}" for kind in kinds
+    ]
 
 
-def test_what_is_saved_is_what_the_other_commands_use(calibrated):
+def test_the_other_commands_use_the_saved_calibration(calibrated):
     path, before, _ = calibrated
-    kept = json.loads((path / "calibration.json").read_text())
-    assert kept["weights"] == "step 3"
-    assert kept["boundary"]["documents"] == 6
-    said = json.loads(typed("evaluate", path, "--json").stdout)
-    assert said["threshold"] == kept["threshold"]
-    assert said["calibration"] == kept["boundary"]["calibration"]["method"]
-    after = typed("predict", path, path.parent.parent / "songs.jsonl", "--json").stdout.splitlines()
+    saved = json.loads((path / "calibration.json").read_text())
+    assert saved["weights"] == "step 3"
+    assert saved["boundary"]["documents"] == 6
+    evaluation = json.loads(invoke("evaluate", path, "--json").stdout)
+    assert evaluation["threshold"] == saved["threshold"]
+    assert evaluation["calibration"] == saved["boundary"]["calibration"]["method"]
+    after = invoke(
+        "predict", path, path.parent.parent / "songs.jsonl", "--json"
+    ).stdout.splitlines()
     first, earlier = json.loads(after[0]), json.loads(before.stdout.splitlines()[0])
     for question, key in (("boundary", "probability"), ("label", "label_probabilities")):
-        assert kept[question]["calibration"]["method"] != "none", "what is so sure at random is not calibrated"
+        assert saved[question]["calibration"]["method"] != "none", (
+            "random predictions with large logits need calibration"
+        )
         assert first[key] != earlier[key]
 
 
 def test_a_broken_calibration_is_replaced(calibrated):
     path, *_ = calibrated
-    whole = (path / "calibration.json").read_text()
+    original = (path / "calibration.json").read_text()
     (path / "calibration.json").write_text("[")
-    assert typed("evaluate", path).exit_code == 2
-    said = typed("calibrate", path, "--json")
-    assert said.exit_code == 0, said.output
-    assert json.loads(said.stdout) == json.loads(whole), "the same documents, the same choice"
+    assert invoke("evaluate", path).exit_code == 2
+    result = invoke("calibrate", path, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == json.loads(original), "the same documents, the same choice"
 
 
 def test_one_document_leaves_nothing_to_hold_out(tmp_path):
     path = write_run(tmp_path / "runs")
     write_songs(tmp_path / "new.jsonl", count=1, seed=3)
-    shown = typed("calibrate", path, "--data", tmp_path / "new.jsonl")
-    assert shown.exit_code == 0, shown.output
-    assert "on 1 document of new.jsonl" in shown.stdout
-    assert json.loads((path / "calibration.json").read_text())["boundary"]["calibration"]["method"] == "none"
+    result = invoke("calibrate", path, "--data", tmp_path / "new.jsonl")
+    assert result.exit_code == 0, result.output
+    assert "on 1 document of new.jsonl" in result.stdout
+    assert (
+        json.loads((path / "calibration.json").read_text())["boundary"]["calibration"]["method"]
+        == "none"
+    )
 
 
-def test_documents_that_were_learned_from_are_refused(tmp_path):
+def test_training_documents_are_refused(tmp_path):
     path = write_run(tmp_path / "runs")
     copy = write_songs(tmp_path / "copy.jsonl", labels=False)
-    shown = typed("calibrate", path, "--data", copy)
-    assert shown.exit_code == 2
-    assert "16 of 20 documents were learned from by" in shown.stderr
+    result = invoke("calibrate", path, "--data", copy)
+    assert result.exit_code == 2
+    assert "16 of 20 documents are training documents of" in result.stderr
     assert not (path / "calibration.json").exists()
-    shown = typed("calibrate", path, "--data", copy, "--allow-duplicates")
-    assert shown.exit_code == 0, shown.output
-    assert "note: 16 of 20 documents were learned from" in shown.stdout
-    assert "95 % intervals over 20 documents, each left out in turn" in shown.stdout
+    result = invoke("calibrate", path, "--data", copy, "--allow-duplicates")
+    assert result.exit_code == 0, result.output
+    assert "note: 16 of 20 documents are training documents" in result.stdout
+    assert "95 % intervals by jackknife over 20 documents" in result.stdout
 
 
-def test_without_documents_that_it_did_not_learn_from_there_is_nothing_to_do(tmp_path):
+def test_without_held_out_documents_calibration_is_refused(tmp_path):
     path = write_run(tmp_path / "runs", validation_split=0.0)
-    shown = typed("calibrate", path)
-    assert shown.exit_code == 2
-    assert "name some with --data" in shown.stderr
+    result = invoke("calibrate", path)
+    assert result.exit_code == 2
+    assert "name some with --data" in result.stderr
     assert not (path / "calibration.json").exists()
     (tmp_path / "one.jsonl").write_text('{"lines": ["alone"], "boundaries": []}')
-    shown = typed("calibrate", path, "--data", tmp_path / "one.jsonl")
-    assert shown.exit_code == 2
-    assert "one element only" in shown.stderr
+    result = invoke("calibrate", path, "--data", tmp_path / "one.jsonl")
+    assert result.exit_code == 2
+    assert "every document has a single element" in result.stderr
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_no_other_threshold_finds_more(seed):
+def test_no_other_threshold_has_a_higher_f1(seed):
     random = np.random.default_rng(seed)
-    p = [random.integers(0, 9, size).round() / 10 for size in (7, 1, 12)]   # with many ties
-    truths = [random.random(len(one)) < 0.4 for one in p]
-    threshold, f1 = best_threshold(p, truths)
+    p = [random.integers(0, 9, size).round() / 10 for size in (7, 1, 12)]  # with many ties
+    truths = [random.random(len(probabilities)) < 0.4 for probabilities in p]
+    threshold, f1 = find_best_threshold(p, truths)
 
     def score(at):
-        counts = BoundaryF1().counts(truths, [decode(one, threshold=at) for one in p]).sum(axis=0)
+        counts = (
+            BoundaryF1()
+            .count_documents(
+                truths, [decode_boundaries(probabilities, threshold=at) for probabilities in p]
+            )
+            .sum(axis=0)
+        )
         return float(BoundaryF1().scores(counts)["boundary_f1"])
 
     assert score(threshold) == pytest.approx(f1)
     assert f1 >= max(score(at) for at in np.linspace(0.005, 0.995, 100)) - 1e-12
 
 
-def test_where_nothing_begins_the_threshold_is_one_half():
-    assert best_threshold([np.array([0.0, 0.2])], [np.array([False, False])]) == (0.5, 1.0)
+def test_without_boundaries_the_threshold_is_one_half():
+    assert find_best_threshold([np.array([0.0, 0.2])], [np.array([False, False])]) == (0.5, 1.0)

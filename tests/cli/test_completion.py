@@ -1,4 +1,4 @@
-"""What the shell completes: verbs, options, programs, runs, layers, codes."""
+"""Shell completion of verbs, options, programs, runs, layers and codes."""
 
 import subprocess
 import sys
@@ -9,9 +9,9 @@ from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
 from neural.cli._arguments import CODE, ENTRY, PROGRAM, RUN
-from neural.cli._catalogue import GROUPS
+from neural.cli._catalogue import REGISTRIES
 from neural.cli.main import main
-from neural.language import codes
+from neural.language import diagnostic_codes
 
 RUNS = ["2026-11-15_10-00-00_words", "2026-11-16_10-00-00_digits"]
 VERBS = main.list_commands(click.Context(main))
@@ -19,25 +19,31 @@ VERBS = main.list_commands(click.Context(main))
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """Two runs, two programs and something else."""
+    """A folder with two runs, some programs and other files."""
     for name in RUNS:
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "status.json").touch()
     (tmp_path / "runs" / "no_run").mkdir()
     (tmp_path / "nets" / "old").mkdir(parents=True)
-    for name in ("net.neural", "net.txt", "nets/small.yaml", "nets/large.neural", "nets/old/first.neural"):
+    for name in (
+        "net.neural",
+        "net.txt",
+        "nets/small.yaml",
+        "nets/large.neural",
+        "nets/old/first.neural",
+    ):
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def completed(monkeypatch, line):
-    """What bash would be told, by its own protocol."""
+def complete_in_bash(monkeypatch, line):
+    """Candidates that bash gets, by click's protocol."""
     words = line.split(" ")
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
-    said = BashComplete(main, {}, "neural", "_NEURAL_COMPLETE").complete().splitlines()
-    return [one.removeprefix("plain,") for one in said]
+    lines = BashComplete(main, {}, "neural", "_NEURAL_COMPLETE").complete().splitlines()
+    return [line.removeprefix("plain,") for line in lines]
 
 
 @pytest.mark.parametrize(
@@ -59,55 +65,83 @@ def completed(monkeypatch, line):
         ("neural train nets/o", ["nets/old/first.neural"]),
         ("neural train nowhere/", ["file,nowhere/"]),
         ("neural segment n", ["file,n"]),
-        ("neural layers GlobalAv", [one for one in GROUPS["layers"].names() if one.startswith("GlobalAv")]),
-        ("neural explain E080", [code for code in codes.names() if code.startswith("E080")]),
+        (
+            "neural layers GlobalAv",
+            [name for name in REGISTRIES["layers"].names() if name.startswith("GlobalAv")],
+        ),
+        (
+            "neural explain E080",
+            [code for code in diagnostic_codes.list_codes() if code.startswith("E080")],
+        ),
         ("neural completion ", ["bash", "zsh", "fish"]),
     ],
 )
-def test_bash_is_told_what_fits(project, monkeypatch, line, expected):
-    assert completed(monkeypatch, line) == expected
+def test_bash_gets_the_matching_candidates(project, monkeypatch, line, expected):
+    assert complete_in_bash(monkeypatch, line) == expected
 
 
 def test_everything_that_can_be_described_is_completed():
     ctx = click.Context(main)
-    names = [name for registry in GROUPS.values() for name in registry.names()]
-    assert sorted(one.value for one in ENTRY.shell_complete(ctx, click.Argument(["name"]), "")) == sorted(names)
-    assert [one.value for one in CODE.shell_complete(ctx, click.Argument(["code"]), "")] == codes.names()
+    names = [name for registry in REGISTRIES.values() for name in registry.names()]
+    assert sorted(
+        item.value for item in ENTRY.shell_complete(ctx, click.Argument(["name"]), "")
+    ) == sorted(names)
+    assert [
+        item.value for item in CODE.shell_complete(ctx, click.Argument(["code"]), "")
+    ] == diagnostic_codes.list_codes()
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_whatever_is_called_a_run_or_a_file_can_be_completed(verb):
+def test_every_run_and_file_argument_has_completion(verb):
     command = main.get_command(click.Context(main), verb)
-    plain = [one.name for one in command.params if isinstance(one, click.Argument) and one.type is click.STRING]
-    assert not {"run", "runs", "file", "files"} & set(plain), "give it a type of cli/_arguments.py"
-    assert RUN.name == PROGRAM.name == "text"   # so that help looks as ever
+    plain = [
+        param.name
+        for param in command.params
+        if isinstance(param, click.Argument) and param.type is click.STRING
+    ]
+    assert not {"run", "runs", "file", "files"} & set(plain), "use a type of cli/_arguments.py"
+    assert RUN.name == PROGRAM.name == "text"  # the name that click shows in help
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_says_where_it_goes(shell):
-    said = CliRunner().invoke(main, ["completion", shell])
-    assert said.exit_code == 0
-    assert "# goes into ~/" in said.output
-    assert "_NEURAL_COMPLETE" in said.output
-    assert said.output.startswith("#compdef neural\n") == (shell == "zsh")
+def test_the_script_names_its_install_path(shell):
+    result = CliRunner().invoke(main, ["completion", shell])
+    assert result.exit_code == 0
+    assert "# install as ~/" in result.output
+    assert "_NEURAL_COMPLETE" in result.output
+    assert result.output.startswith("#compdef neural\n") == (shell == "zsh")
 
 
 def test_a_real_bash_completes_a_real_command(project):
     script = CliRunner().invoke(main, ["completion", "bash"]).output
-    ours = project / "neural"   # as pip installs it
-    ours.write_text(f"#!{sys.executable}\nfrom neural.cli.main import main\nmain(prog_name='neural')\n")
-    ours.chmod(0o755)
-    ask = 'COMP_WORDS=(./neural show 2026-11-16); COMP_CWORD=2; _neural_completion ./neural; echo "${COMPREPLY[@]}"'
-    said = subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=False, timeout=60)
-    assert said.stdout.strip() == RUNS[1], said.stderr
+    executable = project / "neural"  # as pip installs it
+    executable.write_text(
+        f"#!{sys.executable}\nfrom neural.cli.main import main\nmain(prog_name='neural')\n"
+    )
+    executable.chmod(0o755)
+    query = (
+        "COMP_WORDS=(./neural show 2026-11-16); COMP_CWORD=2; "
+        '_neural_completion ./neural; echo "${COMPREPLY[@]}"'
+    )
+    result = subprocess.run(
+        ["bash", "-c", f"{script}\n{query}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert result.stdout.strip() == RUNS[1], result.stderr
 
 
-def test_completing_does_not_import_what_is_slow(project):
+def test_completion_does_not_import_slow_modules(project):
     code = (
         "import os, sys; os.environ.update(COMP_WORDS='neural layers Tr', COMP_CWORD='2');"
         "from neural.cli.main import main; from click.shell_completion import BashComplete;"
         "print(BashComplete(main, {}, 'neural', '_NEURAL_COMPLETE').complete());"
-        "print([name for name in ('torch', 'numpy', 'pydantic', 'neural.language.declaration') if name in sys.modules])"
+        "slow = ('torch', 'numpy', 'pydantic', 'rich', 'neural.language.declaration');"
+        "print([name for name in slow if name in sys.modules])"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert said.stdout.split("\n")[-2] == "[]"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert result.stdout.split("\n")[-2] == "[]"

@@ -1,8 +1,9 @@
-"""A file of another kind than the verb takes: said in one line, with what to type."""
+"""A file of another kind than the verb expects: one line with the right command."""
 
 import pytest
 from click.testing import CliRunner
 
+from neural.cli._file_kind import detect_kind
 from neural.cli.main import main
 from tests.sweeps import write_sweep
 
@@ -10,7 +11,7 @@ SWEEP = "experiment: tiny.neural\nseeds: [0, 1]\n"
 EXPERIMENT = "task: supervised\nnetwork: tiny.neural\ndata: tiny.npz\n"
 
 
-def typed(*words):
+def invoke(*words):
     return CliRunner().invoke(main, list(words))
 
 
@@ -27,38 +28,64 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["train", "rates.yaml"], "rates.yaml is a sweep: `neural sweep rates.yaml` trains it"),
         (["train", "study.yaml"], "study.yaml is a study: `neural study study.yaml` trains it"),
-        (["sweep", "tiny.yaml"], "trains it; a sweep is a file that names it, `experiment: tiny.yaml`"),
+        (
+            ["sweep", "tiny.yaml"],
+            "trains it; a sweep is a file that names it, `experiment: tiny.yaml`",
+        ),
         (["sweep", "tiny.neural"], "tiny.neural is a program: "),
         (["study", "rates.yaml"], "rates.yaml is a sweep: "),
         (["dynamics", "tiny.yaml"], "tiny.yaml is an experiment: "),
         (["debug", "tiny.yaml"], "tiny.yaml is an experiment: "),
-        (["check", "notes.md"], "notes.md is no program: nowhere in it stands `network NAME {`"),
-        (["fmt", "notes.md"], "notes.md is no program"),
-        (["train", "run"], "run is a folder: `neural train --resume run` goes on with that run"),
+        (["check", "notes.md"], "notes.md is not a program: it has no line `network NAME {`"),
+        (["fmt", "notes.md"], "notes.md is not a program"),
+        (["train", "run"], "run is a run folder: `neural train --resume run` resumes it"),
     ],
 )
 @pytest.mark.usefixtures("folder")
-def test_a_file_of_another_kind_is_told_with_what_to_type(words, said):
-    shown = typed(*words)
-    assert shown.exit_code == 2
-    assert said in shown.stderr
-    assert len(shown.stderr.splitlines()) == 1
+def test_a_file_of_another_kind_gets_the_right_command(words, message):
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("{task: supervised, data: tiny.npz}", "experiment"),
+        ("experiment: tiny.neural\nseeds: [0, 1", "sweep"),
+        ("experiment: model.yaml\ndata: [handbook]\n  odd: indentation", "study"),
+        ("network: |\n  task: not a key\n", None),
+        ("nested:\n  task: supervised\n", None),
+        ("- task: supervised\n", None),
+        ("\0task: supervised\n", None),
+    ],
+    ids=["flow style", "not closed", "indentation", "block text", "nested", "list", "binary"],
+)
+def test_the_kind_is_that_of_the_top_level_keys_before_an_error(tmp_path, text, kind):
+    path = tmp_path / "file.yaml"
+    path.write_text(text)
+    assert detect_kind(path) == kind
 
 
 @pytest.mark.usefixtures("folder")
-def test_check_knows_sweeps_and_looks_at_every_file():
-    shown = typed("check", "empty.yaml", "rates.yaml")
-    assert shown.exit_code == 2
-    assert "empty.yaml: no such file" in shown.stderr
-    assert shown.stdout.splitlines()[:3] == ["sweep of tiny.neural, 2 trials", "  seed-0", "  seed-1"]
+def test_check_accepts_sweeps_and_continues_after_an_error():
+    result = invoke("check", "empty.yaml", "rates.yaml")
+    assert result.exit_code == 2
+    assert "empty.yaml: no such file" in result.stderr
+    assert result.stdout.splitlines()[:3] == [
+        "sweep of tiny.neural, 2 trials",
+        "  seed-0",
+        "  seed-1",
+    ]
 
 
 @pytest.mark.parametrize(("option", "key"), [("--steps", "steps"), ("--lr", "learning_rate")])
-def test_a_key_taken_for_an_option_is_told_how_to_write_it(option, key):
-    shown = typed("train", "net.neural", option, "5")
-    assert shown.exit_code == 2
-    assert f"no option is called {option}: write --set training.{key}=…" in shown.stderr
+def test_a_key_used_as_an_option_gets_the_right_syntax(option, key):
+    result = invoke("train", "net.neural", option, "5")
+    assert result.exit_code == 2
+    assert f"there is no option {option}: use --set training.{key}=…" in result.stderr

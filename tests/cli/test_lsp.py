@@ -1,4 +1,4 @@
-"""`neural lsp`: what is said before it begins; the conversation itself is in tests/lsp."""
+"""`neural lsp`: messages before it starts; the protocol is tested in tests/lsp."""
 
 import socket
 import sys
@@ -11,21 +11,23 @@ from neural.cli.lsp import command
 
 
 def test_without_its_package_the_server_names_the_command_that_gets_it(monkeypatch):
-    monkeypatch.setattr("neural.cli.lsp.find_spec", lambda name: None if name == "pygls" else find_spec(name))
-    said = CliRunner().invoke(command, [])
-    assert said.exit_code == 2
-    assert 'pip install "neural[lsp]"' in said.output
+    monkeypatch.setattr(
+        "neural.cli.lsp.find_spec", lambda name: None if name == "pygls" else find_spec(name)
+    )
+    result = CliRunner().invoke(command, [])
+    assert result.exit_code == 2
+    assert 'pip install "neural[lsp]"' in result.output
 
 
-def test_a_port_that_is_taken_is_told(monkeypatch):
-    # the server's own import takes most of a second, and its conversation is tested with a real process
-    listening = SimpleNamespace(start_tcp=lambda host, port: socket.create_server((host, port)))
-    monkeypatch.setitem(sys.modules, "neural.lsp.server", SimpleNamespace(server=listening))
+def test_a_port_in_use_is_an_error(monkeypatch):
+    # Importing the server takes most of a second; tests/lsp use a real process.
+    stub = SimpleNamespace(start_tcp=lambda host, port: socket.create_server((host, port)))
+    monkeypatch.setitem(sys.modules, "neural.lsp.server", SimpleNamespace(server=stub))
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        said = CliRunner().invoke(command, ["--tcp", str(taken.getsockname()[1])])
-    assert said.exit_code == 2
-    assert "--tcp takes another" in said.output
+        result = CliRunner().invoke(command, ["--tcp", str(taken.getsockname()[1])])
+    assert result.exit_code == 2
+    assert "choose another --tcp" in result.output
 
 
-def test_two_ways_to_speak_exclude_each_other():
+def test_stdio_and_tcp_exclude_each_other():
     assert CliRunner().invoke(command, ["--stdio", "--tcp", "2087"]).exit_code == 2

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from neural.cli.main import main
-from neural.tracking.run import Run
+from neural.runs.run import Run
 from tests.cli.finished_runs import PROGRAM, write_run
 
 
-def typed(*words):
+def invoke(*words):
     return CliRunner().invoke(main, [str(word) for word in words])
 
 
@@ -24,27 +24,29 @@ def root(tmp_path, monkeypatch):
 
 
 def kill(path):
-    """As if the process that writes the run had been killed: its number belongs to nobody."""
-    said = json.loads((path / "status.json").read_text())
-    (path / "status.json").write_text(json.dumps({**said, "state": "running", "pid": 2**22 + 1, "process": "gone"}))
+    """Change the status as if the process that writes the run had been killed."""
+    status = json.loads((path / "status.json").read_text())
+    (path / "status.json").write_text(
+        json.dumps({**status, "state": "running", "pid": 2**22 + 1, "process": "gone"})
+    )
 
 
 def test_runs_are_listed_newest_last_with_state_steps_and_best_score(root):
     first = write_run(root, "first")
     second = write_run(root, "second", end="failed")
-    shown = typed("runs")
-    assert shown.exit_code == 0
-    head, *lines = shown.output.splitlines()
-    assert head.split() == ["run", "state", "step", "best", "age"]
+    result = invoke("runs")
+    assert result.exit_code == 0
+    header, *lines = result.output.splitlines()
+    assert header.split() == ["run", "state", "step", "best", "age"]
     assert lines[0].split()[:5] == [first.name, "finished", "40/40", "loss", "0.5"]
     assert lines[1].split()[:2] == [second.name, "failed"]
 
 
 def test_the_phases_of_a_training_are_named_with_steps_and_epochs(root):
     path = write_run(root, scores=(0.9, 0.5, 0.4, 0.35, 0.36))
-    lines = typed("show", path).output.splitlines()
-    at = lines.index("phases of valid/loss")
-    assert [line.split() for line in lines[at + 1 : at + 5]] == [
+    lines = invoke("show", path).output.splitlines()
+    title = lines.index("phases of valid/loss")
+    assert [line.split() for line in lines[title + 1 : title + 5]] == [
         ["rapid", "steps", "8–16", "epochs", "1–2", "-0.4"],
         ["steady", "steps", "16–32", "epochs", "2–4", "-0.15"],
         ["best", "steps", "32", "epochs", "4"],
@@ -52,19 +54,19 @@ def test_the_phases_of_a_training_are_named_with_steps_and_epochs(root):
     ]
 
 
-def test_a_run_is_as_far_as_its_rows_where_its_status_is_behind(root):
+def test_the_step_of_a_run_is_that_of_its_rows_if_its_status_is_behind(root):
     path = write_run(root)
     kill(path)
-    said = json.loads((path / "status.json").read_text())
-    (path / "status.json").write_text(json.dumps({**said, "step": 1}))
-    assert " 40/40 " in typed("runs").output
-    assert "step     40 of 40" in typed("show").output
+    status = json.loads((path / "status.json").read_text())
+    (path / "status.json").write_text(json.dumps({**status, "step": 1}))
+    assert " 40/40 " in invoke("runs").output
+    assert "step     40 of 40" in invoke("show").output
 
 
 def test_a_run_whose_process_is_gone_is_lost(root):
     kill(write_run(root))
-    assert " lost " in typed("runs").output
-    assert "go on with: neural train --resume runs/" in typed("show").output
+    assert " lost " in invoke("runs").output
+    assert "resume with: neural train --resume runs/" in invoke("show").output
 
 
 def test_broken_folders_are_named_and_the_others_are_listed(root):
@@ -72,61 +74,77 @@ def test_broken_folders_are_named_and_the_others_are_listed(root):
     (root / "2020-empty").mkdir()
     (root / "2021-torn").mkdir()
     (root / "2021-torn" / "rows.sqlite").write_bytes(b"not a database" * 100)
-    shown = typed("runs")
-    assert shown.exit_code == 0
-    assert good.name in shown.output
-    assert "2020-empty is not a run folder: it has no rows.sqlite" in shown.output
-    assert "2021-torn" in shown.output and "damaged" in shown.output
-    assert [one["kind"] for one in json.loads(typed("runs", "--json").output)] == ["broken", "broken", "run"]
+    result = invoke("runs")
+    assert result.exit_code == 0
+    assert good.name in result.output
+    assert "2020-empty is not a run folder: it has no rows.sqlite" in result.output
+    assert "2021-torn" in result.output and "damaged" in result.output
+    assert [summary["kind"] for summary in json.loads(invoke("runs", "--json").output)] == [
+        "broken",
+        "broken",
+        "run",
+    ]
 
 
-def test_no_runs_is_said_and_a_folder_that_is_not_there_is_a_mistake(root):
-    assert "no runs in runs yet" in typed("runs").output
-    assert json.loads(typed("runs", "--json").output) == []
-    shown = typed("runs", "--runs", root / "nowhere")
-    assert shown.exit_code == 2
-    assert "there is no folder" in shown.output
+def test_an_empty_folder_is_reported_and_a_missing_one_is_an_error(root):
+    assert "no runs in runs yet" in invoke("runs").output
+    assert json.loads(invoke("runs", "--json").output) == []
+    result = invoke("runs", "--runs", root / "nowhere")
+    assert result.exit_code == 2
+    assert "there is no folder" in result.output
 
 
-def test_show_says_everything_in_eighty_columns(root):
+def test_show_fits_into_eighty_columns(root):
     path = write_run(root, learning_rate=0.01)
-    shown = typed("show", "small")
-    assert shown.exit_code == 0, shown.output
-    assert max(map(len, shown.output.splitlines())) <= 80 + len(str(path))
+    result = invoke("show", "small")
+    assert result.exit_code == 0, result.output
+    assert max(map(len, result.output.splitlines())) <= 80 + len(str(path))
     for text in (
-        "finished", "40 of 40", "valid/loss 0.5", "valid/accuracy 0.5", "(step 20)",
-        "Small: (B, 5, 6) → (B, 3), 63 parameters", "training.learning_rate  0.01", "training.steps          40",
-        "o of the validations", "the seventh step was odd", "neural compare",
-    ):  # fmt: skip
-        assert text in shown.output
-    assert "batch_size" not in shown.output, "a default"
+        "finished",
+        "40 of 40",
+        "valid/loss 0.5",
+        "valid/accuracy 0.5",
+        "(step 20)",
+        "Small: (B, 5, 6) → (B, 3), 63 parameters",
+        "training.learning_rate  0.01",
+        "training.steps          40",
+        "o validation",
+        "the seventh step was odd",
+        "neural compare",
+    ):
+        assert text in result.output
+    assert "batch_size" not in result.output, "a default"
 
 
-def test_show_has_the_first_and_the_last_look_of_every_head(root):
+def test_show_has_the_first_and_last_snapshot_of_every_head(root):
     write_run(root)
-    lines = typed("show").output.splitlines()
-    heads = lines.index("entropy, in nats, first look → last")
+    lines = invoke("show").output.splitlines()
+    heads = lines.index("entropy, in nats, first snapshot → last")
     assert lines[heads + 2].split() == ["L0", "encoder.0", "1.50→0.25", "1.50→1.50"]
     assert lines[heads + 3].split() == ["L1", "encoder.1", "1.50→1.50", "1.50→1.50"]
     (row,) = [line.split() for line in lines if line.startswith("  entropy (nats)")]
     assert row[2:] == ["1.50", "1.19", "0.25", "L0", "h0", "1.50", "L0", "h1"]
-    assert "L1 encoder.1  1.50→0.25" in typed("show", "--measure", "head_diversity").output
+    assert "L1 encoder.1  1.50→0.25" in invoke("show", "--measure", "head_diversity").output
 
 
 def test_show_as_json_is_complete_and_has_no_bare_nan(root):
     path = write_run(root, scores=(0.9, float("nan")))
-    data = json.loads(typed("show", path, "--json").output, parse_constant=pytest.fail)
-    assert data["best"] == {"step": 20, "score": 0.9, "name": "valid/loss",
-                            "scores": {"valid/loss": 0.9, "valid/accuracy": pytest.approx(0.1)}}  # fmt: skip
+    data = json.loads(invoke("show", path, "--json").output, parse_constant=pytest.fail)
+    assert data["best"] == {
+        "step": 20,
+        "score": 0.9,
+        "name": "valid/loss",
+        "scores": {"valid/loss": 0.9, "valid/accuracy": pytest.approx(0.1)},
+    }
     assert data["curves"]["valid/loss"] == {"steps": [20, 40], "values": [0.9, None]}
     assert data["attention"]["measures"]["entropy"]["last"] == [[0.25, 1.5], [1.5, 1.5]]
-    assert data["network"]["takes"] == "(B, 5, 6)"
+    assert data["network"]["input_shape"] == "(B, 5, 6)"
 
 
-def test_a_score_that_is_no_number_is_never_the_best(root):
+def test_a_nan_score_is_never_the_best(root):
     write_run(root, "nan", scores=(float("nan"), float("-inf"), 0.8, 0.9))
     write_run(root, "none", scores=(float("nan"), float("inf")))
-    first, second = json.loads(typed("runs", "--json").output, parse_constant=pytest.fail)
+    first, second = json.loads(invoke("runs", "--json").output, parse_constant=pytest.fail)
     assert first["best"]["score"] == 0.8
     assert second["best"] is None
 
@@ -134,95 +152,117 @@ def test_a_score_that_is_no_number_is_never_the_best(root):
 @pytest.mark.parametrize("heads", [2, 8, 12, 40])
 def test_any_number_of_heads_fits_into_eighty_columns(root, heads):
     run = Run.create(root, "wide", settings={"task": "supervised"}, program=None, environment={})
-    run.describe("attention/layers", [f"a.rather.long.name.of.a.block.{number}.attention" for number in range(12)])
+    run.set_metadata(
+        "attention/layers",
+        [f"a.rather.long.name.of.a.block.{index}.attention" for index in range(12)],
+    )
     values = np.random.default_rng(0).uniform(0, 3, size=(12, heads)).astype(np.float32)
     values[3, 1:] = np.nan
     for step in (0, 9):
         run.log_arrays(step, {"entropy": values * (step + 1)})
     run.finish("finished")
-    lines = typed("show").output.splitlines()
-    assert max(len(line) for line in lines if "neural compare" not in line and "folder" not in line) <= 80
+    lines = invoke("show").output.splitlines()
+    assert (
+        max(len(line) for line in lines if "neural compare" not in line and "folder" not in line)
+        <= 80
+    )
     assert sum(line.startswith("  L3") for line in lines) >= 1
     assert f"{values[11, heads - 1] * 10:.2f}" in "".join(lines)
 
 
-def test_show_of_a_run_without_any_number_yet(root):
-    Run.create(root, "new", settings={"task": "of another version"}, program="no program", environment={}).close()
-    shown = typed("show")
-    assert shown.exit_code == 0, shown.output
-    assert "step    0" in shown.output
+def test_show_of_a_run_without_any_value_yet(root):
+    Run.create(
+        root, "new", settings={"task": "of another version"}, program="no program", environment={}
+    ).close()
+    result = invoke("show")
+    assert result.exit_code == 0, result.output
+    assert "step    0" in result.output
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["show", "smll"], "there is no run `smll` in runs; there are "),
-        (["show", "small"], "say more of its name"),
+        (["show", "small"], "write more of its name"),
         (["show", "first", "--measure", "entrpy"], "did you mean `entropy`?"),
         (["compare", "first", "nothing"], "there is no run `nothing`"),
         (["compare", "first"], "name two runs or more"),
     ],
 )
-def test_a_mistake_is_a_message(root, words, said):
+def test_an_error_is_a_message(root, words, message):
     for name in ("first-small", "other-small"):
         write_run(root, name)
-    shown = typed(*words)
-    assert shown.exit_code == 2
-    assert said in shown.output
-    assert "Traceback" not in shown.output
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert "Traceback" not in result.output
 
 
 def test_compare_shows_only_the_settings_that_differ_and_scores_side_by_side(root):
     write_run(root, "first", learning_rate=0.01)
     write_run(root, "second", learning_rate=0.02, scores=(0.3, 0.4))
-    shown = typed("compare", "first", "second")
-    assert shown.exit_code == 0, shown.output
-    lines = [line.split() for line in shown.output.splitlines()]
+    result = invoke("compare", "first", "second")
+    assert result.exit_code == 0, result.output
+    lines = [line.split() for line in result.output.splitlines()]
     settings = lines.index(["settings", "that", "differ"])
-    assert lines[settings + 1 : settings + 4] == [["A", "B"], ["training.learning_rate", "0.01", "0.02"], []]
+    assert lines[settings + 1 : settings + 4] == [
+        ["A", "B"],
+        ["training.learning_rate", "0.01", "0.02"],
+        [],
+    ]
     assert ["valid/loss", "0.5", "0.3"] in lines
     assert ["at", "step", "20", "20"] in lines
     assert ["entropy", "1.19", "1.19", "+0.00"] in lines
-    curves = [line for line in shown.output.splitlines() if "ends at" in line]
+    curves = [line for line in result.output.splitlines() if "ends at" in line]
     assert len(curves) == 4
     assert max(map(len, curves)) <= 80
 
 
-def test_compare_shows_the_values_that_were_used_whoever_said_them(root):
+def test_compare_shows_the_effective_values_of_settings_and_optimizer(root):
     rates = "learning_rate=LinearDecay(0.02, 40), other_learning_rate=0.01"
     muon = {"optimizer": f"Muon({rates}, clipnorm=1.0)"}
     write_run(root, "first", **muon, learning_rate=0.004, clip_norm=2.0)
     write_run(root, "second", **muon)
-    lines = [line.split() for line in typed("compare", "first", "second").output.splitlines()]
+    lines = [line.split() for line in invoke("compare", "first", "second").output.splitlines()]
     assert ["training.learning_rate", "0.004", "0.02"] in lines
     assert ["training.other_learning_rate", "0.002", "0.01"] in lines
     assert ["training.clip_norm", "2.0", "1.0"] in lines
     assert not any("training.weight_decay" in line for line in lines)
 
 
-def test_compare_of_an_optimizer_that_nobody_knows_shows_what_was_written(root):
+def test_compare_of_an_unknown_optimizer_shows_the_written_settings(root):
     write_run(root, "first", optimizer="Own()", learning_rate=0.01)
     write_run(root, "second", optimizer="Own()")
-    lines = [line.split() for line in typed("compare", "first", "second").output.splitlines()]
+    lines = [line.split() for line in invoke("compare", "first", "second").output.splitlines()]
     assert ["training.learning_rate", "0.01", "–"] in lines
 
 
-def test_compare_goes_by_pairs_of_seeds(root):
+def test_compare_uses_pairs_of_seeds(root):
     scores = {0.01: (0.5, 1.5, 2.5), 0.1: (0.7, 1.71, 2.72), 0.2: (0.9, 1.2, 2.5)}
     names = []
     for rate, by_seed in scores.items():
         for seed, score in enumerate(by_seed):
             names.append(f"rate-{rate}-seed-{seed}")
             write_run(root, names[-1], seed=seed, scores=(score,), learning_rate=rate)
-    shown = typed("compare", *names)
-    assert shown.exit_code == 0, shown.output
-    lines = [line.split() for line in shown.output.splitlines()]
-    (at,) = [number for number, line in enumerate(lines) if line[:2] == ["over", "seeds,"]]
-    assert lines[at][2:] == ["valid/loss,", "against", "A", "B", "C", "by", "pairs", "of", "seeds"]
-    assert lines[at + 1] == ["A", "B", "C", "1.5"]
-    assert lines[at + 2][:5] == ["D", "E", "F", "1.71", "worse"]
-    assert lines[at + 3][:5] == ["G", "H", "I", "1.533", "undecided"]
-    groups = json.loads(typed("compare", *names, "--json").output)["groups"]
+    result = invoke("compare", *names)
+    assert result.exit_code == 0, result.output
+    lines = [line.split() for line in result.output.splitlines()]
+    (title,) = [index for index, line in enumerate(lines) if line[:2] == ["over", "seeds,"]]
+    assert lines[title][2:] == [
+        "valid/loss,",
+        "against",
+        "A",
+        "B",
+        "C",
+        "by",
+        "pairs",
+        "of",
+        "seeds",
+    ]
+    assert lines[title + 1] == ["A", "B", "C", "1.5"]
+    assert lines[title + 2][:5] == ["D", "E", "F", "1.71", "worse"]
+    assert lines[title + 3][:5] == ["G", "H", "I", "1.533", "undecided"]
+    groups = json.loads(invoke("compare", *names, "--json").output)["groups"]
     assert [group["runs"] for group in groups] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
     assert groups[1]["against_first"]["value"] == pytest.approx(0.21)
 
@@ -230,54 +270,64 @@ def test_compare_goes_by_pairs_of_seeds(root):
 def test_compare_of_one_seed_is_undecided(root):
     write_run(root, "first", learning_rate=0.01)
     write_run(root, "second", learning_rate=0.02, scores=(0.1,))
-    assert "undecided (1 shared seed)" in typed("compare", "first", "second").output
+    assert "undecided (1 shared seed)" in invoke("compare", "first", "second").output
 
 
 def test_compare_shows_the_lines_in_which_programs_differ(root):
     write_run(root, "first")
     write_run(root, "second", program=PROGRAM.replace("Dense(6)", "Dense(7)"))
-    shown = typed("compare", "first", "second")
-    assert "-    Dense(6)" in shown.output
-    assert "+    Dense(7)" in shown.output
-    assert "GlobalAverage" not in shown.output
+    result = invoke("compare", "first", "second")
+    assert "-    Dense(6)" in result.output
+    assert "+    Dense(7)" in result.output
+    assert "GlobalAverage" not in result.output
 
 
 def test_many_runs_are_compared_within_eighty_columns(root):
-    paths = [write_run(root, f"run{number}", learning_rate=0.001 * (number + 1)) for number in range(9)]
-    shown = typed("compare", *paths)
-    assert shown.exit_code == 0
-    assert max(map(len, shown.output.splitlines())) <= 80
-    assert shown.output.count("training.learning_rate") > 1, "in several rows of columns"
-    data = json.loads(typed("compare", *paths, "--json").output)
-    assert data["settings"]["training.learning_rate"] == pytest.approx([0.001 * (one + 1) for one in range(9)])
+    paths = [
+        write_run(root, f"run{index}", learning_rate=0.001 * (index + 1)) for index in range(9)
+    ]
+    result = invoke("compare", *paths)
+    assert result.exit_code == 0
+    assert max(map(len, result.output.splitlines())) <= 80
+    assert result.output.count("training.learning_rate") > 1, "in several tables"
+    data = json.loads(invoke("compare", *paths, "--json").output)
+    assert data["settings"]["training.learning_rate"] == pytest.approx(
+        [0.001 * (index + 1) for index in range(9)]
+    )
 
 
 def test_reading_runs_needs_no_torch(root):
     paths = [str(write_run(root, name)) for name in ("first", "second")]
-    code = "import sys, neural.cli.main as cli\ntry: cli.main(sys.argv[1:])\nfinally: print('torch' in sys.modules)"
+    code = (
+        "import sys, neural.cli.main as cli\n"
+        "try: cli.main(sys.argv[1:])\n"
+        "finally: print('torch' in sys.modules)"
+    )
     for words in (["runs"], ["show"], ["compare", *paths]):
-        done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
-        assert done.stdout.splitlines()[-1] == "False", words
+        process = subprocess.run(
+            [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True
+        )
+        assert process.stdout.splitlines()[-1] == "False", words
 
 
-def test_without_colours_where_none_are_wanted(root, monkeypatch):
+def test_colours_follow_the_environment(root, monkeypatch):
     write_run(root)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert "\x1b[" in typed("runs").output
+    assert "\x1b[" in invoke("runs").output
     monkeypatch.delenv("FORCE_COLOR")
     for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
-        with monkeypatch.context() as here:
-            here.setenv(name, value)
+        with monkeypatch.context() as context:
+            context.setenv(name, value)
             assert "\x1b[" not in CliRunner().invoke(main, ["runs"], color=True).output
 
 
-def test_where_there_are_no_runs_it_is_said_what_makes_one(root):
-    shown = typed("show")
-    assert shown.exit_code == 2
-    assert "there is no run in runs: `neural train FILE` makes one" in shown.output
+def test_without_runs_show_names_the_command_that_creates_one(root):
+    result = invoke("show")
+    assert result.exit_code == 2
+    assert "there is no run in runs: create one with `neural train FILE`" in result.output
 
 
-def test_plain_where_it_is_no_terminal(root):
+def test_there_are_no_colours_without_a_terminal(root):
     write_run(root)
     for words in (["runs"], ["show"]):
-        assert "\x1b" not in typed(*words).output
+        assert "\x1b" not in invoke(*words).output

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from neural.cli.main import main
-from neural.study import read_study
-from neural.tasks.data.downloads import DOWNLOADS
-from tests.cli.test_sweep import PATIENCE, until
+from neural.data.downloads import DOWNLOADS
+from neural.workflows.study import read_study
+from tests.cli.test_sweep import TIMEOUT_SECONDS, wait_for
 from tests.studies import STUDY, write_study
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,7 @@ EXAMPLES = ROOT / "examples" / "language_model"
 LONG = "set: [training.steps=120, training.checkpoint_every=1]\n"
 
 
-def typed(*words):
+def invoke(*words):
     return CliRunner().invoke(main, ["study", *(str(word) for word in words)])
 
 
@@ -32,83 +32,89 @@ def start(folder, *words):
     return subprocess.Popen(command, cwd=folder, start_new_session=True, **pipe)
 
 
-def test_a_study_is_interrupted_goes_on_and_reports(tmp_path, monkeypatch):
+def test_a_study_is_interrupted_resumed_and_reported(tmp_path, monkeypatch):
     write_study(tmp_path, STUDY.replace("[0, 1]", "[0]").replace("every: 2", "every: 20") + LONG)
-    begun = start(tmp_path, "evolve.yaml")
-    until(lambda: [*tmp_path.glob("runs/*_evolve/*_numbers_seed-0/checkpoints/*.json")], begun)
-    os.killpg(begun.pid, signal.SIGINT)
-    _, said = begun.communicate(timeout=PATIENCE)
-    assert begun.returncode == 130, said
-    assert "note: fewer than 5 seeds decide nothing" in said
-    assert "go on with: neural study evolve.yaml" in said
-    assert "Traceback" not in said
+    process = start(tmp_path, "evolve.yaml")
+    wait_for(lambda: [*tmp_path.glob("runs/*_evolve/*_numbers_seed-0/checkpoints/*.json")], process)
+    os.killpg(process.pid, signal.SIGINT)
+    _, stderr = process.communicate(timeout=TIMEOUT_SECONDS)
+    assert process.returncode == 130, stderr
+    assert "note: fewer than 5 seeds decide nothing" in stderr
+    assert "resume with: neural study evolve.yaml" in stderr
+    assert "Traceback" not in stderr
 
     again = start(tmp_path, "evolve.yaml")
-    out, said = again.communicate(timeout=PATIENCE)
-    assert again.returncode == 0, said
+    stdout, stderr = again.communicate(timeout=TIMEOUT_SECONDS)
+    assert again.returncode == 0, stderr
     (folder,) = tmp_path.glob("runs/*_evolve")
-    assert f"goes on with runs/{folder.name}, 1 trial, 1 to train; --new would begin anew" in said
-    assert "EVO001  undecided  " in out
-    assert f"report: runs/{folder.name}/report.html" in out
+    assert f"resumes runs/{folder.name}, 1 trial, 1 to train; --new would start again" in stderr
+    assert "EVO001  undecided  " in stdout
+    assert f"report: runs/{folder.name}/report.html" in stdout
     assert (folder / "report.html").stat().st_size > 10_000
 
     monkeypatch.chdir(tmp_path)
-    third = typed("evolve.yaml", "--json")
+    third = invoke("evolve.yaml", "--json")
     assert third.exit_code == 0, third.output
     data = json.loads(third.stdout)
     assert (data["state"], data["finished"], data["folder"]) == ("finished", 1, str(folder))
-    assert [one["title"] for one in data["groups"]] == ["numbers"]
+    assert [group["title"] for group in data["groups"]] == ["numbers"]
 
 
-def test_a_dry_run_says_how_long_and_writes_nothing(tmp_path):
+def test_a_dry_run_estimates_the_time_and_writes_nothing(tmp_path):
     path = write_study(tmp_path)
-    shown = typed(path, "--dry-run", "--runs", tmp_path / "runs", "--workers", "1")
-    assert shown.exit_code == 0, shown.output
-    assert "evolve: 2 trials of small.yaml, 1 at the same time" in shown.output
-    assert "numbers.txt: 2 seeds, each" in shown.output and "12 steps of" in shown.output
-    assert "nothing was written (--dry-run)" in shown.output
+    result = invoke(path, "--dry-run", "--runs", tmp_path / "runs", "--workers", "1")
+    assert result.exit_code == 0, result.output
+    assert "evolve: 2 trials of small.yaml, 1 at the same time" in result.output
+    assert "numbers.txt: 2 seeds, each" in result.output and "12 steps of" in result.output
+    assert "nothing was written (--dry-run)" in result.output
     assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["nowhere.yaml"], "nowhere.yaml: no such file"),
-        (["evolve.yaml", "--on", "lcoal"], "did you mean `local`?"),
+        (["evolve.yaml", "--runner", "lcoal"], "did you mean `local`?"),
         (["evolve.yaml", "--set", "every=0"], "`every` must be a whole number of 1 or more"),
         (["evolve.yaml", "--set", "data=[nothing.txt]"], "nothing.txt"),
     ],
 )
-def test_a_mistake_is_a_message(tmp_path, monkeypatch, words, said):
+def test_an_error_is_a_message(tmp_path, monkeypatch, words, message):
     write_study(tmp_path)
     monkeypatch.chdir(tmp_path)
-    shown = typed(*words)
-    assert shown.exit_code == 2
-    assert said in shown.output
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert message in result.output
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("evolution*.yaml")), ids=lambda path: path.stem)
-def test_the_examples_check_and_say_how_to_run_them(path, tmp_path, monkeypatch):
-    for name in DOWNLOADS:   # the beginning of a text is enough; nothing is downloaded
-        (tmp_path / f"{name}.txt").write_text("\n".join(f"{number} and {number * number}" for number in range(900)))
+@pytest.mark.parametrize(
+    "path", sorted(EXAMPLES.glob("evolution*.yaml")), ids=lambda path: path.stem
+)
+def test_the_examples_are_valid_and_name_their_command(path, tmp_path, monkeypatch):
+    for name in DOWNLOADS:  # a short text is enough; nothing is downloaded
+        (tmp_path / f"{name}.txt").write_text(
+            "\n".join(f"{number} and {number * number}" for number in range(900))
+        )
     monkeypatch.setenv("NEURAL_DATA", str(tmp_path))
     assert path.read_text().startswith(f"# neural study {path.relative_to(ROOT)}")
     study = read_study(path)
     assert study.notes == []
     assert len(study.settings.seeds) == 5
-    assert all(re.search(r"\* [46]\n", task.program) for task in study.tasks.values()), "layers 4 to 6 are compared"
+    assert all(re.search(r"\* [46]\n", task.program) for task in study.tasks.values()), (
+        "layers 4 to 6 are compared"
+    )
 
 
-def test_a_plan_says_what_seeds_find_and_how_long_they_take(tmp_path, monkeypatch):
+def test_a_plan_shows_detectable_effects_and_times(tmp_path, monkeypatch):
     write_study(tmp_path, STUDY.replace("every: 2", "every: 1"))
     monkeypatch.chdir(tmp_path)
-    result = typed("evolve.yaml", "--plan")
+    result = invoke("evolve.yaml", "--plan")
     assert result.exit_code == 0, result.output
     rows = [line.split("  ") for line in result.stdout.splitlines()]
     rows = [[cell.strip() for cell in row if cell.strip()] for row in rows]
-    asked = next(row for row in rows if row[0] == "2 (asked)")
-    assert asked[2:] == ["nothing is decided", "–", "–", "–"]
+    requested = next(row for row in rows if row[0] == "2 (in the file)")
+    assert requested[2:] == ["too few seeds to decide", "–", "–", "–"]
     five, ten = (next(row for row in rows if row[0] == seeds) for seeds in ("5", "10"))
     assert five[2] == "2.3 SD away"
     assert ten[2] == "1.1 SD away"

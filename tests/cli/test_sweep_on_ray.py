@@ -1,4 +1,4 @@
-"""`neural sweep --on ray` on a real cluster of two nodes, one of whose workers is killed on the way."""
+"""`neural sweep --runner ray` on a real cluster of two nodes; a worker is killed."""
 
 import json
 import os
@@ -10,50 +10,56 @@ from pathlib import Path
 
 import pytest
 
-from neural.tracking.run import Run
-from tests.cli.test_sweep import PATIENCE, interrupt, saved, start, until
+from neural.runs.run import Run
+from tests.cli.test_sweep import TIMEOUT_SECONDS, find_saved_run, interrupt, start, wait_for
 from tests.sweeps import write_sweep
 
 SWEEP = """experiment: tiny.neural
 seeds: [0, 1]
 grid: {training.learning_rate: [1e-3, 3e-3]}
-set: [training.steps=30, training.checkpoint_every=1, training.keep_checkpoints=1, tracking.track_every=0]
+set:
+  - training.steps=30
+  - training.checkpoint_every=1
+  - training.keep_checkpoints=1
+  - tracking.track_every=0
 retries: 2
 """
 
 
 @pytest.fixture
 def cluster():
-    """The address; the nodes are other processes."""
+    """Address of a cluster whose nodes are other processes."""
     command = [sys.executable, str(Path(__file__).with_name("ray_cluster.py"))]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as nodes:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as nodes:
         address = nodes.stdout.readline().strip()
         assert address, "the cluster did not start"
         yield address
         nodes.stdin.close()
-        nodes.wait(PATIENCE)
+        nodes.wait(TIMEOUT_SECONDS)
 
 
-def parent(pid):
+def get_parent(pid):
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def test_all_trials_end_though_a_worker_is_killed(tmp_path, monkeypatch, cluster):
+def test_all_trials_finish_although_a_worker_is_killed(tmp_path, monkeypatch, cluster):
     write_sweep(tmp_path, SWEEP)
     monkeypatch.setenv("RAY_ADDRESS", cluster)
-    with start(tmp_path, "rates.yaml", "--on", "ray", "--json") as sweep:
-        path = until(lambda: saved(tmp_path), sweep)
+    with start(tmp_path, "rates.yaml", "--runner", "ray", "--json") as sweep:
+        path = wait_for(lambda: find_saved_run(tmp_path), sweep)
         trainer = Run.open(path).status.pid
-        worker = parent(trainer)
-        for pid in (worker, trainer):   # the whole machine, as it were
+        worker = get_parent(trainer)
+        for pid in (worker, trainer):  # as if the machine failed
             os.kill(pid, signal.SIGKILL)
-        out, said = sweep.communicate(timeout=PATIENCE)
-    assert sweep.returncode == 0, said
-    data = json.loads(out)
+        stdout, stderr = sweep.communicate(timeout=TIMEOUT_SECONDS)
+    assert sweep.returncode == 0, stderr
+    data = json.loads(stdout)
     assert [row["state"] for row in data["ranked"]] == ["finished"] * 4
     killed = next(row for row in data["ranked"] if row["run"] == path.name)
     assert killed["attempts"] == 2
-    assert f"failed    {killed['trial']['name']}  attempt 1: the worker died" in said
+    assert f"failed    {killed['trial']['name']}  attempt 1: the worker died" in stderr
     run = Run.open(path)
     assert len(run.scalars("train/loss")[0]) == run.status.step == 30
     assert [kind for _, kind, _, _ in run.events()] == ["restart"]
@@ -61,16 +67,19 @@ def test_all_trials_end_though_a_worker_is_killed(tmp_path, monkeypatch, cluster
 
 
 def test_an_interrupted_sweep_is_stopped_on_the_cluster_too(tmp_path, monkeypatch):
-    """On a cluster of this machine alone, which the sweep opens and closes itself."""
-    write_sweep(tmp_path, "experiment: tiny.neural\nset: [training.steps=100000, training.checkpoint_every=1]\n")
+    """On a local cluster that the sweep starts and stops itself."""
+    write_sweep(
+        tmp_path,
+        "experiment: tiny.neural\nset: [training.steps=100000, training.checkpoint_every=1]\n",
+    )
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with start(tmp_path, "rates.yaml", "--on", "ray", "--workers", "1") as sweep:
-        path = until(lambda: saved(tmp_path), sweep)
+    with start(tmp_path, "rates.yaml", "--runner", "ray", "--workers", "1") as sweep:
+        path = wait_for(lambda: find_saved_run(tmp_path), sweep)
         interrupt(sweep)
-        out, said = sweep.communicate(timeout=PATIENCE)
-    assert sweep.returncode == 130, said
-    assert "neural sweep --resume" in out
-    end = time.monotonic() + PATIENCE
+        stdout, stderr = sweep.communicate(timeout=TIMEOUT_SECONDS)
+    assert sweep.returncode == 130, stderr
+    assert "neural sweep --resume" in stdout
+    end = time.monotonic() + TIMEOUT_SECONDS
     while Run.open(path).status.state == "running" and time.monotonic() < end:
         time.sleep(0.1)
     assert Run.open(path).status.state == "stopped"

@@ -1,4 +1,4 @@
-"""`neural train` as a user meets it: what it prints, what it leaves, what it refuses."""
+"""`neural train`: printed text, written run folders, errors."""
 
 import json
 import sqlite3
@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from neural.cli.main import main
-from neural.tracking.run import Run
+from neural.runs.run import Run
 
 PROGRAM = """network Small {
   input: (5, 6)
@@ -39,132 +39,170 @@ tracking:
 def folder(tmp_path, monkeypatch):
     """A folder with a program, an experiment and data; the tests work in it."""
     random = np.random.default_rng(0)
-    np.savez(tmp_path / "data.npz", x=random.normal(size=(40, 5, 6)).astype(np.float32), y=random.integers(0, 3, 40))
+    np.savez(
+        tmp_path / "data.npz",
+        x=random.normal(size=(40, 5, 6)).astype(np.float32),
+        y=random.integers(0, 3, 40),
+    )
     (tmp_path / "small.neural").write_text(PROGRAM)
     (tmp_path / "small.yaml").write_text(EXPERIMENT)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def neural(*arguments: str):
+def train(*arguments: str):
     return CliRunner().invoke(main, ["train", *arguments])
 
 
-def runs(folder):
+def list_runs(folder):
     return sorted((folder / "runs").glob("*")) if (folder / "runs").exists() else []
 
 
 @pytest.mark.parametrize("file", ["small.neural", "small.yaml"])
 def test_a_file_becomes_a_run(folder, file):
-    done = neural(file)
-    assert done.exit_code == 0, done.output
-    (path,) = runs(folder)
+    result = train(file)
+    assert result.exit_code == 0, result.output
+    (path,) = list_runs(folder)
     run = Run.open(path)
     assert run.status.state == "finished"
     assert run.program == PROGRAM
     assert run.settings["training"]["steps"] == 6
-    assert "finished after step 6; best: valid/loss" in done.output
-    assert f"neural show runs/{path.name}" in done.output
+    assert "finished after step 6; best: valid/loss" in result.output
+    assert f"neural show runs/{path.name}" in result.output
 
 
 def test_a_key_is_set_and_saved_with_the_run(folder):
-    assert neural("small.yaml", "--set", "training.learning_rate=3e-4", "--seed", "7", "--name", "mine").exit_code == 0
-    (path,) = runs(folder)
+    assert (
+        train(
+            "small.yaml", "--set", "training.learning_rate=3e-4", "--seed", "7", "--name", "mine"
+        ).exit_code
+        == 0
+    )
+    (path,) = list_runs(folder)
     settings = Run.open(path).settings
     assert path.name.endswith("_mine")
     assert (settings["training"]["learning_rate"], settings["training"]["seed"]) == (3e-4, 7)
 
 
 def test_json_is_a_line_each(folder):
-    done = neural("small.neural", "--json")
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    result = train("small.neural", "--json")
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert lines[-1]["state"] == "finished"
     assert lines[-2]["step"] == 6
     assert lines[-2]["scores"]["valid/loss"] == pytest.approx(lines[-1]["best"]["valid/loss"])
     assert lines[-2]["attention"]
 
 
-def test_quiet_says_the_folder_alone(folder):
-    done = neural("small.neural", "--quiet")
-    assert done.stdout.strip() == str(runs(folder)[0])
+def test_quiet_prints_only_the_folder(folder):
+    result = train("small.neural", "--quiet")
+    assert result.stdout.strip() == str(list_runs(folder)[0])
 
 
-def test_a_dry_run_says_what_would_happen_and_writes_nothing(folder):
-    done = neural("small.yaml", "--dry-run")
-    assert done.exit_code == 0
-    assert "parameters" in done.output
-    assert "6, " in done.output
-    assert not runs(folder)
+def test_a_dry_run_prints_the_plan_and_writes_nothing(folder):
+    result = train("small.yaml", "--dry-run")
+    assert result.exit_code == 0
+    assert "parameters" in result.output
+    assert "6, " in result.output
+    assert not list_runs(folder)
 
 
-def test_a_path_that_is_typed_is_seen_from_where_it_is_typed(folder, monkeypatch):
-    (folder / "here").mkdir()
-    (folder / "data.npz").rename(folder / "here" / "typed.npz")
-    monkeypatch.chdir(folder / "here")
-    done = neural("../small.yaml", "--set", "data=typed.npz", "--dry-run")
-    assert done.exit_code == 0, done.output
+def test_a_typed_path_is_relative_to_the_working_directory(folder, monkeypatch):
+    (folder / "elsewhere").mkdir()
+    (folder / "data.npz").rename(folder / "elsewhere" / "invoke.npz")
+    monkeypatch.chdir(folder / "elsewhere")
+    result = train("../small.yaml", "--set", "data=invoke.npz", "--dry-run")
+    assert result.exit_code == 0, result.output
 
 
-def test_a_dry_run_of_several_processes_is_told_once_and_counts_them(folder, monkeypatch):
+def test_a_dry_run_of_several_processes_is_printed_once_and_counts_them(folder, monkeypatch):
     words = ("small.neural", "--dry-run", "--json", "--set", "training.epochs=4")
-    alone = json.loads(neural(*words).stdout)
+    single = json.loads(train(*words).stdout)
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
-    together = json.loads(neural(*words).stdout)
-    assert 2 * together["steps"] == alone["steps"]
-    assert together["examples"] == 2 * alone["examples"]
-    assert together["passes"] == alone["passes"]
+    both = json.loads(train(*words).stdout)
+    assert 2 * both["steps"] == single["steps"]
+    assert both["examples"] == 2 * single["examples"]
+    assert both["epochs"] == single["epochs"]
     monkeypatch.setenv("RANK", "1")
-    assert neural(*words).stdout == ""
+    assert train(*words).stdout == ""
 
 
-def test_a_dry_run_can_be_read_by_machines(folder):
-    said = json.loads(neural("small.neural", "--dry-run", "--json").stdout)
-    assert (said["task"], said["steps"], said["batch_size"]) == ("supervised", 6, 4)
-    assert said["parameters"] > 0
+def test_a_dry_run_can_be_json(folder):
+    plan = json.loads(train("small.neural", "--dry-run", "--json").stdout)
+    assert (plan["task"], plan["steps"], plan["batch_size"]) == ("supervised", 6, 4)
+    assert plan["parameters"] > 0
 
 
-def test_a_resumed_run_goes_on_to_more_steps(folder):
-    neural("small.yaml")
-    done = neural("--resume", "--set", "training.steps=9")
-    assert done.exit_code == 0, done.output
-    (path,) = runs(folder)
-    assert Run.open(path).restore().step == 9
+def test_a_resumed_run_trains_more_steps(folder):
+    train("small.yaml")
+    result = train("--resume", "--set", "training.steps=9")
+    assert result.exit_code == 0, result.output
+    (path,) = list_runs(folder)
+    assert Run.open(path).load_checkpoint().step == 9
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "says"),
+    ("file", "text", "messages"),
     [
-        ("small.yaml", EXPERIMENT.replace("steps: 6", "stps: 6"), ["E0801", "small.yaml:6:3", "did you mean `steps`?"]),
+        (
+            "small.yaml",
+            EXPERIMENT.replace("steps: 6", "stps: 6"),
+            ["E0801", "small.yaml:6:3", "did you mean `steps`?"],
+        ),
         ("small.yaml", EXPERIMENT.replace("steps: 6", "steps: many"), ["small.yaml:6:10", "many"]),
-        ("small.yaml", EXPERIMENT.replace("steps: 6", "steps: 0").replace("batch_size: 4", "batch_size: x"),
-         ["small.yaml:6:", "small.yaml:7:"]),
+        (
+            "small.yaml",
+            EXPERIMENT.replace("steps: 6", "steps: 0").replace("batch_size: 4", "batch_size: x"),
+            ["small.yaml:6:", "small.yaml:7:"],
+        ),
         ("small.yaml", EXPERIMENT.replace("training:", "training: ["), ["small.yaml:"]),
-        ("small.yaml", EXPERIMENT.replace("supervised", "supervized"), ["did you mean `supervised`?"]),
+        (
+            "small.yaml",
+            EXPERIMENT.replace("supervised", "supervized"),
+            ["did you mean `supervised`?"],
+        ),
         ("small.yaml", EXPERIMENT.replace("data.npz", "date.npz"), ["date.npz"]),
         ("small.yaml", EXPERIMENT.replace("small.neural", "smal.neural"), ["smal.neural"]),
         ("small.neural", PROGRAM.replace("num_heads=2", "num_heads=3"), ["E0203"]),
         ("small.neural", PROGRAM.replace("AdamW", "AdamV"), ["E0405", "did you mean"]),
         ("small.neural", PROGRAM.replace('data: "data.npz"', ""), ["has no data"]),
-        ("small.neural", PROGRAM.replace('  loss: "sparse_categorical_crossentropy"\n', ""), ["no loss"]),
+        (
+            "small.neural",
+            PROGRAM.replace('  loss: "sparse_categorical_crossentropy"\n', ""),
+            ["no loss"],
+        ),
     ],
-    ids=["unknown key", "wrong type", "two at once", "no YAML", "no task", "no data", "no program", "wrong program",
-         "no optimizer", "nothing to learn", "no loss"],
-)  # fmt: skip
-def test_a_mistake_in_a_file_is_shown_with_its_place(folder, file, text, says):
+    ids=[
+        "unknown key",
+        "wrong type",
+        "two at once",
+        "no YAML",
+        "no task",
+        "no data",
+        "no program",
+        "wrong program",
+        "no optimizer",
+        "nothing to learn",
+        "no loss",
+    ],
+)
+def test_an_error_in_a_file_is_shown_with_its_position(folder, file, text, messages):
     (folder / file).write_text(text)
-    done = neural(file)
-    assert done.exit_code == 2, done.output
-    for one in says:
-        assert one in done.output
-    assert "Traceback" not in done.output
-    assert not runs(folder)
+    result = train(file)
+    assert result.exit_code == 2, result.output
+    for message in messages:
+        assert message in result.output
+    assert "Traceback" not in result.output
+    assert not list_runs(folder)
 
 
 @pytest.mark.parametrize(
-    ("arrays", "says"),
+    ("arrays", "messages"),
     [
-        ({"x": np.zeros((40, 5, 7), np.float32), "y": np.zeros(40, int)}, ["data.npz", "(B, 5, 6)", "(40, 5, 7)"]),
+        (
+            {"x": np.zeros((40, 5, 7), np.float32), "y": np.zeros(40, int)},
+            ["data.npz", "(B, 5, 6)", "(40, 5, 7)"],
+        ),
         ({"x": np.zeros((40, 5, 6), np.float32), "y": np.full(40, 3)}, ["data.npz", "3"]),
         ({"x": np.zeros((40, 5, 6), np.float32), "y": np.full(40, -1)}, ["data.npz", "-1"]),
         ({"x": np.zeros((40, 5, 6), np.float32), "y": np.zeros(39, int)}, ["40", "39"]),
@@ -173,80 +211,98 @@ def test_a_mistake_in_a_file_is_shown_with_its_place(folder, file, text, says):
         ({"y": np.zeros(40, int)}, ["data.npz", "x"]),
     ],
     ids=["shape", "label too large", "label too small", "lengths", "empty", "NaN", "no x"],
-)  # fmt: skip
-def test_data_that_does_not_fit_is_refused_before_anything_starts(folder, arrays, says):
+)
+def test_data_that_does_not_fit_is_refused_before_anything_starts(folder, arrays, messages):
     np.savez(folder / "data.npz", **arrays)
-    done = neural("small.neural")
-    assert done.exit_code == 2, done.output
-    for one in says:
-        assert one in done.output
-    assert "Traceback" not in done.output
-    assert not runs(folder)
+    result = train("small.neural")
+    assert result.exit_code == 2, result.output
+    for message in messages:
+        assert message in result.output
+    assert "Traceback" not in result.output
+    assert not list_runs(folder)
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
-    [("tracking.sinks=[tensorbord]", "did you mean `tensorboard`"), ("tracking.measures=[entropi]", "`entropy`"),
-     ("training.stps=3", "did you mean"), ("training.steps=none", "steps"), ("steps", "="), ("training=3", "training")],
-)  # fmt: skip
-def test_a_change_is_checked_like_the_file(folder, change, says):
-    done = neural("small.yaml", "--set", change)
-    assert done.exit_code == 2, done.output
-    assert says in done.output
-    assert not runs(folder)
+    ("override", "message"),
+    [
+        ("tracking.sinks=[tensorbord]", "did you mean `tensorboard`"),
+        ("tracking.measures=[entropi]", "`entropy`"),
+        ("training.stps=3", "did you mean"),
+        ("training.steps=none", "steps"),
+        ("steps", "="),
+        ("training=3", "training"),
+    ],
+)
+def test_an_override_is_checked_like_the_file(folder, override, message):
+    result = train("small.yaml", "--set", override)
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+    assert not list_runs(folder)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
-    [((), "name a program"), (("nothing.neural",), "no such file"), (("--resume",), "no run"),
-     (("--resume", "elsewhere"), "no run"), (("small.yaml", "--resume", "x"), "leave the file out")],
-)  # fmt: skip
-def test_what_cannot_be_trained_is_said(folder, arguments, says):
-    done = neural(*arguments)
-    assert done.exit_code == 2
-    assert says in done.output
+    ("arguments", "message"),
+    [
+        ((), "name a program"),
+        (("nothing.neural",), "no such file"),
+        (("--resume",), "no run"),
+        (("--resume", "elsewhere"), "no run"),
+        (("small.yaml", "--resume", "x"), "leave the file out"),
+    ],
+)
+def test_a_request_that_cannot_be_trained_is_an_error(folder, arguments, message):
+    result = train(*arguments)
+    assert result.exit_code == 2
+    assert message in result.output
 
 
 @pytest.fixture
-def done_run(folder):
+def finished_run(folder):
     """A finished run."""
-    assert neural("small.yaml", "--quiet").exit_code == 0
-    return runs(folder)[0]
+    assert train("small.yaml", "--quiet").exit_code == 0
+    return list_runs(folder)[0]
 
 
-def contents(path):
-    """All files but those beside the rows that SQLite makes for readers too."""
-    files = [one for one in path.rglob("*") if one.is_file() and not one.name.endswith(("-shm", "-wal"))]
-    return {one.relative_to(path): one.read_bytes() for one in files}
+def read_files(path):
+    """Contents of all files, without those that SQLite creates for readers too."""
+    files = [
+        file
+        for file in path.rglob("*")
+        if file.is_file() and not file.name.endswith(("-shm", "-wal"))
+    ]
+    return {file.relative_to(path): file.read_bytes() for file in files}
 
 
-def test_a_run_of_a_newer_version_is_refused_and_left_alone(folder, done_run):
-    with sqlite3.connect(done_run / "rows.sqlite") as rows:
+def test_a_run_of_a_newer_version_is_refused_and_not_changed(folder, finished_run):
+    with sqlite3.connect(finished_run / "rows.sqlite") as rows:
         (table,) = rows.execute("SELECT name FROM sqlite_master WHERE name = 'meta'").fetchone()
         rows.execute(f"UPDATE {table} SET value = '99' WHERE key = 'version'")
     rows.close()
-    before = contents(done_run)
-    done = neural("--resume")
-    assert done.exit_code == 2, done.output
-    assert "version" in done.output
-    assert contents(done_run) == before
+    before = read_files(finished_run)
+    result = train("--resume")
+    assert result.exit_code == 2, result.output
+    assert "version" in result.output
+    assert read_files(finished_run) == before
 
 
-def test_damaged_checkpoints_are_named_and_nothing_is_overwritten(folder, done_run):
-    for one in Run.open(done_run).checkpoints():
-        content = bytearray(one.path.read_bytes())
+def test_damaged_checkpoints_are_named_and_nothing_is_overwritten(folder, finished_run):
+    for checkpoint in Run.open(finished_run).checkpoints():
+        content = bytearray(checkpoint.path.read_bytes())
         content[-7] ^= 8
-        one.path.write_bytes(content)
-    before = contents(done_run)
-    done = neural("--resume", "--quiet")
-    assert done.exit_code == 2, done.output
-    assert "step-00000006.safetensors is damaged" in done.output
-    after = contents(done_run)
-    assert {name for name in before if after.get(name) != before[name]} <= {Path("status.json"), Path("rows.sqlite")}
+        checkpoint.path.write_bytes(content)
+    before = read_files(finished_run)
+    result = train("--resume", "--quiet")
+    assert result.exit_code == 2, result.output
+    assert "step-00000006.safetensors is damaged" in result.output
+    after = read_files(finished_run)
+    assert {name for name in before if after.get(name) != before[name]} <= {
+        Path("status.json"),
+        Path("rows.sqlite"),
+    }
 
 
-def test_a_place_where_no_folder_can_be_is_named(folder):
+def test_a_path_where_no_folder_can_be_created_is_named(folder):
     (folder / "file").write_text("")
-    done = neural("small.yaml", "--runs", "file/runs")
-    assert done.exit_code == 2, done.output
-    assert "file/runs" in done.output
+    result = train("small.yaml", "--runs", "file/runs")
+    assert result.exit_code == 2, result.output
+    assert "file/runs" in result.output

@@ -1,8 +1,8 @@
-"""What every layer promises: what it declares is what its module does, and padding is as good as not there."""
+"""Every layer keeps the contract rules of layers."""
 
-from neural.contract import layers, layers_padding
-from neural.modules.layers import registry
-from tests.contract.promised import as_tests
+from neural.nn.layers import registry
+from neural.testing import layer_rules
+from tests.contract.rule_tests import make_tests
 
 ENTRIES = [(name, registry.get(name)) for name in registry.names()]
-globals().update(as_tests(layers, layers_padding, entries=ENTRIES))
+globals().update(make_tests(layer_rules, ENTRIES))

@@ -1,4 +1,4 @@
-"""What every measure promises: `plain` defines it, the pass over the rows finds the same, within stated bounds."""
+"""Contract of the measures: `reference` defines a measure, the pass over rows gives the same."""
 
 import sys
 from contextlib import nullcontext
@@ -7,13 +7,22 @@ from dataclasses import replace
 import pytest
 import torch
 
-from neural.core.names import key
-from neural.modules.compiled import plain_torch
-from neural.modules.mask import Mask
-from neural.tracking.measure import LayerMeasure, Measure, StackMeasure
-from neural.tracking.measures import registry
-from neural.tracking.statistics import applies, averaged, measured
-from tests.tracking.looks import EXTRA, KINDS, H, K, counted, look_of, two_looks, written_out
+from neural.capture.measure import LayerMeasure, Measure, StackMeasure
+from neural.capture.measures import registry
+from neural.capture.statistics import average_rows, is_applicable, measure_rows
+from neural.core.names import normalize_name
+from neural.nn.kernel_dispatch import no_kernels
+from neural.nn.mask import Mask
+from tests.capture.attention_calls import (
+    EXTRA,
+    KINDS,
+    H,
+    K,
+    compute_dense_maps,
+    find_counted_rows,
+    make_call,
+    make_call_pair,
+)
 
 every_measure = pytest.mark.parametrize("name", registry.names())
 of_rows = pytest.mark.parametrize(
@@ -26,36 +35,42 @@ every_mask = pytest.mark.parametrize("kind", KINDS)
 
 
 def looks_of(measure: Measure, kind: str):
-    return (look_of(kind),) if measure.layers == 1 else two_looks(kind)
+    return (make_call(kind),) if measure.layers == 1 else make_call_pair(kind)
 
 
 def expected(measure: Measure, looks) -> torch.Tensor:
-    """The definition, on weights that are written out in double precision; NaN where a row does not count."""
-    maps = [written_out(look) for look in looks]
-    rows = torch.stack([counted(look, one) for look, one in zip(looks, maps, strict=True)]).all(dim=0)
+    """The reference on dense weights in double precision; NaN where a row does not count."""
+    maps = [compute_dense_maps(look) for look in looks]
+    rows = torch.stack(
+        [find_counted_rows(look, item) for look, item in zip(looks, maps, strict=True)]
+    ).all(dim=0)
     rows = rows.all(dim=1) if isinstance(measure, LayerMeasure) else rows
-    return measure.plain(*maps).masked_fill(~rows, float("nan"))
+    return measure.reference(*maps).masked_fill(~rows, float("nan"))
 
 
 @of_rows
 @every_mask
-def test_the_pass_over_the_rows_finds_what_the_definition_says(name, kind):
+def test_the_pass_over_rows_equals_the_reference(name, kind):
     measure = registry.get(name)()
     looks = looks_of(measure, kind)
-    wanted = expected(measure, looks).float()
-    assert not wanted.isnan().all(), "a test of nothing"
-    torch.testing.assert_close(measured([name], *looks)[name], wanted, rtol=2e-4, atol=2e-5, equal_nan=True)
-    with plain_torch():
-        torch.testing.assert_close(measured([name], *looks)[name], wanted, rtol=2e-4, atol=2e-5, equal_nan=True)
+    expected_rows = expected(measure, looks).float()
+    assert not expected_rows.isnan().all(), "a test of nothing"
+    torch.testing.assert_close(
+        measure_rows([name], *looks)[name], expected_rows, rtol=2e-4, atol=2e-5, equal_nan=True
+    )
+    with no_kernels():
+        torch.testing.assert_close(
+            measure_rows([name], *looks)[name], expected_rows, rtol=2e-4, atol=2e-5, equal_nan=True
+        )
 
 
 @of_rows
 @every_mask
-def test_values_lie_on_the_scale(name, kind):
+def test_values_are_in_the_declared_range(name, kind):
     measure = registry.get(name)()
-    values = measured([name], *looks_of(measure, kind))
-    low, high = measure.bounds(H, K)
-    for found in (values[name], averaged(values)[name]):
+    values = measure_rows([name], *looks_of(measure, kind))
+    low, high = measure.value_range(H, K)
+    for found in (values[name], average_rows(values)[name]):
         found = found[~found.isnan()]
         assert (found >= low - 1e-6).all()
         assert (found <= high + 1e-5).all()
@@ -65,24 +80,28 @@ def test_values_lie_on_the_scale(name, kind):
 def test_a_measure_is_the_same_alone_and_among_others(name):
     measure = registry.get(name)()
     looks = looks_of(measure, "causal keys")
-    others = [one for one in registry.names() if registry.get(one).layers == measure.layers]
-    together = measured(others, *looks)
-    torch.testing.assert_close(measured([name], *looks)[name], together[name], rtol=0, atol=0, equal_nan=True)
+    others = [item for item in registry.names() if registry.get(item).layers == measure.layers]
+    together = measure_rows(others, *looks)
+    torch.testing.assert_close(
+        measure_rows([name], *looks)[name], together[name], rtol=0, atol=0, equal_nan=True
+    )
 
 
 @of_rows
-def test_examples_do_not_know_of_each_other(name):
+def test_examples_are_independent(name):
     measure = registry.get(name)()
     looks = looks_of(measure, "causal keys")
-    whole = measured([name], *looks)[name]
+    whole = measure_rows([name], *looks)[name]
     mask = type(looks[0].mask)(causal=True, keys=looks[0].mask.keys[1:])
-    alone = [type(one)(one.q[1:], one.k[1:], mask, tokens=one.tokens[1:]) for one in looks]
-    torch.testing.assert_close(measured([name], *alone)[name], whole[1:], rtol=0, atol=0, equal_nan=True)
+    alone = [type(item)(item.q[1:], item.k[1:], mask, tokens=item.tokens[1:]) for item in looks]
+    torch.testing.assert_close(
+        measure_rows([name], *alone)[name], whole[1:], rtol=0, atol=0, equal_nan=True
+    )
 
 
 @of_rows
 @pytest.mark.parametrize("kernels", [True, False], ids=["compiled", "plain torch"])
-def test_the_order_of_keys_without_a_position_changes_nothing(name, kernels):
+def test_the_order_of_keys_without_a_position_does_not_matter(name, kernels):
     measure = registry.get(name)()
     looks = looks_of(measure, "extra pairs")
     order = torch.arange(K)
@@ -90,41 +109,52 @@ def test_the_order_of_keys_without_a_position_changes_nothing(name, kernels):
     pairs = looks[0].mask.pairs[..., order]
     swapped = [replace(look, k=look.k[:, :, order], mask=Mask(pairs=pairs)) for look in looks]
     swapped = [replace(look, mask=swapped[0].mask) for look in swapped]
-    with nullcontext() if kernels else plain_torch():
-        wanted = measured([name], *looks)[name]
-        torch.testing.assert_close(measured([name], *swapped)[name], wanted, rtol=1e-4, atol=1e-5, equal_nan=True)
+    with nullcontext() if kernels else no_kernels():
+        expected_rows = measure_rows([name], *looks)[name]
+        torch.testing.assert_close(
+            measure_rows([name], *swapped)[name],
+            expected_rows,
+            rtol=1e-4,
+            atol=1e-5,
+            equal_nan=True,
+        )
 
 
 @of_rows
 @pytest.mark.parametrize("kernels", [True, False], ids=["compiled", "plain torch"])
 @pytest.mark.parametrize("axis", ["keys", "unknown"])
-def test_a_measure_asks_for_the_positions_that_it_uses(name, axis, kernels):
+def test_a_measure_declares_the_positions_that_it_uses(name, axis, kernels):
     """Without them a measure that needs a shared axis has no value, and any other is the same."""
     measure = registry.get(name)()
     looks = looks_of(measure, "extra pairs")
-    placed = measured([name], *looks)[name]
-    with nullcontext() if kernels else plain_torch():
-        values = measured([name], *(replace(look, axis=axis) for look in looks))[name]
+    placed = measure_rows([name], *looks)[name]
+    with nullcontext() if kernels else no_kernels():
+        values = measure_rows([name], *(replace(look, axis=axis) for look in looks))[name]
     if measure.axis == "shared":
         assert not placed.isnan().all() and values.isnan().all()
     else:
         torch.testing.assert_close(values, placed, rtol=1e-4, atol=1e-5, equal_nan=True)
-    assert applies(type(measure), replace(looks[0], axis=axis)) == (measure.axis in ("unknown", axis))
+    assert is_applicable(type(measure), replace(looks[0], axis=axis)) == (
+        measure.axis in ("unknown", axis)
+    )
 
 
 @of_stacks
 @pytest.mark.parametrize(
-    "kind", ["none", "causal", "keys", "causal window", "segments", "bias", "empty example", "extra pairs"]
+    "kind",
+    ["none", "causal", "keys", "causal window", "segments", "bias", "empty example", "extra pairs"],
 )
-def test_the_fast_way_through_a_stack_is_the_definition(name, kind):
+def test_the_fast_pass_over_a_stack_equals_the_reference(name, kind):
     measure = registry.get(name)()
-    looks = [look_of(kind, queries=K, seed=seed) for seed in range(measure.layers)]
-    wanted = measure.plain(*(written_out(look) for look in looks)).float()
-    torch.testing.assert_close(measure.fast(looks), wanted, rtol=1e-4, atol=1e-6)
-    some = torch.tensor([K - 1, 3])
-    torch.testing.assert_close(measure.fast(looks, some), wanted[:, some], rtol=1e-4, atol=1e-6)
-    low, high = measure.bounds(H, K)
-    assert low <= wanted.min() and wanted.max() <= high + 1e-6
+    looks = [make_call(kind, queries=K, seed=seed) for seed in range(measure.layers)]
+    expected_rows = measure.reference(*(compute_dense_maps(look) for look in looks)).float()
+    torch.testing.assert_close(measure.compute_rows(looks), expected_rows, rtol=1e-4, atol=1e-6)
+    queries = torch.tensor([K - 1, 3])
+    torch.testing.assert_close(
+        measure.compute_rows(looks, queries), expected_rows[:, queries], rtol=1e-4, atol=1e-6
+    )
+    low, high = measure.value_range(H, K)
+    assert low <= expected_rows.min() and expected_rows.max() <= high + 1e-6
 
 
 @every_measure
@@ -132,18 +162,18 @@ def test_a_measure_is_a_file_of_its_own_name(name):
     entry = registry.get(name)
     folder, _, stem = entry.__module__.rpartition(".")
     assert stem == name
-    assert key(stem) == key(entry.__name__)
+    assert normalize_name(stem) == normalize_name(entry.__name__)
     assert folder == registry.package or not folder.startswith("neural.")
 
 
 @every_measure
-def test_a_measure_says_its_unit_and_the_two_ends_of_its_scale(name):
+def test_a_measure_documents_its_unit_and_scale(name):
     entry = registry.get(name)
-    said = vars(entry).get("__doc__") or ""
-    assert entry.unit in said.lower(), f"the unit, {entry.unit}"
+    docstring = vars(entry).get("__doc__") or ""
+    assert entry.unit in docstring.lower(), f"the unit, {entry.unit}"
     assert entry.summary()[-1] in ".:"
-    _, found, ends = said.partition(":")
-    assert found and ("0" in ends or "1" in ends), "0 …, 1 …"
+    _, colon, ends = docstring.partition(":")
+    assert colon and ("0" in ends or "1" in ends), "0 …, 1 …"
     assert sys.modules[entry.__module__].__doc__
-    low, high = entry().bounds(H, K)
+    low, high = entry().value_range(H, K)
     assert low < high

@@ -1,8 +1,8 @@
-"""What every attention mechanism promises: `weights` defines it, `mix` runs it, and nobody sees what is masked."""
+"""Every attention mechanism keeps the contract rules of mechanisms."""
 
-from neural.contract import mechanisms, mechanisms_in_torch
-from neural.modules.attention import registry
-from tests.contract.promised import as_tests
+from neural.nn.attention import registry
+from neural.testing import attention_rules
+from tests.contract.rule_tests import make_tests
 
 ENTRIES = [(name, registry.get(name)) for name in registry.names()]
-globals().update(as_tests(mechanisms, mechanisms_in_torch, entries=ENTRIES))
+globals().update(make_tests(attention_rules, ENTRIES))

@@ -1,14 +1,14 @@
-"""Files that are never half written."""
+"""Atomic file writes."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from neural.core.files import _among_devices, replacing, write_atomically
+from neural.core.files import _is_in_dev, open_atomic, write_atomically
 
 
-def test_the_whole_text_takes_the_place_of_the_old(tmp_path):
+def test_a_write_replaces_the_old_content(tmp_path):
     file = tmp_path / "a.txt"
     for text in ("old", "new: ü\r\n"):
         write_atomically(file, text)
@@ -16,17 +16,17 @@ def test_the_whole_text_takes_the_place_of_the_old(tmp_path):
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
+def test_a_failed_write_keeps_the_old_file_and_no_temporary(tmp_path):
     file = tmp_path / "a.txt"
     write_atomically(file, "old")
-    with pytest.raises(RuntimeError), replacing(file) as out:
+    with pytest.raises(RuntimeError), open_atomic(file) as out:
         out.write(b"half of it")
         raise RuntimeError
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_the_mode_stays_and_a_new_file_has_the_usual_one(tmp_path):
+def test_the_mode_is_kept_and_a_new_file_has_the_default_one(tmp_path):
     plain, atomic = tmp_path / "plain", tmp_path / "atomic"
     plain.write_text("")
     write_atomically(atomic, "")
@@ -36,16 +36,20 @@ def test_the_mode_stays_and_a_new_file_has_the_usual_one(tmp_path):
     assert atomic.stat().st_mode & 0o777 == 0o640
 
 
-def test_a_durable_file_is_on_the_disk_before_it_has_its_name_and_then_the_name_is(tmp_path, monkeypatch):
-    done = []
+def test_a_durable_write_syncs_the_file_before_and_the_folder_after_the_rename(
+    tmp_path, monkeypatch
+):
+    calls = []
     real_sync, real_replace = os.fsync, Path.replace
-    monkeypatch.setattr(os, "fsync", lambda handle: (done.append("sync"), real_sync(handle)))
-    monkeypatch.setattr(Path, "replace", lambda self, to: (done.append("name"), real_replace(self, to)))
+    monkeypatch.setattr(os, "fsync", lambda handle: (calls.append("sync"), real_sync(handle)))
+    monkeypatch.setattr(
+        Path, "replace", lambda self, target: (calls.append("rename"), real_replace(self, target))
+    )
     write_atomically(tmp_path / "a", "")
-    assert done == ["sync", "name", "sync"]
-    done.clear()
+    assert calls == ["sync", "rename", "sync"]
+    calls.clear()
     write_atomically(tmp_path / "a", "", durable=False)
-    assert done == ["name"]
+    assert calls == ["rename"]
 
 
 def test_a_pipe_or_a_device_is_written_to_and_not_replaced(tmp_path):
@@ -59,6 +63,6 @@ def test_a_pipe_or_a_device_is_written_to_and_not_replaced(tmp_path):
     assert list(tmp_path.iterdir()) == [pipe]
 
 
-def test_shared_memory_holds_files_that_are_replaced_whole():
-    assert _among_devices(Path("/dev/stdout"))
-    assert not _among_devices(Path("/dev/shm/runs/status.json"))
+def test_files_in_shared_memory_are_no_devices():
+    assert _is_in_dev(Path("/dev/stdout"))
+    assert not _is_in_dev(Path("/dev/shm/runs/status.json"))

@@ -1,4 +1,4 @@
-"""Names: one spelling from another, and what a misspelt one was meant to be."""
+"""Normalized names, file names, and the closest known name."""
 
 import time
 
@@ -6,55 +6,74 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neural.core.names import closest, did_you_mean, key, snake
+from neural.core.names import find_closest, normalize_name, suggest_name, to_snake_case
 
 KNOWN = [
-    "Dense", "Dropout", "Embedding", "LayerNormalization", "MultiHeadAttention", "TransformerEncoder",
+    "Dense",
+    "Dropout",
+    "Embedding",
+    "LayerNormalization",
+    "MultiHeadAttention",
+    "TransformerEncoder",
     "TransformerDecoder",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
     ("name", "file"),
     [
-        ("TransformerEncoder", "transformer_encoder"), ("Conv2D", "conv2d"), ("LSTM", "lstm"), ("None_", "none"),
-        ("GlobalAveragePooling1D", "global_average_pooling1d"), ("AdamW", "adam_w"), ("Self", "self"),
+        ("TransformerEncoder", "transformer_encoder"),
+        ("Conv2D", "conv2d"),
+        ("LSTM", "lstm"),
+        ("None_", "none"),
+        ("GlobalAveragePooling1D", "global_average_pooling1d"),
+        ("AdamW", "adam_w"),
+        ("Self", "self"),
         ("RMSNormalization", "rms_normalization"),
     ],
-)  # fmt: skip
+)
 def test_a_class_name_as_a_file_name(name, file):
-    assert snake(name) == file
-    assert key(snake(name)) == key(name)
+    assert to_snake_case(name) == file
+    assert normalize_name(to_snake_case(name)) == normalize_name(name)
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"),
+    ("typed", "expected"),
     [
-        ("Dence", "Dense"), ("dense", "Dense"), ("TransformerEncodr", "TransformerEncoder"),
-        ("transformer_encoder", "TransformerEncoder"), ("Transformer", "TransformerDecoder"), ("DropOut", "Dropout"),
-        ("Embeding", "Embedding"), ("LayerNorm", "LayerNormalization"),
-        ("MultiheadAttention", "MultiHeadAttention"), ("Quux", None), ("", None), ("_", None), ("x" * 1000, None),
+        ("Dence", "Dense"),
+        ("dense", "Dense"),
+        ("TransformerEncodr", "TransformerEncoder"),
+        ("transformer_encoder", "TransformerEncoder"),
+        ("Transformer", "TransformerDecoder"),
+        ("DropOut", "Dropout"),
+        ("Embeding", "Embedding"),
+        ("LayerNorm", "LayerNormalization"),
+        ("MultiheadAttention", "MultiHeadAttention"),
+        ("Quux", None),
+        ("", None),
+        ("_", None),
+        ("x" * 1000, None),
     ],
-)  # fmt: skip
-def test_the_closest_name_is_what_was_meant(typed, meant):
-    assert closest(typed, KNOWN) == meant
+)
+def test_the_closest_known_name_is_found(typed, expected):
+    assert find_closest(typed, KNOWN) == expected
 
 
-def test_nothing_is_close_to_nothing_known():
-    assert closest("Dense", []) is None
-    assert did_you_mean("Dense", []) is None
+def test_without_known_names_nothing_is_suggested():
+    assert find_closest("Dense", []) is None
+    assert suggest_name("Dense", []) is None
 
 
-def test_the_help_line():
-    assert did_you_mean("Dence", KNOWN) == "did you mean `Dense`?"
+def test_a_suggestion_is_a_help_line():
+    assert suggest_name("Dence", KNOWN) == "did you mean `Dense`?"
 
 
-def test_long_junk_costs_no_time():
+def test_a_long_name_is_rejected_quickly():
     started = time.perf_counter()
-    assert closest("a" * 10**6, KNOWN * 100) is None
+    assert find_closest("a" * 10**6, KNOWN * 100) is None
     assert time.perf_counter() - started < 0.5
 
 
 @given(st.text(max_size=80))
 def test_any_text_gives_a_known_name_or_none(typed):
-    assert closest(typed, KNOWN) in {*KNOWN, None}
+    assert find_closest(typed, KNOWN) in {*KNOWN, None}

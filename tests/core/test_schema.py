@@ -1,19 +1,19 @@
-"""What editors and readers are told is what the settings say."""
+"""JSON schema and Markdown tables of settings."""
 
 from typing import Annotated, Literal
 
 import pytest
 from pydantic import Field
 
-from neural.core.fields import Also, annotation, says
-from neural.core.schema import json_schema, tables
+from neural.core.schema import build_json_schema, format_tables
 from neural.core.settings import Settings
+from neural.core.settings_fields import Aliases, describe_type, get_annotation
 
 
 class Inner(Settings):
     """A section."""
 
-    rate: Annotated[float | None, Also("lr")] = Field(None, gt=0, description="How fast.")
+    rate: Annotated[float | None, Aliases("lr")] = Field(None, gt=0, description="How fast.")
     flag: bool = Field(False, description="Whether.")
 
 
@@ -42,12 +42,14 @@ class Large(Base):
     inner: OtherInner = Field(default_factory=OtherInner, description="Inside.")
 
 
-def resolve(schema: dict, part: dict) -> dict:
-    return schema["$defs"][part["$ref"].rpartition("/")[2]] if "$ref" in part else part
+def resolve(schema: dict, reference: dict) -> dict:
+    return (
+        schema["$defs"][reference["$ref"].rpartition("/")[2]] if "$ref" in reference else reference
+    )
 
 
-def test_the_schema_of_one_kind_refuses_unknown_keys_and_knows_other_names():
-    schema = json_schema(Base, "kind", {})
+def test_the_schema_of_one_kind_forbids_unknown_keys_and_has_aliases():
+    schema = build_json_schema(Base, "kind", {})
     root = resolve(schema, schema)
     assert root["additionalProperties"] is False
     assert root["required"] == ["kind"]
@@ -57,31 +59,39 @@ def test_the_schema_of_one_kind_refuses_unknown_keys_and_knows_other_names():
     assert inner["properties"]["rate"]["anyOf"][0]["exclusiveMinimum"] == 0
 
 
-def test_the_schema_of_several_kinds_follows_the_key_that_chooses():
-    schema = json_schema(Base, "kind", {"small": Small, "large": Large})
+def test_the_schema_of_several_kinds_depends_on_the_key():
+    schema = build_json_schema(Base, "kind", {"small": Small, "large": Large})
     assert schema["properties"]["kind"]["enum"] == ["small", "large"]
-    ways = {one["if"]["properties"]["kind"]["const"]: resolve(schema, one["then"]) for one in schema["allOf"]}
-    assert set(ways["small"]["properties"]) == {"kind", "inner", "size"}
-    assert set(ways["large"]["properties"]) == {"kind", "inner"}
-    assert "lr" in resolve(schema, ways["large"]["properties"]["inner"])["properties"]
-    assert "word" in resolve(schema, ways["large"]["properties"]["inner"])["properties"]
-    assert "word" not in resolve(schema, ways["small"]["properties"]["inner"])["properties"]
+    branches = {
+        branch["if"]["properties"]["kind"]["const"]: resolve(schema, branch["then"])
+        for branch in schema["allOf"]
+    }
+    assert set(branches["small"]["properties"]) == {"kind", "inner", "size"}
+    assert set(branches["large"]["properties"]) == {"kind", "inner"}
+    assert "lr" in resolve(schema, branches["large"]["properties"]["inner"])["properties"]
+    assert "word" in resolve(schema, branches["large"]["properties"]["inner"])["properties"]
+    assert "word" not in resolve(schema, branches["small"]["properties"]["inner"])["properties"]
 
 
-def test_the_tables_show_what_each_key_takes():
-    assert list(tables(Small)) == [
-        "A small one.", "",
+def test_the_tables_show_what_each_key_accepts():
+    assert list(format_tables(Small)) == [
+        "A small one.",
+        "",
         "| key | takes | default | |",
         "|---|---|---|---|",
         "| `kind` | text | needed | Which one. |",
         "| `inner` | a section, see below |  | Inside. |",
         "| `size` | a whole number from 1 to 10 | `3` | How large. |",
-        "", "### `inner`", "", "A section.", "",
+        "",
+        "### `inner`",
+        "",
+        "A section.",
+        "",
         "| key | takes | default | |",
         "|---|---|---|---|",
         "| `rate` | a number above 0 |  | How fast. Also `lr`. |",
         "| `flag` | true or false | `false` | Whether. |",
-    ]  # fmt: skip
+    ]
 
 
 class Words(Settings):
@@ -99,11 +109,16 @@ class Words(Settings):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("a", "a whole number above 0"), ("b", "a whole number of at least 0 and below 5"), ("c", "a number at most 3"),
-        ("d", "`x` or a whole number"), ("e", "a list of numbers"), ("f", "a section: keys with values"),
+        ("a", "a whole number above 0"),
+        ("b", "a whole number of at least 0 and below 5"),
+        ("c", "a number at most 3"),
+        ("d", "`x` or a whole number"),
+        ("e", "a list of numbers"),
+        ("f", "a section: keys with values"),
         ("g", "a list"),
-        ("h", "`2` or `4`"), ("i", "a list of whole numbers or names"),
+        ("h", "`2` or `4`"),
+        ("i", "a list of whole numbers or names"),
     ],
-)  # fmt: skip
-def test_an_annotation_in_words(name, words):
-    assert says(annotation(Words, name)) == words
+)
+def test_an_annotation_is_described(name, words):
+    assert describe_type(get_annotation(Words, name)) == words

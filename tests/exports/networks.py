@@ -1,12 +1,12 @@
-"""Small trained networks that leave; all sizes differ, so that a swapped axis cannot pass by luck."""
+"""Small networks to export; all sizes differ, so that a swapped axis is noticed."""
 
 import torch
 
 import neural
-from neural.export_inputs import leaving_of
-from neural.modules.attention import registry as attention
-from neural.modules.positions import registry as positions
-from neural.modules.segmenter import LookAround, Segmenter
+from neural.nn.attention import registry as attention
+from neural.nn.positions import registry as positions
+from neural.tasks.segmentation.model import AttentionBlock, Segmenter
+from neural.workflows.export_bundle import create_bundle
 
 CHARACTERS = "\n !abcdefghij"
 WRITER = f"""network Writer {{
@@ -20,27 +20,34 @@ WRITER = f"""network Writer {{
 """
 
 
-def learned(make):
-    """The same every time; norms, biases and running means begin at 0 or 1, where a mix-up would not be seen."""
+def build_perturbed(build):
+    """A model with fixed random noise on all weights and buffers.
+
+    Norms, biases and running means start at 0 or 1, where confusing them would not be noticed.
+    """
     torch.manual_seed(0)
-    model = make()
+    model = build()
+    buffers = [buffer for buffer in model.buffers() if buffer.is_floating_point()]
     with torch.no_grad():
-        for one in (*model.parameters(), *(one for one in model.buffers() if one.is_floating_point())):
-            one.add_(0.3 * torch.rand_like(one))
+        for tensor in (*model.parameters(), *buffers):
+            tensor.add_(0.3 * torch.rand_like(tensor))
     return model.eval()
 
 
-def network(text, name="net", **how):
-    return leaving_of(learned(neural.parse(text).build), name, **how)
+def network(text, name="net", **options):
+    return create_bundle(build_perturbed(neural.parse(text).build), name, **options)
 
 
-def writer(**how):
-    return network(WRITER, "writer", facts={"vocabulary": list(CHARACTERS)}, **how)
+def writer(**options):
+    return network(WRITER, "writer", metadata={"vocabulary": list(CHARACTERS)}, **options)
 
 
-def segmenter(mechanism="self", **how):
-    def made():
-        look = LookAround(6, 4, 2, attention.get(mechanism)(), position=positions.get("sinusoidal")())
-        return Segmenter(5, 3, hidden_dim=3, num_layers=1, attention=look)
+def segmenter(mechanism="self", **options):
+    def build():
+        block = AttentionBlock(
+            6, 4, 2, attention.get(mechanism)(), position=positions.get("sinusoidal")()
+        )
+        return Segmenter(5, 3, hidden_dim=3, num_layers=1, attention=block)
 
-    return leaving_of(learned(made), "segmenter", facts={"labels": ["verse", "chorus", "bridge"]}, **how)
+    metadata = {"labels": ["verse", "chorus", "bridge"]}
+    return create_bundle(build_perturbed(build), "segmenter", metadata=metadata, **options)

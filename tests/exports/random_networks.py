@@ -1,9 +1,9 @@
-"""Random networks in every export format: does what was written agree with the network?
+"""Export random networks to every format and compare the files with the networks.
 
     python tests/exports/random_networks.py --count 300
 
-Programs are drawn from all layers, mechanisms and positions, with two mechanisms of a user whose
-helpers have names of ours. Every format is read back and run at lengths that the export itself did
+Programs are sampled from all layers, mechanisms and positions, with two mechanisms of a user whose
+helpers have names of ours. Every file is read back and run at lengths that the export itself did
 not try: odd ones, sources and targets of different lengths, masks with padding anywhere.
 """
 
@@ -25,23 +25,23 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # run as a file, `tests` is not in reach
+sys.path.insert(0, str(Path(__file__).parents[2]))  # run as a script, `tests` is not importable
 
 import torch
 
 import neural
-from neural.compiling import compile_network, imported_network
-from neural.export import export
-from neural.export_inputs import CannotExport, Leaving, difference, leaving_of
 from neural.exports import registry
 from neural.language.check import check
-from neural.modules.attention import registry as attention
-from neural.modules.source.symbols import CannotCompile
-from neural.standard import CATALOGUE
-from tests.exports.networks import learned
+from neural.nn.attention import registry as attention
+from neural.nn.source_export.symbols import SourceExportError
+from neural.optim.catalogue import CATALOGUE
+from neural.workflows.compile import compile_network, import_network
+from neural.workflows.export import export
+from neural.workflows.export_bundle import ExportBundle, ExportError, create_bundle, max_difference
+from tests.exports.networks import build_perturbed
 from tests.exports.user_attentions.fading import Fading
 from tests.exports.user_attentions.sharpened import Sharpened
-from tests.language.strategies import Writer, sample_from
+from tests.language.strategies import CallWriter, build_sample
 
 TOLERANCE = 1e-4
 FORMATS = ("compiled", "torch", "onnx", "keras", "huggingface")
@@ -70,7 +70,7 @@ WINDOWS = (
     "MaxPooling1D(2)",
     'MaxPooling1D(3, strides=2, padding="same")',
 )
-"""Between encoder and decoder, so that the mask of the source changes on its way."""
+"""Layers between encoder and decoder that change the mask of the source."""
 TAILS = (
     'Residual(MultiHeadAttention(num_heads=1, attention="topk", k=3))',
     "GRU(5)",
@@ -82,7 +82,7 @@ TAILS = (
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one network in one format."""
+    """The result of one network in one format."""
 
     network: int
     format: str
@@ -96,36 +96,40 @@ class Result:
 
 @contextmanager
 def user_attentions() -> Iterator[None]:
-    """Programs may name the mechanisms of a user."""
-    before = dict(attention._added)
+    """Register the mechanisms of a user inside the block."""
+    previous = dict(attention._added)
     for mechanism in (Sharpened, Fading):
         attention.add(mechanism)
     try:
         yield
     finally:
-        attention._added = before
+        attention._added = previous
 
 
 def random_program(random: Random, number: int) -> str:
-    """A program that passes `check`: of any layers, and every third one about attention."""
+    """A valid program of any layers; every third one of transformer blocks."""
     if number % 3:
-        return sample_from(random).text
+        return build_sample(random).text
     while True:
         text = attention_program(random, number // 3)
-        if not check(text, CATALOGUE).mistakes:
+        if not check(text, CATALOGUE).errors:
             return text
 
 
 def attention_program(random: Random, number: int) -> str:
-    """Transformer blocks, of one sequence or two; the number decides mechanism and position."""
+    """Transformer blocks of one sequence or two; the number selects mechanism and position."""
     names = attention.names()
-    across = [name for name in names if not attention.get(name).self_attention_only]
+    cross_names = [name for name in names if not attention.get(name).self_attention_only]
     width = random.choice([4, 8, 12])
     position = POSITIONS[number % len(POSITIONS)]
 
-    def block(kind: str, *more: str) -> str:
-        mechanism = Writer(random, width).call(attention, names[number % len(names)])
-        options = [f"num_heads={random.choice([1, 2, 4])}", f"attention={mechanism}", *more]
+    def write_block(kind: str, *extra_options: str) -> str:
+        mechanism = CallWriter(random, width).call(attention, names[number % len(names)])
+        options = [
+            f"num_heads={random.choice([1, 2, 4])}",
+            f"attention={mechanism}",
+            *extra_options,
+        ]
         options += [f"positional={position}"] if random.random() < 0.8 else []
         options += random.sample(OPTIONS, random.randint(0, 3))
         copies = random.choice(["", "", " * 2"])
@@ -133,112 +137,116 @@ def attention_program(random: Random, number: int) -> str:
 
     has_ids, has_target = random.random() < 0.5, random.random() < 0.5
     layers = [f"Embedding(11, {width}{random.choice(['', ', pad_id=0'])})"] if has_ids else []
-    layers.append(block("Encoder" if has_target or random.random() < 0.5 else "Decoder"))
+    layers.append(write_block("Encoder" if has_target or random.random() < 0.5 else "Decoder"))
     if has_target:
-        cross = Writer(random, width).call(attention, random.choice(across))
-        chosen = [f"cross_attention={cross}"] if random.random() < 0.7 else []
+        cross = CallWriter(random, width).call(attention, random.choice(cross_names))
+        cross_options = [f"cross_attention={cross}"] if random.random() < 0.7 else []
         layers += [random.choice(WINDOWS)] if random.random() < 0.4 else []
-        layers.append(block("Decoder", *chosen))
+        layers.append(write_block("Decoder", *cross_options))
     layers += random.sample(TAILS, random.randint(0, 2))
     size = "(None,)" if has_ids else f"(None, {width})"
     lines = "\n    ".join(layers)
     return f"network Sample {{\n  input: {size}\n  layers:\n    {lines}\n}}\n"
 
 
-def random_network(number: int) -> tuple[str, Leaving]:
+def random_network(number: int) -> tuple[str, ExportBundle]:
     """A program, and its network with random weights, ready to be exported."""
     random = Random(number)
     text = random_program(random, number)
-    model = learned(neural.parse(text).build)
-    masked = random.random() < 0.6
-    scores = random.random() < 0.3
+    model = build_perturbed(neural.parse(text).build)
+    with_mask = random.random() < 0.6
+    return_scores = random.random() < 0.3
     try:
-        leaving = leaving_of(model, "net", masked=masked, scores=scores)
-    except CannotExport:  # images and features have no padding
-        leaving = leaving_of(model, "net", scores=scores)
-    return text, leaving
+        bundle = create_bundle(model, "net", with_mask=with_mask, return_scores=return_scores)
+    except ExportError:  # images and features have no padding
+        bundle = create_bundle(model, "net", return_scores=return_scores)
+    return text, bundle
 
 
-def trials(leaving: Leaving, number: int) -> list[tuple[int, ...]]:
-    """Batches and lengths that the network takes, others than the export tried."""
+def sample_trials(bundle: ExportBundle, number: int) -> list[tuple[int, ...]]:
+    """Batch sizes and lengths that the network takes, other than those of the export."""
     random = Random(1000 + number)
-    found: list[tuple[int, ...]] = []
+    trials: list[tuple[int, ...]] = []
     for _ in range(20):
         trial = (random.randint(1, 3), random.choice(LENGTHS), random.choice(LENGTHS))
-        trial = trial if leaving.has_target else trial[:2]
-        if trial not in (*found, *leaving.trials) and leaving._takes(*trial):
-            found.append(trial)
-    return found[:4]
+        trial = trial if bundle.has_target else trial[:2]
+        if trial not in (*trials, *bundle.trial_sizes) and bundle._accepts(*trial):
+            trials.append(trial)
+    return trials[:4]
 
 
-def run(text: str, leaving: Leaving, number: int, name: str, folder: Path) -> Result:
+def export_and_compare(
+    text: str, bundle: ExportBundle, number: int, name: str, folder: Path
+) -> Result:
     """Write one network in one format, read it back and compare."""
     try:
         if name == "compiled":
             network = neural.parse(text).network
             compiled = compile_network(network)
-            with imported_network(compiled.text, compiled.name) as make:
-                model = make()
-                model.load_state_dict(leaving.model.state_dict())
+            with import_network(compiled.text, compiled.name) as create:
+                model = create()
+                model.load_state_dict(bundle.model.state_dict())
                 model.eval()
-                call = model.scores if leaving.scores else model
-                return compare(leaving, call, number, name)
-        form = registry.get(name)
-        path = folder / f"net{form.suffix}"
-        export(leaving, form, path)
-        adapted = form().adapt(leaving)
-        return compare(adapted, form().read(adapted, path), number, name)
-    except (CannotExport, CannotCompile) as refused:
-        return Result(number, name, "refused", str(refused))
-    except Exception as problem:  # what a user would see as a traceback
-        return Result(number, name, "crash", f"{type(problem).__name__}: {problem}")
+                call = model.scores if bundle.return_scores else model
+                return compare(bundle, call, number, name)
+        exporter = registry.get(name)
+        path = folder / f"net{exporter.suffix}"
+        export(bundle, exporter, path)
+        adapted = exporter().adapt(bundle)
+        return compare(adapted, exporter().read(adapted, path), number, name)
+    except (ExportError, SourceExportError) as error:
+        return Result(number, name, "refused", str(error))
+    except Exception as error:  # a user would see a traceback
+        return Result(number, name, "crash", f"{type(error).__name__}: {error}")
 
 
-def compare(leaving: Leaving, call: Any, number: int, name: str) -> Result:
-    """At several shapes; a reader that refuses a shape with a message has refused."""
+def compare(bundle: ExportBundle, call: Any, number: int, name: str) -> Result:
+    """Compare outputs at several shapes. A file may refuse shapes below those of the export."""
     largest, too_short = 0.0, 0
-    for trial in trials(leaving, number):
-        inputs = leaving.batch(*trial)
-        wanted = leaving(*inputs)
+    for trial in sample_trials(bundle, number):
+        inputs = bundle.create_batch(*trial)
+        expected = bundle(*inputs)
         with torch.no_grad():
             try:
-                got = call(*inputs)
-            except Exception as problem:
-                first = str(problem).strip().splitlines()[0]
-                if is_short(leaving, trial) and re.match("Guard failed|Expected input at", first):
+                output = call(*inputs)
+            except Exception as error:
+                message = str(error).strip().splitlines()[0]
+                if is_short(bundle, trial) and re.match("Guard failed|Expected input at", message):
                     too_short += 1
                     continue
-                return Result(number, name, "wrong", f"fails at {trial}: {first}")
-        if got.shape != wanted.shape:
-            return Result(number, name, "wrong", f"{got.shape} at {trial}, not {wanted.shape}")
-        apart = difference(got, wanted, leaving.counted(inputs, wanted))
-        if not apart <= TOLERANCE:
-            return Result(number, name, "wrong", f"differs by {apart:.2g} at {trial}", apart)
-        largest = max(largest, apart)
+                return Result(number, name, "wrong", f"fails at {trial}: {message}")
+        if output.shape != expected.shape:
+            return Result(number, name, "wrong", f"{output.shape} at {trial}, not {expected.shape}")
+        mask = bundle.compute_output_mask(inputs, expected)
+        difference = max_difference(output, expected, mask)
+        if not difference <= TOLERANCE:
+            message = f"differs by {difference:.2g} at {trial}"
+            return Result(number, name, "wrong", message, difference)
+        largest = max(largest, difference)
     return Result(number, name, "agrees", difference=largest, too_short=too_short)
 
 
-def is_short(leaving: Leaving, trial: tuple[int, ...]) -> bool:
+def is_short(bundle: ExportBundle, trial: tuple[int, ...]) -> bool:
     """Whether a sequence is shorter than all that the export tried."""
-    shortest = [min(lengths) for lengths in zip(*leaving.trials, strict=True)]
-    return any(length < least for length, least in zip(trial[1:], shortest[1:], strict=True))
+    shortest = [min(lengths) for lengths in zip(*bundle.trial_sizes, strict=True)]
+    return any(length < minimum for length, minimum in zip(trial[1:], shortest[1:], strict=True))
 
 
 def results(numbers: Iterable[int], formats: Iterable[str]) -> Iterator[Result]:
     """Every network in every format."""
     with user_attentions():
         for number in numbers:
-            text, leaving = random_network(number)
+            text, bundle = random_network(number)
             for name in formats:
                 folder = Path(tempfile.mkdtemp(prefix="random-network-"))
                 try:
-                    yield run(text, leaving, number, name, folder)
+                    yield export_and_compare(text, bundle, number, name, folder)
                 finally:
                     shutil.rmtree(folder, ignore_errors=True)
 
 
 def reasons(message: str) -> list[str]:
-    """What a refusal says, without the names and numbers of this network."""
+    """Reasons in an error message, without the names and numbers of the network."""
     lines = [line.strip() for line in message.splitlines()]
     lines = lines[1:] if len(lines) > 1 else lines
     return sorted(
@@ -246,32 +254,34 @@ def reasons(message: str) -> list[str]:
     )
 
 
-def table(found: list[Result]) -> str:
-    """Per format how many agree, are refused, are wrong and crash; then the refusals by reason."""
+def table(all_results: list[Result]) -> str:
+    """Counts of each status per format; then the refusals by reason."""
     lines = [
         "| format | agree | largest difference | some lengths refused | refused | wrong | crash |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
     for name in FORMATS:
-        own = [result for result in found if result.format == name]
-        if not own:
+        selected = [result for result in all_results if result.format == name]
+        if not selected:
             continue
-        count = Counter(result.status for result in own)
+        count = Counter(result.status for result in selected)
         largest = max(
-            (result.difference for result in own if result.status == "agrees"), default=0.0
+            (result.difference for result in selected if result.status == "agrees"), default=0.0
         )
-        short = sum(result.too_short > 0 for result in own)
+        short = sum(result.too_short > 0 for result in selected)
         numbers = [str(count["agrees"]), f"{largest:.0e}", str(short)]
         numbers += [str(count[status]) for status in ("refused", "wrong", "crash")]
         lines.append(f"| `{name}` | {' | '.join(numbers)} |")
-    told = Counter(
+    refusals = Counter(
         (result.format, reason)
-        for result in found
+        for result in all_results
         if result.status == "refused"
         for reason in reasons(result.message)
     )
-    lines += ["", "| refused | networks | because |", "|---|--:|---|"] if told else []
-    lines += [f"| `{name}` | {count} | {reason} |" for (name, reason), count in told.most_common()]
+    lines += ["", "| refused | networks | because |", "|---|--:|---|"] if refusals else []
+    lines += [
+        f"| `{name}` | {count} | {reason} |" for (name, reason), count in refusals.most_common()
+    ]
     return "\n".join(lines)
 
 
@@ -284,11 +294,11 @@ def main() -> int:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    found, start = [], time.monotonic()
+    all_results, start = [], time.monotonic()
     for result in results(
         range(arguments.first, arguments.first + arguments.count), arguments.formats
     ):
-        found.append(result)
+        all_results.append(result)
         if arguments.log:
             with arguments.log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(vars(result), ensure_ascii=False) + "\n")
@@ -297,10 +307,10 @@ def main() -> int:
                 f"network {result.network}, {result.format}: {result.status}: {result.message}",
                 flush=True,
             )
-    print(table(found))
+    print(table(all_results))
     minutes = (time.monotonic() - start) / 60
     print(f"\n{arguments.count} networks in {minutes:.0f} min", file=sys.stderr)
-    return int(any(result.status in ("wrong", "crash") for result in found))
+    return int(any(result.status in ("wrong", "crash") for result in all_results))
 
 
 if __name__ == "__main__":

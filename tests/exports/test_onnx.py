@@ -1,4 +1,4 @@
-"""An ONNX file is the network, for any batch and length; also where layers read step by step."""
+"""An ONNX file equals the network for any batch size and length, also with recurrent layers."""
 
 import json
 
@@ -6,53 +6,57 @@ import onnx
 import onnxruntime
 import pytest
 
-from neural.export import export
-from neural.export_inputs import CannotExport
-from neural.exports import onnx as exporting
+from neural.exports import onnx as onnx_export
 from neural.exports.onnx import Onnx
+from neural.workflows.export import export
+from neural.workflows.export_bundle import ExportError
 from tests.exports.networks import segmenter, writer
 
 
 @pytest.fixture(scope="module")
-def leaving():
-    return segmenter("boundary_aware", masked=True)
+def bundle():
+    return segmenter("boundary_aware", with_mask=True)
 
 
 @pytest.fixture(scope="module")
-def path(leaving, tmp_path_factory):
+def path(bundle, tmp_path_factory):
     path = tmp_path_factory.mktemp("onnx") / "segmenter.onnx"
-    done = export(leaving, Onnx, path)
-    assert done.difference <= 1e-4
-    assert len({shape[1] for shape in done.shapes}) == 3, "compared at three lengths"
+    result = export(bundle, Onnx, path)
+    assert result.max_difference <= 1e-4
+    assert len({shape[1] for shape in result.shapes}) == 3, "compared at three lengths"
     return path
 
 
-def test_a_segmenter_reads_documents_of_any_length_and_steps_over_padding(leaving, path):
+def test_a_segmenter_takes_documents_of_any_length_with_padding(bundle, path):
     session = onnxruntime.InferenceSession(path)
     for shape in ((1, 1), (4, 7), (2, 90)):
-        x, mask = leaving.batch(*shape)
-        (got,) = session.run(["probabilities"], {"x": x.numpy(), "mask": mask.numpy()})
-        assert got == pytest.approx(leaving(x, mask).numpy(), abs=1e-4)
+        x, mask = bundle.create_batch(*shape)
+        (output,) = session.run(["probabilities"], {"x": x.numpy(), "mask": mask.numpy()})
+        assert output == pytest.approx(bundle(x, mask).numpy(), abs=1e-4)
 
 
-def test_its_axes_have_names_and_its_facts_go_along(path):
+def test_axes_are_named_and_metadata_is_written(path):
     model = onnx.load(path)
     sizes = {
-        one.name: [dim.dim_param or dim.dim_value for dim in one.type.tensor_type.shape.dim]
-        for one in (*model.graph.input, *model.graph.output)
+        value.name: [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        for value in (*model.graph.input, *model.graph.output)
     }
-    assert sizes == {"x": ["batch", "time", 5], "mask": ["batch", "time"], "probabilities": ["batch", "time", 3]}
-    assert {one.key: json.loads(one.value) for one in model.metadata_props} == {
+    assert sizes == {
+        "x": ["batch", "time", 5],
+        "mask": ["batch", "time"],
+        "probabilities": ["batch", "time", 3],
+    }
+    assert {prop.key: json.loads(prop.value) for prop in model.metadata_props} == {
         "labels": ["verse", "chorus", "bridge"]
     }
 
 
-def test_no_path_of_this_machine_is_in_it(path):
+def test_the_file_contains_no_path_of_this_machine(path):
     assert b".py" not in path.read_bytes()
 
 
-def test_a_network_too_large_for_one_file_is_refused_before_anything_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(exporting, "MOST", 100)
-    with pytest.raises(CannotExport, match="an ONNX file holds 2; --to torch has no such limit"):
+def test_a_network_too_large_for_one_file_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx_export, "MAX_FILE_BYTES", 100)
+    with pytest.raises(ExportError, match="2 GB of an ONNX file; --to torch has no such limit"):
         export(writer(), Onnx, tmp_path / "writer.onnx")
     assert not list(tmp_path.iterdir())

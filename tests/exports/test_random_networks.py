@@ -1,4 +1,4 @@
-"""A sample of the random networks; `python tests/exports/random_networks.py` tries hundreds."""
+"""A sample of the random networks; `python tests/exports/random_networks.py` runs hundreds."""
 
 import pytest
 import torch
@@ -9,57 +9,72 @@ from tests.exports.random_networks import FORMATS, Result, compare, random_netwo
 
 QUICK = ("compiled", "keras", "huggingface")
 SAMPLE = (1, 9, 12, 15, 21, 27, 30, 33, 39, 52, 60, 66, 81)
-"""Chosen so that every mechanism of a user, two sequences and windows over time are among them."""
+"""Contains every mechanism of a user, two sequences and windows over time."""
 IN_EVERY_FORMAT = (4, 42)
 
 
-def complaints(numbers, formats):
-    """What is neither equal nor refused with a reason."""
+def list_failures(numbers, formats):
+    """Results that neither agree nor are refused with a reason."""
     return [
         result
         for result in results(numbers, formats)
-        if result.status not in ("agrees", "refused") or (result.status == "refused" and not result.message)
+        if result.status not in ("agrees", "refused")
+        or (result.status == "refused" and not result.message)
     ]
 
 
-@pytest.mark.filterwarnings("ignore")   # of other programs, about themselves
+@pytest.mark.filterwarnings("ignore")  # warnings of other packages
 @pytest.mark.parametrize("number", SAMPLE)
 def test_a_random_network_agrees_or_is_refused_with_a_reason(number):
-    assert not complaints([number], QUICK)
+    assert not list_failures([number], QUICK)
 
 
-@pytest.mark.filterwarnings("ignore")   # of other programs, about themselves
+@pytest.mark.filterwarnings("ignore")  # warnings of other packages
 @pytest.mark.parametrize("number", IN_EVERY_FORMAT)
 def test_a_random_network_agrees_in_every_format(number):
-    assert not complaints([number], FORMATS)
+    assert not list_failures([number], FORMATS)
 
 
-def test_the_sample_has_what_is_easily_mixed_up():
+def test_the_sample_contains_the_difficult_layers():
     with random_networks.user_attentions():
         texts = {number: random_network(number)[0] for number in (*SAMPLE, *IN_EVERY_FORMAT)}
-    every = "\n".join(texts.values())
-    for word in ("sharpened", "fading", "linear(", "topk", "cross_attention", "Conv1D", "MaxPooling1D", "GRU"):
-        assert word in every
+    text = "\n".join(texts.values())
+    for word in (
+        "sharpened",
+        "fading",
+        "linear(",
+        "topk",
+        "cross_attention",
+        "Conv1D",
+        "MaxPooling1D",
+        "GRU",
+    ):
+        assert word in text
 
 
-def test_a_network_that_differs_is_found():
-    leaving = writer()
-    wrong = {
-        "a number": lambda *inputs: leaving(*inputs) + 1e-3,
-        "a shape": lambda *inputs: leaving(*inputs)[:, :0],
+def test_a_different_network_is_noticed():
+    bundle = writer()
+    wrong_calls = {
+        "a number": lambda *inputs: bundle(*inputs) + 1e-3,
+        "a shape": lambda *inputs: bundle(*inputs)[:, :0],
         "an error": lambda *inputs: torch.zeros(2) @ torch.zeros(3),
-        "a NaN": lambda *inputs: leaving(*inputs) * float("nan"),
+        "a NaN": lambda *inputs: bundle(*inputs) * float("nan"),
     }
-    for call in wrong.values():
-        assert compare(leaving, call, 0, "torch").status == "wrong"
-    assert compare(leaving, leaving, 0, "torch").status == "agrees"
+    for call in wrong_calls.values():
+        assert compare(bundle, call, 0, "torch").status == "wrong"
+    assert compare(bundle, bundle, 0, "torch").status == "agrees"
 
 
-def test_the_table_counts_and_tells_reasons():
+def test_the_table_has_counts_and_reasons():
     shown = table(
         [
             Result(0, "keras", "agrees", difference=2e-6),
-            Result(1, "keras", "refused", "Keras has no words\n  block.3: Keras has no such 5\n  x: another"),
+            Result(
+                1,
+                "keras",
+                "refused",
+                "not for Keras\n  block.3: Keras has no such 5\n  x: another",
+            ),
             Result(2, "keras", "wrong", "differs"),
         ]
     )

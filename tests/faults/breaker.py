@@ -1,4 +1,4 @@
-"""break_files.c, built and loaded: file operations below a folder that fail, or kill, at a chosen one."""
+"""Python side of break_files.c: make a chosen file operation below a folder fail or kill."""
 
 from __future__ import annotations
 
@@ -8,36 +8,46 @@ import subprocess
 from pathlib import Path
 
 HERE = Path(__file__).parent
-HOW = {"kill": 1, "half": 2, "full": 3, "fail": 4, "once": 5}
-"""As the library counts them."""
+MODES = {"kill": 1, "half": 2, "full": 3, "fail": 4, "once": 5}
+"""Numbers of the modes in the library: kill before an operation, kill inside a write, full disk,
+failing disk, one failure."""
 
 
-def built(folder: Path) -> Path:
-    """The library, compiled into a folder."""
+def build_library(folder: Path) -> Path:
+    """Compile the library into a folder; returns its path."""
     library = folder / "break_files.so"
-    call = ["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(HERE / "break_files.c"), "-ldl"]
-    subprocess.run(call, check=True)
+    command = [
+        "cc",
+        "-O1",
+        "-shared",
+        "-fPIC",
+        "-o",
+        str(library),
+        str(HERE / "break_files.c"),
+        "-ldl",
+    ]
+    subprocess.run(command, check=True)
     return library
 
 
-def loading(library: Path) -> dict[str, str]:
-    """This process's environment, for another one that begins with the library and computes in one thread."""
+def make_preload_environment(library: Path) -> dict[str, str]:
+    """Environment of a child process that preloads the library and uses one thread."""
     paths = os.pathsep.join([str(HERE.parents[1] / "src"), str(HERE.parents[1])])
     return {**os.environ, "LD_PRELOAD": str(library), "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
 
 
 class Breaker:
-    """The library in this process, which was started with it."""
+    """The preloaded library in this process."""
 
     def __init__(self) -> None:
         self._loaded = ctypes.CDLL(None)
         self._loaded.break_at.argtypes = (ctypes.c_char_p, ctypes.c_long, ctypes.c_int)
         self._loaded.break_kinds.restype = ctypes.c_char_p
 
-    def at(self, folder: Path, operation: int, how: str) -> None:
-        """Count from here on, and break that operation; 0 only counts."""
-        self._loaded.break_at(os.fsencode(folder), operation, HOW[how])
+    def break_at(self, folder: Path, operation: int, mode: str) -> None:
+        """Count operations from now on, and break the one with that number; 0 only counts."""
+        self._loaded.break_at(os.fsencode(folder), operation, MODES[mode])
 
-    def kinds(self) -> str:
-        """The operations so far, a letter each: w a write, c a new file or folder, o another."""
+    def operation_kinds(self) -> str:
+        """Operations so far, a letter each: w a write, c a new file or folder, o another."""
         return self._loaded.break_kinds().decode()

@@ -5,321 +5,375 @@ from tests.faults.fault import Fault
 LAYERS = "tests/contract/test_layers.py::"
 MECHANISMS = "tests/contract/test_mechanisms.py::"
 POSITIONS = "tests/contract/test_positions.py::"
-BLOCK = "tests/modules/test_block.py::"
-BUILD = "tests/modules/test_build.py::"
-PARITY = "tests/modules/test_parity.py::"
-RULINGS = "tests/modules/test_rulings.py::"
-SEMANTICS = "tests/modules/test_semantics.py::"
+BLOCK = "tests/nn/test_transformer_block.py::"
+BUILD = "tests/nn/test_build.py::"
+PARITY = "tests/nn/test_parity.py::"
+RULINGS = "tests/nn/test_rulings.py::"
+SEMANTICS = "tests/nn/test_semantics.py::"
 MEASURES = "tests/contract/test_measures.py::"
-STATISTICS = "tests/tracking/test_statistics.py::"
+STATISTICS = "tests/capture/test_statistics.py::"
 TRAINING = "tests/training/"
 
 
 FAULTS = (
     Fault(
-        "the compiled window is off by one", "modules/kernels/localized.py",
-        "at + reach + 1)\n            largest", "at + reach)\n            largest",
-        (MECHANISMS + "test_the_fast_way_equals_the_definition_in_values_and_gradients",),
+        "the compiled window is off by one", "nn/kernels/localized.py:_forward",
+        "at + reach + 1", "at + reach",
+        (MECHANISMS + "test_attend_equals_weights_times_v_in_values_and_gradients",),
     ),
     Fault(
-        "the compiled window drops a gradient", "modules/kernels/localized.py",
-        "to_k[task, j, d] += change * q[task, i, d]", "to_k[task, j, d] += 0",
-        (MECHANISMS + "test_the_fast_way_equals_the_definition_in_values_and_gradients",),
+        "the compiled window drops a gradient", "nn/kernels/localized.py:_backward",
+        """\
+for d in range(width):
+    to_q[task, i, d] += change * k[task, j, d]
+    to_k[task, j, d] += change * q[task, i, d]""", """\
+for d in range(width):
+    to_q[task, i, d] += change * k[task, j, d]
+    to_k[task, j, d] += 0""",
+        (MECHANISMS + "test_attend_equals_weights_times_v_in_values_and_gradients",),
     ),
     Fault(
-        "a boundary counts whole instead of half", "modules/attention/boundary_aware.py",
-        "half = extra[:, None, :] / 2", "half = extra[:, None, :]",
-        (MECHANISMS + "test_the_fast_way_equals_the_definition_in_values_and_gradients",),
+        "a boundary counts whole instead of half", "nn/attention/boundary_aware.py:BoundaryAware.softmax_mask",
+        "extra[:, None, :] / 2", "extra[:, None, :]",
+        (MECHANISMS + "test_attend_equals_weights_times_v_in_values_and_gradients",),
     ),
     Fault(
-        "documents see each other", "modules/mask.py",
-        "if self.segments is not None:\n            rules", "if False:\n            rules",
-        (MECHANISMS + "test_rows_sum_to_one_and_masked_keys_get_nothing",),
+        "documents see each other", "nn/mask.py:Mask.to_keep_mask",
+        """\
+if self.segments is not None:
+    rules.append((self.segments[:, keys - queries:, None] == self.segments[:, None, :]).unsqueeze(1))""", """\
+if False:
+    rules.append((self.segments[:, keys - queries:, None] == self.segments[:, None, :]).unsqueeze(1))""",
+        (MECHANISMS + "test_rows_sum_to_one_and_masked_keys_get_zero",),
     ),
     Fault(
-        "a decoder looks ahead", "modules/heads.py",
-        "Mask(causal=self.causal,", "Mask(causal=False,",
+        "a decoder looks ahead", "nn/multi_head_attention.py:MultiHeadAttentionModule.forward",
+        "Mask(causal=self.causal, keys=mask)", "Mask(causal=False, keys=mask)",
         (SEMANTICS + "test_a_decoder_never_looks_ahead",),
     ),
     Fault(
-        "the causal mask is off by one", "modules/mask.py",
-        "rules.append(ahead <= 0)", "rules.append(ahead <= 1)",
-        (MECHANISMS + "test_rows_sum_to_one_and_masked_keys_get_nothing",),
+        "the causal mask is off by one", "nn/mask.py:Mask.to_keep_mask",
+        "ahead <= 0", "ahead <= 1",
+        (MECHANISMS + "test_rows_sum_to_one_and_masked_keys_get_zero",),
     ),
     Fault(
-        "queries stand at the first keys", "modules/mask.py",
+        "queries stand at the first keys", "nn/mask.py:Mask.to_keep_mask",
         "torch.arange(keys - queries, keys, device=device)", "torch.arange(queries, device=device)",
-        (MECHANISMS + "test_the_queries_at_the_end_can_be_asked_alone",),
+        (MECHANISMS + "test_the_last_queries_can_be_computed_alone",),
     ),
     Fault(
-        "the padding mask is on the queries", "modules/mask.py",
+        "the padding mask is on the queries", "nn/mask.py:Mask.to_keep_mask",
         "as_bool(self.keys)[:, None, None, :]", "as_bool(self.keys)[:, None, :, None]",
-        (LAYERS + "test_what_stands_in_the_padding_changes_nothing[MultiHeadAttention]",),
+        (LAYERS + "test_values_in_the_padding_do_not_change_the_output[MultiHeadAttention]",),
     ),
     Fault(
-        "padding counts in the mean", "modules/layers/global_average_pooling1d.py",
-        "x.masked_fill(~kept, 0).sum(dim=1)", "x.sum(dim=1)",
-        (LAYERS + "test_what_stands_in_the_padding_changes_nothing[GlobalAveragePooling1D]",),
+        "padding counts in the mean", "nn/layers/global_average_pooling1d.py:MeanOverTime.forward",
+        "x.masked_fill(~kept, 0)", "x",
+        (LAYERS + "test_values_in_the_padding_do_not_change_the_output[GlobalAveragePooling1D]",),
     ),
     Fault(
-        "the mean divides by the padded length", "modules/layers/global_average_pooling1d.py",
+        "the mean divides by the padded length", "nn/layers/global_average_pooling1d.py:MeanOverTime.forward",
         "kept.sum(dim=1).clamp(min=1)", "x.shape[1]",
         (RULINGS + "test_the_mean_over_time_honours_the_mask",),
     ),
     Fault(
-        "the padding id is like any other", "modules/layers/embedding.py",
-        "real = ids != self.pad_id", "real = ids == ids",
+        "the padding id is like any other", "nn/layers/embedding.py:EmbeddingModule.mask",
+        "ids != self.pad_id", "ids == ids",
         (SEMANTICS + "test_the_padding_id_gives_the_mask",),
     ),
     Fault(
-        "the window is off by one", "modules/mask.py",
+        "the window is off by one", "nn/mask.py:Mask.to_keep_mask",
         "ahead.abs() <= self.reach", "ahead.abs() < self.reach",
-        (MECHANISMS + "test_the_fast_way_equals_the_definition_in_values_and_gradients",),
+        (MECHANISMS + "test_attend_equals_weights_times_v_in_values_and_gradients",),
     ),
     Fault(
-        "a row with nothing to look at looks at everything", "modules/attention/self.py",
-        ".softmax(dim=-1).masked_fill(~kept, 0)", ".softmax(dim=-1)",
+        "a row with nothing to look at looks at everything", "nn/attention/self.py:masked_softmax",
+        "scores.masked_fill(~kept, lowest).softmax(dim=-1).masked_fill(~kept, 0)", "scores.masked_fill(~kept, lowest).softmax(dim=-1)",
         (MECHANISMS + "test_a_fully_masked_row_is_zero_not_nan",),
     ),
     Fault(
-        "the scale is missing", "modules/attention/self.py",
-        " / q.shape[-1] ** 0.5", "",
-        (MECHANISMS + "test_the_fast_way_equals_the_definition_in_values_and_gradients",),
+        "the scale is missing", "nn/attention/self.py:dot_product_scores",
+        "q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5", "q @ k.transpose(-1, -2)",
+        (MECHANISMS + "test_attend_equals_weights_times_v_in_values_and_gradients",),
     ),
     Fault(
-        "the bias is forgotten in the definition", "modules/attention/self.py",
-        "return found if added is None else found + added", "return found",
-        (MECHANISMS + "test_the_fast_way_equals_the_definition_in_values_and_gradients",),
+        "the bias is forgotten in the definition", "nn/attention/self.py:dot_product_scores",
+        "found if added is None else found + added", "found",
+        (MECHANISMS + "test_attend_equals_weights_times_v_in_values_and_gradients",),
     ),
     Fault(
-        "keys and values are exchanged", "modules/heads.py",
-        "self.split(self.key(source)), self.split(self.value(source))",
-        "self.split(self.value(source)), self.split(self.key(source))",
-        (PARITY + "test_the_encoder_is_torchs_encoder",),
+        "keys and values are exchanged", "nn/multi_head_attention.py:MultiHeadAttentionModule.forward",
+        "(self.split(self.query(x)), self.split(self.key(source)), self.split(self.value(source)))",
+        "(self.split(self.query(x)), self.split(self.value(source)), self.split(self.key(source)))",
+        (PARITY + "test_the_encoder_equals_torchs_encoder",),
     ),
     Fault(
-        "heads are put together in the wrong order", "modules/heads.py",
+        "heads are put together in the wrong order", "nn/multi_head_attention.py:MultiHeadAttentionModule.forward",
         "mixed.transpose(1, 2).flatten(2)", "mixed.reshape(mixed.shape[0], mixed.shape[2], -1)",
-        (PARITY + "test_the_encoder_is_torchs_encoder", SEMANTICS + "test_a_decoder_never_looks_ahead"),
+        (PARITY + "test_the_encoder_equals_torchs_encoder", SEMANTICS + "test_a_decoder_never_looks_ahead"),
     ),
     Fault(
-        "attention drops while predicting", "modules/heads.py",
+        "attention drops while predicting", "nn/multi_head_attention.py:MultiHeadAttentionModule.forward",
         "self.dropout if self.training else 0.0", "self.dropout",
-        (SEMANTICS + "test_dropout_works_while_training_and_never_while_predicting",),
+        (SEMANTICS + "test_dropout_is_active_in_training_only",),
     ),
     Fault(
-        "sinusoidal positions are not added", "modules/positions/sinusoidal.py",
-        "return x + waves", "return x + 0 * waves",
+        "sinusoidal positions are not added", "nn/positions/sinusoidal.py:SinusoidalPositions.forward",
+        "waves(x.shape[1], x.shape[2], x.device).to(x.dtype)", "0 * waves(x.shape[1], x.shape[2], x.device).to(x.dtype)",
         (POSITIONS + "test_positions_break_permutation_equivariance_and_none_keeps_it[sinusoidal]",),
     ),
     Fault(
-        "rotation turns one half too little", "modules/positions/rotary.py",
+        "rotation turns one half too little", "nn/positions/rotary.py:RotaryPositions.rotate",
         "left * sin + right * cos", "right * cos",
-        (POSITIONS + "test_scores_depend_on_the_distance_alone",),
+        (POSITIONS + "test_scores_depend_only_on_the_distance",),
     ),
     Fault(
-        "the residual is dropped", "modules/block.py",
-        "return x + self.dropout(self.part(self.norm(x), *beside))", "return self.part(self.norm(x), *beside)",
-        (RULINGS + "test_norms_stand_before_the_parts_by_default_and_none_at_the_end",),
+        "the residual is dropped", "nn/transformer_block.py:ResidualNorm.forward",
+        "x + self.dropout(self.sublayer(self.norm(x), *beside))", "self.sublayer(self.norm(x), *beside)",
+        (RULINGS + "test_norms_are_before_the_sublayers_by_default_and_none_at_the_end",),
     ),
     Fault(
-        "pre-norm and post-norm are exchanged", "modules/block.py",
-        "if self.pre:", "if not self.pre:",
-        (PARITY + "test_the_encoder_is_torchs_encoder",),
+        "pre-norm and post-norm are exchanged", "nn/transformer_block.py:ResidualNorm.forward",
+        """\
+if self.pre:
+    return x + self.dropout(self.sublayer(self.norm(x), *beside))""", """\
+if not self.pre:
+    return x + self.dropout(self.sublayer(self.norm(x), *beside))""",
+        (PARITY + "test_the_encoder_equals_torchs_encoder",),
     ),
     Fault(
-        "a norm forgets its epsilon", "modules/layers/layer_normalization.py",
-        "eps=self.epsilon", "eps=1e-5",
-        (RULINGS + "test_an_epsilon_arrives_in_the_norm",),
+        "a norm forgets its epsilon", "nn/layers/layer_normalization.py:LayerNormalization.build",
+        "nn.LayerNorm(width(x), eps=self.epsilon, bias=self.bias)", "nn.LayerNorm(width(x), eps=1e-05, bias=self.bias)",
+        (RULINGS + "test_epsilon_is_passed_to_the_norm",),
     ),
     Fault(
-        "a recurrence reads the padding", "modules/recurrence.py",
-        "if mask is None:", "if True:",
-        (LAYERS + "test_what_stands_in_the_padding_changes_nothing[LSTM]",),
+        "a recurrence reads the padding", "nn/recurrent.py:RecurrentModule.run_cell",
+        """\
+if mask is None:
+    steps, last = self.cell(x)
+else:
+    order = (~mask).long().argsort(dim=1, stable=True)
+    lengths = mask.sum(dim=1).clamp(min=1).cpu()
+    front = x.gather(1, order.unsqueeze(-1).expand_as(x))
+    packed = nn.utils.rnn.pack_padded_sequence(front, lengths, batch_first=True, enforce_sorted=False)
+    steps, last = self.cell(packed)
+    steps = nn.utils.rnn.pad_packed_sequence(steps, batch_first=True, total_length=x.shape[1])[0]
+    back = order.argsort(dim=1).unsqueeze(-1).expand_as(steps)
+    steps = steps.gather(1, back).masked_fill(~mask.unsqueeze(-1), 0)""", """\
+if True:
+    steps, last = self.cell(x)
+else:
+    order = (~mask).long().argsort(dim=1, stable=True)
+    lengths = mask.sum(dim=1).clamp(min=1).cpu()
+    front = x.gather(1, order.unsqueeze(-1).expand_as(x))
+    packed = nn.utils.rnn.pack_padded_sequence(front, lengths, batch_first=True, enforce_sorted=False)
+    steps, last = self.cell(packed)
+    steps = nn.utils.rnn.pad_packed_sequence(steps, batch_first=True, total_length=x.shape[1])[0]
+    back = order.argsort(dim=1).unsqueeze(-1).expand_as(steps)
+    steps = steps.gather(1, back).masked_fill(~mask.unsqueeze(-1), 0)""",
+        (LAYERS + "test_values_in_the_padding_do_not_change_the_output[LSTM]",),
     ),
     Fault(
-        "copies share their weights", "modules/build.py",
+        "copies share their weights", "nn/build.py:build_layer_modules",
         "made.append(layer.build(x))", "made.append(made[0] if made else layer.build(x))",
         (SEMANTICS + "test_copies_share_no_weights",),
     ),
     Fault(
-        "softmax is applied twice", "modules/build.py",
-        'network.head != "linear"', "False",
+        "softmax is applied twice", "nn/build.py:build_layer_modules",
+        "network.head != 'linear'", "False",
         (RULINGS + "test_softmax_is_applied_once",),
     ),
     Fault(
-        "memory comes from before the encoder", "modules/build.py",
+        "memory comes from before the encoder", "nn/build.py:EncoderDecoder.scores_with_mask",
         "self.through(read, *self.through(stem, source, as_bool(mask)))", "self.through(stem, source, as_bool(mask))",
         (BUILD + "test_memory_is_the_output_of_the_last_encoder_block",),
     ),
     Fault(
-        "cross-attention takes the mechanism of the target", "modules/layers/transformer_decoder.py",
-        "features // self.num_heads, self.cross_attention,", "features // self.num_heads, self.attention,",
-        ("tests/modules/layers/test_transformer_decoder.py::"
+        "cross-attention takes the mechanism of the target", "nn/layers/transformer_decoder.py:TransformerDecoder.build",
+        "Heads(features, self.num_heads, features // self.num_heads, self.cross_attention, key_value_heads=self.num_kv_heads, memory_width=width(self.memory), dropout=self.dropout_rate, bias=self.bias, qk_norm=self.qk_norm)", "Heads(features, self.num_heads, features // self.num_heads, self.attention, key_value_heads=self.num_kv_heads, memory_width=width(self.memory), dropout=self.dropout_rate, bias=self.bias, qk_norm=self.qk_norm)",
+        ("tests/nn/layers/test_transformer_decoder.py::"
          "test_step_by_step_decoding_equals_teacher_forcing[causal]",),
     ),
     Fault(
-        "the padding mask ends at a convolution", "modules/build.py",
+        "the padding mask ends at a convolution", "nn/build.py:NetworkModule.run_layers",
         "mask = module.output_mask(mask, x)", "mask = None",
-        ("tests/modules/test_convolution.py::test_layers_behind_windows_over_time_do_not_see_padding",),
+        ("tests/nn/test_convolution.py::test_layers_behind_windows_over_time_do_not_see_padding",),
     ),
     Fault(
-        "definitions of two modules share a name", "modules/source/bundle.py",
-        "if name in taken or is_captured or iskeyword(name):", "if is_captured or iskeyword(name):",
-        ("tests/modules/source/test_bundle.py::test_two_of_our_own_modules_may_use_one_name",),
+        "definitions of two modules share a name", "nn/source_export/bundle.py:SourceBundle.choose_names",
+        "name in taken or is_captured or iskeyword(name)", "is_captured or iskeyword(name)",
+        ("tests/nn/source_export/test_bundle.py::test_names_of_a_user_do_not_collide_with_ours",),
     ),
     Fault(
-        "an alias is caught by a local variable", "modules/source/bundle.py",
-        "name in taken or is_captured or", "name in taken or",
-        ("tests/modules/source/test_bundle.py::test_an_alias_is_not_caught_by_a_local_variable",),
+        "an alias is caught by a local variable", "nn/source_export/bundle.py:SourceBundle.choose_names",
+        "name in taken or is_captured or iskeyword(name)", "name in taken or iskeyword(name)",
+        ("tests/nn/source_export/test_bundle.py::test_an_alias_is_not_shadowed_by_a_local_variable",),
     ),
     Fault(
-        "labels of a language model are not shifted", "exports/_huggingface_code.py",
-        "logits, labels = logits[:, :-1], labels[:, 1:]", "pass",
+        "labels of a language model are not shifted", "exports/huggingface.py:_loss_lines",
+        "['logits, labels = logits[:, :-1], labels[:, 1:]']", "['pass']",
         ("tests/exports/test_huggingface.py::"
          "test_labels_give_the_loss_that_the_network_was_trained_with[writer]",),
     ),
     Fault(
-        "a shape formula is off by one", "modules/convolution.py",
+        "a shape formula is off by one", "nn/convolution.py:count_windows",
         "(dim - window) // stride + 1", "(dim - window) // stride",
         (LAYERS + "test_the_predicted_shape_is_the_real_one[Conv1D]",),
     ),
     Fault(
-        "a parameter formula forgets biases", "modules/heads.py",
+        "a parameter formula forgets biases", "nn/multi_head_attention.py:multi_head_cost",
         "2 * shared * (source + bias)", "2 * shared * source",
         (LAYERS + "test_the_predicted_parameters_are_the_real_ones",),
     ),
     Fault(
-        "multiply-adds are counted once for two products", "modules/attention/self.py",
-        "multiply_adds=2 * heads", "multiply_adds=heads",
+        "multiply-adds are counted once for two products", "nn/attention/self.py:Self.cost",
+        "2 * heads", "heads",
         (LAYERS + "test_the_predicted_multiply_adds_are_the_counted_ones",),
     ),
     Fault(
-        "activations of the feed-forward part are forgotten", "modules/block.py",
-        "activations=time * (between + features)", "activations=0",
-        (LAYERS + "test_the_predicted_activations_are_close_to_the_kept_ones",),
+        "activations of the feed-forward part are forgotten", "nn/transformer_block.py:TransformerBlock._feed_forward_cost",
+        "time * (between + features)", "0",
+        (LAYERS + "test_the_predicted_activations_are_close_to_the_saved_ones",),
     ),
     Fault(
-        "a declaration imports torch", "modules/layers/dense.py",
-        "from __future__ import annotations\n", "from __future__ import annotations\n\nimport torch\n",
+        "a declaration imports torch", "nn/layers/dense.py:",
+        "from __future__ import annotations", """\
+from __future__ import annotations
+import torch""",
         ("tests/contract/test_entries.py::test_every_declaration_is_read_without_torch",),
     ),
     Fault(
-        "label smoothing is ignored", "modules/losses/sparse_categorical_crossentropy.py",
-        ", label_smoothing=self.label_smoothing)", ")",
-        (BUILD + "test_the_fused_loss_is_the_two_step_loss_for_class_numbers",),
+        "label smoothing is ignored", "nn/losses/sparse_categorical_crossentropy.py:SparseCategoricalCrossentropy.compute",
+        "functional.cross_entropy(flat, target.reshape(-1).long(), label_smoothing=self.label_smoothing)", "functional.cross_entropy(flat, target.reshape(-1).long())",
+        (BUILD + "test_the_fused_loss_equals_the_two_step_loss_for_class_indices",),
     ),
     Fault(
-        "queries and keys with positions are not normed", "modules/kernels/placed.py",
-        "if normed:\n                square = np.float32(0)\n                for",
-        "if normed and pairs == 0:\n                square = np.float32(0)\n                for",
-        (BLOCK + "test_normed_queries_and_keys_come_before_the_positions",),
+        "queries and keys with positions are not normed", "nn/kernels/normalize_rotate.py:_forward",
+        """\
+if normed:
+    square = np.float32(0)
+    for d in range(width):
+        square += given[d] * given[d]
+    factor = np.float32(1) / np.sqrt(square / np.float32(width) + epsilon)""",
+        """\
+if normed and pairs == 0:
+    square = np.float32(0)
+    for d in range(width):
+        square += given[d] * given[d]
+    factor = np.float32(1) / np.sqrt(square / np.float32(width) + epsilon)""",
+        (BLOCK + "test_queries_and_keys_are_normalized_before_the_positions",),
     ),
     Fault(
-        "the gradient of a norm is its factor alone", "modules/kernels/placed.py",
-        "factor * (made[d] - was[d] * share)", "factor * made[d]",
-        ("tests/modules/test_heads.py::test_queries_are_placed_alike_in_one_pass_and_in_many",),
+        "the gradient of a norm is its factor alone", "nn/kernels/normalize_rotate.py:_backward",
+        "made[d] - was[d] * share", "made[d]",
+        ("tests/nn/test_multi_head_attention.py::test_the_kernel_equals_the_plain_normalize_and_rotate",),
     ),
     Fault(
-        "tall matrices come back lying", "training/orthogonal.py",
+        "tall matrices come back lying", "optim/batched_muon.py:orthogonalize",
         "return x.mT if tall else x", "return x",
-        (TRAINING + "test_orthogonal.py::test_it_steps_as_torch_does",),
+        ("tests/optim/test_batched_muon.py::test_a_step_equals_that_of_torch",),
     ),
     Fault(
-        "a process takes the first welcome it finds", "training/meeting.py",
-        "if store.check([welcome]) and store.get(welcome).decode() == word:", "if store.check([welcome]):",
-        (TRAINING + "test_meeting.py::test_every_attempt_has_one_new_room",),
+        "a process takes the first welcome it finds", "training/rendezvous.py:enter_rendezvous",
+        "store.check([welcome]) and store.get(welcome).decode() == word", "store.check([welcome])",
+        (TRAINING + "test_rendezvous.py::test_every_attempt_has_one_new_session",),
     ),
     Fault(
-        "a tied head has weights of its own", "modules/layers/output.py",
+        "a tied head has weights of its own", "nn/layers/output.py:TiedOutputModule.forward",
         "functional.linear(x, table, self.bias)", "functional.linear(x, table.detach(), self.bias)",
-        ("tests/modules/layers/test_output.py::test_the_table_learns_from_both_ends",),
+        ("tests/nn/layers/test_output.py::test_the_table_has_gradients_from_input_and_output",),
     ),
     Fault(
-        "blocks begin as if each were alone", "modules/initial.py",
-        "(2 * blocks) ** -0.5", "2 ** -0.5",
-        ("tests/modules/test_initial.py::test_gpt2_blocks_begin_small_and_the_more_of_them_the_less_each_adds",),
+        "blocks begin as if each were alone", "nn/initializers.py:init_block",
+        "2 * blocks", "2",
+        ("tests/nn/test_initializers.py::test_gpt2_residual_outputs_are_scaled_by_the_number_of_blocks",),
     ),
     Fault(
-        "queries and values of nanoGPT are exchanged", "modules/nanogpt.py",
-        '("attention.part.query", "attention.part.key", "attention.part.value")',
-        '("attention.part.value", "attention.part.key", "attention.part.query")',
-        ("tests/modules/test_nanogpt.py::test_the_same_weights_give_the_same_scores",),
+        "queries and values of nanoGPT are exchanged", "nn/nanogpt.py:",
+        "('attention.sublayer.query', 'attention.sublayer.key', 'attention.sublayer.value')",
+        "('attention.sublayer.value', 'attention.sublayer.key', 'attention.sublayer.query')",
+        ("tests/nn/test_nanogpt.py::test_the_same_weights_give_the_same_scores",),
     ),
     Fault(
-        "exponential decay has stairs", "training/schedules/exponential_decay.py",
-        "(step / self.decay_steps)", "(step // self.decay_steps)",
-        (TRAINING + "test_schedules.py",),
+        "exponential decay has stairs", "optim/schedules/exponential_decay.py:ExponentialDecay.learning_rate_at",
+        "step / self.decay_steps", "step // self.decay_steps",
+        ("tests/optim/test_schedules.py",),
     ),
     Fault(
-        "Muon moves the tables", "training/optimizers/muon.py",
-        ' and TABLE not in name.split(".")', "",
-        (TRAINING + "test_optimizers.py",),
+        "Muon moves the tables", "optim/optimizers/muon.py:Muon.build",
+        "one.ndim == 2 and TABLE not in name.split('.')", "one.ndim == 2",
+        ("tests/optim/test_optimizers.py",),
     ),
     Fault(
-        "the previous token is the current one", "tracking/kernels.py",
-        "((5, here - 1), (6, here)", "((5, here), (6, here)",
-        (MEASURES + "test_the_pass_over_the_rows_finds_what_the_definition_says[none-previous_token_mass]",),
+        "the previous token is the current one", "capture/kernels.py:_measure_row",
+        "query - 1", "query",
+        (MEASURES + "test_the_pass_over_rows_equals_the_reference[none-previous_token_mass]",),
     ),
     Fault(
-        "entropy is over the log of all keys", "tracking/measures/relative_entropy.py",
-        'found["visible"])\n', 'found["visible"] * 0 + found["visible"].amax())\n',
+        "entropy is over the log of all keys", "capture/measures/relative_entropy.py:RelativeEntropy.from_statistics",
+        "statistics['visible']", "statistics['visible'] * 0 + statistics['visible'].amax()",
         (STATISTICS + "test_a_uniform_causal_head_has_a_relative_entropy_of_one",),
     ),
     Fault(
-        "rows that do not count count as zero", "tracking/measure.py",
-        "rows.nanmean(dim=(0, -1))", "rows.nan_to_num().mean(dim=(0, -1))",
+        "rows that do not count count as zero", "capture/measure.py:Measure.average_rows",
+        "rows.nanmean", "rows.nan_to_num().mean",
         (STATISTICS + "test_padded_queries_are_not_rows",),
     ),
     Fault(
-        "diversity runs along the wrong axis", "tracking/measures/head_diversity.py",
-        "nats(weights.mean(dim=1))", "nats(weights.mean(dim=2)).mean(dim=1, keepdim=True)",
-        (MEASURES + "test_the_pass_over_the_rows_finds_what_the_definition_says",),
+        "diversity runs along the wrong axis", "capture/measures/head_diversity.py:HeadDiversity.reference",
+        "entropy_nats(weights.mean(dim=1))", "entropy_nats(weights.mean(dim=2)).mean(dim=1, keepdim=True)",
+        (MEASURES + "test_the_pass_over_rows_equals_the_reference",),
     ),
     Fault(
-        "dropout gets into the statistics", "tracking/tracker.py",
-        "            model.eval()\n", "",
-        (TRAINING + "test_engine.py::test_looks_are_without_dropout",),
+        "dropout gets into the statistics", "capture/tracker.py:preserve_model_state",
+        "model.eval()", "pass",
+        (TRAINING + "test_engine.py::test_snapshots_are_taken_without_dropout",),
     ),
     Fault(
-        "a look uses up random numbers", "tracking/tracker.py",
-        "with torch.random.fork_rng(devices=devices), torch.no_grad():\n            model.eval()",
-        "with torch.no_grad():\n            torch.rand(1)",
-        (TRAINING + "test_engine.py::test_a_look_leaves_mode_and_random_numbers_as_they_were",),
+        "a snapshot uses up random numbers", "capture/tracker.py:preserve_model_state",
+        """\
+with torch.random.fork_rng(devices=devices), torch.no_grad():
+    model.eval()
+    yield""",
+        """\
+with torch.no_grad():
+    torch.rand(1)
+    yield""",
+        (TRAINING + "test_engine.py::test_a_snapshot_preserves_training_mode_and_random_state",),
     ),
     Fault(
-        "a resumed optimizer has forgotten everything", "training/state.py",
-        'self.optimizing.load(tensors, facts["optimizers"])', "pass",
-        (TRAINING + "test_resume.py::test_a_run_that_was_stopped_goes_on",),
+        "a resumed optimizer has forgotten everything", "training/state.py:TrainingState.load_checkpoint",
+        "self.optimizing.load(tensors, facts['optimizers'])", "pass",
+        (TRAINING + "test_resume.py::test_a_stopped_run_resumes_bit_for_bit",),
     ),
     Fault(
-        "dropout follows the process, not the seed", "training/engine.py",
+        "dropout follows the process, not the seed", "training/engine.py:_TrainingLoop.accumulate_gradients",
         "torch.manual_seed(seed_of(self.settings.seed, number))", "pass",
-        (TRAINING + "test_resume.py::test_a_run_that_was_stopped_goes_on",),
+        (TRAINING + "test_resume.py::test_a_stopped_run_resumes_bit_for_bit",),
     ),
     Fault(
-        "batches are added up, not averaged", "training/objective.py",
+        "batches are added up, not averaged", "training/loss_module.py:compute_shares",
         "processes * weight / totals[name]", "float(processes)",
-        (TRAINING + "test_engine.py::test_a_step_learns_from_all_its_batches",),
+        (TRAINING + "test_engine.py::test_a_step_averages_the_gradients_of_all_its_batches",),
     ),
     Fault(
-        "padding counts as a target", "tasks/supervised.py",
+        "padding counts as a target", "tasks/supervised/task.py:Supervised.loss_weights",
         "(y != IGNORED) & mask", "y != IGNORED",
-        ("tests/tasks/test_supervised.py::test_padding_does_not_weigh_in_a_step",),
+        ("tests/tasks/supervised/test_task.py::test_loss_weights_do_not_count_padding",),
     ),
     Fault(
-        "both rates of Muon are one", "training/optimizers/muon.py",
+        "both rates of Muon are one", "optim/optimizers/muon.py:Muon.with_learning_rate",
         "other * (rate / self.peak)", "other",
-        (TRAINING + "test_rates.py::test_another_learning_rate_scales_both_rates_of_muon",),
+        ("tests/optim/test_optimizer_factory.py::test_another_learning_rate_scales_both_learning_rates_of_muon",),
     ),
     Fault(
-        "a checkpoint's sum is not looked at", "tracking/checkpoint.py",
-        'if digest != document["tensors"]["sha256"]:', "if False:",
-        (TRAINING + "test_resume.py::test_the_newest_checkpoint_broken_the_one_before_is_taken",),
+        "a checkpoint's checksum is not verified", "runs/checkpoint.py:read_checkpoint",
+        "digest != document['tensors']['sha256']", "False",
+        (TRAINING + "test_resume.py::test_a_damaged_checkpoint_is_skipped_for_the_one_before",),
     ),
     Fault(
-        "rows of the lost steps stay", "training/engine.py",
-        "run.forget_after(self.state.step)", "pass",
-        (TRAINING + "test_resume.py::test_the_newest_checkpoint_broken_the_one_before_is_taken",),
+        "rows of the lost steps stay", "training/engine.py:_TrainingLoop.__init__",
+        "run.delete_after(self.state.step)", "pass",
+        (TRAINING + "test_resume.py::test_a_damaged_checkpoint_is_skipped_for_the_one_before",),
     ),
 )  # fmt: skip

@@ -2,61 +2,84 @@
 
 from tests.faults.fault import Fault
 
-DIAGNOSES = "tests/views/test_diagnoses.py::"
-INSPECTION = "tests/test_inspection.py::"
-FOREIGN = "tests/tracking/test_foreign_models.py::"
-WATCH_TABLE = "tests/tracking/test_watch_table.py::"
+DIAGNOSES = "tests/analysis/test_diagnostic_checks.py::"
+INSPECTION = "tests/workflows/test_model_inspection.py::"
+FOREIGN = "tests/capture/test_foreign_models.py::"
+WATCH_TABLE = "tests/capture/test_watch_table.py::"
 MEASURES = "tests/contract/test_measures.py::"
 
 LOOK_FAULTS = (
     Fault(
-        "a uniform head counts as local", "views/heads.py",
-        "np.clip((mass - expected) / (1 - expected), 0, 1)", "np.clip(mass, 0, 1)",
-        (DIAGNOSES + "test_roles_that_maps_tell",),
+        "a uniform head counts as local",
+        "analysis/head_roles.py:_excess_mass",
+        "(mass - expected) / (1 - expected)",
+        "mass",
+        (DIAGNOSES + "test_roles_from_maps",),
     ),
     Fault(
-        "rows without a choice make heads alike", "views/analysis/duplicate_heads.py",
-        "np.where(choice, each, np.nan)", "each",
+        "rows without a choice make heads alike",
+        "analysis/checks/duplicate_heads.py:mean_js_divergence",
+        "np.where(choice, each, np.nan)",
+        "each",
         (DIAGNOSES + "test_divergence_by_hand",),
     ),
     Fault(
-        "a loss is read as if it should grow", "views/analysis/patience.py",
-        "score.curve.values if score.larger else -score.curve.values", "score.curve.values",
-        (DIAGNOSES + "test_the_best_after_a_plateau_asks_for_patience",),
+        "a loss is read as if it should grow",
+        "analysis/checks/patience.py:Patience.find_symptom",
+        "score.curve.values if score.larger else -score.curve.values",
+        "score.curve.values",
+        (DIAGNOSES + "test_a_best_score_after_a_plateau_needs_patience",),
     ),
     Fault(
-        "the written-out pass is the fused one", "tracking/stand_in.py",
-        "return self.mechanism.weights(q, k, mask, extra) @ v", "return self.mechanism.mix(q, k, v, mask, 0.0, extra)",
-        (INSPECTION + "test_a_wrong_fast_way_would_be_seen",),
+        "dense weights are computed by the fast path",
+        "capture/patching.py:DenseWeightsPatch.attend",
+        "self.mechanism.weights(q, k, mask, extra) @ v",
+        "self.mechanism.attend(q, k, v, mask, 0.0, extra)",
+        (INSPECTION + "test_a_wrong_fast_path_is_noticed",),
     ),
     Fault(
-        "another head is left out", "tracking/stand_in.py",
-        "found[:, self.head] = 0", "found[:, self.head - 1] = 0",
-        (INSPECTION + "test_a_head_that_writes_nothing_is_worth_nothing",),
+        "another head is ablated",
+        "capture/patching.py:HeadAblationPatch.attend",
+        "output[:, self.ablated_head]",
+        "output[:, self.ablated_head - 1]",
+        (INSPECTION + "test_a_head_without_output_weights_has_no_importance",),
     ),
     Fault(
-        "attention by hand goes unnoticed", "tracking/foreign.py",
-        "recorder.suspected.append(recorder.path)", "pass",
-        (FOREIGN + "test_attention_by_hand_without_the_name_is_noticed_and_seen_on_request",),
+        "attention by a softmax goes unnoticed",
+        "capture/hooks.py:intercept_attention.intercept",
+        "recorder.suspected_paths.append(recorder.path)",
+        "pass",
+        (
+            FOREIGN
+            + "test_attention_by_a_softmax_in_another_module_is_noticed_and_captured_on_request",
+        ),
     ),
     Fault(
-        "empty slots of a static cache are keys", "tracking/placement.py",
-        'Placement("shared", filled, first=filled - queries)', 'Placement("shared", keys)',
-        (WATCH_TABLE + "test_empty_slots_of_a_static_cache_are_no_keys",),
+        "empty slots of a static cache are keys",
+        "capture/placement.py:place_queries",
+        "Placement('shared', filled, query_offset=filled - queries)",
+        "Placement('shared', keys)",
+        (WATCH_TABLE + "test_empty_slots_of_a_static_cache_are_not_keys",),
     ),
     Fault(
-        "a learned sink is a position", "tracking/softmax_calls.py",
-        "extra = self.scores.shape[-1] - (columns.stop - columns.start)", "extra = 0",
-        (WATCH_TABLE + "test_a_learned_sink_is_no_position",),
+        "a learned sink is a position",
+        "capture/softmax_calls.py:SoftmaxCall.reordered_scores",
+        "self.scores.shape[-1] - (columns.stop - columns.start)",
+        "0",
+        (WATCH_TABLE + "test_a_learned_sink_is_not_a_position",),
     ),
     Fault(
-        "a sink has a distance", "tracking/kernels.py",
-        "size = max(0, min(s.size - first, places - low))", "size = s.size - first",
-        (MEASURES + "test_the_pass_over_the_rows_finds_what_the_definition_says[extra-span]",),
+        "a sink has a distance",
+        "capture/kernels.py:measure_head_rows",
+        "max(0, min(s.size - first, position_count - low))",
+        "s.size - first",
+        (MEASURES + "test_the_pass_over_rows_equals_the_reference[extra-span]",),
     ),
     Fault(
-        "partial attention counts as attention", "tracking/recorder.py",
-        "if reason is None and forward.softmax_calls:", "if False:",
-        (WATCH_TABLE + "test_a_model_of_which_nothing_is_measured_is_an_error_with_the_reason",),
+        "partial attention counts as attention",
+        "capture/recorder.py:Recorder._check_calls",
+        "reason is None and forward.softmax_calls",
+        "False",
+        (WATCH_TABLE + "test_a_model_without_any_measured_call_is_an_error_with_the_reason",),
     ),
 )

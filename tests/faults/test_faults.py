@@ -14,6 +14,7 @@ import neural
 from tests.faults.fault import Fault
 from tests.faults.faults import FAULTS
 from tests.faults.look_faults import LOOK_FAULTS
+from tests.faults.planting import PlantingError, plant
 from tests.faults.task_faults import TASK_FAULTS
 from tests.faults.verdict_faults import VERDICT_FAULTS
 
@@ -49,7 +50,9 @@ Run = Callable[[Path, tuple[str, ...]], tuple[int, str]]
 @pytest.fixture(scope="module")
 def run() -> Iterator[Run]:
     """Tests in a process of their own that imports a copy of the source: how they ended, and what they said."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
+    }
     environment = {**inherited, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
     call = [sys.executable, "-c", READY.format(without=WITHOUT)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -66,18 +69,22 @@ def run() -> Iterator[Run]:
 
 
 def copy_of_the_source(folder: Path) -> Path:
-    shutil.copytree(SOURCE, folder / "neural", ignore=shutil.ignore_patterns("*.pyc.*"))   # half written
+    shutil.copytree(
+        SOURCE, folder / "neural", ignore=shutil.ignore_patterns("*.pyc.*")
+    )  # half written
     return folder
 
 
 @pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.name.replace(" ", "-"))
 def test_a_planted_fault_is_noticed(fault: Fault, tmp_path: Path, run: Run):
     copy = copy_of_the_source(tmp_path)
-    file = copy / "neural" / fault.file
-    text = file.read_text(encoding="utf-8")
-    assert text.count(fault.old) == 1, f"{fault.file} has changed: it has {text.count(fault.old)} × `{fault.old}`"
-    file.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
-    for old in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"):   # numba's files beside it stay: they are slow
+    path, symbol = fault.symbol.split(":")
+    file = copy / "neural" / path
+    source = file.read_text(encoding="utf-8")
+    file.write_text(plant(source, symbol, fault.old, fault.new), encoding="utf-8")
+    for old in (file.parent / "__pycache__").glob(
+        f"{file.stem}.*.pyc"
+    ):  # numba's files beside it stay: they are slow
         old.unlink()
     code, said = run(copy, fault.tests)
     assert code == pytest.ExitCode.TESTS_FAILED, said
@@ -93,3 +100,25 @@ def test_without_a_fault_such_tests_pass(tmp_path: Path, run: Run):
 def test_every_fault_has_a_name_of_its_own():
     assert len({fault.name for fault in ALL}) == len(ALL)
     assert Path(neural.__path__[0]).name == "neural"
+
+
+SOURCE_TO_BREAK = """
+def area(width, height):
+    if width < 0:
+        raise ValueError("negative")
+    return width * height
+"""
+
+
+def test_a_fault_is_found_by_structure_whatever_layout_and_names():
+    broken = plant(SOURCE_TO_BREAK, "area", "return a   *   b", "return a + b")
+    assert "return width + height" in broken
+    assert "pass" in plant(SOURCE_TO_BREAK, "area", "raise ValueError('negative')", "pass")
+
+
+@pytest.mark.parametrize("old", ["a / b", "c", "return"])
+def test_code_that_is_not_there_exactly_once_is_refused(old):
+    with pytest.raises(PlantingError):
+        plant(SOURCE_TO_BREAK, "area", old, "pass")
+    with pytest.raises(PlantingError, match="no `volume`"):
+        plant(SOURCE_TO_BREAK, "volume", old, "pass")

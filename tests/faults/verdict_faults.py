@@ -2,52 +2,52 @@
 
 from tests.faults.fault import Fault
 
-CLAIMS = "tests/views/test_focus_claims.py::"
-PAIRED = "tests/views/test_paired.py::"
-SWEEP = "tests/test_sweep.py::"
-JUDGE = "tests/views/test_judge.py::"
+CLAIMS = "tests/analysis/test_focus_claims.py::"
+PAIRED = "tests/analysis/test_significance.py::"
+SWEEP = "tests/workflows/test_sweep.py::"
+JUDGE = "tests/analysis/test_sample_quality.py::"
 
 VERDICT_FAULTS = (
     Fault(
         "one comparison speaks for all",
-        "views/focus_claims.py",
-        "above = max(_known(tails.above)",
-        "above = min(_known(tails.above)",
-        (CLAIMS + "test_against_several_every_interval_must_pass",),
+        "analysis/focus_claims.py:_ClaimTest.tails",
+        "max((_known(tails.above) for tails in known))",
+        "min((_known(tails.above) for tails in known))",
+        (CLAIMS + "test_against_several_paradigms_every_interval_must_pass",),
     ),
     Fault(
         "never is the earliest",
-        "views/focus_claims.py",
-        "return math.inf if math.isnan(time) else time",
-        "return 0.0 if math.isnan(time) else time",
+        "analysis/focus_claims.py:_time_or_inf",
+        "math.inf if math.isnan(time) else time",
+        "0.0 if math.isnan(time) else time",
         (CLAIMS + "test_never_is_later_than_any_step",),
     ),
     Fault(
         "many tests are taken for one",
-        "views/significance.py",
+        "analysis/significance.py:adjust_p_values",
         "p_values[index] * (len(order) - position)",
         "p_values[index]",
-        (CLAIMS + "test_many_claims_are_held_to_one_error_rate",),
+        (CLAIMS + "test_many_claims_share_one_error_rate",),
     ),
     Fault(
         "a selected setting was not selected",
-        "views/paired.py",
+        "analysis/significance.py:compare_pairs",
         "min(1.0, number_of_pairs * p)",
         "p",
         (PAIRED + "test_a_selected_baseline_counts_every_pair",),
     ),
     Fault(
         "a confirmation reports the best validation",
-        "sweep.py",
+        "workflows/sweep.py:_group_points",
         "row.last if last else row.score",
         "row.score",
-        (SWEEP + "test_what_confirms_a_setting_does_not_select_it",),
+        (SWEEP + "test_confirmation_trials_do_not_change_the_selection",),
     ),
     Fault(
         "loops are as good as real text",
-        "views/quality/distance_from_real.py",
+        "analysis/quality/distance_from_real.py:DistanceFromReal.compute_scores",
         "bits + average(real.bits) * repeated",
         "bits",
-        (JUDGE + "test_text_that_repeats_itself_is_farther_by_the_bits_of_real_text",),
+        (JUDGE + "test_repetition_adds_the_bits_of_real_text_to_the_distance",),
     ),
 )

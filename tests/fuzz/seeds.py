@@ -1,4 +1,4 @@
-"""Good files of every kind, small, as fuzzing begins with; made, not stored."""
+"""Small valid files of every kind, from which fuzzing starts. Created, not stored."""
 
 from __future__ import annotations
 
@@ -19,67 +19,111 @@ from tests import programs as known
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAM_WORDS = tuple(
-    b"network input layers loss optimizer train ( ) { } [ ] : , = * # \" Dense Embedding Output Adam true None "
+    b'network input layers loss optimizer train ( ) { } [ ] : , = * # " Dense Embedding Output Adam true None '
     b"TransformerEncoder num_heads d_model attention localized 2147483648 1e308".split()
-)  # fmt: skip
+)
 YAML_WORDS = (
-    b"!!python/object/apply:os.system [x]", b"&a [*a]", b"*a", b"<<: ", b"- ", b"? ", b": ", b"|\n ", b"%YAML 1.1\n",
-    b"---\n", b"!!binary ", b"{", b"}", b"task: ", b"training:\n  ", b'"\\UFFFFFFFF"',
-)  # fmt: skip
+    b"!!python/object/apply:os.system [x]",
+    b"&a [*a]",
+    b"*a",
+    b"<<: ",
+    b"- ",
+    b"? ",
+    b": ",
+    b"|\n ",
+    b"%YAML 1.1\n",
+    b"---\n",
+    b"!!binary ",
+    b"{",
+    b"}",
+    b"task: ",
+    b"training:\n  ",
+    b'"\\UFFFFFFFF"',
+)
 JSON_WORDS = (
-    b"{", b"}", b"[", b"]", b'"', b",", b":", b"null", b"true", b"1e999", b'"\\ud800"', b"NaN", b"-Infinity", b"\n",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b'"',
+    b",",
+    b":",
+    b"null",
+    b"true",
+    b"1e999",
+    b'"\\ud800"',
+    b"NaN",
+    b"-Infinity",
+    b"\n",
     b'"label"',
-)  # fmt: skip
+)
 NPY_WORDS = (
-    b"'descr': '|O'", b"(1000000000000,)", b"(-1,)", b"'<f8'", b"'<U999999'", b"[('a', '<f8')]", b"True", b"\x93NUMPY",
-    b"PK\x01\x02", b"'|V2147483647'",
-)  # fmt: skip
+    b"'descr': '|O'",
+    b"(1000000000000,)",
+    b"(-1,)",
+    b"'<f8'",
+    b"'<U999999'",
+    b"[('a', '<f8')]",
+    b"True",
+    b"\x93NUMPY",
+    b"PK\x01\x02",
+    b"'|V2147483647'",
+)
 PICKLE_WORDS = (
-    b"cos\nsystem\n", b"\x8c\x02os\x8c\x06system\x93", b"(", b"R", b"t", b"}", b"]", b"r\xff\xff\xff\x7f", b"h\x00",
-    b"\x85", b"\x86", b"2", b"b", b"\x8e\xff\xff\xff\xff\x00\x00\x00\x00",
-)  # fmt: skip
+    b"cos\nsystem\n",
+    b"\x8c\x02os\x8c\x06system\x93",
+    b"(",
+    b"R",
+    b"t",
+    b"}",
+    b"]",
+    b"r\xff\xff\xff\x7f",
+    b"h\x00",
+    b"\x85",
+    b"\x86",
+    b"2",
+    b"b",
+    b"\x8e\xff\xff\xff\xff\x00\x00\x00\x00",
+)
 
 
 @cache
 def programs() -> list[bytes]:
     """Programs of the tests and the examples."""
     texts = [text for name, text in vars(known).items() if name.isupper() and isinstance(text, str)]
-    return [text.encode() for text in texts] + [one.read_bytes() for one in sorted(EXAMPLES.glob("**/*.neural"))]
+    return [text.encode() for text in texts] + [
+        path.read_bytes() for path in sorted(EXAMPLES.glob("**/*.neural"))
+    ]
 
 
 @cache
-def pieces() -> list[bytes]:
-    """A few lines of programs each: short, so that many are tried."""
-    found = []
-    for lines in (one.splitlines(keepends=True) for one in programs()):
-        found += [b"".join(lines[at : at + 3]) for at in range(0, len(lines), 3)]
-    return found
+def snippets() -> list[bytes]:
+    """Three lines of programs each: short, so that many are tried."""
+    chunks = []
+    for lines in (program.splitlines(keepends=True) for program in programs()):
+        chunks += [b"".join(lines[start : start + 3]) for start in range(0, len(lines), 3)]
+    return chunks
 
 
 @cache
 def experiments() -> list[bytes]:
     """Experiment files."""
-    anchors = b"task: supervised\ntraining: &a {steps: 3}\ntracking: {measures: [entropy]}\nname: \"n\"\n"
-    return [anchors, *(one.read_bytes() for one in sorted(EXAMPLES.glob("**/*.yaml")))]
-
-
-@cache
-def interchanged() -> list[bytes]:
-    """Programs as JSON."""
-    from neural.core.diagnostics import Findings
-    from neural.language.interchange import to_json
-    from neural.language.parser import parse
-
-    return [json.dumps(to_json(parse(one.decode(), Findings()))).encode() for one in programs()]
+    anchors = (
+        b'task: supervised\ntraining: &a {steps: 3}\ntracking: {measures: [entropy]}\nname: "n"\n'
+    )
+    return [anchors, *(path.read_bytes() for path in sorted(EXAMPLES.glob("**/*.yaml")))]
 
 
 @cache
 def songs() -> list[bytes]:
     """Documents with labels and with boundaries."""
-    rows = [{"name": "a", "lines": ["x y", "z", "é"], "labels": ["verse", "verse", "chorus"]},
-            {"lines": ["a", "b"], "boundaries": [1, 0]}, {"lines": ["a", "b", "c"], "labels": [0, 1, 1]},
-            {"title": "t", "lines": ["a", "b", "c"], "boundaries": [2]}]  # fmt: skip
-    return [_lines(rows), _lines(rows[:1]), _lines(rows[2:])]
+    rows = [
+        {"name": "a", "lines": ["x y", "z", "é"], "labels": ["verse", "verse", "chorus"]},
+        {"lines": ["a", "b"], "boundaries": [1, 0]},
+        {"lines": ["a", "b", "c"], "labels": [0, 1, 1]},
+        {"title": "t", "lines": ["a", "b", "c"], "boundaries": [2]},
+    ]
+    return [_to_lines(rows), _to_lines(rows[:1]), _to_lines(rows[2:])]
 
 
 def articles() -> list[bytes]:
@@ -91,78 +135,104 @@ def articles() -> list[bytes]:
 @cache
 def tokens() -> list[bytes]:
     """Texts with rationales, and HateXplain's form."""
-    rows = [{"tokens": ["you", f"w{at}"], "label": str(at % 2), "rationale": [0, 1]} for at in range(12)]
+    rows = [
+        {"tokens": ["you", f"w{at}"], "label": str(at % 2), "rationale": [0, 1]} for at in range(12)
+    ]
     votes = [{"label": "hate"}, {"label": "no"}]
     posts = [{"post_tokens": ["a", "b"], "annotators": votes, "rationales": [[0, 1]]}] * 12
-    return [_lines(rows), _lines(posts), json.dumps(posts).encode()]
+    return [_to_lines(rows), _to_lines(posts), json.dumps(posts).encode()]
 
 
 @cache
 def captions() -> list[bytes]:
     """A caption for each of twelve pictures."""
     rows = [{"caption": "a red circle", "picture": at, "regions": [None, 1, 2]} for at in range(12)]
-    return [_lines(rows), _lines([{"caption": ["a", "b"]}] * 12)]
+    return [_to_lines(rows), _to_lines([{"caption": ["a", "b"]}] * 12)]
 
 
 def tables() -> list[bytes]:
-    """With and without names."""
+    """CSV with and without column names."""
     return [b"a,b,c,d,label\n" + b"1,2,3,4,cat\n0.5,-1,2e3,4,dog\n" * 2, b"1;2;3;4;0\n1;2;3;4;1\n"]
 
 
 @cache
 def npz() -> list[bytes]:
-    """Training data, packed and not, and the result of a focus experiment."""
+    """Training data, compressed and not, and the result of a focus experiment."""
     x, y = np.arange(8, dtype=np.float32).reshape(2, 4), np.array([0, 1])
-    said = {"run": "r", "paradigm": "soft", "segments": 3, "seed": 0, "classes": ["a"], "scores": {"s": 0.5}}
-    about = json.dumps(said)
-    return [_saved(np.savez, x=x, y=y), _saved(np.savez_compressed, x=x, y=y, x_valid=x, y_valid=y),
-            _saved(np.savez, about=np.array(about), heat=x, shown_x=x)]  # fmt: skip
+    metadata = {
+        "run": "r",
+        "paradigm": "soft",
+        "segments": 3,
+        "seed": 0,
+        "classes": ["a"],
+        "scores": {"s": 0.5},
+    }
+    about = json.dumps(metadata)
+    return [
+        _save_to_bytes(np.savez, x=x, y=y),
+        _save_to_bytes(np.savez_compressed, x=x, y=y, x_valid=x, y_valid=y),
+        _save_to_bytes(np.savez, about=np.array(about), heat=x, shown_x=x),
+    ]
 
 
 @cache
 def npy() -> list[bytes]:
-    """Floats, whole numbers, texts, columns first."""
-    arrays = [np.arange(8.0).reshape(2, 4), np.arange(4), np.array(["a", "bc"]), np.asfortranarray(np.ones((2, 4)))]
-    return [_saved(lambda out, **given: np.save(out, given["x"]), x=one) for one in arrays]
+    """Floats, integers, strings, Fortran order."""
+    arrays = [
+        np.arange(8.0).reshape(2, 4),
+        np.arange(4),
+        np.array(["a", "bc"]),
+        np.asfortranarray(np.ones((2, 4))),
+    ]
+    return [
+        _save_to_bytes(lambda out, **named: np.save(out, named["x"]), x=array) for array in arrays
+    ]
 
 
 @cache
 def pickles() -> list[bytes]:
-    """A batch of two pictures as several versions of Python write it, and the names of the classes."""
-    batch = {"data": np.zeros((2, 3072), np.uint8), "labels": [0, 1], "filenames": [b"a.png", b"b.png"]}
-    return [*(pickle.dumps(batch, protocol=one) for one in (2, 4)), pickle.dumps({"label_names": ["cat", b"dog"]}, 2)]
+    """A batch of two images in several pickle protocols, and the class names."""
+    batch = {
+        "data": np.zeros((2, 3072), np.uint8),
+        "labels": [0, 1],
+        "filenames": [b"a.png", b"b.png"],
+    }
+    return [
+        *(pickle.dumps(batch, protocol=protocol) for protocol in (2, 4)),
+        pickle.dumps({"label_names": ["cat", b"dog"]}, 2),
+    ]
 
 
 @cache
 def archives() -> list[bytes]:
-    """CIFAR-10 with one picture a file, packed and not."""
-    parts = [*(f"data_batch_{one}.bin" for one in range(1, 6)), "test_batch.bin"]
+    """CIFAR-10 with one image per file, compressed and not."""
+    names = [*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin"]
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
-        for name in parts:
-            about = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
-            about.size = 3073
-            archive.addfile(about, io.BytesIO(bytes(3073)))
+        for name in names:
+            info = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
+            info.size = 3073
+            archive.addfile(info, io.BytesIO(bytes(3073)))
     return [out.getvalue(), gzip.compress(out.getvalue(), mtime=0)]
 
 
 @cache
 def pictures() -> list[bytes]:
-    """Of every kind that is read."""
+    """One of every readable image format, and PostScript."""
     from PIL import Image
 
-    made = Image.fromarray(np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3))
-    found = []
-    for kind in ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM"):
+    image = Image.fromarray(np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3))
+    files = []
+    for image_format in ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM"):
         out = io.BytesIO()
-        made.save(out, kind)
-        found.append(out.getvalue())
-    return [*found, b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n"]
+        image.save(out, image_format)
+        files.append(out.getvalue())
+    return [*files, b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n"]
 
 
 @cache
 def weights() -> list[bytes]:
-    """A state dict as torch and as safetensors write it."""
+    """A state dict in torch's format and in safetensors."""
     import safetensors.torch
     import torch
 
@@ -173,44 +243,57 @@ def weights() -> list[bytes]:
 
 @cache
 def checkpoints() -> list[bytes]:
-    """The tensors' length, the tensors, and what is said about them."""
+    """Length of the tensors, tensors, and JSON metadata."""
     tensors = weights()[1]
-    said = {"step": 3, "best": True, "shared": {"c": "a"}, "facts": {"step": 3, "best": {}},
-            "tensors": {"file": "step-00000003.safetensors", "bytes": len(tensors),
-                        "sha256": hashlib.sha256(tensors).hexdigest()}}  # fmt: skip
-    return [len(tensors).to_bytes(4, "little") + tensors + json.dumps(said).encode()]
+    metadata = {
+        "step": 3,
+        "best": True,
+        "shared": {"c": "a"},
+        "metadata": {"step": 3, "best": {}},
+        "tensors": {
+            "file": "step-00000003.safetensors",
+            "bytes": len(tensors),
+            "sha256": hashlib.sha256(tensors).hexdigest(),
+        },
+    }
+    return [len(tensors).to_bytes(4, "little") + tensors + json.dumps(metadata).encode()]
 
 
 @cache
 def maps() -> list[bytes]:
-    """Whole and causal."""
-    from neural.tracking.quantised import pack
+    """Full and causal."""
+    from neural.capture.map_encoding import encode_map
 
-    made = np.random.default_rng(0).dirichlet(np.ones(5), (2, 4)).astype(np.float32)
-    return [pack(made), pack(made, causal=True)]
+    weights = np.random.default_rng(0).dirichlet(np.ones(5), (2, 4)).astype(np.float32)
+    return [encode_map(weights), encode_map(weights, causal=True)]
 
 
 @cache
 def calibrations() -> list[bytes]:
-    """Of boundaries alone."""
-    from neural.tasks.cutting.calibration_choice import choose
-    from neural.tasks.cutting.calibration_file import FILE, Calibrated
+    """Of boundaries only."""
+    from neural.tasks.segmentation.calibration_selection import (
+        CALIBRATION_FILE,
+        RunCalibration,
+        choose_calibration,
+    )
 
     random = np.random.default_rng(0)
     truth = random.random(60) < 0.3
     margins = truth * 2.0 - 1 + random.normal(size=60)
-    chosen = choose(margins, truth, np.repeat(np.arange(6), 10))
-    made = Calibrated(weights="step 3", data="six", boundary=chosen, label=None, threshold=0.5, f1=0.7)
+    chosen = choose_calibration(margins, truth, np.repeat(np.arange(6), 10))
+    calibration = RunCalibration(
+        weights="step 3", data="six", boundary=chosen, label=None, threshold=0.5, f1=0.7
+    )
     with tempfile.TemporaryDirectory() as folder:
-        made.save(Path(folder))
-        return [(Path(folder) / FILE).read_bytes()]
+        calibration.save(Path(folder))
+        return [(Path(folder) / CALIBRATION_FILE).read_bytes()]
 
 
-def _lines(rows: list[dict[str, Any]]) -> bytes:
+def _to_lines(rows: list[dict[str, Any]]) -> bytes:
     return "\n".join(map(json.dumps, rows)).encode()
 
 
-def _saved(save: Any, **arrays: np.ndarray) -> bytes:
+def _save_to_bytes(save: Any, **arrays: np.ndarray) -> bytes:
     out = io.BytesIO()
     save(out, **arrays)
     return out.getvalue()

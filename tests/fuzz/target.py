@@ -1,4 +1,4 @@
-"""What a fuzzed kind of file is: good ones to begin with, a reader, and the errors by which it may refuse."""
+"""A fuzz target: valid seed files, a reader, and the errors by which it may refuse a file."""
 
 from __future__ import annotations
 
@@ -13,45 +13,47 @@ Seeds = Callable[[], Sequence[bytes]]
 
 @dataclass(frozen=True)
 class Target:
-    """One kind of file that may come from anybody."""
+    """One kind of untrusted file."""
 
     read: Callable[[bytes], object]
-    """Does all that the product does with such a file."""
+    """Does everything that the product does with such a file."""
     seeds: Seeds
     refusals: tuple[type[Exception], ...]
-    """What may be raised: errors that are shown to users as messages."""
+    """Expected errors: those that users see as messages."""
     words: tuple[bytes, ...] = ()
-    """Pieces that mean something in this kind of file."""
+    """Tokens with a meaning in this kind of file."""
 
-    def outcome(self, data: bytes) -> str:
-        """Why the file was refused, or nothing; any other error passes through."""
+    def run(self, data: bytes) -> str:
+        """The refusal as text, or ""; unexpected errors pass through."""
         try:
             self.read(data)
-        except self.refusals as refused:
-            return f"{type(refused).__name__}: {refused}"
+        except self.refusals as error:
+            return f"{type(error).__name__}: {error}"
         return ""
 
 
 @cache
-def room() -> Path:
-    """A folder of this process for what must be a file, in memory where there is such a place."""
-    shared = Path("/dev/shm")
-    place = tempfile.TemporaryDirectory(prefix="fuzz-", dir=shared if shared.is_dir() else None)
-    _kept.append(place)
-    return Path(place.name)
+def work_folder() -> Path:
+    """A temporary folder of this process, in memory if possible."""
+    shared_memory = Path("/dev/shm")
+    folder = tempfile.TemporaryDirectory(
+        prefix="fuzz-", dir=shared_memory if shared_memory.is_dir() else None
+    )
+    _folders.append(folder)
+    return Path(folder.name)
 
 
-_kept: list[tempfile.TemporaryDirectory[str]] = []
+_folders: list[tempfile.TemporaryDirectory[str]] = []
 
 
-def tidy() -> None:
-    """Remove that folder; it goes by itself unless the process is ended at once."""
-    for one in _kept:
-        one.cleanup()
+def remove_folders() -> None:
+    """Remove the folders; needed only before `os._exit`."""
+    for folder in _folders:
+        folder.cleanup()
 
 
-def file(name: str, data: bytes) -> Path:
-    """The bytes under that name."""
-    path = room() / name
+def write_file(name: str, data: bytes) -> Path:
+    """Write the bytes to a file of that name in the work folder."""
+    path = work_folder() / name
     path.write_bytes(data)
     return path

@@ -1,6 +1,6 @@
-"""Every kind of file that may come from anybody, by name: `TARGETS["npz"].outcome(data)` reads one as the product does.
+"""All kinds of untrusted files: `TARGETS["npz"].run(data)` reads one as the product does.
 
-A reader may give an answer or refuse in words; anything else that it raises is a fault.
+A reader may succeed or refuse with a message; any other exception is a bug.
 """
 
 from __future__ import annotations
@@ -14,264 +14,265 @@ from functools import cache
 
 import numpy as np
 
-from neural.blueprint import ProgramError, parse
-from neural.core.diagnostics import Diagnostic, Findings, Source, render
-from neural.core.registry import UnknownName
+from neural.capture.map_encoding import MapError
+from neural.core.diagnostics import Diagnostic, DiagnosticCollector, SourceText, render_diagnostic
+from neural.core.errors import TaskError
+from neural.core.registry import UnknownNameError
 from neural.core.settings import SettingsError, read_settings
 from neural.language.check import check
-from neural.language.interchange import NotAProgram, from_json
 from neural.language.network import Network
 from neural.language.parser import parse as read_program
-from neural.standard import CATALOGUE
-from neural.tasks.task import TaskError
-from neural.tracking.quantised import MapError
-from neural.tracking.trouble import RunError
+from neural.optim.catalogue import CATALOGUE
+from neural.runs.errors import RunError
+from neural.workflows.load import ProgramError, parse
 from tests.fuzz import run_seeds, seeds
-from tests.fuzz.target import Target, file, room
+from tests.fuzz.target import Target, work_folder, write_file
 
-NUMBERS = "network N { input: (4,) layers: Dense(3, activation=\"softmax\") }"
+NUMBERS = 'network N { input: (4,) layers: Dense(3, activation="softmax") }'
 PICTURES = "network P { input: (8, 8, 3) layers: Flatten() Dense(2) }"
 ROWS = "network C { input: (3072,) layers: Dense(10) }"
-RUN = (RunError, SettingsError, ProgramError, TaskError, UnknownName)
+RUN_REFUSALS = (RunError, SettingsError, ProgramError, TaskError, UnknownNameError)
 
 
 @cache
-def network(text: str) -> Network:
-    """Of a program that is right."""
+def build_network(text: str) -> Network:
+    """The network of a valid program."""
     return parse(text).network
 
 
-# --- texts ------------------------------------------------------------------------------------------------------
+# --- texts ----------------------------------------------------------------------------------------
 
 
 def parser(data: bytes) -> None:
-    """The text of a program: read into a tree, its mistakes rendered."""
+    """The text of a program: parsed, and its diagnostics rendered."""
     text = data.decode("utf-8", errors="replace")
-    findings = Findings()
-    read_program(text, findings)
-    _rendered(text, findings.items)
+    diagnostics = DiagnosticCollector()
+    read_program(text, diagnostics)
+    _render(text, diagnostics.items)
 
 
 def program(data: bytes) -> None:
-    """A `.neural` file: read, checked, its shapes and costs found, what there is to say rendered."""
+    """A `.neural` file: parsed, checked, and its diagnostics rendered."""
     text = data.decode("utf-8", errors="replace")
-    _rendered(text, check(text, CATALOGUE).diagnostics)
+    _render(text, check(text, CATALOGUE).diagnostics)
 
 
-def _rendered(text: str, said: Sequence[Diagnostic]) -> None:
-    source = Source("fuzz.neural", text)
-    for one in said[:8]:
-        render(one, source)
+def _render(text: str, diagnostics: Sequence[Diagnostic]) -> None:
+    source = SourceText("fuzz.neural", text)
+    for diagnostic in diagnostics[:8]:
+        render_diagnostic(diagnostic, source)
 
 
 def experiment(data: bytes) -> None:
     """An experiment in YAML, or a sweep of one."""
-    from neural.experiments import _settings_of
-    from neural.tasks.experiment import read_experiment
-    from neural.trials import SweepSettings, trials_of
+    from neural.core.experiment import read_experiment
+    from neural.workflows.load_task import _settings_class
+    from neural.workflows.sweep_trials import SweepSettings, expand_grid
 
-    source = Source("fuzz.yaml", data.decode("utf-8", errors="replace"))
+    source = SourceText("fuzz.yaml", data.decode("utf-8", errors="replace"))
     if b"experiment:" in data:
-        trials_of(read_settings(SweepSettings, source))
+        expand_grid(read_settings(SweepSettings, source))
     else:
-        read_experiment(source, choose=_settings_of)
-
-
-def interchange(data: bytes) -> None:
-    """A program as JSON."""
-    from_json(json.loads(data))
+        read_experiment(source, find_settings=_settings_class)
 
 
 def songs(data: bytes) -> None:
-    """Documents for the segmenter, one to a line."""
-    from neural.tasks.cutting.data.jsonl import Jsonl
-    from neural.tasks.cutting.reader import Reading
+    """Documents for segmentation, one per line."""
+    from neural.tasks.segmentation.data.jsonl import Jsonl
+    from neural.tasks.segmentation.reader import ReaderOptions
 
-    for one in Jsonl.read(file("songs.jsonl", data), Reading())[0]:
-        (one.name + "".join(one.elements)).encode()   # what is read can be written
+    for document in Jsonl.read(write_file("songs.jsonl", data), ReaderOptions())[0]:
+        (document.name + "".join(document.elements)).encode()  # all strings can be encoded
 
 
 def article(data: bytes) -> None:
-    """A text for the segmenter."""
-    from neural.tasks.cutting.data.plain import Plain
-    from neural.tasks.cutting.reader import Reading
+    """A text for segmentation."""
+    from neural.tasks.segmentation.data.plain import Plain
+    from neural.tasks.segmentation.reader import ReaderOptions
 
-    Plain.read(file("article.md", data), Reading())
+    Plain.read(write_file("article.md", data), ReaderOptions())
 
 
 def tokens(data: bytes) -> None:
     """Texts with rationales, as lines or as one object."""
-    from neural.tasks.focusing.tokens import read
+    from neural.tasks.focus.token_files import read_token_file
 
     name = "tokens.json" if data.lstrip()[:1] == b"[" else "tokens.jsonl"
-    "".join(read(file(name, data), seed=0).vocabulary).encode()
+    "".join(read_token_file(write_file(name, data), seed=0).vocabulary).encode()
 
 
 def captions(data: bytes) -> None:
-    """Captions of pictures whose features are known."""
-    from neural.tasks.captioning.reading import read
+    """Captions of images with known features."""
+    from neural.tasks.captions.data import read_captions
 
-    regions = room() / "regions.npz"
+    regions = work_folder() / "regions.npz"
     if not regions.exists():
         np.savez(regions, regions=np.zeros((12, 3, 2), np.float32))
-    "".join(read(regions, file("captions.jsonl", data), vocabulary=None, seed=0).vocabulary).encode()
+    "".join(
+        read_captions(
+            regions, write_file("captions.jsonl", data), vocabulary=None, seed=0
+        ).vocabulary
+    ).encode()
 
 
 def table(data: bytes) -> None:
     """Examples in a CSV file."""
-    from neural.tasks.data.sources.table import Table
+    from neural.data.sources.table import Table
 
-    Table.read(file("table.csv", data), network(NUMBERS))
+    Table.read(write_file("table.csv", data), build_network(NUMBERS))
 
 
-# --- arrays and pictures ----------------------------------------------------------------------------------------
+# --- arrays and images ----------------------------------------------------------------------------
 
 
 def npz(data: bytes) -> None:
-    """Named arrays: as training data, as inputs to predict, as results of an experiment."""
-    from neural.predicting import _arrays
-    from neural.tasks.data.sources.npz import Npz
-    from neural.views.focus_results import read_result
+    """Named arrays: as training data, as inputs for prediction, as results of an experiment."""
+    from neural.analysis.focus_results import read_result
+    from neural.data.sources.npz import Npz
+    from neural.tasks.supervised.predict import _load_arrays
 
-    path = file("data.npz", data)
-    for read in (lambda: Npz.read(path, network(NUMBERS)), lambda: read_result(path)):
+    path = write_file("data.npz", data)
+    for read in (lambda: Npz.read(path, build_network(NUMBERS)), lambda: read_result(path)):
         with suppress(TaskError, RunError):
             read()
-    _arrays(path, network(NUMBERS))
+    _load_arrays(path, build_network(NUMBERS))
 
 
 def npy(data: bytes) -> None:
-    """One array: mapped for training, loaded for `neural debug`."""
-    from neural.debug_input import given
-    from neural.tasks.data.sources.npy import _mapped
+    """One array: memory-mapped for training, loaded for `neural debug`."""
+    from neural.data.sources.npy import _map_file
+    from neural.workflows.debug import create_input
 
-    path = file("x.npy", data)
-    with suppress(TaskError, TypeError):   # a sum of texts is no fault of the reader
-        np.asarray(_mapped(path)[:2]).sum()
-    given(network(NUMBERS), [str(path)])
+    path = write_file("x.npy", data)
+    with suppress(TaskError, TypeError):  # summing strings is not the reader's fault
+        np.asarray(_map_file(path)[:2]).sum()
+    create_input(build_network(NUMBERS), [str(path)])
 
 
 def pickled(data: bytes) -> None:
-    """A batch of CIFAR's version for Python."""
-    from neural.tasks.data.sources.cifar import LAYOUTS, _classes, _python
+    """A batch of CIFAR's Python version."""
+    from neural.data.sources.cifar import LAYOUTS, _parse_pickle, _read_class_names
 
-    _classes({LAYOUTS[2].classes: data}, LAYOUTS[2], "fuzz")
-    _python(data, LAYOUTS[2], "fuzz")
+    _read_class_names({LAYOUTS[2].classes: data}, LAYOUTS[2], "fuzz")
+    _parse_pickle(data, LAYOUTS[2], "fuzz")
 
 
 def archive(data: bytes) -> None:
-    """CIFAR as it comes over the net."""
-    from neural.tasks.data.sources.cifar import Cifar
+    """CIFAR as downloaded."""
+    from neural.data.sources.cifar import Cifar
 
-    Cifar.read(file("cifar-10-binary.tar.gz", data), network(ROWS))
+    Cifar.read(write_file("cifar-10-binary.tar.gz", data), build_network(ROWS))
 
 
 def picture(data: bytes) -> None:
-    """One picture of a folder."""
-    from neural.tasks.data.folders import Labelled
-    from neural.tasks.data.pixels import Pixels
-    from neural.tasks.data.sources.images import arrays
+    """One image of a folder."""
+    from neural.data.class_folders import LabelledFiles
+    from neural.data.image_conversion import ImageConverter
+    from neural.data.sources.images import load_images
 
-    path = file("one.png", data)
-    arrays(Labelled((path,), np.zeros(1, np.int64)), Pixels(network(PICTURES), "fuzz"))
+    path = write_file("one.png", data)
+    load_images(
+        LabelledFiles((path,), np.zeros(1, np.int64)),
+        ImageConverter(build_network(PICTURES), "fuzz"),
+    )
 
 
-# --- what was trained -------------------------------------------------------------------------------------------
+# --- trained models -------------------------------------------------------------------------------
 
 
 def weights(data: bytes) -> None:
-    """A state dict that comes in by `neural import`, as either kind of file."""
-    from neural.importing import document_of, tensors_in
+    """A state dict for `neural import`, in either file format."""
+    from neural.workflows.import_model import extract_state_dict, read_checkpoint_file
 
     suffix = ".pt" if data[:2] == b"PK" else ".safetensors"
-    tensors_in(document_of(file(f"weights{suffix}", data)), "it")
+    extract_state_dict(read_checkpoint_file(write_file(f"weights{suffix}", data)), "it")
 
 
 def checkpoint(data: bytes) -> None:
-    """A checkpoint with right sums: the first bytes say how many belong to the tensors, the rest is the JSON file."""
-    from neural.tracking import checkpoint as checkpoints
+    """A checkpoint with valid checksums: 4 bytes for the length of the tensors, tensors, JSON."""
+    from neural.runs import checkpoint as checkpoints
 
     size = int.from_bytes(data[:4], "little")
-    tensors, about = data[4 : 4 + size], data[4 + size :]
-    folder = room() / "checkpoints"
+    tensors, metadata = data[4 : 4 + size], data[4 + size :]
+    folder = work_folder() / "checkpoints"
     folder.mkdir(exist_ok=True)
     (folder / "step-00000003.safetensors").write_bytes(tensors)
     try:
-        document = json.loads(about)
+        document = json.loads(metadata)
         document["tensors"]["sha256"] = hashlib.sha256(tensors).hexdigest()
         document["tensors"]["bytes"] = len(tensors)
-        about = checkpoints._sealed(document)
+        metadata = checkpoints._encode_with_checksum(document)
     except (ValueError, TypeError, KeyError, RecursionError):
         pass
-    (folder / "step-00000003.json").write_bytes(about)
-    checkpoints.best(folder)
-    checkpoints.newest(folder)
+    (folder / "step-00000003.json").write_bytes(metadata)
+    checkpoints.find_best(folder)
+    checkpoints.read_newest(folder)
 
 
 def attention_map(data: bytes) -> None:
-    """A packed map of a run's rows."""
-    from neural.tracking.quantised import unpack
+    """An encoded attention map."""
+    from neural.capture.map_encoding import decode_map
 
-    unpack(data)
+    decode_map(data)
 
 
 def run(data: bytes) -> None:
-    """A run folder: a line with a file's name, then what is in that file or which rows are, all others being right.
+    """A run folder with one changed file: its name in the first line, then its content.
 
-    Shown on a terminal and as a page, and its settings made again.
+    With the name `rows`, the content is rows for a new rows.sqlite. The run is shown on a terminal
+    and as a page, and its experiment is restored.
     """
-    from neural.cli._top import frame
-    from neural.cli.show import _page
-    from neural.digest import whole
-    from neural.experiments import experiment_of
-    from neural.report import page_data
-    from neural.tracking.run import Run
-    from neural.views.report_page import _json
+    from neural.analysis.run_summary import describe_run
+    from neural.cli.show import _format_run
+    from neural.cli.top import render_frame
+    from neural.report.html_page import _encode_json
+    from neural.report.run_report import build_page_data
+    from neural.runs.run import Run
+    from neural.workflows.load_task import restore_experiment
 
     name, _, content = data.partition(b"\n")
-    chosen, folder = name.decode("latin-1"), room() / "run"
+    changed, folder = name.decode("latin-1"), work_folder() / "run"
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "checkpoints").mkdir(parents=True)
-    for one, right in run_seeds.run_files().items():
-        (folder / one).write_bytes(content if one == chosen else right)
-    if chosen not in run_seeds.run_files():
-        (folder / "rows.sqlite").write_bytes(run_seeds.with_rows(content))
+    for file_name, valid in run_seeds.run_files().items():
+        (folder / file_name).write_bytes(content if file_name == changed else valid)
+    if changed not in run_seeds.run_files():
+        (folder / "rows.sqlite").write_bytes(run_seeds.create_database(content))
     with Run.open(folder) as opened:
-        data = whole(opened)
-        _page(opened, data, None)
-        frame(opened)
-        _json(page_data([opened])).encode()
-        experiment_of(opened)
+        data = describe_run(opened)
+        _format_run(opened, data, None)
+        render_frame(opened)
+        _encode_json(build_page_data([opened])).encode()
+        restore_experiment(opened)
 
 
 def sweep(data: bytes) -> None:
     """The table of a sweep."""
-    from neural.sweep import TRIALS, opened
+    from neural.workflows.sweep import TRIALS_FILE, open_sweep
 
-    folder = room() / "sweep"
+    folder = work_folder() / "sweep"
     folder.mkdir(exist_ok=True)
-    (folder / TRIALS).write_bytes(data)
-    found = opened(folder)
-    found.counts()
-    found.refresh()
-    json.dumps([point.mean for point in found.points()])
+    (folder / TRIALS_FILE).write_bytes(data)
+    sweep_folder = open_sweep(folder)
+    sweep_folder.count_states()
+    sweep_folder.refresh()
+    json.dumps([point.mean for point in sweep_folder.rank_points()])
 
 
 def calibration(data: bytes) -> None:
-    """How far a run's probabilities can be trusted."""
-    from neural.tasks.cutting.calibration_file import FILE, Calibrated
+    """The calibration of a run."""
+    from neural.tasks.segmentation.calibration_selection import CALIBRATION_FILE, RunCalibration
 
-    folder = room() / "calibrated"
+    folder = work_folder() / "calibrated"
     folder.mkdir(exist_ok=True)
-    (folder / FILE).write_bytes(data)
-    Calibrated.load(folder)
+    (folder / CALIBRATION_FILE).write_bytes(data)
+    RunCalibration.load(folder)
 
 
 TARGETS: dict[str, Target] = {
-    "parser": Target(parser, seeds.pieces, (), seeds.PROGRAM_WORDS),
+    "parser": Target(parser, seeds.snippets, (), seeds.PROGRAM_WORDS),
     "program": Target(program, seeds.programs, (), seeds.PROGRAM_WORDS),
     "experiment": Target(experiment, seeds.experiments, (SettingsError,), seeds.YAML_WORDS),
-    "interchange": Target(interchange, seeds.interchanged, (NotAProgram, ValueError, RecursionError), seeds.JSON_WORDS),
     "songs": Target(songs, seeds.songs, (TaskError,), seeds.JSON_WORDS),
     "article": Target(article, seeds.articles, (TaskError,)),
     "tokens": Target(tokens, seeds.tokens, (TaskError,), seeds.JSON_WORDS),
@@ -285,7 +286,7 @@ TARGETS: dict[str, Target] = {
     "weights": Target(weights, seeds.weights, (TaskError,), seeds.PICKLE_WORDS),
     "checkpoint": Target(checkpoint, seeds.checkpoints, (RunError,), seeds.JSON_WORDS),
     "map": Target(attention_map, seeds.maps, (MapError,)),
-    "run": Target(run, run_seeds.runs, RUN, seeds.JSON_WORDS),
+    "run": Target(run, run_seeds.runs, RUN_REFUSALS, seeds.JSON_WORDS),
     "sweep": Target(sweep, run_seeds.sweeps, (RunError,), seeds.JSON_WORDS),
     "calibration": Target(calibration, seeds.calibrations, (TaskError,), seeds.JSON_WORDS),
 }

@@ -1,4 +1,4 @@
-"""No file runs code: each of these would make a file if it were read carelessly, and is refused by name instead."""
+"""No file executes code: each of these would create a file if it were loaded unsafely."""
 
 import io
 import pickle
@@ -11,23 +11,23 @@ import numpy as np
 import pytest
 import torch
 
-from neural.blueprint import parse
+from neural.analysis.focus_results import read_result
+from neural.core.errors import TaskError
 from neural.core.settings import SettingsError
-from neural.debug_input import given
-from neural.experiments import task_of
-from neural.importing import CannotImport, document_of
-from neural.predicting import _arrays
-from neural.tasks.data.array_files import mapped
-from neural.tasks.data.sources.cifar import Cifar
-from neural.tasks.data.sources.images import Images
-from neural.tasks.data.sources.npz import Npz
-from neural.tasks.task import TaskError
-from neural.tracking import checkpoint
-from neural.tracking.run import Run
-from neural.tracking.trouble import RunError
-from neural.views.focus_results import read_result
+from neural.data.numpy_files import map_npy
+from neural.data.sources.cifar import Cifar
+from neural.data.sources.images import Images
+from neural.data.sources.npz import Npz
+from neural.runs import checkpoint
+from neural.runs.errors import RunError
+from neural.runs.run import Run
+from neural.tasks.supervised.predict import _load_arrays
+from neural.workflows.debug import create_input
+from neural.workflows.import_model import ModelImportError, read_checkpoint_file
+from neural.workflows.load import parse
+from neural.workflows.load_task import load_task
 from tests.fuzz import run_seeds, seeds
-from tests.fuzz.bombs import zipped
+from tests.fuzz.bombs import make_zip
 
 NUMBERS = parse("network N { input: (4,) layers: Dense(3) }").network
 PICTURES = parse("network P { input: (8, 8, 3) layers: Flatten() Dense(2) }").network
@@ -35,7 +35,7 @@ ROWS = parse("network C { input: (3072,) layers: Dense(10) }").network
 
 
 class Harmful:
-    """Unpickled the careless way, it makes a file."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, path):
         self.path = path
@@ -46,32 +46,52 @@ class Harmful:
 
 @pytest.fixture
 def harm(tmp_path):
-    """The file that nobody may make."""
+    """The file that must not be created."""
     yield tmp_path / "harm"
     assert not (tmp_path / "harm").exists()
 
 
-def objects(harm):
-    """An .npy file with a pickle in it."""
+def make_object_array(harm):
+    """An .npy file that contains a pickle."""
     out = io.BytesIO()
     np.save(out, np.array([Harmful(harm)], dtype=object), allow_pickle=True)
     return out.getvalue()
 
 
-def test_the_payload_is_harmful_where_it_is_read_carelessly(tmp_path):
-    np.load(io.BytesIO(objects(tmp_path / "harm")), allow_pickle=True)
+def test_the_payload_is_harmful_when_loaded_unsafely(tmp_path):
+    np.load(io.BytesIO(make_object_array(tmp_path / "harm")), allow_pickle=True)
     assert (tmp_path / "harm").exists()
 
 
 @pytest.mark.parametrize(
     ("name", "content", "read", "error"),
     [
-        ("d.npz", lambda harm: zipped(objects(harm)), lambda path: Npz.read(path, NUMBERS), TaskError),
-        ("p.npz", lambda harm: zipped(objects(harm)), lambda path: _arrays(path, NUMBERS), TaskError),
-        ("r.npz", lambda harm: zipped(objects(harm), "about.npy"), read_result, RunError),
-        ("x.npy", objects, mapped, TaskError),
-        ("i.npy", objects, lambda path: given(NUMBERS, [str(path)]), TaskError),
-        ("raw.npz", lambda harm: zipped(pickle.dumps(Harmful(harm))), lambda path: Npz.read(path, NUMBERS), TaskError),
+        (
+            "d.npz",
+            lambda harm: make_zip(make_object_array(harm)),
+            lambda path: Npz.read(path, NUMBERS),
+            TaskError,
+        ),
+        (
+            "p.npz",
+            lambda harm: make_zip(make_object_array(harm)),
+            lambda path: _load_arrays(path, NUMBERS),
+            TaskError,
+        ),
+        (
+            "r.npz",
+            lambda harm: make_zip(make_object_array(harm), "about.npy"),
+            read_result,
+            RunError,
+        ),
+        ("x.npy", make_object_array, map_npy, TaskError),
+        ("i.npy", make_object_array, lambda path: create_input(NUMBERS, [str(path)]), TaskError),
+        (
+            "raw.npz",
+            lambda harm: make_zip(pickle.dumps(Harmful(harm))),
+            lambda path: Npz.read(path, NUMBERS),
+            TaskError,
+        ),
     ],
 )
 def test_python_objects_in_arrays_are_refused(name, content, read, error, tmp_path, harm):
@@ -80,18 +100,18 @@ def test_python_objects_in_arrays_are_refused(name, content, read, error, tmp_pa
         read(tmp_path / name)
 
 
-def test_a_pickle_in_place_of_weights_is_refused(tmp_path, harm):
+def test_a_pickle_instead_of_weights_is_refused(tmp_path, harm):
     torch.save({"model": Harmful(harm)}, tmp_path / "code.pt")
     (tmp_path / "old.pt").write_bytes(pickle.dumps(Harmful(harm)))
     (tmp_path / "code.safetensors").write_bytes(pickle.dumps(Harmful(harm)))
     for name in ("code.pt", "old.pt", "code.safetensors"):
-        with pytest.raises(CannotImport, match=name):
-            document_of(tmp_path / name)
+        with pytest.raises(ModelImportError, match=name):
+            read_checkpoint_file(tmp_path / name)
 
 
-def test_a_pickled_batch_of_pictures_is_refused(tmp_path, harm):
+def test_a_malicious_pickled_batch_is_refused(tmp_path, harm):
     batch = pickle.dumps({"data": Harmful(harm), "labels": [0]}, protocol=2)
-    for name in (*(f"data_batch_{one}" for one in range(1, 6)), "test_batch"):
+    for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"):
         (tmp_path / name).write_bytes(batch)
     with pytest.raises(TaskError, match=r"data_batch_1 .* it names `"):
         Cifar.read(tmp_path, ROWS)
@@ -103,34 +123,38 @@ TAGS = ("!!python/object/apply:pathlib.Path.touch", "!!python/name:os.system", "
 @pytest.mark.parametrize("tag", TAGS)
 def test_tags_in_yaml_are_refused(tag, tmp_path, harm):
     (tmp_path / "e.yaml").write_text(f"task: {tag} ['{harm}']\n", encoding="utf-8")
-    with pytest.raises(SettingsError, match=r"tags such as `!!str` have no meaning here[^$]*e\.yaml"):
-        task_of(tmp_path / "e.yaml")
+    with pytest.raises(
+        SettingsError, match=r"tags such as `!!str` have no meaning here[^$]*e\.yaml"
+    ):
+        load_task(tmp_path / "e.yaml")
 
 
-def test_no_picture_is_handed_to_another_program(tmp_path, monkeypatch):
+def test_no_image_starts_another_program(tmp_path, monkeypatch):
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("a program was started"))
     (tmp_path / "data" / "cats").mkdir(parents=True)
-    (tmp_path / "data" / "cats" / "a.png").write_bytes(seeds.pictures()[-1])   # PostScript, which is a program
-    with pytest.raises(TaskError, match=r"cats/a\.png is no picture that can be read"):
+    (tmp_path / "data" / "cats" / "a.png").write_bytes(
+        seeds.pictures()[-1]
+    )  # PostScript, which is a program
+    with pytest.raises(TaskError, match=r"cats/a\.png cannot be read as an image"):
         Images.read(tmp_path / "data", PICTURES)
 
 
 @pytest.mark.parametrize("name", ["../x.npy", "/var/x.npy", "..\\x.npy"])
-def test_names_that_lead_out_of_an_archive_write_nothing(name, tmp_path):
+def test_path_traversal_in_an_archive_writes_nothing(name, tmp_path):
     out = io.BytesIO()
     np.save(out, np.zeros((2, 4)))
     (tmp_path / "in").mkdir()
     path = tmp_path / "in" / "d.npz"
-    path.write_bytes(zipped(out.getvalue(), name, zipfile.ZIP_STORED))
+    path.write_bytes(make_zip(out.getvalue(), name, zipfile.ZIP_STORED))
     with pytest.raises(TaskError, match="there is no array `x`"):
         Npz.read(path, NUMBERS)
-    assert [one.name for one in tmp_path.rglob("*")] == ["in", "d.npz"]
+    assert [path.name for path in tmp_path.rglob("*")] == ["in", "d.npz"]
 
 
-# --- run folders ------------------------------------------------------------------------------------------------
+# --- run folders ----------------------------------------------------------------------------------
 
 
-def folder(tmp_path, **files):
+def make_run_folder(tmp_path, **files):
     path = tmp_path / "run"
     (path / "checkpoints").mkdir(parents=True)
     for name, content in (run_seeds.run_files() | files).items():
@@ -138,35 +162,45 @@ def folder(tmp_path, **files):
     return path
 
 
-@pytest.mark.parametrize("sql", [
-    "CREATE VIEW v AS SELECT 1", "CREATE TRIGGER t AFTER DELETE ON events BEGIN DELETE FROM scalars; END",
-])  # fmt: skip
-def test_rows_that_are_programs_are_not_opened(sql, tmp_path):
-    path = folder(tmp_path)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE TRIGGER t AFTER DELETE ON events BEGIN DELETE FROM scalars; END",
+    ],
+)
+def test_a_database_with_views_or_triggers_is_not_opened(sql, tmp_path):
+    path = make_run_folder(tmp_path)
     with sqlite3.connect(path / "rows.sqlite") as db:
         db.execute(sql)
     db.close()
-    for how in (Run.open, Run.reopen):
-        with pytest.raises(RunError, match=r"rows\.sqlite is damaged: it holds a (view|trigger), which no run writes"):
-            how(path)
+    for open_run in (Run.open, Run.reopen):
+        with pytest.raises(
+            RunError,
+            match=r"rows\.sqlite is damaged: it holds a (view|trigger), which no run writes",
+        ):
+            open_run(path)
 
 
 @pytest.mark.parametrize(
-    "name", ["settings.json", "status.json", "rows.sqlite-wal", "lock", "checkpoints/step-00000001.json"]
+    "name",
+    ["settings.json", "status.json", "rows.sqlite-wal", "lock", "checkpoints/step-00000001.json"],
 )
 def test_a_link_out_of_a_run_is_not_followed(name, tmp_path):
-    path = folder(tmp_path)
+    path = make_run_folder(tmp_path)
     (tmp_path / "secret.json").write_text('{"secret": 1}', encoding="utf-8")
     (path / name).unlink(missing_ok=True)
     (path / name).symlink_to(tmp_path / "secret.json")
-    for how in (Run.open, Run.reopen):
-        with pytest.raises(RunError, match=rf"{Path(name).name} is a link out of the folder; it is not followed"):
-            how(path)
+    for open_run in (Run.open, Run.reopen):
+        with pytest.raises(
+            RunError, match=rf"{Path(name).name} is a link out of the folder; it is not followed"
+        ):
+            open_run(path)
     assert (tmp_path / "secret.json").read_text(encoding="utf-8") == '{"secret": 1}'
 
 
-def test_a_link_to_a_run_and_links_inside_of_it_are_followed(tmp_path):
-    path = folder(tmp_path)
+def test_links_to_a_run_and_inside_it_are_followed(tmp_path):
+    path = make_run_folder(tmp_path)
     (path / "settings.json").rename(path / "elsewhere.json")
     (path / "settings.json").symlink_to("elsewhere.json")
     (tmp_path / "link").symlink_to(path)
@@ -174,15 +208,28 @@ def test_a_link_to_a_run_and_links_inside_of_it_are_followed(tmp_path):
         assert run.settings["task"] == "supervised"
 
 
-@pytest.mark.parametrize("name", ["../../secret.safetensors", "/etc/passwd", "step-00000004.safetensors"])
-def test_tensors_lie_beside_their_checkpoint_or_nowhere(name, tmp_path):
+@pytest.mark.parametrize(
+    "name", ["../../secret.safetensors", "/etc/passwd", "step-00000004.safetensors"]
+)
+def test_tensors_must_be_beside_their_checkpoint(name, tmp_path):
     (good,) = seeds.checkpoints()
     tensors = good[4 : 4 + int.from_bytes(good[:4], "little")]
-    document = {"step": 3, "best": True, "shared": {}, "facts": {}, "tensors": {
-        "file": name, "bytes": len(tensors), "sha256": checkpoint.hashlib.sha256(tensors).hexdigest()}}  # fmt: skip
+    document = {
+        "step": 3,
+        "best": True,
+        "shared": {},
+        "metadata": {},
+        "tensors": {
+            "file": name,
+            "bytes": len(tensors),
+            "sha256": checkpoint.hashlib.sha256(tensors).hexdigest(),
+        },
+    }
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "secret.safetensors").write_bytes(tensors)
-    (tmp_path / "a" / "b" / "step-00000003.json").write_bytes(checkpoint._sealed(document))
-    assert checkpoint.listed(tmp_path / "a" / "b") == []
+    (tmp_path / "a" / "b" / "step-00000003.json").write_bytes(
+        checkpoint._encode_with_checksum(document)
+    )
+    assert checkpoint.list_checkpoints(tmp_path / "a" / "b") == []
     with pytest.raises(RunError, match="is damaged"):
-        checkpoint.newest(tmp_path / "a" / "b")
+        checkpoint.read_newest(tmp_path / "a" / "b")

@@ -1,72 +1,92 @@
-"""A state dict of torch's own encoder becomes a run, and gives the same numbers."""
+"""A state dict of torch's encoder becomes a run with the same outputs."""
 
 import pytest
 import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from neural.experiments import best_model
-from neural.importing import CannotImport, import_file
 from neural.imports.nn_transformer_encoder import NnTransformerEncoder
+from neural.workflows.import_model import ModelImportError, import_file
+from neural.workflows.load_model import load_best_model
 
-E, H, INNER = 12, 3, 17
+WIDTH, HEADS, INNER_WIDTH = 12, 3, 17
 
 
-def encoder(layers=2, last=True, **said):
+def create_encoder(layers=2, final_norm=True, **options):
     torch.manual_seed(0)
-    layer = nn.TransformerEncoderLayer(E, H, INNER, dropout=0.1, batch_first=True, **said)
-    norm = nn.LayerNorm(E, bias=said.get("bias", True)) if last else None
-    made = nn.TransformerEncoder(layer, layers, norm, enable_nested_tensor=False)
+    layer = nn.TransformerEncoderLayer(
+        WIDTH, HEADS, INNER_WIDTH, dropout=0.1, batch_first=True, **options
+    )
+    norm = nn.LayerNorm(WIDTH, bias=options.get("bias", True)) if final_norm else None
+    encoder = nn.TransformerEncoder(layer, layers, norm, enable_nested_tensor=False)
     with torch.no_grad():
-        for one in made.parameters():
-            one.add_(0.3 * torch.randn_like(one))
-    return made.eval()
+        for param in encoder.parameters():
+            param.add_(0.3 * torch.randn_like(param))
+    return encoder.eval()
 
 
 @pytest.mark.parametrize(
-    ("said", "changes"),
+    ("options", "overrides"),
     [
         ({}, []),
         ({"norm_first": True, "activation": "gelu"}, ["norm_first=true", "activation=gelu"]),
-        ({"layers": 1, "last": False, "bias": False}, []),
+        ({"layers": 1, "final_norm": False, "bias": False}, []),
     ],
 )
-def test_the_run_gives_the_numbers_of_the_original(said, changes, tmp_path):
-    theirs = encoder(**said)
-    save_file(theirs.state_dict(), tmp_path / "encoder.safetensors")
-    done = import_file(
-        tmp_path / "encoder.safetensors", NnTransformerEncoder, [f"num_heads={H}", *changes], runs=tmp_path / "runs"
+def test_an_imported_run_has_the_outputs_of_the_original(options, overrides, tmp_path):
+    original = create_encoder(**options)
+    save_file(original.state_dict(), tmp_path / "encoder.safetensors")
+    result = import_file(
+        tmp_path / "encoder.safetensors",
+        NnTransformerEncoder,
+        [f"num_heads={HEADS}", *overrides],
+        runs=tmp_path / "runs",
     )
-    assert done.difference <= 1e-5
-    x = torch.randn(2, 5, E)
-    torch.testing.assert_close(best_model(done.path)(x), theirs(x), rtol=0, atol=1e-5)
+    assert result.max_difference <= 1e-5
+    x = torch.randn(2, 5, WIDTH)
+    torch.testing.assert_close(load_best_model(result.path)(x), original(x), rtol=0, atol=1e-5)
 
 
-def test_a_layer_alone_in_a_pt_file(tmp_path):
-    layer = encoder().layers[0]
+def test_a_single_layer_in_a_pt_file_is_imported(tmp_path):
+    layer = create_encoder().layers[0]
     torch.save(layer.state_dict(), tmp_path / "layer.pt")
-    done = import_file(tmp_path / "layer.pt", NnTransformerEncoder, [f"num_heads={H}"], runs=tmp_path / "runs")
-    x = torch.randn(2, 5, E)
-    torch.testing.assert_close(best_model(done.path)(x), layer(x), rtol=0, atol=1e-5)
+    result = import_file(
+        tmp_path / "layer.pt", NnTransformerEncoder, [f"num_heads={HEADS}"], runs=tmp_path / "runs"
+    )
+    x = torch.randn(2, 5, WIDTH)
+    torch.testing.assert_close(load_best_model(result.path)(x), layer(x), rtol=0, atol=1e-5)
 
 
-def test_heads_leave_no_trace_and_are_asked_for(tmp_path):
-    torch.save(encoder().state_dict(), tmp_path / "encoder.pt")
-    for changes in ([], ["num_heads=5"]):
-        with pytest.raises(CannotImport, match="--set num_heads=…, one of 1, 2, 3, 4, 6, 12"):
-            import_file(tmp_path / "encoder.pt", NnTransformerEncoder, changes, runs=tmp_path / "runs")
+def test_a_missing_number_of_heads_is_an_error(tmp_path):
+    torch.save(create_encoder().state_dict(), tmp_path / "encoder.pt")
+    for overrides in ([], ["num_heads=5"]):
+        with pytest.raises(ModelImportError, match="--set num_heads=…, one of 1, 2, 3, 4, 6, 12"):
+            import_file(
+                tmp_path / "encoder.pt", NnTransformerEncoder, overrides, runs=tmp_path / "runs"
+            )
     assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
-        ({"layers.0.multihead_attn.in_proj_weight": torch.ones(3, 3)}, "is none of its names"),
-        ({"layers.7.linear1.weight": torch.ones(INNER, E)}, "its layers are not layers.0, layers.1"),
-        ({"layers.1.linear2.weight": torch.ones(E, 5)}, "does not hold all that such a network has"),
+        ({"layers.0.multihead_attn.in_proj_weight": torch.ones(3, 3)}, "unknown parameter"),
+        (
+            {"layers.7.linear1.weight": torch.ones(INNER_WIDTH, WIDTH)},
+            "its layers are not layers.0, layers.1",
+        ),
+        (
+            {"layers.1.linear2.weight": torch.ones(WIDTH, 5)},
+            "lacks weights of its network",
+        ),
     ],
 )
-def test_what_is_no_encoder_is_refused(change, says, tmp_path):
-    torch.save({**encoder().state_dict(), **change}, tmp_path / "other.pt")
-    with pytest.raises(CannotImport, match=says):
-        import_file(tmp_path / "other.pt", NnTransformerEncoder, [f"num_heads={H}"], runs=tmp_path / "runs")
+def test_other_state_dicts_are_errors(change, message, tmp_path):
+    torch.save({**create_encoder().state_dict(), **change}, tmp_path / "other.pt")
+    with pytest.raises(ModelImportError, match=message):
+        import_file(
+            tmp_path / "other.pt",
+            NnTransformerEncoder,
+            [f"num_heads={HEADS}"],
+            runs=tmp_path / "runs",
+        )

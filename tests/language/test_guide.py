@@ -1,6 +1,4 @@
-"""Programs with the constructs of the attention guide, with other names and numbers: each is checked, built and counted
-by a formula written down here, and runs forwards and backwards.
-"""
+"""Programs of the attention guide: checked, built, parameters counted by formula, trained."""
 
 from __future__ import annotations
 
@@ -9,31 +7,36 @@ import torch
 from torch import Tensor
 
 from neural.language.network import Network
-from neural.modules.build import build
-from tests.programs import checked, network
+from neural.nn.build import build
+from tests.programs import check_text, load_network
 
 
-def norm(width: int) -> int:
+def count_norm(width: int) -> int:
     return 2 * width
 
 
-def dense(inputs: int, units: int) -> int:
+def count_dense(inputs: int, units: int) -> int:
     return inputs * units + units
 
 
-def heads(width: int, inner: int) -> int:
-    """Three projections in, one out."""
-    return 3 * dense(width, inner) + dense(inner, width)
+def count_attention(width: int, inner: int) -> int:
+    """Three input projections and an output projection."""
+    return 3 * count_dense(width, inner) + count_dense(inner, width)
 
 
-def encoder(width: int, inner: int) -> int:
-    """Attention, two linear maps, two norms."""
-    return heads(width, width) + dense(width, inner) + dense(inner, width) + 2 * norm(width)
+def count_encoder(width: int, inner: int) -> int:
+    """Attention, two linear layers, two norms."""
+    return (
+        count_attention(width, width)
+        + count_dense(width, inner)
+        + count_dense(inner, width)
+        + 2 * count_norm(width)
+    )
 
 
-def decoder_with_memory(width: int, inner: int) -> int:
-    """One attention and one norm more."""
-    return encoder(width, inner) + heads(width, width) + norm(width)
+def count_decoder_with_memory(width: int, inner: int) -> int:
+    """An encoder with one more attention and norm."""
+    return count_encoder(width, inner) + count_attention(width, width) + count_norm(width)
 
 
 MULTI_HEAD = """
@@ -178,73 +181,99 @@ network Tides {
 """
 
 NETWORKS = {
-    "multi-head": (MULTI_HEAD, heads(20, 5 * 4) + norm(20) + dense(20, 20), (23, 20)),
-    "self-attention": (SELF_ATTENTION, 301 * 24 + encoder(24, 50) + dense(24, 7), (7,)),
+    "multi-head": (
+        MULTI_HEAD,
+        count_attention(20, 5 * 4) + count_norm(20) + count_dense(20, 20),
+        (23, 20),
+    ),
+    "self-attention": (SELF_ATTENTION, 301 * 24 + count_encoder(24, 50) + count_dense(24, 7), (7,)),
     "cross-attention": (
         CROSS_ATTENTION,
-        113 * 16 + 3 * encoder(16, 36) + 3 * decoder_with_memory(16, 36) + dense(16, 113),
+        113 * 16
+        + 3 * count_encoder(16, 36)
+        + 3 * count_decoder_with_memory(16, 36)
+        + count_dense(16, 113),
         ("T", 113),
     ),
-    "bidirectional": (BIDIRECTIONAL, 5 * encoder(18, 40) + dense(18, 2), (2,)),
-    "causal": (CAUSAL, 5 * encoder(18, 40) + dense(18, 211), (31, 211)),
-    "visible": (VISIBLE, encoder(32, 48) + dense(32, 9), (9,)),
-    "positions": (POSITIONS, encoder(30, 44) + dense(30, 11), (11,)),
-    "language": (LANGUAGE, 503 * 12 + 7 * encoder(12, 26) + dense(12, 3), (3,)),
-    "vision": (VISION, 6 * 6 * 3 * 14 + 14 + 3 * encoder(14, 22) + dense(14, 15), (15,)),
-    "series": (SERIES, encoder(10, 34) + dense(10, 1), (1,)),
+    "bidirectional": (BIDIRECTIONAL, 5 * count_encoder(18, 40) + count_dense(18, 2), (2,)),
+    "causal": (CAUSAL, 5 * count_encoder(18, 40) + count_dense(18, 211), (31, 211)),
+    "visible": (VISIBLE, count_encoder(32, 48) + count_dense(32, 9), (9,)),
+    "positions": (POSITIONS, count_encoder(30, 44) + count_dense(30, 11), (11,)),
+    "language": (LANGUAGE, 503 * 12 + 7 * count_encoder(12, 26) + count_dense(12, 3), (3,)),
+    "vision": (
+        VISION,
+        6 * 6 * 3 * 14 + 14 + 3 * count_encoder(14, 22) + count_dense(14, 15),
+        (15,),
+    ),
+    "series": (SERIES, count_encoder(10, 34) + count_dense(10, 1), (1,)),
 }
-every_network = pytest.mark.parametrize(("text", "parameters", "output"), NETWORKS.values(), ids=NETWORKS.keys())
+every_network = pytest.mark.parametrize(
+    ("text", "parameters", "output"), NETWORKS.values(), ids=NETWORKS.keys()
+)
 
 B, TARGET = 2, 5
 
 
-def fed(one: Network) -> tuple[Tensor, ...]:
-    """Two examples; with two sequences, the second one is shorter."""
-    if not one.ids:
-        return (torch.randn(B, *one.input),)
-    vocabulary = one.layers[0].layer.input_dim
-    source = torch.randint(0, vocabulary, (B, *one.input))
-    return (source, torch.randint(0, vocabulary, (B, TARGET))) if one.two_streams else (source,)
+def make_inputs(network: Network) -> tuple[Tensor, ...]:
+    """Inputs for two examples; of two sequences, the second one is shorter."""
+    if not network.takes_token_ids:
+        return (torch.randn(B, *network.input),)
+    vocabulary = network.layers[0].layer.input_dim
+    source = torch.randint(0, vocabulary, (B, *network.input))
+    return (
+        (source, torch.randint(0, vocabulary, (B, TARGET)))
+        if network.has_two_streams
+        else (source,)
+    )
 
 
 @every_network
-def test_a_network_of_the_guide_has_the_parameters_and_the_shape_that_paper_gives(text, parameters, output):
-    one = network(text)
-    assert one.output == output
-    assert one.cost.parameters == parameters
-    module = build(one, device="meta")
+def test_a_network_of_the_guide_has_the_expected_parameters_and_shape(text, parameters, output):
+    model = load_network(text)
+    assert model.output == output
+    assert model.cost.parameters == parameters
+    module = build(model, device="meta")
     assert sum(parameter.numel() for parameter in module.parameters()) == parameters
 
 
 @every_network
 def test_a_network_of_the_guide_runs_and_learns(text, parameters, output):
     torch.manual_seed(0)
-    one = network(text)
-    module = build(one)
-    inputs = fed(one)
+    model = load_network(text)
+    module = build(model)
+    inputs = make_inputs(model)
     y = module(*inputs)
     assert y.shape == (B, *(TARGET if size == "T" else size for size in output))
-    if one.head == "softmax":
+    if model.head_activation == "softmax":
         torch.testing.assert_close(y.sum(dim=-1), torch.ones(y.shape[:-1]))
     scores = module.scores(*inputs)
-    sparse = type(one.loss).__name__.startswith("Sparse")
-    target = torch.randint(0, y.shape[-1], y.shape[:-1]) if sparse else torch.rand(y.shape).softmax(dim=-1)
+    sparse = type(model.loss).__name__.startswith("Sparse")
+    target = (
+        torch.randint(0, y.shape[-1], y.shape[:-1])
+        if sparse
+        else torch.rand(y.shape).softmax(dim=-1)
+    )
     module.loss(scores, target).backward()
-    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in module.parameters())
-    (optimizer,) = one.optimizer.build(module.named_parameters())
+    assert all(
+        parameter.grad is not None and parameter.grad.isfinite().all()
+        for parameter in module.parameters()
+    )
+    (optimizer,) = model.optimizer.build(module.named_parameters())
     optimizer.step()
 
 
-def test_a_width_behind_the_length_of_token_ids_is_a_note_and_no_mistake():
-    result = checked(SELF_ATTENTION)
-    assert [one.code for one in result.diagnostics if one.code == "N0702"] == ["N0702"]
+def test_a_width_after_the_length_of_token_ids_is_a_note_and_no_error():
+    result = check_text(SELF_ATTENTION)
+    assert [diagnostic.code for diagnostic in result.diagnostics if diagnostic.code == "N0702"] == [
+        "N0702"
+    ]
     assert result.networks[0].input == (17,)
 
 
-def test_the_decoder_writes_a_sequence_of_any_length():
-    one = network(CROSS_ATTENTION)
-    module = build(one)
-    source, _ = fed(one)
+def test_the_decoder_generates_a_sequence_of_any_length():
+    model = load_network(CROSS_ATTENTION)
+    module = build(model)
+    source, _ = make_inputs(model)
     for length in (1, 3, 19, 40):
         assert module(source, torch.zeros(B, length, dtype=torch.long)).shape == (B, length, 113)
 
@@ -303,10 +332,12 @@ train {
 
 
 @pytest.mark.parametrize("text", FRAGMENTS.values(), ids=FRAGMENTS.keys())
-def test_a_fragment_of_the_guide_passes_alone(text):
-    assert not checked(text, fragment=True).mistakes
+def test_a_fragment_of_the_guide_passes_with_fragment(text):
+    assert not check_text(text, fragment=True).errors
 
 
 @pytest.mark.parametrize("text", FRAGMENTS.values(), ids=FRAGMENTS.keys())
-def test_a_fragment_is_no_program_of_its_own(text):
-    assert {one.code for one in checked(text).mistakes} <= {"E0112", "E0113"} and checked(text).mistakes
+def test_a_fragment_is_not_a_program(text):
+    assert {error.code for error in check_text(text).errors} <= {"E0112", "E0113"} and check_text(
+        text
+    ).errors

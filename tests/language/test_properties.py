@@ -1,120 +1,137 @@
-"""What holds for every program: printing and reading undo each other; what passes `check` builds, runs and learns."""
+"""Properties of all programs: formatting and parsing are inverse; checked networks learn."""
 
 from __future__ import annotations
 
+import json
 import os
 
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from torch import Tensor, nn
 
-from neural.language.interchange import from_json, to_json
+from neural.language.formatter import format_program
 from neural.language.network import Network
-from neural.language.printer import print_program
+from neural.language.program_json import program_to_json
 from neural.language.syntax import Program
-from neural.modules.build import build
+from neural.nn.build import build
 from tests.language.strategies import (
-    TARGET,
+    TARGET_LENGTH,
     Sample,
-    comments_in,
-    comments_of,
-    one_of_each,
+    count_text_comments,
+    count_tree_comments,
     programs,
     read,
     samples,
-    without_places,
+    strip_positions,
 )
 
-EXAMPLES = int(os.environ.get("EXAMPLES", "200"))
-usual = settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=EXAMPLES == 200,
+MAX_EXAMPLES = int(os.environ.get("EXAMPLES", "200"))
+fixed_examples = settings(
+    max_examples=MAX_EXAMPLES,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize=MAX_EXAMPLES == 200,
     phases=[Phase.explicit, Phase.generate, Phase.shrink],
-)  # fmt: skip
+)
 """The same examples every time; `EXAMPLES=5000 pytest …` tries others."""
 
 B = 2
 
 
-@usual
+@fixed_examples
 @given(programs())
-def test_printing_and_reading_give_the_same_tree(program: Program):
-    assert without_places(read(print_program(program))) == without_places(program)
+def test_formatting_and_parsing_give_the_same_tree(program: Program):
+    assert strip_positions(read(format_program(program))) == strip_positions(program)
 
 
-@usual
-@given(programs(commented=True))
-def test_printing_twice_changes_nothing_more(program: Program):
-    once = print_program(program)
-    assert print_program(read(once)) == once
+@fixed_examples
+@given(programs(with_comments=True))
+def test_formatting_is_idempotent(program: Program):
+    once = format_program(program)
+    assert format_program(read(once)) == once
 
 
-@usual
-@given(programs(commented=True))
+@fixed_examples
+@given(programs(with_comments=True))
 def test_no_comment_is_lost_or_doubled(program: Program):
-    once = print_program(program)
-    assert comments_in(once) == comments_of(program)
-    assert comments_of(read(once)) == comments_of(program)
-    assert without_places(read(once)) == without_places(program)
+    once = format_program(program)
+    assert count_text_comments(once) == count_tree_comments(program)
+    assert count_tree_comments(read(once)) == count_tree_comments(program)
+    assert strip_positions(read(once)) == strip_positions(program)
 
 
-@usual
-@given(programs().filter(one_of_each))
-def test_a_program_survives_json(program: Program):
-    back = from_json(to_json(program))
-    order = sorted(program.items, key=lambda item: type(item).__name__ != "Block")
-    assert without_places(back) == without_places(Program(items=tuple(order)))
+@fixed_examples
+@given(programs())
+def test_the_json_of_a_formatted_program_is_the_same(program: Program):
+    data = program_to_json(program)
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+    assert program_to_json(read(format_program(program))) == data
 
 
-def fed(network: Network) -> tuple[Tensor, ...]:
-    """Two examples of what the network takes; for two sequences, the second one has another length."""
+def make_inputs(network: Network) -> tuple[Tensor, ...]:
+    """Inputs for two examples; of two sequences, the second one has another length."""
     vocabulary = getattr(network.layers[0].layer, "input_dim", 2)
 
-    def one(shape: tuple[int, ...]) -> Tensor:
-        return torch.randint(0, vocabulary, shape) if network.ids else torch.randn(shape)
+    def make_input(shape: tuple[int, ...]) -> Tensor:
+        return (
+            torch.randint(0, vocabulary, shape) if network.takes_token_ids else torch.randn(shape)
+        )
 
     sizes = tuple(int(size) for size in network.input)
-    return (one((B, *sizes)), one((B, TARGET, *sizes[1:]))) if network.two_streams else (one((B, *sizes)),)
+    return (
+        (make_input((B, *sizes)), make_input((B, TARGET_LENGTH, *sizes[1:])))
+        if network.has_two_streams
+        else (make_input((B, *sizes)),)
+    )
 
 
-def wanted(network: Network, scores: Tensor) -> Tensor:
-    """A target that the loss can compare the scores with: what it takes stands in its signature."""
-    annotation = str(type(network.loss).measure.__annotations__["target"])
+def make_target(network: Network, scores: Tensor) -> Tensor:
+    """A target that the loss accepts, from the annotation of its signature."""
+    annotation = str(type(network.loss).compute.__annotations__["target"])
     if annotation.startswith("Int"):
         return torch.randint(0, scores.shape[-1], scores.shape[:-1])
     return torch.rand(scores.shape)
 
 
-def predicted(network: Network) -> list[int | None]:
-    """The output's sizes; None where a window moved over an open one, so that nobody can know it beforehand."""
-    open_sizes = {"T": TARGET, "U": TARGET}
+def predict_sizes(network: Network) -> list[int | None]:
+    """The sizes of the output; None where a window over an open size makes it unknown."""
+    open_sizes = {"T": TARGET_LENGTH, "U": TARGET_LENGTH}
     return [size if isinstance(size, int) else open_sizes.get(size) for size in network.output]
 
 
 def check_that_it_runs(network: Network, module: nn.Module) -> None:
     """A forward pass gives the predicted shape, and gradients reach every parameter."""
-    inputs = fed(network)
+    inputs = make_inputs(network)
     module.eval()
     y = module(*inputs)
-    sizes = [B, *predicted(network)]
-    assert len(sizes) == y.ndim and all(size in (None, got) for size, got in zip(sizes, y.shape, strict=True)), y.shape
+    sizes = [B, *predict_sizes(network)]
+    assert len(sizes) == y.ndim and all(
+        size in (None, got) for size, got in zip(sizes, y.shape, strict=True)
+    ), y.shape
     assert torch.isfinite(y).all()
     module.train()
     scores = module.scores(*inputs)
-    value = module.loss(scores, wanted(network, scores)) if network.loss is not None else scores.sum()
+    value = (
+        module.loss(scores, make_target(network, scores))
+        if network.loss is not None
+        else scores.sum()
+    )
     if any(parameter.requires_grad for parameter in module.parameters()):
         value.backward()
-        untouched = [name for name, parameter in module.named_parameters() if parameter.grad is None]
-        assert not untouched
+        without_gradient = [
+            name for name, parameter in module.named_parameters() if parameter.grad is None
+        ]
+        assert not without_gradient
 
 
-@usual
+@fixed_examples
 @given(samples())
-def test_what_passes_the_check_builds_runs_and_has_the_predicted_shape_and_size(sample: Sample):
+def test_a_checked_network_builds_runs_and_has_the_predicted_shape_and_size(sample: Sample):
     torch.manual_seed(0)
-    for network in (sample.network, sample.settled):
+    for network in (sample.network, sample.resolved):
         module = build(network)
         parameters = sum(parameter.numel() for parameter in module.parameters())
         assert parameters == network.cost.parameters, sample.text
-    check_that_it_runs(sample.settled, module)
+    check_that_it_runs(sample.resolved, module)
     if sample.network.optimizer is not None and parameters:
         assert sample.network.optimizer.build(module.named_parameters())

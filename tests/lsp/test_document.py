@@ -1,41 +1,51 @@
-"""What is said of a text in an editor: what `neural check` says."""
+"""Diagnostics in an editor are those of `neural check`."""
 
 from pathlib import Path
 
 import pytest
 
-from neural.language import codes
+from neural.language import diagnostic_codes
 from neural.language.check import check
-from neural.lsp.document import Document
-from neural.standard import CATALOGUE
-from tests.lsp.written import in_layers
+from neural.lsp.document import ProgramDocument
+from neural.optim.catalogue import CATALOGUE
+from tests.lsp.marked_text import in_layers
 from tests.programs import CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.neural"))
-WRONG = [code for code in codes.names() if not code.startswith("E08") and codes.get(code).wrong]
+WRONG = [
+    code
+    for code in diagnostic_codes.list_codes()
+    if not code.startswith("E08") and diagnostic_codes.load_code(code).wrong
+]
 every_code = pytest.mark.parametrize("code", WRONG)
 
 
-def document(text):
-    return Document(text, CATALOGUE)
+def open_document(text):
+    return ProgramDocument(text, CATALOGUE)
 
 
 @every_code
-def test_every_mistake_is_said_as_the_checker_says_it(code):
-    example = codes.get(code).wrong
-    said = check(example.text, CATALOGUE, network=example.network).diagnostics
-    if code not in ("E0408", "E0409"):   # questions to the command line
-        assert document(example.text).diagnostics == said
+def test_diagnostics_are_those_of_the_checker(code):
+    example = diagnostic_codes.load_code(code).wrong
+    expected = check(example.text, CATALOGUE, network=example.network).diagnostics
+    if code not in ("E0408", "E0409"):  # concern the command line only
+        assert open_document(example.text).diagnostics == expected
 
 
 @every_code
-def test_what_mends_a_mistake_mends_it(code):
-    text = codes.get(code).wrong.text
-    for one in document(text).diagnostics:
-        if one.fix is not None:
-            mended = text[: one.fix.where.start] + one.fix.text + text[one.fix.where.end :]
-            again = [(other.code, other.message) for other in document(mended).diagnostics]
-            assert (one.code, one.message) not in again, mended
+def test_a_fix_removes_its_diagnostic(code):
+    text = diagnostic_codes.load_code(code).wrong.text
+    for diagnostic in open_document(text).diagnostics:
+        if diagnostic.fix is not None:
+            fixed_text = (
+                text[: diagnostic.fix.span.start]
+                + diagnostic.fix.text
+                + text[diagnostic.fix.span.end :]
+            )
+            remaining = [
+                (other.code, other.message) for other in open_document(fixed_text).diagnostics
+            ]
+            assert (diagnostic.code, diagnostic.message) not in remaining, fixed_text
 
 
 MISSPELT = {
@@ -61,25 +71,29 @@ MISSPELT = {
 
 
 @pytest.mark.parametrize("text", MISSPELT)
-def test_what_was_probably_meant_can_be_put_in_its_place(text):
-    written, _ = in_layers(f"{text}\n}}")
-    found = [one.fix.text for one in written.diagnostics if one.fix is not None]
-    assert found == ([MISSPELT[text]] if MISSPELT[text] else [])
+def test_a_misspelt_word_has_a_fix(text):
+    document, _ = in_layers(f"{text}\n}}")
+    fixes = [
+        diagnostic.fix.text for diagnostic in document.diagnostics if diagnostic.fix is not None
+    ]
+    assert fixes == ([MISSPELT[text]] if MISSPELT[text] else [])
 
 
-def test_of_several_networks_each_is_checked_and_nobody_asks_which():
-    both = document(CLASSIFIER + LANGUAGE_MODEL.replace("19", "0", 1))
-    assert [one.code for one in both.diagnostics] == ["E0207"]
-    assert [one.code for one in document(CLASSIFIER + TRANSLATOR).diagnostics] == ["N0702"]
+def test_all_networks_of_a_file_are_checked():
+    both = open_document(CLASSIFIER + LANGUAGE_MODEL.replace("19", "0", 1))
+    assert [diagnostic.code for diagnostic in both.diagnostics] == ["E0207"]
+    assert [
+        diagnostic.code for diagnostic in open_document(CLASSIFIER + TRANSLATOR).diagnostics
+    ] == ["N0702"]
 
 
-def test_formatting_is_that_of_the_command_and_leaves_alone_what_cannot_be_read():
-    assert document("network A{input:(3,)\nlayers:\nDense( 3 )}").formatted() == (
+def test_formatting_is_that_of_the_command_and_keeps_invalid_text():
+    assert open_document("network A{input:(3,)\nlayers:\nDense( 3 )}").format_text() == (
         "network A {\n  input: (3,)\n  layers:\n    Dense(3)\n}\n"
     )
-    assert document("network A{input:(3,)\nlayers:\nDense( 3 }").formatted() is None
+    assert open_document("network A{input:(3,)\nlayers:\nDense( 3 }").format_text() is None
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_the_examples_are_laid_out_already(path):
-    assert document(path.read_text()).formatted() == path.read_text()
+def test_the_examples_are_formatted(path):
+    assert open_document(path.read_text()).format_text() == path.read_text()

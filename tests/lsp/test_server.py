@@ -1,8 +1,8 @@
-"""The real server over pipes: one conversation, as an editor has it."""
+"""The real server over pipes, in one conversation."""
 
 import pytest
 
-from tests.lsp.talking import Editor
+from tests.lsp.editor_client import Editor
 
 URI = "file:///somewhere/net.neural"
 TEXT = """\
@@ -22,93 +22,121 @@ RIGHT = TEXT.replace("Dnse(5)", "Dense(12)").replace("num_heads=5", "num_heads=3
 @pytest.fixture(scope="module")
 def editor():
     editor = Editor()
-    editor.able = editor.initialize()
+    editor.capabilities = editor.initialize()
     yield editor
     assert editor.close() == (0, b"")
 
 
 @pytest.fixture(scope="module")
-def opened(editor):
+def diagnostics(editor):
     return editor.open(URI, TEXT)["diagnostics"]
 
 
-def place(text, word, behind=0):
-    """Line and UTF-16 unit of a word's start, or of a letter in it."""
-    before = text[: text.index(word) + behind]
-    return {"line": before.count("\n"), "character": len(before.rpartition("\n")[2].encode("utf-16-le")) // 2}
+def position_of(text, word, offset=0):
+    """LSP position (UTF-16) of a word's start, or of a character in it."""
+    before = text[: text.index(word) + offset]
+    return {
+        "line": before.count("\n"),
+        "character": len(before.rpartition("\n")[2].encode("utf-16-le")) // 2,
+    }
 
 
-def about(position=None, **more):
-    return {"textDocument": {"uri": URI}, **({"position": position} if position else {}), **more}
+def make_params(position=None, **fields):
+    return {"textDocument": {"uri": URI}, **({"position": position} if position else {}), **fields}
 
 
-def changed(editor, text):
+def change_text(editor, text):
     change = {"textDocument": {"uri": URI, "version": 2}, "contentChanges": [{"text": text}]}
-    editor.say("textDocument/didChange", change)
-    return editor.told("textDocument/publishDiagnostics")
+    editor.send("textDocument/didChange", change)
+    return editor.wait_for_notification("textDocument/publishDiagnostics")
 
 
-def test_it_says_what_it_can_do(editor):
-    able = [name for name, value in editor.able.items() if name.endswith("Provider") and value]
-    wanted = {"hover", "completion", "documentFormatting", "codeAction", "documentSymbol"}
-    assert {f"{name}Provider" for name in wanted} <= set(able)
+def test_the_server_announces_its_capabilities(editor):
+    provided = [
+        name for name, value in editor.capabilities.items() if name.endswith("Provider") and value
+    ]
+    expected = {"hover", "completion", "documentFormatting", "codeAction", "documentSymbol"}
+    assert {f"{name}Provider" for name in expected} <= set(provided)
 
 
-def test_mistakes_come_with_code_place_help_and_related_places(opened):
-    first, second = opened
-    assert (first["code"], first["range"]["start"]) == ("E0201", place(TEXT, "Dnse"))
+def test_diagnostics_have_code_range_help_and_related_information(diagnostics):
+    first, second = diagnostics
+    assert (first["code"], first["range"]["start"]) == ("E0201", position_of(TEXT, "Dnse"))
     assert first["message"].endswith("help: did you mean `Dense`?")
     assert first["codeDescription"]["href"].endswith("E0201.md")
     assert second["code"] == "E0203"
     (related,) = second["relatedInformation"]
-    assert related["location"]["range"]["start"] == place(TEXT, "d_model=12")
+    assert related["location"]["range"]["start"] == position_of(TEXT, "d_model=12")
 
 
-def test_a_quick_fix_replaces_the_misspelt_word(editor, opened):
-    where = opened[0]["range"]
-    (action,) = editor.ask("textDocument/codeAction", about(range=where, context={"diagnostics": opened}))
+def test_a_quick_fix_replaces_the_misspelt_word(editor, diagnostics):
+    span = diagnostics[0]["range"]
+    (action,) = editor.request(
+        "textDocument/codeAction", make_params(range=span, context={"diagnostics": diagnostics})
+    )
     (edit,) = action["edit"]["changes"][URI]
-    assert (edit["newText"], edit["range"]) == ("Dense", where)
+    assert (edit["newText"], edit["range"]) == ("Dense", span)
 
 
-def test_after_a_change_the_text_is_checked_again(editor, opened):
-    said = changed(editor, RIGHT)
-    assert (said["version"], [one for one in said["diagnostics"] if one["severity"] == 1]) == (2, [])
+def test_after_a_change_the_text_is_checked_again(editor, diagnostics):
+    published = change_text(editor, RIGHT)
+    assert (
+        published["version"],
+        [diagnostic for diagnostic in published["diagnostics"] if diagnostic["severity"] == 1],
+    ) == (
+        2,
+        [],
+    )
 
 
-def test_hover_completion_and_symbols_answer(editor, opened):
-    changed(editor, RIGHT)
-    found = editor.ask("textDocument/hover", about(place(RIGHT, "Transf", 3)))
-    assert "`(B, 13, 12)` → `(B, 13, 12)`" in found["contents"]["value"]
-    assert found["range"]["start"] == place(RIGHT, "Transf")
-    offers = editor.ask("textDocument/completion", about(place(RIGHT, '"softmax"', 1)))
-    offer = next(one for one in offers if one["label"] == "tanh")
-    assert offer["textEdit"]["range"]["end"] == place(RIGHT, '"softmax"', 8)
-    offers = editor.ask("textDocument/completion", about(place(RIGHT, "Transf")))
-    assert next(one for one in offers if one["label"] == "Dense")["textEdit"]["newText"] == "Dense()"
-    (network,) = editor.ask("textDocument/documentSymbol", about())
-    assert [one["name"] for one in network["children"]] == ["input", "layers", "loss"]
+def test_hover_completion_and_symbols_answer(editor, diagnostics):
+    change_text(editor, RIGHT)
+    hover = editor.request("textDocument/hover", make_params(position_of(RIGHT, "Transf", 3)))
+    assert "`(B, 13, 12)` → `(B, 13, 12)`" in hover["contents"]["value"]
+    assert hover["range"]["start"] == position_of(RIGHT, "Transf")
+    items = editor.request(
+        "textDocument/completion", make_params(position_of(RIGHT, '"softmax"', 1))
+    )
+    item = next(candidate for candidate in items if candidate["label"] == "tanh")
+    assert item["textEdit"]["range"]["end"] == position_of(RIGHT, '"softmax"', 8)
+    items = editor.request("textDocument/completion", make_params(position_of(RIGHT, "Transf")))
+    assert (
+        next(candidate for candidate in items if candidate["label"] == "Dense")["textEdit"][
+            "newText"
+        ]
+        == "Dense()"
+    )
+    (network,) = editor.request("textDocument/documentSymbol", make_params())
+    assert [candidate["name"] for candidate in network["children"]] == ["input", "layers", "loss"]
 
 
-def test_formatting_is_one_edit_of_the_whole_text(editor, opened):
-    changed(editor, RIGHT.replace("Dense(12)", "Dense( 12 )"))
+def test_formatting_is_one_edit_of_the_text(editor, diagnostics):
+    change_text(editor, RIGHT.replace("Dense(12)", "Dense( 12 )"))
     options = {"tabSize": 2, "insertSpaces": True}
-    (edit,) = editor.ask("textDocument/formatting", about(options=options))
+    (edit,) = editor.request("textDocument/formatting", make_params(options=options))
     assert "Dense(12)  # 🧠" in edit["newText"]
     assert edit["range"]["start"] == {"line": 0, "character": 0}
-    changed(editor, edit["newText"])
-    assert editor.ask("textDocument/formatting", about(options=options)) == []
+    change_text(editor, edit["newText"])
+    assert editor.request("textDocument/formatting", make_params(options=options)) == []
 
 
-def test_experiments_are_checked_and_what_is_closed_is_forgotten(editor):
+def test_experiments_are_checked_and_closing_clears_diagnostics(editor):
     uri = "file:///somewhere/small.yaml"
-    said = editor.open(uri, "task: supervised\nnetwork: net.neural\ntraining:\n  step: 3\n", language="yaml")
-    assert [one["code"] for one in said["diagnostics"]] == ["E0801"]
-    editor.say("textDocument/didClose", {"textDocument": {"uri": uri}})
-    assert editor.told("textDocument/publishDiagnostics") == {"uri": uri, "diagnostics": []}
+    published = editor.open(
+        uri, "task: supervised\nnetwork: net.neural\ntraining:\n  step: 3\n", language="yaml"
+    )
+    assert [diagnostic["code"] for diagnostic in published["diagnostics"]] == ["E0801"]
+    editor.send("textDocument/didClose", {"textDocument": {"uri": uri}})
+    assert editor.wait_for_notification("textDocument/publishDiagnostics") == {
+        "uri": uri,
+        "diagnostics": [],
+    }
 
 
-def test_about_a_text_that_is_nowhere_there_is_nothing_to_say(editor):
-    nowhere = {"textDocument": {"uri": "file:///nowhere/gone.neural"}}
-    assert editor.ask("textDocument/hover", {**nowhere, "position": {"line": 0, "character": 0}}) is None
-    assert editor.ask("textDocument/documentSymbol", nowhere) == []
+def test_a_missing_file_has_no_hover_and_no_symbols(editor):
+    missing = {"textDocument": {"uri": "file:///nowhere/gone.neural"}}
+    assert (
+        editor.request("textDocument/hover", {**missing, "position": {"line": 0, "character": 0}})
+        is None
+    )
+    assert editor.request("textDocument/documentSymbol", missing) == []

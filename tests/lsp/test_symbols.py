@@ -1,21 +1,25 @@
-"""The outline of a program."""
+"""Document symbols of a program."""
 
-from neural.lsp.symbols import symbols
-from tests.lsp.written import at
+from neural.lsp.document import list_symbols
+from tests.lsp.marked_text import at
 
 
-def test_networks_hold_their_sections_and_those_their_layers():
+def test_networks_contain_sections_and_sections_layers():
     sections = "input: (3,)\n  layers:\n    Dense(3)\n    Dense(4)\n  train { epochs: 3 }"
     document, _ = at(f"network A {{\n  {sections}\n}}\nnetwork B {{")
-    first, second = symbols(document)
-    assert [(one.name, [each.name for each in one.inside]) for one in first.inside] == [
-        ("input", []), ("layers", ["Dense", "Dense"]), ("train", ["epochs"]),
-    ]  # fmt: skip
-    assert (second.name, second.inside) == ("B", ())
+    first, second = list_symbols(document)
+    assert [
+        (section.name, [layer.name for layer in section.children]) for section in first.children
+    ] == [
+        ("input", []),
+        ("layers", ["Dense", "Dense"]),
+        ("train", ["epochs"]),
+    ]
+    assert (second.name, second.children) == ("B", ())
 
 
-def test_a_name_lies_within_what_it_names():
+def test_the_span_of_a_name_is_inside_the_full_span():
     document, _ = at("network A {\n  layers:\n    Dense(3\n  loss: \n")
-    (whole,) = symbols(document)
-    for one in (whole, *whole.inside):
-        assert one.whole.start <= one.where.start < one.where.end <= one.whole.end
+    (network,) = list_symbols(document)
+    for symbol in (network, *network.children):
+        assert symbol.full_span.start <= symbol.span.start < symbol.span.end <= symbol.full_span.end

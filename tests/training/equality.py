@@ -1,4 +1,4 @@
-"""Trains every case of test_equality.py in one process and in a pair of processes.
+"""Train every case of test_equality.py in one process and in a pair of processes.
 
     python -m tests.training.equality FOLDER
 
@@ -19,25 +19,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neural import experiments
+from neural.core.experiment import Experiment
+from neural.runs.run import Run
 from neural.tasks import registry as tasks
-from neural.tasks.experiment import Experiment
-from neural.tracking.run import Run
 from neural.training.engine import fit
-from neural.training.workers import Workers
+from neural.training.process_group import ProcessGroup
+from neural.workflows.load_task import create_task
+from neural.workflows.train import create_run
 
 PROCESSES = 2
 BATCHES = {"full": (16, 1), "accumulation": (4, 4), "ddp": (4, 2), "fsdp": (4, 2)}
 """For each mode: examples per batch, and batches per step and process."""
-TOGETHER = ("ddp", "fsdp")
+DISTRIBUTED_MODES = ("ddp", "fsdp")
 OPTIMIZERS = {
     "sgd": "SGD(learning_rate=0.1, momentum=0.9)",
     "adam": "Adam(learning_rate=0.01)",
     "adamw": "AdamW(learning_rate=0.01)",
     "muon": "Muon(learning_rate=0.02)",
 }
-# No bias in front of a norm or in the keys: its gradient is 0 on paper, and Adam, which divides by
-# the size of a gradient, makes steps as long as any other of what rounding leaves there.
+# No bias before a norm or in the keys: its exact gradient is 0, and Adam, which divides by the size
+# of the gradient, would turn the rounding errors that are left into steps of full length.
 PROGRAM = """network Tagger {
   input: (7, 5)
   layers:
@@ -51,7 +52,7 @@ PROGRAM = """network Tagger {
 
 
 class Case(NamedTuple):
-    """One row of the table."""
+    """A row of the table of equal trainings."""
 
     optimizer: str
     ema: bool
@@ -60,12 +61,12 @@ class Case(NamedTuple):
 
     @property
     def name(self) -> str:
-        """For folders and test ids: `adamw-ema-padding`."""
+        """Name of its folder and test id: `adamw-ema-padding`."""
         flags = [name for name in ("ema", "padding", "batch_norm") if getattr(self, name)]
         return "-".join([self.optimizer, *flags])
 
     def settings(self, folder: Path) -> dict[str, Any]:
-        """Of the experiment, without what depends on the mode."""
+        """Settings of the experiment, without those that depend on the mode."""
         return {
             "task": "supervised",
             "data": str(folder / f"padding-{self.padding}.npz"),
@@ -83,15 +84,15 @@ class Case(NamedTuple):
 
 SGD = {"optimizer": "SGD(learning_rate=0.1)", "epochs": 2.0}
 FOCUS = {"task": "focus", "data": "segments.npz", "training": SGD}
-WATCHED = Case("adamw", ema=True, padding=True, batch_norm=True)
+TRACKED = Case("adamw", ema=True, padding=True, batch_norm=True)
 RESUMED = Case("muon", ema=True, padding=True, batch_norm=True)
 OTHERS: dict[str, dict[str, Any]] = {
-    "watched": {
-        **WATCHED.settings(Path()),
+    "tracked": {
+        **TRACKED.settings(Path()),
         "data": "padding-True.npz",
         "tracking": {"track_every": 2},
         "training": {
-            **WATCHED.settings(Path())["training"],
+            **TRACKED.settings(Path())["training"],
             "validate_every": 2,
             "checkpoint_every": 1,
         },
@@ -136,11 +137,11 @@ OTHERS: dict[str, dict[str, Any]] = {
         "training": {"epochs": 4.0},
     },
 }
-"""One that is looked at and validated between its steps; other tasks, with schedules that depend on
-the length of the training."""
-ANY_CUT = ("hybrid-step", "annealed", "captions")
-"""Those whose batch of 16 has the examples of four batches of 4. Elsewhere batches are drawn or
-sorted by length; a switch by incentive is decided by the first batch of a step."""
+"""A run with snapshots and validations between its steps; other tasks, with schedules that depend
+on the length of the training."""
+EQUAL_TO_FULL = ("hybrid-step", "annealed", "captions")
+"""Tasks whose batch of 16 has the examples of four batches of 4. Others sample batches or sort them
+by length; a switch by incentive is decided by the first batch of a step."""
 TABLE = [
     Case(*values) for values in product(OPTIMIZERS, (False, True), (False, True), (False, True))
 ]
@@ -154,21 +155,20 @@ def write_data(folder: Path) -> None:
     mask = np.arange(7) < random.integers(1, 8, size=80)[:, None]
     np.savez(folder / "padding-False.npz", x=x, y=y)
     np.savez(folder / "padding-True.npz", x=x, y=y, mask=mask)
-    labels, place = random.integers(3, size=80), random.integers(5, size=80)
-    segments = 0.1 * random.normal(size=(80, 5, 4)).astype(np.float32)
-    segments[np.arange(80), place, labels] += 1.0
-    np.savez(folder / "segments.npz", segments=segments, labels=labels, foreground=place)
+    labels, foreground = random.integers(3, size=80), random.integers(5, size=80)
+    features = 0.1 * random.normal(size=(80, 5, 4)).astype(np.float32)
+    features[np.arange(80), foreground, labels] += 1.0
+    np.savez(folder / "segments.npz", segments=features, labels=labels, foreground=foreground)
     words, rows = (("apple", "pear", "plum"), ("saw", "file", "drill")), []
     for number in range(40):
-        kinds = [words[(number + part) % 2] for part in range(3)]
-        parts = [
-            [" ".join(random.choice(kind, 3)) for _ in range(random.integers(1, 6))]
-            for kind in kinds
+        topics = [words[(number + segment) % 2] for segment in range(3)]
+        segments = [
+            [" ".join(random.choice(topic, 3)) for _ in range(random.integers(1, 6))]
+            for topic in topics
         ]
-        starts = [len(parts[0]), len(parts[0]) + len(parts[1])]
-        rows.append(
-            json.dumps({"lines": [line for part in parts for line in part], "boundaries": starts})
-        )
+        boundaries = [len(segments[0]), len(segments[0]) + len(segments[1])]
+        lines = [line for segment in segments for line in segment]
+        rows.append(json.dumps({"lines": lines, "boundaries": boundaries}))
     (folder / "documents.jsonl").write_text("\n".join(rows), encoding="utf-8")
     numbers = ["one", "two", "three", "four", "five", "six", "seven"]
     text = " ".join(numbers[number * number % 7] for number in range(90))
@@ -176,11 +176,11 @@ def write_data(folder: Path) -> None:
 
 
 def train(
-    settings: dict[str, Any], mode: str, folder: Path, workers: Workers
+    settings: dict[str, Any], mode: str, folder: Path, group: ProcessGroup
 ) -> tuple[Experiment, Path | None]:
-    """One training; the first process writes its run. Returns the settings and the run's folder."""
+    """Train once; rank 0 writes the run. Returns the settings and the run folder."""
     size, accumulation = BATCHES[mode]
-    os.environ["WORLD_SIZE"] = str(workers.count)  # as torchrun does
+    os.environ["WORLD_SIZE"] = str(group.size)  # as torchrun does
     training = {
         **settings["training"],
         "batch_size": size,
@@ -189,16 +189,18 @@ def train(
     }
     settings = {"tracking": {"track_every": 0}, **settings, "training": training}
     experiment = tasks.get(settings["task"]).Settings.model_validate_json(json.dumps(settings))
-    task = experiments.made(experiment, folder.parents[1])
-    run = experiments.new_run(task, folder) if workers.first else None
-    fit(task, run, workers=workers)
+    task = create_task(experiment, folder.parents[1])
+    run = create_run(task, folder) if group.is_first else None
+    fit(task, run, group=group)
     return experiment, None if run is None else run.path
 
 
-def train_again(settings: dict[str, Any], mode: str, folder: Path, workers: Workers) -> None:
-    """The same, then resumed from the last checkpoint but one, as after a kill."""
+def train_and_resume(
+    settings: dict[str, Any], mode: str, folder: Path, group: ProcessGroup
+) -> None:
+    """Train, then resume from the last checkpoint but one, as after a kill."""
     training = {**settings["training"], "checkpoint_every": 2, "keep_checkpoints": 3}
-    experiment, path = train({**settings, "training": training}, mode, folder, workers)
+    experiment, path = train({**settings, "training": training}, mode, folder, group)
     run = None
     if path is not None:
         with Run.open(path) as reader:
@@ -206,32 +208,32 @@ def train_again(settings: dict[str, Any], mode: str, folder: Path, workers: Work
         for file in newest.parent.glob(f"{newest.stem}.*"):
             file.unlink()
         run = Run.reopen(path)
-    fit(experiments.made(experiment, folder.parents[1]), run, workers=workers)
+    fit(create_task(experiment, folder.parents[1]), run, group=group)
 
 
 def train_all(folder: Path, rank: int) -> None:
-    """Every case in every mode. What one process can do alone is shared between the two."""
-    pair = Workers(rank=rank, count=PROCESSES, here=rank)
+    """Train every case in every mode. The two processes share the modes of a single process."""
+    pair = ProcessGroup(rank=rank, size=PROCESSES, local_rank=rank)
     cases = {case.name: case.settings(folder) for case in TABLE} | OTHERS
     for name, settings in cases.items():
-        for mode in TOGETHER:
+        for mode in DISTRIBUTED_MODES:
             train(settings, mode, folder / name / mode, pair)
-        alone = "full" if rank else "accumulation"
-        train(settings, alone, folder / name / alone, Workers())
-    for mode in TOGETHER:
-        train_again(RESUMED.settings(folder), mode, folder / "resumed" / mode, pair)
+        single_mode = "full" if rank else "accumulation"
+        train(settings, single_mode, folder / name / single_mode, ProcessGroup())
+    for mode in DISTRIBUTED_MODES:
+        train_and_resume(RESUMED.settings(folder), mode, folder / "resumed" / mode, pair)
 
 
 def main() -> None:
-    """Fork, join, train."""
+    """Fork, join a process group, train all cases."""
     import torch
     from torch import distributed
 
     folder = Path(sys.argv[1])
     write_data(folder)
     torch.set_num_threads(1)
-    child = os.fork()
-    rank = int(child == 0)
+    child_pid = os.fork()
+    rank = int(child_pid == 0)
     try:
         distributed.init_process_group(
             "gloo",
@@ -247,7 +249,7 @@ def main() -> None:
         os._exit(1)
     if rank:
         os._exit(0)
-    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child_pid, 0)[1]))
 
 
 if __name__ == "__main__":

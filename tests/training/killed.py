@@ -1,10 +1,10 @@
-"""Trains in processes that are killed, as hard as can be, at random instants: see test_resume.py.
+"""Train in processes that are killed by SIGKILL at random instants: see test_resume.py.
 
     python -m tests.training.killed FOLDER SEED KILLS SETTINGS [SEED KILLS SETTINGS …]
 
-Every attempt is a forked child; what the first one imports is imported here too, so that it is paid for once. FOLDER
-gets a folder per case, 0 and on: `straight` has the run that was left alone, `runs` the one that was killed. Prints
-how often each was.
+Every attempt is a forked child; what the first one imports is then imported here, too, so that the
+others need not. FOLDER gets a folder per case, 0 and on: `undisturbed` has the run that was not
+killed, `runs` the one that was. Prints the number of kills of each case.
 """
 
 from __future__ import annotations
@@ -19,69 +19,72 @@ import time
 from functools import partial
 from pathlib import Path
 
-from neural.tracking.run import Run
-from neural.training.engine import Progress, fit
+from neural.runs.run import Run
+from neural.training.engine import TrainingProgress, fit
 from tests.faults.survival._process import load
-from tests.training.programs import begun, small
+from tests.training.programs import create_small_run, create_small_task
 
 
-def attempt(folder: Path, settings: dict, death: tuple[int, float] | None) -> None:
-    """Train, or go on; die so many seconds after that step."""
-    task = small(folder, **settings)
-    made = sorted((folder / "runs").glob("[!.]*"))
-    run = Run.reopen(made[-1]) if made else begun(task, folder)
-    waiting = threading.Event()
+def train(folder: Path, settings: dict, kill_at: tuple[int, float] | None) -> None:
+    """Train or resume. `kill_at`: the step after which, and the delay in seconds, to be killed."""
+    task = create_small_task(folder, **settings)
+    paths = sorted((folder / "runs").glob("[!.]*"))
+    run = Run.reopen(paths[-1]) if paths else create_small_run(task, folder)
+    reached = threading.Event()
 
-    def tell(progress: Progress) -> None:
-        if death is not None and progress.step >= death[0]:
-            waiting.set()
+    def on_step(progress: TrainingProgress) -> None:
+        if kill_at is not None and progress.step >= kill_at[0]:
+            reached.set()
 
-    if death is not None:
-        threading.Thread(target=_die, args=(waiting, death[1]), daemon=True).start()
-        if death[0] == 0:
-            waiting.set()
-    fit(task, run, tell=tell)
+    if kill_at is not None:
+        threading.Thread(target=_kill_after, args=(reached, kill_at[1]), daemon=True).start()
+        if kill_at[0] == 0:
+            reached.set()
+    fit(task, run, on_step=on_step)
     (folder.parent / "modules.txt").write_text("\n".join(sys.modules))
 
 
-def _die(waiting: threading.Event, seconds: float) -> None:
-    waiting.wait()
+def _kill_after(reached: threading.Event, seconds: float) -> None:
+    reached.wait()
     time.sleep(seconds)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def forked(does: partial[None]) -> int:
-    """What became of it in a process of its own: its exit code, or minus the signal."""
-    child = os.fork()
-    if child == 0:
-        does()
+def run_forked(work: partial[None]) -> int:
+    """Run a function in a forked process; its exit code, or minus the signal number."""
+    pid = os.fork()
+    if pid == 0:
+        work()
         os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def case(folder: Path, seed: int, kills: int, settings: dict) -> int:
-    """One run that is left alone, and one that is killed so many times at random instants, then left alone."""
+def run_case(folder: Path, seed: int, kills: int, settings: dict) -> int:
+    """Train one undisturbed run, and one that is killed at random instants; the number of kills."""
     folder.mkdir()
-    begun_at = time.monotonic()
-    assert forked(partial(attempt, folder, settings, None)) == 0
-    step = (time.monotonic() - begun_at) / settings["steps"]
+    start_time = time.monotonic()
+    assert run_forked(partial(train, folder, settings, None)) == 0
+    seconds_per_step = (time.monotonic() - start_time) / settings["steps"]
     load(folder.parent / "modules.txt")
-    (folder / "runs").rename(folder / "straight")
-    chance, died = random.Random(seed), 0
-    # the first one before its first step; each a bit further than the last
-    for after in [0, *sorted(chance.sample(range(1, settings["steps"] * 9 // 10), kills - 1))]:
-        died += forked(partial(attempt, folder, settings, (after, chance.uniform(0, 3 * step)))) == -signal.SIGKILL
-    assert forked(partial(attempt, folder, settings, None)) == 0
-    return died
+    (folder / "runs").rename(folder / "undisturbed")
+    generator, killed = random.Random(seed), 0
+    # the first kill comes before the first step; each later one at a later step
+    kill_steps = [0, *sorted(generator.sample(range(1, settings["steps"] * 9 // 10), kills - 1))]
+    for kill_step in kill_steps:
+        kill_at = (kill_step, generator.uniform(0, 3 * seconds_per_step))
+        killed += run_forked(partial(train, folder, settings, kill_at)) == -signal.SIGKILL
+    assert run_forked(partial(train, folder, settings, None)) == 0
+    return killed
 
 
 def main() -> None:
-    """All cases."""
-    folder, *words = sys.argv[1:]
+    """Run all cases of the command line."""
+    folder, *arguments = sys.argv[1:]
     load()
-    for number in range(len(words) // 3):
-        seed, kills, settings = words[3 * number : 3 * number + 3]
-        print(case(Path(folder) / str(number), int(seed), int(kills), json.loads(settings)), flush=True)
+    for number in range(len(arguments) // 3):
+        seed, kills, settings = arguments[3 * number : 3 * number + 3]
+        killed = run_case(Path(folder) / str(number), int(seed), int(kills), json.loads(settings))
+        print(killed, flush=True)
 
 
 if __name__ == "__main__":

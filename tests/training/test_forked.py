@@ -1,4 +1,4 @@
-"""Trials that are copies of the process that starts them, seen from a fresh process, as `neural dynamics` is one."""
+"""The runner that forks, started in a fresh process as `neural dynamics` is."""
 
 import json
 import subprocess
@@ -7,22 +7,24 @@ import sys
 SCRIPT = """
 import json, sys
 from pathlib import Path
-from neural.training.runner import Job
+from neural.training.runner import TrialJob
 from neural.training.runners.forked import Forked
+from neural.workflows import train_worker
 
-folder, found = Path(sys.argv[1]), {}
-text = {"fine": "steps=3", "refused": "steps=0", "killed": "steps=100000"}
+folder, results = Path(sys.argv[1]), {}
+steps = {"finished": 3, "refused": 0, "killed": 100000}
 with Forked(3) as runner:
-    for name, change in text.items():
-        runner.start(Job(name, folder, (str(folder / "net.neural"), "--set", "data=digits", "--set",
-                                        f"training.{change}", "--name", name)))
-    while len(found) < 2:
-        found |= {job.name: list(ended) for job, ended in runner.ended()}
+    for name, count in steps.items():
+        overrides = ["data=digits", f"training.steps={count}", f"name={name}"]
+        request = json.dumps({"file": str(folder / "net.neural"), "overrides": overrides})
+        runner.start(TrialJob(name, folder, request, train_worker.__name__))
+    while len(results) < 2:
+        results |= {job.name: list(result) for job, result in runner.poll_finished()}
     (slow,) = runner._running.values()
     slow.kill()
-    while len(found) < 3:
-        found |= {job.name: list(ended) for job, ended in runner.ended()}
-print(json.dumps(found))
+    while len(results) < 3:
+        results |= {job.name: list(result) for job, result in runner.poll_finished()}
+print(json.dumps(results))
 """
 NETWORK = """network Tiny {
   input: (64,)
@@ -33,15 +35,19 @@ NETWORK = """network Tiny {
 """
 
 
-def test_a_copy_trains_is_refused_or_dies_and_the_runner_knows(tmp_path):
+def test_a_forked_trial_finishes_is_refused_or_is_killed(tmp_path):
     (tmp_path / "net.neural").write_text(NETWORK, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)], capture_output=True, text=True, timeout=500, check=False
+        [sys.executable, "-c", SCRIPT, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["fine"] == ["finished", ""]
-    assert found["refused"][0] == "refused" and "steps" in found["refused"][1]
-    assert found["killed"] == ["failed", "killed by SIGKILL"]
-    assert len(list(tmp_path.glob("*_fine"))) == 1
+    results = json.loads(done.stdout)
+    assert results["finished"] == ["finished", ""]
+    assert results["refused"][0] == "refused" and "steps" in results["refused"][1]
+    assert results["killed"] == ["failed", "killed by SIGKILL"]
+    assert len(list(tmp_path.glob("*_finished"))) == 1
     assert "Traceback" not in (tmp_path / "refused.log").read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
-"""How often findings, claims and intervals are right on data whose truth is known, as one table.
+"""Error rates of findings, claims and intervals on data whose truth is known, as one table.
 
-    python -m tests.validity                              prints it
-    python -m tests.validity --repeats 200 --write docs/analysis.md      puts it between the marks of that page
+python -m tests.validity                                             print the table
+python -m tests.validity --repeats 200 --write docs/analysis.md      update it in that page
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 START, END = "<!-- validity: start -->", "<!-- validity: end -->"
 
 
-def collect(repeats: int, only: str | None) -> list[dict]:
-    """The rows of every file of this folder that has `rates`."""
+def collect_rows(repeats: int, only: str | None) -> list[dict]:
+    """The rows of all files of this folder with a function `rates`."""
     rows = []
     for file in sorted(Path(__file__).parent.glob("test_*.py")):
         if only and only not in file.stem:
@@ -31,43 +31,50 @@ def collect(repeats: int, only: str | None) -> list[dict]:
     return rows
 
 
-def rate(share: float | None, repeats: int) -> str:
-    """In percent, with its Monte-Carlo error."""
+def format_rate(share: float | None, repeats: int) -> str:
+    """A share in percent with its Monte Carlo error."""
     if share is None:
         return "–"
     error = math.sqrt(max(share * (1 - share), 1 / repeats) / repeats)
     return f"{100 * share:.1f} ± {100 * error:.1f}"
 
 
-def markdown(rows: list[dict]) -> str:
-    """Findings and claims first, then intervals."""
+def render_markdown(rows: list[dict]) -> str:
+    """A table of findings and claims, then one of intervals."""
     intervals = [row for row in rows if "coverage" in row]
     findings = [row for row in rows if "power" in row or "coverage" not in row]
     lines = ["| | null | false positives, % | truth | found, % |", "|---|---|--:|---|--:|"]
     for row in findings:
         name = row.get("code") or row["what"]
-        wrong, power = (rate(row.get(key), row["repeats"]) for key in ("false_positive_rate", "power"))
-        lines.append(f"| {name} | {row.get('null', '')} | {wrong} | {row.get('truth', '')} | {power} |")
+        false_positives, power = (
+            format_rate(row.get(key), row["repeats"]) for key in ("false_positive_rate", "power")
+        )
+        cells = (name, row.get("null", ""), false_positives, row.get("truth", ""), power)
+        lines.append(f"| {' | '.join(cells)} |")
     lines += ["", "| 95 % interval | of what | holds the truth, % |", "|---|---|--:|"]
     for row in intervals:
-        held = rate(row["coverage"], row["repeats"])
-        lines.append(f"| {row.get('what') or row['code']} | {row.get('truth', '')} | {held} |")
+        coverage = format_rate(row["coverage"], row["repeats"])
+        lines.append(f"| {row.get('what') or row['code']} | {row.get('truth', '')} | {coverage} |")
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=100)
     parser.add_argument("--only", help="files with this in their name")
     parser.add_argument("--write", type=Path, metavar="FILE")
-    asked = parser.parse_args()
-    table = markdown(collect(asked.repeats, asked.only))
-    if asked.write is None:
+    arguments = parser.parse_args()
+    table = render_markdown(collect_rows(arguments.repeats, arguments.only))
+    if arguments.write is None:
         print(table)
         return
-    page = asked.write.read_text(encoding="utf-8")
-    whole = f"{START}\n{table}{END}"
-    asked.write.write_text(re.sub(f"{START}.*?{END}", lambda _: whole, page, flags=re.DOTALL), encoding="utf-8")
+    page = arguments.write.read_text(encoding="utf-8")
+    section = f"{START}\n{table}{END}"
+    arguments.write.write_text(
+        re.sub(f"{START}.*?{END}", lambda _: section, page, flags=re.DOTALL), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

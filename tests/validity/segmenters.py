@@ -1,4 +1,4 @@
-"""Documents and segmenters whose true scores are known: boundaries are found with known chances."""
+"""Synthetic documents and segmenters whose true scores are known."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import cache
 import numpy as np
 from scipy.special import expit
 
-from neural.tasks.cutting.clusters import Clusters
-from neural.tasks.cutting.metrics.boundary_f1 import BoundaryF1
-from neural.tasks.cutting.metrics.boundary_similarity import BoundarySimilarity
-from neural.tasks.cutting.metrics.pk import Pk
-from neural.tasks.cutting.metrics.window_diff import WindowDiff
-from neural.tasks.cutting.scores import score_estimates
+from neural.tasks.segmentation.confidence_intervals import SourceClusters
+from neural.tasks.segmentation.metrics.boundary_f1 import BoundaryF1
+from neural.tasks.segmentation.metrics.boundary_similarity import BoundarySimilarity
+from neural.tasks.segmentation.metrics.pk import Pk
+from neural.tasks.segmentation.metrics.window_diff import WindowDiff
+from neural.tasks.segmentation.score_table import estimate_scores
 
 METRICS = {
     "boundary_f1": BoundaryF1(),
@@ -21,43 +21,44 @@ METRICS = {
     "window_diff": WindowDiff(),
     "boundary_similarity": BoundarySimilarity(),
 }
-PARTS = 8
+SEGMENTS_PER_DOCUMENT = 8
 
 
 @dataclass(frozen=True)
 class World:
-    """How documents are made, and how segmenters do on them."""
+    """Parameters of synthetic documents and segmenters."""
 
     sources: float = 0.0
-    """Standard deviation of what a source adds to the log-odds: of a hit at its ends, of a false alarm in it."""
+    """Standard deviation of the effect of a source on the log-odds of hits and false alarms."""
     documents: float = 0.0
-    """The same of a document."""
+    """Standard deviation of the effect of a document."""
     hit: float = 0.6
     """Log-odds of finding a boundary."""
     false_alarm: float = -2.5
-    """Log-odds of saying that a part begins where none does."""
+    """Log-odds of predicting a boundary where there is none."""
 
 
-def texts(world, draw, count, shared=None):
-    """Sources, boundaries and difficulties of documents; of `shared` sources, or each of sources of its own."""
-    effects = world.sources * draw.normal(size=(shared or count * PARTS, 2))
+def create_documents(world, draw, count, shared=None):
+    """Sources, boundaries and effects of documents, of `shared` sources or each of its own."""
+    effects = world.sources * draw.normal(size=(shared or count * SEGMENTS_PER_DOCUMENT, 2))
     documents = []
     for number in range(count):
-        own = np.arange(PARTS) + number * PARTS
-        chosen = own if shared is None else draw.permutation(shared)[:PARTS]
-        lengths = draw.integers(3, 12, size=len(chosen))
-        ids = np.repeat(chosen, lengths)
+        sources = np.arange(SEGMENTS_PER_DOCUMENT) + number * SEGMENTS_PER_DOCUMENT
+        if shared is not None:
+            sources = draw.permutation(shared)[:SEGMENTS_PER_DOCUMENT]
+        lengths = draw.integers(3, 12, size=len(sources))
+        ids = np.repeat(sources, lengths)
         truth = np.zeros(len(ids), dtype=bool)
         truth[np.cumsum(lengths)[:-1]] = True
-        before = effects[np.concatenate([ids[:1], ids[:-1]]), 0]
-        ends = (effects[ids, 0] + before) / np.sqrt(2)
-        hard = world.documents * draw.normal()
-        documents.append((ids, truth, ends + hard, effects[ids, 1] + hard))
+        previous = effects[np.concatenate([ids[:1], ids[:-1]]), 0]
+        ends = (effects[ids, 0] + previous) / np.sqrt(2)
+        document_effect = world.documents * draw.normal()
+        documents.append((ids, truth, ends + document_effect, effects[ids, 1] + document_effect))
     return documents
 
 
-def answers(world, draw, documents, better=0.0):
-    """What a segmenter says; `better` raises the log-odds of its hits."""
+def predict(world, draw, documents, better=0.0):
+    """Predictions of a segmenter; `better` raises the log-odds of its hits."""
     predictions = []
     for _, truth, ends, inside in documents:
         odds = np.where(truth, world.hit + better + ends, world.false_alarm + inside)
@@ -67,22 +68,22 @@ def answers(world, draw, documents, better=0.0):
     return predictions
 
 
-def clusters_of(documents, shared):
+def create_clusters(documents, shared):
     ids = tuple(ids for ids, *_ in documents)
-    return Clusters(len(documents), ids if shared else None, shared or 0)
+    return SourceClusters(len(documents), ids if shared else None, shared or 0)
 
 
-def measured(documents, predictions, shared, name):
-    """The estimate of a score, with intervals over documents and the sources they share."""
+def estimate_score(documents, predictions, shared, name):
+    """Estimate a score, with an interval over documents and shared sources."""
     truths = [truth for _, truth, *_ in documents]
-    clusters = clusters_of(documents, shared)
-    return score_estimates(METRICS[name], truths, predictions, clusters)[name]
+    clusters = create_clusters(documents, shared)
+    return estimate_scores(METRICS[name], truths, predictions, clusters)[name]
 
 
 @cache
 def true_scores(world, better=0.0, count=6_000):
-    """On very many documents that share nothing."""
+    """Scores on very many independent documents."""
     draw = np.random.default_rng(1)
-    documents = texts(world, draw, count)
-    predictions = answers(world, draw, documents, better)
-    return {name: measured(documents, predictions, None, name).value for name in METRICS}
+    documents = create_documents(world, draw, count)
+    predictions = predict(world, draw, documents, better)
+    return {name: estimate_score(documents, predictions, None, name).value for name in METRICS}

@@ -1,53 +1,56 @@
-"""The standard error of a mean over neighbouring windows holds the truth as often as it says."""
+"""Coverage of intervals of a mean over neighbouring, correlated windows."""
 
 import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from neural.tasks.block_means import block_mean
+from neural.tasks.language_model.block_means import compute_block_mean
 
 
-def series(draw, count, slow, share):
-    """Values whose neighbours are alike: a slow part with `share` of the variance, the rest independent."""
-    state, found = draw.normal(), np.empty(count)
-    for at in range(count):
-        found[at] = state
+def create_series(draw, count, slow, share):
+    """A correlated component with `share` of the variance plus independent noise."""
+    state, component = draw.normal(), np.empty(count)
+    for index in range(count):
+        component[index] = state
         state = slow * state + np.sqrt(1 - slow**2) * draw.normal()
-    return np.sqrt(share) * found + np.sqrt(1 - share) * draw.normal(size=count)
+    return np.sqrt(share) * component + np.sqrt(1 - share) * draw.normal(size=count)
 
 
 def coverage(count, slow, share, repeats, seed=0):
-    """How often the 95 % intervals by blocks, and those that take windows for independent, hold 0."""
+    """Coverage of 95 % intervals by blocks, and of intervals that assume independent windows."""
     draw = np.random.default_rng(seed)
     by_blocks = naive = 0
     for _ in range(repeats):
-        values = series(draw, count, slow, share)
-        mean, error, blocks = block_mean(values)
+        values = create_series(draw, count, slow, share)
+        mean, error, blocks = compute_block_mean(values)
         by_blocks += abs(mean) <= -stdtrit(blocks - 1, 0.025) * error
         naive += abs(mean) <= 1.96 * values.std(ddof=1) / np.sqrt(count)
     return by_blocks / repeats, naive / repeats
 
 
-# (windows, correlation from one window to the next of the slow part, its share of the variance)
+# (windows, correlation of the component from window to window, its share of the variance)
 INDEPENDENT, NEIGHBOURS, PASSAGES = (512, 0.0, 0.0), (512, 0.5, 1.0), (2000, 0.97, 0.52)
 
 
-@pytest.mark.parametrize("case", [INDEPENDENT, NEIGHBOURS, PASSAGES], ids=["independent", "neighbours", "passages"])
-def test_intervals_by_blocks_hold_the_truth(case):
-    held, _ = coverage(*case, repeats=300)
-    assert 0.91 <= held <= 0.99, held
+@pytest.mark.parametrize(
+    "case", [INDEPENDENT, NEIGHBOURS, PASSAGES], ids=["independent", "neighbours", "passages"]
+)
+def test_intervals_by_blocks_cover_the_truth(case):
+    covered, _ = coverage(*case, repeats=300)
+    assert 0.91 <= covered <= 0.99, covered
 
 
-def test_windows_taken_for_independent_do_not():
-    held, naive = coverage(726, 0.97, 0.52, repeats=300)   # lag 1 is .50 and lag 20 is .28, as on the handbook
+def test_intervals_that_assume_independent_windows_do_not():
+    # lag 1 is .50 and lag 20 is .28, as on the handbook
+    covered, naive = coverage(726, 0.97, 0.52, repeats=300)
     assert naive < 0.4
-    assert held > 0.88
+    assert covered > 0.88
 
 
 def test_few_windows_have_no_error_or_a_wide_one():
-    assert np.isnan(block_mean(np.array([1.0, 2.0, 3.0])).standard_error)
-    assert block_mean(np.array([1.0, 2.0, 3.0, 4.0])).blocks == 2
-    assert np.isnan(block_mean(np.array([])).mean)
+    assert np.isnan(compute_block_mean(np.array([1.0, 2.0, 3.0])).standard_error)
+    assert compute_block_mean(np.array([1.0, 2.0, 3.0, 4.0])).blocks == 2
+    assert np.isnan(compute_block_mean(np.array([])).mean)
 
 
 def rates(repeats=1000):
@@ -58,6 +61,6 @@ def rates(repeats=1000):
         "passages of 30 windows, 2,000 windows": PASSAGES,
         "passages of 30 windows, 726 windows": (726, 0.97, 0.52),
     }
-    held = {name: coverage(*case, repeats=repeats)[0] for name, case in cases.items()}
-    about = {"what": "valid/standard_error", "repeats": repeats}
-    return [{**about, "truth": name, "coverage": share} for name, share in held.items()]
+    covered = {name: coverage(*case, repeats=repeats)[0] for name, case in cases.items()}
+    shared = {"what": "valid/standard_error", "repeats": repeats}
+    return [{**shared, "truth": name, "coverage": share} for name, share in covered.items()]

@@ -1,13 +1,16 @@
-"""Calibration of perfect and of wrong models whose documents and sources go together: false alarms, power, coverage."""
+"""Error rates and coverage of calibration errors on clustered data."""
 
 import numpy as np
 import pytest
 from scipy.special import expit, ndtri
 
-from neural.tasks.cutting.calibration_scores import mean_over
-from neural.tasks.cutting.expected_error import expected_errors, of_a_perfect_model
-from neural.tasks.cutting.probability import losses
-from neural.tasks.cutting.reliability import reliability
+from neural.tasks.segmentation.calibration_error import (
+    compute_reliability,
+    estimate_calibration_errors,
+    estimate_mean,
+    simulate_perfect_model,
+)
+from neural.tasks.segmentation.probability import element_log_losses
 
 REPEATS = 150
 SETS = {
@@ -17,92 +20,100 @@ SETS = {
     "30 documents that are not clustered": (30, None, 0.0),
     "20 documents of 8 sources": (20, 8, 0.1),
 }
-"""Documents, sources they share, and the correlation of two elements of one document or source (latent normal)."""
+"""Documents, shared sources, and latent correlation of two elements of a document or source."""
 
 
-def elements(draw, case, *, shift=0.0):
-    """Probabilities and what came true, where the right log-odds are so much higher than said."""
+def create_elements(draw, case, *, shift=0.0):
+    """Probabilities and outcomes; the true log-odds exceed the predicted ones by `shift`."""
     count, shared, correlation = SETS[case]
     if shared is None:
         documents = np.repeat(np.arange(count), draw.integers(20, 61, size=count))
         clusters, sources = documents, None
     else:
-        parts = [draw.permutation(shared) for _ in range(count)]
+        orders = [draw.permutation(shared) for _ in range(count)]
         lengths = draw.integers(3, 12, size=(count, shared))
-        clusters = np.concatenate([np.repeat(*pair) for pair in zip(parts, lengths, strict=True)])
+        clusters = np.concatenate([np.repeat(*pair) for pair in zip(orders, lengths, strict=True)])
         documents = np.repeat(np.arange(count), lengths.sum(axis=1))
         sources = clusters, clusters
     margins = draw.normal(-1, 1.5, size=len(documents))
-    together = draw.normal(size=clusters.max() + 1)[clusters]
-    latent = np.sqrt(correlation) * together + np.sqrt(1 - correlation) * draw.normal(size=len(margins))
+    cluster_effect = draw.normal(size=clusters.max() + 1)[clusters]
+    latent = np.sqrt(correlation) * cluster_effect + np.sqrt(1 - correlation) * draw.normal(
+        size=len(margins)
+    )
     hits = (latent < ndtri(expit(margins + shift))).astype(float)
     return expit(margins), hits, documents, sources
 
 
-def rejections(case, repeats, *, shift=0.0, clustered=True):
-    """How often the expected error lies above what 95 % of perfect models have."""
+def rejection_rate(case, repeats, *, shift=0.0, clustered=True):
+    """Share of simulations whose calibration error exceeds that of 95 % of perfect models."""
     rejected = []
     for repeat in range(repeats):
-        p, hits, documents, sources = elements(np.random.default_rng(repeat), case, shift=shift)
-        error = expected_errors(p, hits, documents).plain.value
-        known = (hits, documents) if clustered else ()
-        perfect = of_a_perfect_model(p, *known, sources=sources, simulations=300, seed=repeat)
+        p, hits, documents, sources = create_elements(
+            np.random.default_rng(repeat), case, shift=shift
+        )
+        error = estimate_calibration_errors(p, hits, documents).plain.value
+        clusters = (hits, documents) if clustered else ()
+        perfect = simulate_perfect_model(
+            p, *clusters, sources=sources, simulations=300, seed=repeat
+        )
         rejected.append(error > perfect.high)
     return float(np.mean(rejected))
 
 
 def coverage(case, repeats, *, shift=0.7):
-    """How often intervals hold the truth: debiased error, log loss, the share that came true in a bin."""
+    """Coverage of intervals of the debiased error, the log loss and the frequency in a bin."""
     draw = np.random.default_rng(10**6)
     margins = draw.normal(-1, 1.5, size=1_000_000)
-    p, right = expit(margins), expit(margins + shift)
-    error = np.sqrt(((right - p) ** 2).mean())
-    loss = float(-(right * np.log(p) + (1 - right) * np.log(1 - p)).mean())
+    p, true_p = expit(margins), expit(margins + shift)
+    error = np.sqrt(((true_p - p) ** 2).mean())
+    loss = float(-(true_p * np.log(p) + (1 - true_p) * np.log(1 - p)).mean())
     inside = (p >= 0.2) & (p < 4 / 15)
-    share = float(right[inside].mean())
-    held = {"debiased ECE": [], "log loss": [], "share of a bin": []}
+    share = float(true_p[inside].mean())
+    covered = {"debiased ECE": [], "log loss": [], "share of a bin": []}
     for repeat in range(repeats):
-        p, hits, documents, sources = elements(np.random.default_rng(repeat), case, shift=shift)
-        debiased = expected_errors(p, hits, documents, sources=sources).debiased
-        mean = mean_over(
-            losses(p, hits.astype(int)), documents, sources=sources, scale="positive"
+        p, hits, documents, sources = create_elements(
+            np.random.default_rng(repeat), case, shift=shift
         )
-        diagram = reliability(p, hits, documents, sources=sources)
-        held["debiased ECE"].append(debiased.low <= error <= debiased.high)
-        held["log loss"].append(mean.low <= loss <= mean.high)
-        held["share of a bin"].append(diagram.low[3] <= share <= diagram.high[3])
-    return {name: float(np.mean(hits)) for name, hits in held.items()}
+        debiased = estimate_calibration_errors(p, hits, documents, sources=sources).debiased
+        mean = estimate_mean(
+            element_log_losses(p, hits.astype(int)), documents, sources=sources, scale="positive"
+        )
+        diagram = compute_reliability(p, hits, documents, sources=sources)
+        covered["debiased ECE"].append(debiased.low <= error <= debiased.high)
+        covered["log loss"].append(mean.low <= loss <= mean.high)
+        covered["share of a bin"].append(diagram.low[3] <= share <= diagram.high[3])
+    return {name: float(np.mean(hits)) for name, hits in covered.items()}
 
 
 @pytest.mark.parametrize("case", SETS)
-def test_a_perfect_model_is_rarely_called_wrong(case):
-    assert rejections(case, REPEATS) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / REPEATS)
+def test_a_perfect_model_is_rarely_called_miscalibrated(case):
+    assert rejection_rate(case, REPEATS) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / REPEATS)
 
 
 def test_independent_elements_call_a_perfect_model_of_clustered_documents_wrong():
     case = "20 documents of 8 sources"
-    assert rejections(case, REPEATS, clustered=False) > 0.2 > 2 * rejections(case, REPEATS)
+    assert rejection_rate(case, REPEATS, clustered=False) > 0.2 > 2 * rejection_rate(case, REPEATS)
 
 
-def test_a_wrong_model_is_called_wrong():
-    assert rejections("30 documents", 40, shift=0.5) >= 0.8
+def test_a_miscalibrated_model_is_called_miscalibrated():
+    assert rejection_rate("30 documents", 40, shift=0.5) >= 0.8
 
 
 @pytest.mark.parametrize("case", ["30 documents", "20 documents of 8 sources"])
-def test_intervals_hold_the_truth(case):
+def test_intervals_cover_the_truth(case):
     for name, covered in coverage(case, REPEATS).items():
         assert 0.88 <= covered <= 0.995, (name, covered)
 
 
 def rates(repeats=1_000):
-    """False alarms and power of the perfect model's expected error, and coverage of the intervals."""
+    """Error rates of the comparison with a perfect model, and coverage of the intervals."""
     rows = [
         {
             "what": "ECE above that of a perfect model",
             "null": f"perfect model, {case}",
-            "false_positive_rate": rejections(case, repeats),
-            "truth": "right log-odds .5 above what is said (ECE .09)",
-            "power": rejections(case, max(50, repeats // 5), shift=0.5),
+            "false_positive_rate": rejection_rate(case, repeats),
+            "truth": "true log-odds .5 above the predicted ones (ECE .09)",
+            "power": rejection_rate(case, max(50, repeats // 5), shift=0.5),
             "repeats": repeats,
         }
         for case in SETS

@@ -1,32 +1,33 @@
-"""Correlation over seeds on series whose truth is known: how often each verdict is right."""
+"""Error rates of the correlation over seeds, on series whose truth is known."""
 
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from neural.views.correlation import Curve, correlate
+from neural.analysis.correlation import Curve, correlate
 
 STEPS, REPEATS = 60, 60
-AT = np.arange(1, STEPS + 1) * 25
+STEP_NUMBERS = np.arange(1, STEPS + 1) * 25
 NOISE = 0.02
 TREND = 5 * (1 - np.exp(-np.linspace(0, 4, STEPS)))
 
 
-def measured(draw, signals, *, halves=True):
-    """What a run keeps of signals (seed, step): two halves with noise of their own, and their mean."""
-    both = signals[None] + NOISE * np.sqrt(2) * draw.normal(size=(2, *signals.shape))
+def create_curves(draw, signals, *, halves=True):
+    """Curves of signals (seed, step): two halves with independent noise, and their mean."""
+    noisy = signals[None] + NOISE * np.sqrt(2) * draw.normal(size=(2, *signals.shape))
     return [
-        Curve(AT, (one + other) / 2, (one, other) if halves else None) for one, other in zip(*both, strict=True)
+        Curve(STEP_NUMBERS, (first + second) / 2, (first, second) if halves else None)
+        for first, second in zip(*noisy, strict=True)
     ]
 
 
-def walks(draw, seeds, size):
+def random_walks(draw, seeds, size):
     return np.cumsum(size * draw.normal(size=(seeds, STEPS)), axis=1)
 
 
 def independent_walks(draw, seeds):
-    return TREND + walks(draw, seeds, 0.05), 0.3 * TREND + walks(draw, seeds, 0.05)
+    return TREND + random_walks(draw, seeds, 0.05), 0.3 * TREND + random_walks(draw, seeds, 0.05)
 
 
 def noise_alone(draw, seeds):
@@ -34,17 +35,17 @@ def noise_alone(draw, seeds):
 
 
 def independent_speeds(draw, seeds):
-    one, other = 1 + 0.1 * draw.normal(size=(2, seeds, 1))
-    return one * TREND, 0.3 * other * TREND
+    first, second = 1 + 0.1 * draw.normal(size=(2, seeds, 1))
+    return first * TREND, 0.3 * second * TREND
 
 
 def half_the_square(draw, seeds):
-    x = TREND + walks(draw, seeds, 0.05)
+    x = TREND + random_walks(draw, seeds, 0.05)
     return x, x**2 / 2
 
 
 def half_the_square_slowly(draw, seeds):
-    x = TREND + walks(draw, seeds, 0.003)
+    x = TREND + random_walks(draw, seeds, 0.003)
     return x, x**2 / 2
 
 
@@ -58,30 +59,35 @@ def half_the_square_by_speed(draw, seeds):
     return x, x**2 / 2
 
 
-def related_slowly_alone(draw, seeds):
-    """Both follow the same slow walk of a seed; what happens from step to step is nearly independent."""
-    slow, (one, other) = walks(draw, seeds, 0.05), 0.1 * draw.normal(size=(2, seeds, STEPS))
-    return TREND + slow + one, 0.3 * TREND + slow + other
+def related_slowly_only(draw, seeds):
+    """Both follow the same slow random walk; changes from step to step are nearly independent."""
+    slow = random_walks(draw, seeds, 0.05)
+    first, second = 0.1 * draw.normal(size=(2, seeds, STEPS))
+    return TREND + slow + first, 0.3 * TREND + slow + second
 
 
 def independent_jitter(draw, seeds):
-    one, other = 0.1 * draw.normal(size=(2, seeds, STEPS))
-    return TREND + one, 0.3 * TREND + other
+    first, second = 0.1 * draw.normal(size=(2, seeds, STEPS))
+    return TREND + first, 0.3 * TREND + second
 
 
-def verdicts(scenario, *, seeds=5, repeats=REPEATS, halves=True):
-    found = Counter()
+def verdict_rates(scenario, *, seeds=5, repeats=REPEATS, halves=True):
+    counts = Counter()
     for repeat in range(repeats):
         draw = np.random.default_rng(repeat)
-        one, other = (measured(draw, signals, halves=halves) for signals in scenario(draw, seeds))
-        found[correlate(list(zip(one, other, strict=True)), permutations=500).verdict] += 1
-    return {name: count / repeats for name, count in found.items()}
+        first, second = (
+            create_curves(draw, signals, halves=halves) for signals in scenario(draw, seeds)
+        )
+        counts[correlate(list(zip(first, second, strict=True)), permutations=500).verdict] += 1
+    return {name: count / repeats for name, count in counts.items()}
 
 
-@pytest.mark.parametrize("scenario", [independent_walks, noise_alone, independent_speeds, independent_jitter])
+@pytest.mark.parametrize(
+    "scenario", [independent_walks, noise_alone, independent_speeds, independent_jitter]
+)
 @pytest.mark.parametrize("halves", [True, False])
 def test_unrelated_series_are_rarely_called_related(scenario, halves):
-    assert verdicts(scenario, halves=halves).get("related", 0) <= 0.09   # 5 % and chance, of 60
+    assert verdict_rates(scenario, halves=halves).get("related", 0) <= 0.09  # 5 % and chance, of 60
 
 
 @pytest.mark.parametrize(
@@ -91,34 +97,40 @@ def test_unrelated_series_are_rarely_called_related(scenario, halves):
         half_the_square_slowly,
         half_the_square_by_speed,
         half_the_square_without_own_variation,
-        related_slowly_alone,
+        related_slowly_only,
     ],
 )
 @pytest.mark.parametrize("halves", [True, False])
 def test_related_series_are_never_called_unrelated(scenario, halves):
-    assert verdicts(scenario, halves=halves).get("unrelated", 0) <= 0.02
+    assert verdict_rates(scenario, halves=halves).get("unrelated", 0) <= 0.02
 
 
 @pytest.mark.parametrize(
     ("scenario", "seeds", "power"),
-    [(half_the_square, 5, 0.95), (half_the_square_slowly, 5, 0.4), (half_the_square_by_speed, 10, 0.6)],
+    [
+        (half_the_square, 5, 0.95),
+        (half_the_square_slowly, 5, 0.4),
+        (half_the_square_by_speed, 10, 0.6),
+    ],
 )
-def test_a_relation_is_found_where_seeds_differ_enough(scenario, seeds, power):
-    assert verdicts(scenario, seeds=seeds)["related"] >= power
+def test_a_relation_is_found_if_seeds_differ_enough(scenario, seeds, power):
+    assert verdict_rates(scenario, seeds=seeds)["related"] >= power
 
 
-@pytest.mark.parametrize(("scenario", "seeds", "power"), [(independent_jitter, 7, 0.5), (independent_walks, 20, 0.3)])
-def test_unrelated_is_said_where_it_would_have_been_seen(scenario, seeds, power):
-    assert verdicts(scenario, seeds=seeds, repeats=30)["unrelated"] >= power
+@pytest.mark.parametrize(
+    ("scenario", "seeds", "power"), [(independent_jitter, 7, 0.5), (independent_walks, 20, 0.3)]
+)
+def test_unrelated_series_are_called_unrelated_with_enough_power(scenario, seeds, power):
+    assert verdict_rates(scenario, seeds=seeds, repeats=30)["unrelated"] >= power
 
 
 @pytest.mark.parametrize("scenario", [noise_alone, half_the_square_without_own_variation])
 def test_seeds_that_do_not_differ_decide_nothing(scenario):
-    assert verdicts(scenario).get("unrelated", 0) <= 0.02
+    assert verdict_rates(scenario).get("unrelated", 0) <= 0.02
 
 
 def test_without_repeated_measurements_nothing_is_called_unrelated():
-    assert verdicts(independent_walks, halves=False).get("unrelated", 0) == 0
+    assert verdict_rates(independent_walks, halves=False).get("unrelated", 0) == 0
 
 
 def rates(repeats=200):
@@ -127,12 +139,17 @@ def rates(repeats=200):
     for null, truth, seeds in (
         (independent_walks, half_the_square, 5),
         (independent_speeds, half_the_square_by_speed, 5),
-        (independent_jitter, related_slowly_alone, 5),
-        (independent_jitter, related_slowly_alone, 10),
+        (independent_jitter, related_slowly_only, 5),
+        (independent_jitter, related_slowly_only, 10),
     ):
-        wrong, right = (verdicts(scenario, seeds=seeds, repeats=repeats) for scenario in (null, truth))
+        null_rates, truth_rates = (
+            verdict_rates(scenario, seeds=seeds, repeats=repeats) for scenario in (null, truth)
+        )
         names = [scenario.__name__.replace("_", " ") for scenario in (null, truth)]
-        for verdict, (false, true) in (("related", (wrong, right)), ("unrelated", (right, wrong))):
+        for verdict, (false, true) in (
+            ("related", (null_rates, truth_rates)),
+            ("unrelated", (truth_rates, null_rates)),
+        ):
             rows.append(
                 {
                     "what": f'correlation, "{verdict}", {seeds} seeds',

@@ -1,13 +1,17 @@
-"""95 % intervals of segmentation scores hold the truth as often as they say: independent and composed documents.
-
-`rates` gives the coverage at any number of repeats; the suite takes few.
-"""
+"""Coverage of 95 % intervals of segmentation scores, on independent and on composed documents."""
 
 import numpy as np
 import pytest
 
-from neural.tasks.cutting.scores import lift_over_best
-from tests.validity.segmenters import METRICS, World, answers, measured, texts, true_scores
+from neural.tasks.segmentation.score_table import estimate_lift
+from tests.validity.segmenters import (
+    METRICS,
+    World,
+    create_documents,
+    estimate_score,
+    predict,
+    true_scores,
+)
 
 REPEATS = 150
 """Coverage is known to ±.036 (two standard errors)."""
@@ -21,46 +25,46 @@ SETS = {
 LARGE_SETS = {"300 documents of 124 sources": (World(sources=0.7, documents=0.3), 300, 124)}
 """As many as Choi's; for `rates` only, at a third of the repeats."""
 BASELINES = {"three equally good": (0.0, 0.0, 0.0), "one clearly best": (0.0, -1.5, -1.5)}
-"""What is added to the log-odds of the baselines' hits."""
+"""Added to the log-odds of the hits of each baseline."""
 
 
 def coverage(case, repeats, scores=tuple(METRICS)):
-    """Of every score: how often the interval holds the truth; and of one that ignores shared sources."""
+    """Coverage of every score, and that of intervals that ignore shared sources."""
     world, count, shared = (SETS | LARGE_SETS)[case]
     truth = true_scores(world)
     hits = {name: [] for name in scores}
     plain = {name: [] for name in scores}
     for repeat in range(repeats):
         draw = np.random.default_rng(repeat)
-        documents = texts(world, draw, count, shared)
-        predictions = answers(world, draw, documents)
+        documents = create_documents(world, draw, count, shared)
+        predictions = predict(world, draw, documents)
         for name in scores:
-            for sources, into in ((shared, hits), (None, plain)):
-                interval = measured(documents, predictions, sources, name).interval("share")
-                into[name].append(interval.low <= truth[name] <= interval.high)
+            for sources, outcomes in ((shared, hits), (None, plain)):
+                interval = estimate_score(documents, predictions, sources, name).interval("share")
+                outcomes[name].append(interval.low <= truth[name] <= interval.high)
     return {name: (np.mean(hits[name]), np.mean(plain[name])) for name in scores}
 
 
 def lift_errors(baselines, case, repeats, *, better=0.0, score="boundary_f1"):
-    """How often the interval of a lift lies above the truth, below it, and above 0."""
+    """Shares of intervals of a lift that lie above the truth, below it, and above 0."""
     world, count, shared = SETS[case]
     best = max(true_scores(world, extra)[score] for extra in BASELINES[baselines])
     truth = true_scores(world, better)[score] - best
     outcomes = []
     for repeat in range(repeats):
         draw = np.random.default_rng(repeat)
-        documents = texts(world, draw, count, shared)
-        own, *others = (
-            measured(documents, answers(world, draw, documents, extra), shared, score)
+        documents = create_documents(world, draw, count, shared)
+        model, *others = (
+            estimate_score(documents, predict(world, draw, documents, extra), shared, score)
             for extra in (better, *BASELINES[baselines])
         )
-        lift = lift_over_best(own, dict(enumerate(others)), "high", resamples=300).difference
+        lift = estimate_lift(model, dict(enumerate(others)), "high", resamples=300).difference
         outcomes.append((lift.low > truth, lift.high < truth, lift.low > 0))
     return np.mean(outcomes, axis=0)
 
 
 @pytest.mark.parametrize("case", SETS)
-def test_intervals_hold_the_true_score(case):
+def test_intervals_cover_the_true_score(case):
     slack = 2.5 * np.sqrt(0.05 * 0.95 / REPEATS)
     for name, (covered, _) in coverage(case, REPEATS, ("boundary_f1", "pk")).items():
         assert 0.93 - slack <= covered, (name, covered)
@@ -90,14 +94,18 @@ def rates(repeats=1_000):
     """Coverage of every score and of lifts."""
     rows = []
     for case in (*SETS, *LARGE_SETS):
-        times = max(50, repeats // 3) if case in LARGE_SETS else repeats
-        for name, (covered, ignoring) in coverage(case, times).items():
+        case_repeats = max(50, repeats // 3) if case in LARGE_SETS else repeats
+        for name, (covered, ignoring) in coverage(case, case_repeats).items():
             what = name
             if (SETS | LARGE_SETS)[case][2]:
                 what += f" (documents alone: {ignoring:.3f})"
-            rows.append({"what": what, "truth": case, "coverage": covered, "repeats": times})
+            rows.append({"what": what, "truth": case, "coverage": covered, "repeats": case_repeats})
     for baselines in BASELINES:
-        for case in ("10 independent documents", "40 independent documents", "20 documents of 8 sources"):
+        for case in (
+            "10 independent documents",
+            "40 independent documents",
+            "20 documents of 8 sources",
+        ):
             what, null = "lift of F1 over the best of three baselines", f"{baselines}; {case}"
             too_high, too_low, better = lift_errors(baselines, case, repeats)
             _, _, power = lift_errors(baselines, case, max(50, repeats // 5), better=1.0)

@@ -1,4 +1,4 @@
-"""Sweeps over settings whose truth is known: how optimistic the selected one is, before and after it is confirmed."""
+"""Optimism of the selected setting of simulated sweeps, before and after confirmation."""
 
 import math
 from pathlib import Path
@@ -6,36 +6,38 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neural.sweep import Row, Sweep
-from neural.trials import Trial
+from neural.workflows.sweep import Sweep, TrialRecord
+from neural.workflows.sweep_trials import Trial
 
 SEED_STD, OWN_STD, STEP_STD = 0.05, 0.1, 0.05
-"""Of a loss: what a seed does to all settings, what it does to one of them, and from validation to validation."""
+"""Standard deviations of a loss: of a seed for all settings, for one setting, per validation."""
 VALIDATIONS = 10
 TRUTH = 1.0
 
 
-def train(rows, draw, better, shared):
-    """Fill in what trainings would leave behind: the best and the last validation."""
+def fill_results(rows, draw, better, shared):
+    """Fill in the best and the last validation of simulated trainings."""
     for row in rows:
         effect = shared.setdefault(row.trial.seed, SEED_STD * draw.normal())
         mean = TRUTH - better * (row.trial.point["setting"] == 0)
         level = mean + effect + OWN_STD * draw.normal()
         validations = level + STEP_STD * draw.normal(size=VALIDATIONS)
         row.state = "finished"
-        row.score, row.last = float(validations.min()), float(validations[-1])
+        row.score, row.last_score = float(validations.min()), float(validations[-1])
 
 
-def sweep_of(draw, *, settings=12, seeds=3, better=0.0, confirm=5):
-    """A sweep over settings of which the first is better by so much than all others, which are equal."""
+def simulate_sweep(draw, *, settings=12, seeds=3, better=0.0, confirm=5):
+    """A sweep of equal settings, except that the first is better by `better`."""
     rows = [
-        Row(Trial(f"{setting}_seed-{seed}", seed, {"setting": setting}, (f"training.seed={seed}",)))
+        TrialRecord(
+            Trial(f"{setting}_seed-{seed}", seed, {"setting": setting}, (f"training.seed={seed}",))
+        )
         for setting in range(settings)
         for seed in range(seeds)
     ]
     sweep, shared = Sweep(Path(), Path(), {}, rows), {}
-    train(rows, draw, better, shared)
-    train(sweep.add_confirmation(confirm), draw, better, shared)
+    fill_results(rows, draw, better, shared)
+    fill_results(sweep.add_confirmation(confirm), draw, better, shared)
     return sweep
 
 
@@ -43,26 +45,37 @@ def simulate(repeats, **scenario):
     """Means over simulated sweeps without any difference between settings."""
     sums = np.zeros(6)
     for repeat in range(repeats):
-        sweep = sweep_of(np.random.default_rng(repeat), **scenario)
-        points, confirmation = sweep.points(), sweep.confirmation()
+        sweep = simulate_sweep(np.random.default_rng(repeat), **scenario)
+        points, confirmation = sweep.rank_points(), sweep.summarize_confirmation()
         estimate = confirmation.estimates[0]
         sums += (
             TRUTH - points[0].mean,
-            sweep.selection(points).optimism,
+            sweep.estimate_selection_bias(points).optimism,
             TRUTH - estimate.value,
             estimate.low <= TRUTH <= estimate.high,
-            any(compared.verdict != "undecided" for compared in sweep.against_best(points)),
+            any(
+                comparison.verdict != "undecided" for comparison in sweep.compare_with_best(points)
+            ),
             confirmation.comparison.verdict != "undecided",
         )
-    names = ("bias", "told", "confirmed_bias", "coverage", "false_in_table", "false_confirmed")
+    names = (
+        "bias",
+        "reported_bias",
+        "confirmed_bias",
+        "coverage",
+        "false_in_table",
+        "false_confirmed",
+    )
     return dict(zip(names, (sums / repeats).tolist(), strict=True))
 
 
 def power(repeats, **scenario):
-    """How often the better setting is selected, and the confirmation says that the runner-up is worse."""
+    """Share of sweeps in which the better setting is selected and confirmed."""
     hits = 0
     for repeat in range(repeats):
-        confirmation = sweep_of(np.random.default_rng(repeat), **scenario).confirmation()
+        confirmation = simulate_sweep(
+            np.random.default_rng(repeat), **scenario
+        ).summarize_confirmation()
         is_first = confirmation.points[0].values == {"setting": 0}
         hits += is_first and confirmation.comparison.verdict == "worse"
     return hits / repeats
@@ -72,23 +85,25 @@ def rates(repeats=1000):
     """Bias of the selected setting and error rates, for the table in docs/analysis.md."""
     rows, repeats = [], max(repeats, 1000)
     for settings, seeds in ((12, 3), (3, 3), (12, 5)):
-        found = simulate(repeats, settings=settings, seeds=seeds)
-        shared = {"null": "all settings equal", "repeats": repeats}
+        means = simulate(repeats, settings=settings, seeds=seeds)
+        common = {"null": "all settings equal", "repeats": repeats}
         what = f"sweep, {settings} settings × {seeds} seeds"
         unit = math.hypot(OWN_STD, STEP_STD)
         rows += [
             {
-                **shared,
+                **common,
                 "what": f"{what}: a verdict in the table",
-                "false_positive_rate": found["false_in_table"],
-                "truth": f"the selected mean lies {found['bias'] / unit:.2f} SD of a score below the truth",
+                "false_positive_rate": means["false_in_table"],
+                "truth": f"the selected mean lies {means['bias'] / unit:.2f} "
+                "SD of a score below the truth",
             },
             {
-                **shared,
+                **common,
                 "what": f"{what}: confirmed with 5 fresh seeds",
-                "false_positive_rate": found["false_confirmed"],
-                "truth": f"the confirmed mean lies {found['confirmed_bias'] / unit:.2f} SD below the truth",
-                "coverage": found["coverage"],
+                "false_positive_rate": means["false_confirmed"],
+                "truth": f"the confirmed mean lies {means['confirmed_bias'] / unit:.2f} "
+                "SD below the truth",
+                "coverage": means["coverage"],
             },
         ]
     rows.append(
@@ -109,12 +124,14 @@ def equal_settings():
     return simulate(400)
 
 
-def test_the_selected_mean_is_optimistic_and_the_table_says_by_how_much(equal_settings):
+def test_the_selected_mean_is_optimistic_and_the_bias_is_reported(equal_settings):
     """Twice: 0.94 SD of a score by the choice among 12, and by the best of 10 validations."""
-    by_choice = 0.94 * math.hypot(OWN_STD, 0.6 * STEP_STD)  # the minimum of 10 varies less than one
+    by_choice = 0.94 * math.hypot(
+        OWN_STD, 0.6 * STEP_STD
+    )  # the minimum of 10 values varies less than one value
     by_steps = 1.54 * STEP_STD
     assert equal_settings["bias"] == pytest.approx(by_choice + by_steps, rel=0.1)
-    assert equal_settings["told"] == pytest.approx(by_choice, rel=0.1)
+    assert equal_settings["reported_bias"] == pytest.approx(by_choice, rel=0.1)
 
 
 def test_the_confirmed_mean_is_not_optimistic(equal_settings):
@@ -124,7 +141,7 @@ def test_the_confirmed_mean_is_not_optimistic(equal_settings):
     assert 0.92 <= equal_settings["coverage"] <= 0.985
 
 
-def test_equal_settings_are_rarely_told_apart(equal_settings):
+def test_equal_settings_rarely_get_a_verdict(equal_settings):
     tolerance = 3 * math.sqrt(0.05 * 0.95 / 400)
     assert equal_settings["false_in_table"] <= 0.05 + tolerance
     assert equal_settings["false_confirmed"] <= 0.05 + tolerance

@@ -1,239 +1,388 @@
-// The frame around all views: title, tabs, the run, the slider, keys, light and dark.
+// The frame around all panes: title, tabs, run selector, step slider, keyboard, theme.
 
 import { render } from "preact"
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
 
-import { KEYS, pressed } from "./keyboard"
-import { headsOf, lastUpTo, lookedAt, type Index, type Run } from "./model"
-import { attention } from "./panes/attention"
-import { calibration } from "./panes/calibration"
-import { curves } from "./panes/curves"
-import { findings } from "./panes/findings"
-import { measures } from "./panes/measures"
-import { overview } from "./panes/overview"
-import { samples } from "./panes/samples"
-import type { Pane, ViewProps } from "./pane"
-import { PLAY, Slider } from "./parts/slider"
-import { short, shortened } from "./numbers"
-import { parsePlace, writePlace, type Go, type Place } from "./place"
-import type { DataSource } from "./source"
-import { onPaper, onScreenChange, recallTheme, theme as themeNow, turnTheme } from "./theme"
+import { KEY_HELP, handleKey } from "./keyboard"
+import { countHeads, lastIndexUpTo, snapshotSteps, type Index, type Run } from "./run_data"
+import reportPanes from "panes:./panes"
+import { sortPanes, type Pane, type PaneProps } from "./pane"
+import { PLAY_EVENT, StepSlider } from "./components/step_slider"
+import { errorMessage, stripDate, stripDates } from "./format"
+import { parseRoute, writeRoute, type Navigate, type Route } from "./route"
+import type { DataSource } from "./data_source"
+import {
+  forceLightTheme,
+  onColourSchemeChange,
+  restoreTheme,
+  currentTheme,
+  toggleTheme,
+} from "./theme"
 
-const SHARED: Pane[] = [overview, curves, measures, attention, findings, calibration, samples]
-export const ALL = "all"
+/** The key, in the address, of all panes of the report on one page. */
+const PRINT_VIEW = "all"
 
-/** Draw the page. `before` stand first among the tabs, `after` last. */
-export function start(source: DataSource, before: Pane[] = [], after: Pane[] = []): void {
-  recallTheme()
-  render(<App source={source} panes={[...before, ...SHARED, ...after]} />, document.getElementById("app")!)
+/** Draw the page: the panes of the report and, on the board, `extraPanes`. */
+export function startApp(source: DataSource, extraPanes: Pane[] = []): void {
+  restoreTheme()
+  const panes = sortPanes([...reportPanes, ...extraPanes])
+  render(<App source={source} panes={panes} />, document.getElementById("app")!)
 }
 
 function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
-  const [place, go] = usePlace()
-  const [theme, setTheme] = useState(themeNow())
+  const [route, navigate] = useRoute()
+  const [theme, setTheme] = useState(currentTheme())
   const [index, setIndex] = useState<Index | null>(null)
-  const [trouble, setTrouble] = useState("")
-  const [help, setHelp] = useState(false)
-  const asked = index && (index.runs.find((one) => one.id === place.run) ?? (source.live ? undefined : index.runs[0]))
-  const group = index?.groups.filter((one) => source.live ? one.runs.includes(asked?.id ?? "") : true)
-  const drawn = source.live ? (asked ? [asked.id] : []) : (index?.runs ?? []).map((one) => one.id)
-  const runs = useRuns(source, drawn, setTrouble)
-  const chosen = runs.find((one) => one.id === asked?.id) ?? null
-  const shown = index ? panes.filter((one) => runFor(one, chosen, runs, index) !== undefined) : []
-  // a look has nothing to say but its maps
-  const usual = index?.kind === "look" ? attention.key : chosen && place.pane ? overview.key : ""
-  const pane = shown.find((one) => one.key === place.pane) ?? shown.find((one) => one.key === usual) ?? shown[0]
-  const everything = place.pane === ALL
-  const run = index && pane ? runFor(pane, chosen, runs, index) ?? null : null
+  const [errorText, setErrorText] = useState("")
+  const [isHelpOpen, setHelpOpen] = useState(false)
+  const requested =
+    index &&
+    (index.runs.find((entry) => entry.id === route.run) ??
+      (source.live ? undefined : index.runs[0]))
+  const shownGroups = index?.groups.filter((group) =>
+    source.live ? group.runs.includes(requested?.id ?? "") : true,
+  )
+  const runIds = source.live
+    ? requested
+      ? [requested.id]
+      : []
+    : (index?.runs ?? []).map((entry) => entry.id)
+  const runs = useRuns(source, runIds, setErrorText)
+  const selectedRun = runs.find((run) => run.id === requested?.id) ?? null
+  const shownPanes = index
+    ? panes.filter((pane) => findRunFor(pane, selectedRun, runs, index) !== undefined)
+    : []
+  // a snapshot outside a training has little more than its maps
+  const defaultKey =
+    index?.kind === "snapshot" ? "attention" : selectedRun && route.pane ? "overview" : ""
+  const pane =
+    shownPanes.find((pane) => pane.key === route.pane) ??
+    shownPanes.find((pane) => pane.key === defaultKey) ??
+    shownPanes[0]
+  const isPrintView = route.pane === PRINT_VIEW
+  const run = index && pane ? (findRunFor(pane, selectedRun, runs, index) ?? null) : null
 
-  useEffect(() => { source.index().then(setIndex, (problem) => setTrouble(String(problem.message ?? problem))) }, [source, place.pane])
+  useEffect(() => {
+    source.index().then(setIndex, (error) => setErrorText(errorMessage(error)))
+  }, [source, route.pane])
   useEffect(() => source.watch?.(() => void source.index().then(setIndex, () => {})), [source])
-  useEffect(() => onScreenChange(() => setTheme(themeNow())), [])
-  useEffect(() => (everything ? onPaper(() => setTheme(themeNow())) : undefined), [everything])
+  useEffect(() => onColourSchemeChange(() => setTheme(currentTheme())), [])
+  useEffect(
+    () => (isPrintView ? forceLightTheme(() => setTheme(currentTheme())) : undefined),
+    [isPrintView],
+  )
 
-  const steps = useMemo(() => (run ? lookedAt(run) : []), [run])
-  const step = place.step ?? steps[steps.length - 1]
-  // at the end of a live run no step is kept in the address: the newest is followed
-  const kept = (next: number) => (source.live && next === steps[steps.length - 1] ? undefined : next)
-  useKeys({ run, steps: pane?.slides && !everything ? steps : [], step, place, go, kept, shown, setTheme, setHelp })
+  const steps = useMemo(() => (run ? snapshotSteps(run) : []), [run])
+  const step = route.step ?? steps[steps.length - 1]
+  // at the last step of a live run the route has no step, so that the page follows the newest one
+  const stepForRoute = (next: number) =>
+    source.live && next === steps[steps.length - 1] ? undefined : next
+  useKeyboard({
+    run,
+    steps: pane?.hasStepSlider && !isPrintView ? steps : [],
+    step,
+    route,
+    navigate,
+    stepForRoute,
+    shownPanes,
+    setTheme,
+    setHelpOpen,
+  })
 
   const tabs = useRef<HTMLElement>(null)
-  useEffect(() => tabs.current?.querySelector(".chosen")?.scrollIntoView({ block: "nearest", inline: "center" }), [pane?.key])
+  useEffect(
+    () =>
+      tabs.current
+        ?.querySelector(".selected")
+        ?.scrollIntoView({ block: "nearest", inline: "center" }),
+    [pane?.key],
+  )
 
-  if (trouble && !index) return <p class="remark">{trouble}</p>
-  if (!index || !pane || runs.length < drawn.length) return <p class="soft waiting" role="status">{trouble || "loading…"}</p>
-  const props: ViewProps = { source, index, run, runs, groups: group ?? [], place: { ...place, step }, go, theme }
-  const missing = place.run && !asked ? `There is no run ${place.run} here.` : everything || !place.pane || pane.key === place.pane ? "" :
-    `${run ? short(run.name) : "This page"} has nothing to show under “${place.pane}”.`
-  const names = shortened(index.runs.map((one) => one.name))
+  if (errorText && !index) return <p class="note">{errorText}</p>
+  if (!index || !pane || runs.length < runIds.length)
+    return (
+      <p class="muted loading" role="status">
+        {errorText || "loading…"}
+      </p>
+    )
+  const props: PaneProps = {
+    source,
+    index,
+    run,
+    runs,
+    groups: shownGroups ?? [],
+    route: { ...route, step },
+    navigate,
+    theme,
+  }
+  const missingNote =
+    route.run && !requested
+      ? `Run ${route.run} not found.`
+      : isPrintView || !route.pane || pane.key === route.pane
+        ? ""
+        : `${run ? stripDate(run.name) : "This page"} has nothing to show under “${route.pane}”.`
+  const names = stripDates(index.runs.map((entry) => entry.name))
   return (
     <>
       <header>
         <div class="bar">
-          <h1 class="title" title={source.live && run ? run.name : undefined}>{source.live && run ? short(run.name) : index.title}</h1>
-          <nav aria-label="views" ref={tabs}>
-            {shown.map((one, at) => (
-              <button type="button" key={one.key} class={one === pane && !everything ? "chosen" : ""} title={`key ${at + 1}`}
-                aria-current={one === pane && !everything ? "page" : undefined} onClick={() => go({ pane: one.key })}>{one.title}</button>
+          <h1 class="title" title={source.live && run ? run.name : undefined}>
+            {source.live && run ? stripDate(run.name) : index.title}
+          </h1>
+          <nav aria-label="tabs" ref={tabs}>
+            {shownPanes.map((tab, position) => (
+              <button
+                type="button"
+                key={tab.key}
+                class={tab === pane && !isPrintView ? "selected" : ""}
+                title={`key ${position + 1}`}
+                aria-current={tab === pane && !isPrintView ? "page" : undefined}
+                onClick={() => navigate({ pane: tab.key })}
+              >
+                {tab.title}
+              </button>
             ))}
           </nav>
           <span class="right">
             {index.runs.length > 1 && !source.live ? (
-              <select aria-label="run" value={run?.id} onChange={(event) => go({ run: event.currentTarget.value })}>
+              <select
+                aria-label="run"
+                value={run?.id}
+                onChange={(event) => navigate({ run: event.currentTarget.value })}
+              >
                 {index.groups.map((group) => (
                   <optgroup key={group.label} label={group.label}>
-                    {index.runs.map((one, at) => group.runs.includes(one.id) ? <option key={one.id} value={one.id}>{names[at]}</option> : null)}
+                    {index.runs.map((entry, position) =>
+                      group.runs.includes(entry.id) ? (
+                        <option key={entry.id} value={entry.id}>
+                          {names[position]}
+                        </option>
+                      ) : null,
+                    )}
                   </optgroup>
                 ))}
               </select>
             ) : null}
-            <button type="button" aria-label="light or dark" title="light or dark (t)" onClick={() => setTheme(turnTheme())}>◐</button>
-            <button type="button" aria-label="print" title="everything on one page, to print" onClick={() => go({ pane: ALL })}>print</button>
-            <button type="button" aria-label="help" title="keys (?)" onClick={() => setHelp(!help)}>?</button>
+            <button
+              type="button"
+              aria-label="theme"
+              title="light or dark (t)"
+              onClick={() => setTheme(toggleTheme())}
+            >
+              ◐
+            </button>
+            <button
+              type="button"
+              aria-label="print"
+              title="all tabs on one page, to print"
+              onClick={() => navigate({ pane: PRINT_VIEW })}
+            >
+              print
+            </button>
+            <button
+              type="button"
+              aria-label="help"
+              title="keys (?)"
+              onClick={() => setHelpOpen(!isHelpOpen)}
+            >
+              ?
+            </button>
           </span>
         </div>
-        {pane.slides && !everything ? (
-          <Slider steps={steps} step={step ?? 0} live={source.live && run?.state === "running"} onStep={(next) => go({ step: kept(next) }, { quietly: true })} />
+        {pane.hasStepSlider && !isPrintView ? (
+          <StepSlider
+            steps={steps}
+            step={step ?? 0}
+            live={source.live && run?.state === "running"}
+            onStep={(next) => navigate({ step: stepForRoute(next) }, { replace: true })}
+          />
         ) : null}
       </header>
-      {help ? <Help onClose={() => setHelp(false)} /> : null}
+      {isHelpOpen ? <Help onClose={() => setHelpOpen(false)} /> : null}
       <main>
-        {[trouble, missing].filter(Boolean).map((text) => <p key={text} class="remark" role="status">{text}</p>)}
-        {everything ? <p class="soft screen">Everything on one page: print it from here, to paper or to a PDF.</p> : null}
-        {everything ? shown.filter((one) => SHARED.includes(one)).map((one) => (
-          <section key={one.key} class="sheet"><h1>{one.title}</h1><one.View {...props} run={runFor(one, chosen, runs, index) ?? null} /></section>
-        )) : <pane.View key={pane.key} {...props} />}
+        {[errorText, missingNote].filter(Boolean).map((text) => (
+          <p key={text} class="note" role="status">
+            {text}
+          </p>
+        ))}
+        {isPrintView ? (
+          <p class="muted screen-only">All tabs on one page, to print or to save as PDF.</p>
+        ) : null}
+        {isPrintView ? (
+          shownPanes
+            .filter((pane) => reportPanes.includes(pane))
+            .map((pane) => (
+              <section key={pane.key} class="print-section">
+                <h1>{pane.title}</h1>
+                <pane.component
+                  {...props}
+                  run={findRunFor(pane, selectedRun, runs, index) ?? null}
+                />
+              </section>
+            ))
+        ) : (
+          <pane.component key={pane.key} {...props} />
+        )}
       </main>
     </>
   )
 }
 
-/** The run that a view shows: the one that was chosen, or the first that has anything to show there; undefined if none has. */
-function runFor(pane: Pane, chosen: Run | null, runs: Run[], index: Index): Run | null | undefined {
-  const fits = (one: Run | null) => pane.shown?.(one, index) ?? true
-  return fits(chosen) ? chosen : runs.find(fits)
+/** The run that a pane shows: the selected one, or the first that the pane applies to; undefined if none. */
+function findRunFor(
+  pane: Pane,
+  selectedRun: Run | null,
+  runs: Run[],
+  index: Index,
+): Run | null | undefined {
+  const applies = (run: Run | null) => pane.applies({ run, index })
+  return applies(selectedRun) ? selectedRun : runs.find(applies)
 }
 
-/** The address as state: a change is seen at once and written when the slider rests. */
-function usePlace(): [Place, Go] {
-  const [place, setPlace] = useState(() => parsePlace(location.hash))
-  const latest = useRef(place)
+/** The route as state: changes render at once; the URL is written when the slider rests. */
+function useRoute(): [Route, Navigate] {
+  const [route, setRoute] = useState(() => parseRoute(location.hash))
+  const latest = useRef(route)
   const timer = useRef(0)
-  const go = useCallback<Go>((changes, how) => {
-    const loud = !how?.quietly && changes.pane !== undefined
-    if (loud) writePlace(latest.current, true) // so that going back leads to where the reader was
+  const navigate = useCallback<Navigate>((changes, options) => {
+    const isNewEntry = !options?.replace && changes.pane !== undefined
+    if (isNewEntry) writeRoute(latest.current, true) // flush, so that the back button returns to the current state
     latest.current = { ...latest.current, ...changes }
-    setPlace(latest.current)
+    setRoute(latest.current)
     clearTimeout(timer.current)
-    if (loud) {
-      writePlace(latest.current, false)
+    if (isNewEntry) {
+      writeRoute(latest.current, false)
       scrollTo(0, 0)
-    } else timer.current = window.setTimeout(() => writePlace(latest.current, true), 150)
+    } else timer.current = window.setTimeout(() => writeRoute(latest.current, true), 150)
   }, [])
   useEffect(() => {
-    const back = () => {
+    const readRoute = () => {
       clearTimeout(timer.current)
-      latest.current = parsePlace(location.hash)
-      setPlace(latest.current)
+      latest.current = parseRoute(location.hash)
+      setRoute(latest.current)
     }
-    addEventListener("popstate", back)
-    addEventListener("hashchange", back)
+    addEventListener("popstate", readRoute)
+    addEventListener("hashchange", readRoute)
     return () => {
-      removeEventListener("popstate", back)
-      removeEventListener("hashchange", back)
+      removeEventListener("popstate", readRoute)
+      removeEventListener("hashchange", readRoute)
     }
   }, [])
-  return [place, go]
+  return [route, navigate]
 }
 
-/** Runs by their ids, and what is new in them. */
-function useRuns(source: DataSource, ids: string[], say: (trouble: string) => void): Run[] {
+/** Load runs by id and keep them up to date. */
+function useRuns(source: DataSource, ids: string[], onError: (errorText: string) => void): Run[] {
   const [runs, setRuns] = useState<Run[]>([])
   const key = ids.join("\n")
   useEffect(() => {
     let current = true
-    const take = (run: Run) => current && setRuns((before) => before.map((one) => (one.id === run.id ? run : one)))
+    const update = (run: Run) =>
+      current && setRuns((previous) => previous.map((known) => (known.id === run.id ? run : known)))
     Promise.all(ids.map((id) => source.run(id))).then(
-      (found) => current && setRuns(found), (problem) => current && say(String(problem.message ?? problem)),
+      (loaded) => current && setRuns(loaded),
+      (error) => current && onError(errorMessage(error)),
     )
-    const stops = ids.map((id) => source.follow(id, take))
+    const unsubscribers = ids.map((id) => source.follow(id, update))
     return () => {
       current = false
-      for (const stop of stops) stop()
+      for (const unsubscribe of unsubscribers) unsubscribe()
     }
   }, [source, key])
-  return runs.filter((one) => ids.includes(one.id))
+  return runs.filter((run) => ids.includes(run.id))
 }
 
-interface Keyed {
+interface KeyContext {
   run: Run | null
   steps: number[]
   step: number | undefined
-  place: Place
-  go: Go
-  /** The step that goes into the address. */
-  kept: (step: number) => number | undefined
-  shown: Pane[]
+  route: Route
+  navigate: Navigate
+  /** The step to write into the route. */
+  stepForRoute: (step: number) => number | undefined
+  shownPanes: Pane[]
   setTheme: (theme: "light" | "dark") => void
-  setHelp: (turn: (before: boolean) => boolean) => void
+  setHelpOpen: (update: (isOpen: boolean) => boolean) => void
 }
 
-function useKeys(state: Keyed): void {
+function useKeyboard(state: KeyContext): void {
   const latest = useRef(state)
   latest.current = state
   useEffect(() => {
-    const listen = (event: KeyboardEvent) => {
-      const { run, steps, step, place, go, kept, shown, setTheme, setHelp } = latest.current
-      const [layer, head] = [place.layer ?? 0, place.head ?? 0]
+    const onKeyDown = (event: KeyboardEvent) => {
+      const { run, steps, step, route, navigate, stepForRoute, shownPanes, setTheme, setHelpOpen } =
+        latest.current
+      const [layer, head] = [route.layer ?? 0, route.head ?? 0]
       const layers = run?.layers.length ?? 0
-      const done = pressed(event, {
-        move: (looks) => {
-          const at = Math.min(steps.length - 1, Math.max(0, lastUpTo(steps, step ?? Infinity) + looks))
-          if (steps.length > 1) go({ step: kept(steps[at]) }, { quietly: true })
+      const isHandled = handleKey(event, {
+        move: (offset) => {
+          const index = Math.min(
+            steps.length - 1,
+            Math.max(0, lastIndexUpTo(steps, step ?? Infinity) + offset),
+          )
+          if (steps.length > 1) navigate({ step: stepForRoute(steps[index]) }, { replace: true })
           return steps.length > 1
         },
-        play: () => steps.length > 1 && dispatchEvent(new Event(PLAY)),
-        head: (by) => {
+        play: () => steps.length > 1 && dispatchEvent(new Event(PLAY_EVENT)),
+        head: (offset) => {
           if (!run || !layers) return
-          const [nextLayer, nextHead] = stepped(run, layer, head, by)
-          go({ layer: nextLayer, head: nextHead })
+          const [nextLayer, nextHead] = shiftHead(run, layer, head, offset)
+          navigate({ layer: nextLayer, head: nextHead })
         },
-        layer: (by) => go({ layer: Math.min(layers - 1, Math.max(0, layer + by)) }),
-        query: (by) => {
-          const last = (run?.labels?.queries.length ?? 512) - 1
-          go({ query: Math.min(last, Math.max(0, (place.query ?? last) + by)) })
+        layer: (offset) => navigate({ layer: Math.min(layers - 1, Math.max(0, layer + offset)) }),
+        query: (offset) => {
+          const lastQuery = (run?.labels?.queries.length ?? 512) - 1
+          navigate({ query: Math.min(lastQuery, Math.max(0, (route.query ?? lastQuery) + offset)) })
         },
-        pane: (at) => shown[at] && go({ pane: shown[at].key }),
-        theme: () => setTheme(turnTheme()),
-        help: () => setHelp((before) => !before),
-        close: () => setHelp(() => false),
+        pane: (position) => shownPanes[position] && navigate({ pane: shownPanes[position].key }),
+        theme: () => setTheme(toggleTheme()),
+        help: () => setHelpOpen((isOpen) => !isOpen),
+        close: () => setHelpOpen(() => false),
       })
-      if (done) event.preventDefault()
+      if (isHandled) event.preventDefault()
     }
-    addEventListener("keydown", listen)
-    return () => removeEventListener("keydown", listen)
+    addEventListener("keydown", onKeyDown)
+    return () => removeEventListener("keydown", onKeyDown)
   }, [])
 }
 
-/** The next head, through all layers and round again. */
-function stepped(run: Run, layer: number, head: number, by: number): [number, number] {
-  const all = run.layers.flatMap((_, row) => Array.from({ length: headsOf(run, row) }, (_, at): [number, number] => [row, at]))
-  const at = all.findIndex(([row, column]) => row === layer && column === head)
-  return all.length ? all[(at + by + all.length) % all.length] : [layer, head]
+/** The head `offset` heads further, across layers, wrapping around. */
+function shiftHead(run: Run, layer: number, head: number, offset: number): [number, number] {
+  const heads = run.layers.flatMap((_, row) =>
+    Array.from({ length: countHeads(run, row) }, (_, index): [number, number] => [row, index]),
+  )
+  const index = heads.findIndex(([row, column]) => row === layer && column === head)
+  return heads.length ? heads[(index + offset + heads.length) % heads.length] : [layer, head]
 }
 
 function Help({ onClose }: { onClose: () => void }) {
-  const close = useRef<HTMLButtonElement>(null)
+  const closeButton = useRef<HTMLButtonElement>(null)
   useEffect(() => {
-    const before = document.activeElement
-    close.current?.focus()
-    return () => before instanceof HTMLElement && before.focus()
+    const focused = document.activeElement
+    closeButton.current?.focus()
+    return () => focused instanceof HTMLElement && focused.focus()
   }, [])
   return (
     <div class="help card" role="dialog" aria-label="keys">
-      <h2>Keys <button type="button" aria-label="close" ref={close} onClick={onClose}>×</button></h2>
-      <dl class="facts">{KEYS.map(([keys, what]) => <div key={keys}><dt><kbd>{keys}</kbd></dt><dd>{what}</dd></div>)}</dl>
-      <p class="soft">The address of the page holds what is shown: copy it to come back to this very view.</p>
+      <h2>
+        Keys{" "}
+        <button type="button" aria-label="close" ref={closeButton} onClick={onClose}>
+          ×
+        </button>
+      </h2>
+      <dl class="description-list">
+        {KEY_HELP.map(([keys, description]) => (
+          <div key={keys}>
+            <dt>
+              <kbd>{keys}</kbd>
+            </dt>
+            <dd>{description}</dd>
+          </div>
+        ))}
+      </dl>
+      <p class="muted">
+        The URL contains everything that is selected: copy it to return to this view.
+      </p>
     </div>
   )
 }

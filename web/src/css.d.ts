@@ -1,3 +1,3 @@
-// Style sheets are joined by the build.
+// Style sheets are bundled by esbuild.
 
 declare module "*.css"

@@ -1,12 +1,12 @@
-// The entry: draws the runs that the page holds, or, where it holds none, starts the board.
+// Entry point: draws the runs embedded in the page or, if there are none, starts the board.
 
 import "uplot/dist/uPlot.min.css"
 import "./style.css"
 
-import { start } from "./app"
+import { startApp } from "./app"
 import { startBoard } from "./board/start"
-import { EmbeddedSource } from "./source"
+import { EmbeddedSource } from "./data_source"
 
 const data = document.getElementById("neural-data")
-if (data) start(new EmbeddedSource(JSON.parse(data.textContent!)))
+if (data) startApp(new EmbeddedSource(JSON.parse(data.textContent!)))
 else startBoard()

@@ -1,31 +1,58 @@
-// A view with an address of its own. The board adds more of them.
+// A pane: one tab of the page, with an address of its own.
+//
+// One file in src/panes/ (report and board) or src/board/panes/ (board only) adds a pane; nothing
+// else has to be edited. build.mjs collects the files. The file name is the pane's key, which is
+// what stands in the address (`#/curves`). The default export describes the pane:
+//
+//   export default {
+//     title: "Curves",
+//     order: 20,
+//     applies: ({ run }) => run !== null,
+//     component: CurvesPane,
+//   } satisfies PaneDefinition
 
 import type { ComponentChild } from "preact"
 
-import type { Group, Index, Run } from "./model"
-import type { Go, Place } from "./place"
-import type { DataSource } from "./source"
+import type { DataSource } from "./data_source"
+import type { Navigate, Route } from "./route"
+import type { Group, Index, Run } from "./run_data"
 import type { Theme } from "./theme"
 
-export interface ViewProps {
-  source: DataSource
-  index: Index
-  /** The run that is looked at; null before there is one. */
+/** What `applies` decides on. */
+export interface PaneData {
+  /** The selected run; null before there is one. */
   run: Run | null
+  index: Index
+}
+
+export interface PaneProps extends PaneData {
+  source: DataSource
   /** All runs that are drawn together. */
   runs: Run[]
   groups: Group[]
-  place: Place
-  go: Go
+  route: Route
+  navigate: Navigate
   theme: Theme
 }
 
-export interface Pane {
-  key: string
+/** The default export of a file in a panes folder. */
+export interface PaneDefinition {
+  /** Text of the tab. */
   title: string
-  /** Whether there is anything to show. */
-  shown?: (run: Run | null, index: Index) => boolean
-  /** Whether the step slider stands above it. */
-  slides?: boolean
-  View: (props: ViewProps) => ComponentChild
+  /** Position among the tabs, ascending. Panes of the report use 10 … 99. */
+  order: number
+  /** Whether there is anything to show. If not, the tab is left out. */
+  applies: (data: PaneData) => boolean
+  component: (props: PaneProps) => ComponentChild
+  /** Whether the step slider is shown above the pane. */
+  hasStepSlider?: boolean
+}
+
+export interface Pane extends PaneDefinition {
+  /** Name of the file without its ending. */
+  key: string
+}
+
+export function sortPanes(panes: Pane[]): Pane[] {
+  return [...panes].sort((a, b) => a.order - b.order || a.key.localeCompare(b.key))
 }

@@ -1,52 +1,52 @@
-// Light or dark: as the screen is, or as the reader chose.
+// Light or dark theme: follows the system unless the user has chosen one.
 
 export type Theme = "light" | "dark"
 
-const KEY = "neural-theme"
+const STORAGE_KEY = "neural-theme"
 
-export function theme(): Theme {
-  const chosen = document.documentElement.dataset.theme
-  if (chosen === "light" || chosen === "dark") return chosen
+export function currentTheme(): Theme {
+  const stored = document.documentElement.dataset.theme
+  if (stored === "light" || stored === "dark") return stored
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"
 }
 
-/** What was chosen on an earlier visit; a frame without a memory has none. */
-export function recallTheme(): void {
+/** Apply the theme stored on an earlier visit. Sandboxed frames have no storage. */
+export function restoreTheme(): void {
   try {
-    const chosen = localStorage.getItem(KEY)
-    if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen
+    const stored = localStorage.getItem(STORAGE_KEY)
+    if (stored === "light" || stored === "dark") document.documentElement.dataset.theme = stored
   } catch {
-    // storage is closed to this page
+    // storage is not available to this page
   }
 }
 
-export function turnTheme(): Theme {
-  const next: Theme = theme() === "dark" ? "light" : "dark"
+export function toggleTheme(): Theme {
+  const next: Theme = currentTheme() === "dark" ? "light" : "dark"
   document.documentElement.dataset.theme = next
   try {
-    localStorage.setItem(KEY, next)
+    localStorage.setItem(STORAGE_KEY, next)
   } catch {
-    // it holds for this visit
+    // the choice lasts for this visit only
   }
   return next
 }
 
-/** Light for as long as a page is looked at that is made to be printed; gives back what ends it. */
-export function onPaper(tell: () => void): () => void {
+/** Use the light theme until the returned function is called. For the print view. */
+export function forceLightTheme(onChange: () => void): () => void {
   const page = document.documentElement
-  const before = page.dataset.theme
+  const previous = page.dataset.theme
   page.dataset.theme = "light"
-  tell()
+  onChange()
   return () => {
-    if (before === undefined) delete page.dataset.theme
-    else page.dataset.theme = before
-    tell()
+    if (previous === undefined) delete page.dataset.theme
+    else page.dataset.theme = previous
+    onChange()
   }
 }
 
-/** Calls when the screen changes from light to dark or back. */
-export function onScreenChange(tell: () => void): () => void {
+/** Subscribe to changes of the system theme. Returns the unsubscribe function. */
+export function onColourSchemeChange(onChange: () => void): () => void {
   const query = matchMedia("(prefers-color-scheme: dark)")
-  query.addEventListener("change", tell)
-  return () => query.removeEventListener("change", tell)
+  query.addEventListener("change", onChange)
+  return () => query.removeEventListener("change", onChange)
 }

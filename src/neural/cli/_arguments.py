@@ -1,4 +1,8 @@
-"""What verbs take, known to shells: words that can be completed. Nothing is imported for it: folders are listed."""
+"""Types of command-line arguments, with shell completion.
+
+A candidate is a word that completion offers. Candidates are found by listing folders: importing
+the registries would make completion slow.
+"""
 
 from __future__ import annotations
 
@@ -12,90 +16,124 @@ import click
 from click.shell_completion import CompletionItem
 from click.types import StringParamType
 
-from neural.core.names import key
+from neural.core.names import normalize_name
 
 PACKAGE = Path(__file__).parents[1]
-PROGRAMS = (".neural", ".yaml", ".yml")
-CALLED = ("modules/layers", "training/optimizers", "training/schedules")
-"""Registries whose entries are called like their class."""
-QUOTED = ("modules/attention", "modules/positions", "modules/losses")
-"""Registries whose entries are called like their file."""
+"""The folder `neural`."""
+PROGRAM_SUFFIXES = (".neural", ".yaml", ".yml")
+"""Suffixes of programs, and of experiments, sweeps and studies in YAML."""
+CLASS_NAMED_REGISTRIES = ("nn/layers", "optim/optimizers", "optim/schedules")
+"""Registries whose entries are named after their class."""
+FILE_NAMED_REGISTRIES = ("nn/attention", "nn/positions", "nn/losses")
+"""Registries whose entries are named after their file."""
 
 Candidates = Callable[[click.Context, str], Iterator[str]]
+"""Function of the context and the incomplete word."""
 
 
-class Completed(StringParamType):
-    """A word, with the words that it could become; `otherwise` is what the shell completes where there are none."""
+class CompletedString(StringParamType):
+    """A string argument with completion candidates.
 
-    def __init__(self, candidates: Candidates, otherwise: str = "plain") -> None:
-        self.candidates, self.otherwise = candidates, otherwise
+    `fallback` is the click completion type used where no candidate matches: "plain" (none), "file"
+    or "dir".
+    """
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Those that begin like it; a single one that only holds it."""
-        known = list(self.candidates(ctx, incomplete))
-        fitting = [one for one in known if one.startswith(incomplete)]
-        holding = [one for one in known if incomplete in one] if not fitting else []
-        fitting += holding if len(holding) == 1 else []
-        if not fitting and self.otherwise != "plain":
-            return [CompletionItem(incomplete, type=self.otherwise)]
-        return [CompletionItem(one) for one in fitting]
+    def __init__(self, candidates: Candidates, fallback: str = "plain") -> None:
+        self.candidates, self.fallback = candidates, fallback
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Candidates that start with the word; else the only one that contains it."""
+        candidates = list(self.candidates(ctx, incomplete))
+        matches = [candidate for candidate in candidates if candidate.startswith(incomplete)]
+        if not matches:
+            containing = [candidate for candidate in candidates if incomplete in candidate]
+            matches = containing if len(containing) == 1 else []
+        if not matches and self.fallback != "plain":
+            return [CompletionItem(incomplete, type=self.fallback)]
+        return [CompletionItem(match) for match in matches]
 
 
-class Number(click.FloatRange):
-    """A number within bounds; `nan` and `inf`, which Python takes for numbers, are none."""
+class FiniteFloatRange(click.FloatRange):
+    """A float within bounds that is neither NaN nor infinite."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """As a FloatRange, which no comparison with `nan` ever refuses."""
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Refuse NaN too, which passes the range check: every comparison with NaN is false."""
         number: float = super().convert(value, param, ctx)
-        return number if math.isfinite(number) else self.fail(f"{value} is not a finite number.", param, ctx)
+        return (
+            number
+            if math.isfinite(number)
+            else self.fail(f"{value} is not a finite number.", param, ctx)
+        )
 
 
-def _runs(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    """The runs that are there, the newest first; behind `runs/` with their folder."""
-    given = [ctx.params.get(name) for name in ("root", "runs")]
-    root = next((one for one in given if isinstance(one, Path)), Path("runs"))
-    front = f"{root}/" if incomplete.startswith(f"{root}/") else ""
-    found = [one.parent.name for one in root.glob("*/status.json")]
-    yield from (f"{front}{name}" for name in sorted(found, reverse=True))
+def _complete_runs(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    """Names of the run folders, newest first; with their folder if the word starts with it."""
+    folders = [ctx.params.get(name) for name in ("root", "runs")]
+    root = next((folder for folder in folders if isinstance(folder, Path)), Path("runs"))
+    prefix = f"{root}/" if incomplete.startswith(f"{root}/") else ""
+    names = [path.parent.name for path in root.glob("*/status.json")]
+    yield from (f"{prefix}{name}" for name in sorted(names, reverse=True))
 
 
-def _programs(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    """Programs, experiments, and folders that may hold some; of a single folder what is in it."""
-    folder, _, start = incomplete.rpartition("/")
-    front = incomplete[: len(incomplete) - len(start)]
+def _complete_programs(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    """Programs, experiments and folders; if a folder is the only match, its content."""
+    folder, _, name_start = incomplete.rpartition("/")
+    prefix = incomplete[: len(incomplete) - len(name_start)]
     try:
-        listed = sorted(Path(folder or front or ".").iterdir())
+        paths = sorted(Path(folder or prefix or ".").iterdir())
     except OSError:
         return
-    shown = [one for one in listed if one.name.startswith(start) and (start or not one.name.startswith("."))]
-    fitting = [one for one in shown if one.is_dir() or one.suffix.lower() in PROGRAMS]
-    if len(fitting) == 1 and fitting[0].is_dir():
-        yield from _programs(ctx, f"{front}{fitting[0].name}/")
+    matches = [
+        path
+        for path in paths
+        if path.name.startswith(name_start)
+        and (name_start or not path.name.startswith("."))
+        and (path.is_dir() or path.suffix.lower() in PROGRAM_SUFFIXES)
+    ]
+    if len(matches) == 1 and matches[0].is_dir():
+        yield from _complete_programs(ctx, f"{prefix}{matches[0].name}/")
         return
-    for one in fitting:
-        yield f"{front}{one.name}{'/' if one.is_dir() else ''}"
+    for path in matches:
+        yield f"{prefix}{path.name}{'/' if path.is_dir() else ''}"
 
 
-def _entries(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    """Everything that a program can call, by the names in the files: importing them all would be felt."""
-    for folder in (*CALLED, *QUOTED):
+def _complete_entries(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    """Names of layers, mechanisms, losses … read from the source text of the registry folders.
+
+    Importing all entries takes long enough to be noticed after pressing Tab.
+    """
+    for folder in (*CLASS_NAMED_REGISTRIES, *FILE_NAMED_REGISTRIES):
         for file in sorted((PACKAGE / folder).glob("[!_]*.py")):
             classes = re.findall(r"^class (\w+)", file.read_text(encoding="utf-8"), re.M)
-            named = [one for one in classes if key(one) == key(file.stem)]
-            yield from named if folder in CALLED else [file.stem] if named else []
+            entries = [
+                name for name in classes if normalize_name(name) == normalize_name(file.stem)
+            ]
+            yield from (
+                entries if folder in CLASS_NAMED_REGISTRIES else [file.stem] if entries else []
+            )
 
 
-def _codes(ctx: click.Context, incomplete: str) -> Iterator[str]:
+def _complete_codes(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    """Diagnostic codes, such as E0203."""
     yield from sorted(file.stem for file in (PACKAGE / "language" / "explanations").glob("*.md"))
 
 
-def _benchmarks(ctx: click.Context, incomplete: str) -> Iterator[str]:
+def _complete_benchmarks(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    """Names of the files in `benchmarks/` of the source tree."""
     yield from sorted(file.stem for file in (PACKAGE.parents[1] / "benchmarks").glob("*.py"))
 
 
-RUN = Completed(_runs, otherwise="dir")
-PROGRAM = Completed(_programs, otherwise="file")
-TEXT = Completed(lambda ctx, incomplete: iter(()), otherwise="file")
-ENTRY = Completed(_entries)
-CODE = Completed(_codes)
-BENCHMARK = Completed(_benchmarks)
+RUN = CompletedString(_complete_runs, fallback="dir")
+"""A run, by its folder or a part of its name."""
+PROGRAM = CompletedString(_complete_programs, fallback="file")
+"""A file with a suffix of PROGRAM_SUFFIXES."""
+INPUT_FILE = CompletedString(lambda ctx, incomplete: iter(()), fallback="file")
+"""Any file."""
+ENTRY = CompletedString(_complete_entries)
+"""A registry entry: a layer, an attention mechanism, a loss …"""
+CODE = CompletedString(_complete_codes)
+BENCHMARK = CompletedString(_complete_benchmarks)

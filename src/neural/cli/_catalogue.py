@@ -1,27 +1,29 @@
-"""The catalogue in words: a line per entry, or one entry with its arguments and an example."""
+"""Text of `neural layers`: all registry entries, or one with its arguments and an example.
+
+A registry (neural.core.registry) is a folder of entries that programs use by name, such as layers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-import click
-
-from neural.cli._mistakes import Refused
-from neural.core.names import closest
-from neural.core.registry import Registry, UnknownName
-from neural.language.declaration import Declared, Setting, spelt
-from neural.language.kinds import Entry
+from neural.cli._errors import UserError
+from neural.cli._formatting import format_table, style_heading
+from neural.core.names import find_closest
+from neural.core.registry import Registry, UnknownNameError
+from neural.language.argument_types import EntryType
+from neural.language.declaration import ArgumentSpec, Declaration, format_value
 from neural.language.layer import Layer
-from neural.language.shapes import show
-from neural.modules.attention import registry as attention
-from neural.modules.layers import registry as layers
-from neural.modules.losses import registry as losses
-from neural.modules.positions import registry as positions
-from neural.training.optimizers import registry as optimizers
-from neural.training.schedules import registry as schedules
+from neural.language.shapes import format_shape
+from neural.nn.attention import registry as attention
+from neural.nn.layers import registry as layers
+from neural.nn.losses import registry as losses
+from neural.nn.positions import registry as positions
+from neural.optim.optimizers import registry as optimizers
+from neural.optim.schedules import registry as schedules
 
-GROUPS: dict[str, Registry[Any]] = {
+REGISTRIES: dict[str, Registry[Any]] = {
     "layers": layers,
     'attention="…"': attention,
     'positional="…"': positions,
@@ -29,54 +31,57 @@ GROUPS: dict[str, Registry[Any]] = {
     "optimizer: …": optimizers,
     "schedules (learning_rate=…)": schedules,
 }
+"""Registries by the place of their names in a program."""
 
 
-def listing() -> str:
-    """All entries, a line each."""
+def format_listing() -> str:
+    """All entries, one line each."""
     lines = []
-    for title, registry in GROUPS.items():
-        lines.append(click.style(title, bold=True))
-        names = registry.names()
-        width = max(map(len, names))
-        lines += [f"  {name.ljust(width)}  {registry.get(name).summary()}" for name in names]
-        lines.append("")
+    for title, registry in REGISTRIES.items():
+        rows = [(name, registry.get(name).summary()) for name in registry.names()]
+        lines += [style_heading(title), *format_table(rows), ""]
     return "\n".join([*lines, "`neural layers NAME` shows arguments and an example."])
 
 
-def describe(name: str) -> str:
-    """One entry: what it is, its arguments, an example."""
-    for registry in GROUPS.values():
+def describe_entry(name: str) -> str:
+    """One entry: its documentation, its arguments, an example."""
+    for registry in REGISTRIES.values():
         try:
-            return "\n".join(_describe(registry.get(name, loosely=True), registry))
-        except UnknownName:
+            return "\n".join(_format_entry(registry.get(name, ignore_case=True), registry))
+        except UnknownNameError:
             continue
-    guess = closest(name, [known for registry in GROUPS.values() for known in registry.names()])
-    way_out = f"did you mean `{guess}`?" if guess else "`neural layers` lists all"
-    raise Refused(f"nothing is called `{name}`; {way_out}")
+    guess = find_closest(
+        name, [known for registry in REGISTRIES.values() for known in registry.names()]
+    )
+    suggestion = f"did you mean `{guess}`?" if guess else "`neural layers` lists all"
+    raise UserError(f"there is no entry `{name}`; {suggestion}")
 
 
-def _describe(entry: type[Declared], registry: Registry[Any]) -> Iterator[str]:
-    yield f"{click.style(registry.spelt(entry), bold=True)}: {(entry.__doc__ or '').strip()}"
-    if entry.settings():
+def _format_entry(entry: type[Declaration], registry: Registry[Any]) -> Iterator[str]:
+    yield f"{style_heading(registry.name_of(entry))}: {(entry.__doc__ or '').strip()}"
+    if entry.argument_specs():
         yield ""
-        yield click.style("arguments", bold=True)
-        width = max(map(len, entry.settings()))
-        for one in entry.settings().values():
-            yield from _setting(one, width)
+        yield style_heading("arguments")
+        width = max(map(len, entry.argument_specs()))
+        for argument in entry.argument_specs().values():
+            yield from _format_argument(argument, width)
     if issubclass(entry, Layer):
-        layer, given = entry.tiny()
-        cost = layer.cost(given)
+        layer, input_shape = entry.example()
+        shapes = (input_shape, layer.shape(input_shape))
+        shapes_text = " → ".join(format_shape(shape, batch=True) for shape in shapes)
         yield ""
-        yield click.style("example", bold=True)
+        yield style_heading("example")
         yield f"  {layer!r}"
-        yield f"  {show(given, batch=True)} → {show(layer.shape(given), batch=True)}, {cost.parameters:,} parameters"
+        yield f"  {shapes_text}, {layer.cost(input_shape).parameters:,} parameters"
 
 
-def _setting(one: Setting, width: int) -> Iterator[str]:
-    default = "needed" if one.required else f"default {spelt(one.default)}"
-    default = "optional" if one.default is None else default
-    also = f"; also `{'`, `'.join(one.aliases)}`" if one.aliases else ""
-    yield f"  {one.name.ljust(width)}  {one.doc}"
-    yield f"  {' ' * width}  {one.kind.says}; {default}{also}"
-    if isinstance(one.kind, Entry) and one.kind.or_number is None:
-        yield f"  {' ' * width}  {', '.join(chr(34) + name + chr(34) for name in one.kind.registry.names())}"
+def _format_argument(argument: ArgumentSpec, width: int) -> Iterator[str]:
+    """Lines about an argument; names are padded to `width`."""
+    default = "required" if argument.is_required else f"default {format_value(argument.default)}"
+    default = "optional" if argument.default is None else default
+    aliases = f"; also `{'`, `'.join(argument.aliases)}`" if argument.aliases else ""
+    yield f"  {argument.name.ljust(width)}  {argument.doc}"
+    yield f"  {' ' * width}  {argument.kind.description}; {default}{aliases}"
+    if isinstance(argument.kind, EntryType) and argument.kind.or_number is None:
+        choices = ", ".join(f'"{name}"' for name in argument.kind.registry.names())
+        yield f"  {' ' * width}  {choices}"

@@ -1,4 +1,8 @@
-"""`neural analyze`: what runs say, with the number behind it and what to do."""
+"""`neural analyze`: findings about runs, with evidence and advice.
+
+A finding (neural.analysis.check) is a warning or note about these runs, or a claim about all
+trainings of this kind, tested over seeds: supported yes, no or undecided.
+"""
 
 from __future__ import annotations
 
@@ -11,127 +15,159 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from neural.cli import _formatting
 from neural.cli._arguments import RUN
-from neural.core.visible import visible, visible_colours
+from neural.core.escape import escape_controls, escape_controls_keep_colours
 
 if TYPE_CHECKING:
-    from neural.tracking.run import Run
-    from neural.views.finding import Finding
+    from neural.analysis.check import Finding
+    from neural.runs.run import Run
 
 TITLES = {"warning": "warnings", "note": "what happened", "claim": "claims, over seeds"}
+"""Headings by `Finding.kind`."""
+FINDING_INDENT = " " * 10
+"""Indent of the lines below a finding, which starts with its code."""
 
 
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN]…", type=RUN)
-@click.option("--runs", "root", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
-              help="Where runs are.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.option(
+    "--runs",
+    "root",
+    type=click.Path(path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder of the runs.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(runs: tuple[str, ...], root: Path, as_json: bool) -> None:
-    """Analyze runs: findings with their evidence, and what to do about them; the newest if none is named.
+    """Analyze runs: findings with evidence and advice; the newest run by default.
 
     \b
     $ neural analyze
     $ neural analyze runs/2026-11-16_01-50-12_seeds        all trials of a sweep
     $ neural analyze RUN --json | jq '.[].findings[] | select(.kind == "warning")'
 
-    Warnings and notes are about these very runs. Claims are about all trainings of this kind: five seeds or more
-    decide. Runs that differ by their seed alone are taken together.
+    Warnings and notes are about these runs only. Claims are about all trainings of this kind: they
+    need five seeds or more. Runs that differ in their seed alone are analyzed together.
     """
     from contextlib import ExitStack
 
-    from neural.cli._mistakes import told
+    from neural.cli._errors import report_errors
 
-    with told(), ExitStack() as stack:
-        from neural.tracking.run import Run
-        from neural.views.findings import findings
-        from neural.views.reading import experiments
+    with report_errors(), ExitStack() as stack:
+        from neural.analysis.findings import analyze_runs
+        from neural.analysis.run_loading import group_experiments
+        from neural.runs.run import Run
+        from neural.workflows.sweep import resolve_run_paths
 
-        opened = [stack.enter_context(Run.open(path)) for path in _paths(runs, root)]
+        opened_runs = [
+            stack.enter_context(Run.open(path))
+            for path in resolve_run_paths(runs, root, only_finished=True)
+        ]
         groups = [
-            (data if label == data else f"{data}: {label}", some, findings(some))
-            for data, labels in experiments(opened).items() for label, some in labels.items()
-        ]  # fmt: skip
+            (data if label == data else f"{data}: {label}", members, analyze_runs(members))
+            for data, labels in group_experiments(opened_runs).items()
+            for label, members in labels.items()
+        ]
         if as_json:
-            click.echo(visible(json.dumps([_data(*group) for group in groups], indent=2, ensure_ascii=False)))
+            dicts = [_group_to_dict(*group) for group in groups]
+            click.echo(escape_controls(json.dumps(dicts, indent=2, ensure_ascii=False)))
         else:
-            click.echo(visible_colours("\n\n".join("\n".join(_page(*group)) for group in groups)))
+            text = "\n\n".join("\n".join(_format_group(*group)) for group in groups)
+            click.echo(escape_controls_keep_colours(text))
 
 
-def _paths(names: Sequence[str], root: Path) -> list[Path]:
-    """Of the runs; a sweep's folder stands for its finished trials."""
-    from neural.sweep import TRIALS, find_either, opened
-    from neural.tracking.trouble import RunError
+def _group_to_dict(title: str, runs: Sequence[Run], findings: Sequence[Finding]) -> dict[str, Any]:
+    from neural.analysis.findings import list_missing_claims
 
-    found: list[Path] = []
-    for name in names or (None,):
-        path = find_either(name, root)
-        if not (path / TRIALS).exists():
-            found.append(path)
-            continue
-        done = [path / row.run for row in opened(path).rows if row.done and row.run]
-        if not done:
-            raise RunError(f"{path} has no finished trial to analyze yet")
-        found += done
-    return found
+    return {
+        "title": title,
+        "runs": [str(run.path) for run in runs],
+        "findings": [finding.to_dict() for finding in findings],
+        "not_found": list_missing_claims(findings),
+    }
 
 
-def _data(title: str, runs: Sequence[Run], found: Sequence[Finding]) -> dict[str, Any]:
-    from neural.views.findings import silent
+def _format_group(title: str, runs: Sequence[Run], findings: Sequence[Finding]) -> list[str]:
+    from neural.analysis.confidence_intervals import MIN_SEEDS
+    from neural.analysis.findings import list_missing_claims
+    from neural.analysis.run_loading import get_seed
 
-    return {"title": title, "runs": [str(run.path) for run in runs], "findings": [one.as_json() for one in found],
-            "not_found": silent(found)}  # fmt: skip
-
-
-def _page(title: str, runs: Sequence[Run], found: Sequence[Finding]) -> list[str]:
-    from neural.cli import _text
-    from neural.views.findings import silent
-    from neural.views.reading import seed_of
-    from neural.views.seeds import FEWEST
-
-    seeds = ", ".join(str(seed) for seed in (seed_of(run) for run in runs) if seed is not None)
-    lines = [_text.heading(title) + (f", seed{'s' * (len(runs) > 1)} {seeds}" if seeds else "")]
-    lines += [f"  {run.name}  {_text.state(run.status.state)}, step {run.status.step:,}" for run in runs]
-    told = [one for one in found if one.kind == "claim" or one.supported == "yes"]
+    seeds = ", ".join(str(seed) for seed in (get_seed(run) for run in runs) if seed is not None)
+    lines = [
+        _formatting.style_heading(title)
+        + (f", seed{'s' * (len(runs) > 1)} {seeds}" if seeds else "")
+    ]
+    lines += [
+        f"  {run.name}  {_formatting.style_state(run.status.state)}, step {run.status.step:,}"
+        for run in runs
+    ]
+    shown_findings = [
+        finding for finding in findings if finding.kind == "claim" or finding.supported == "yes"
+    ]
     for kind, heading in TITLES.items():
-        some = [one for one in told if one.kind == kind]
-        if some:
-            lines += ["", _text.heading(heading)]
-        if kind == "claim" and len(runs) < FEWEST and some:
-            lines += [f"  {len(runs)} of the {FEWEST} seeds that it takes to decide; so far", *_in_short(some)]
+        kind_findings = [finding for finding in shown_findings if finding.kind == kind]
+        if kind_findings:
+            lines += ["", _formatting.style_heading(heading)]
+        if kind == "claim" and len(runs) < MIN_SEEDS and kind_findings:
+            lines += [
+                f"  {len(runs)} of the {MIN_SEEDS} seeds that a decision needs; so far",
+                *_format_undecided(kind_findings),
+            ]
         else:
-            lines += [line for one in some for line in _finding(one)]
-    unseen = [one for one in found if one not in told]
-    reasons = dict.fromkeys(one.evidence for one in unseen)
-    blank = [", ".join(one.code for one in unseen if one.evidence == why) + f" {why}" for why in reasons]
-    rest = {"looked for, not found": silent(found), "not examined": blank}
-    for heading, said in rest.items():
-        if said:
-            lines += ["", _text.heading(heading), *_wrapped("; ".join(said), "  ")]
+            lines += [line for finding in kind_findings for line in _format_finding(finding)]
+    hidden_findings = [finding for finding in findings if finding not in shown_findings]
+    reasons = dict.fromkeys(finding.evidence for finding in hidden_findings)
+    not_examined = [
+        ", ".join(finding.code for finding in hidden_findings if finding.evidence == reason)
+        + f" {reason}"
+        for reason in reasons
+    ]
+    sections = {
+        "looked for, not found": list_missing_claims(findings),
+        "not examined": not_examined,
+    }
+    for heading, texts in sections.items():
+        if texts:
+            lines += ["", _formatting.style_heading(heading), *_wrap("; ".join(texts), "  ")]
     return lines
 
 
-def _finding(one: Finding) -> list[str]:
-    said = one.claim
-    if one.kind == "claim":   # of the others the evidence has the numbers, head by head
-        said = f"{one.supported}: {one.claim}" + (f", {one.figure}" if math.isfinite(one.number.value) else "")
-    lines = [*_wrapped(f"{one.code}  {said}", "  ", "          "), *_wrapped(one.evidence, "          ")]
-    advised = one.advice and one.supported == ("undecided" if one.kind == "claim" else "yes")
-    return lines + (_wrapped(f"→ {one.advice}", "          ", "            ") if advised else [])
+def _format_finding(finding: Finding) -> list[str]:
+    text = finding.claim
+    if finding.kind == "claim":  # warnings and notes have their numbers in the evidence
+        text = f"{finding.supported}: {finding.claim}" + (
+            f", {finding.formatted_estimate}" if math.isfinite(finding.number.value) else ""
+        )
+    lines = [
+        *_wrap(f"{finding.code}  {text}", "  ", FINDING_INDENT),
+        *_wrap(finding.evidence, FINDING_INDENT),
+    ]
+    needs_advice = finding.supported == ("undecided" if finding.kind == "claim" else "yes")
+    if finding.advice and needs_advice:
+        lines += _wrap(f"→ {finding.advice}", FINDING_INDENT, FINDING_INDENT + "  ")
+    return lines
 
 
-def _in_short(findings: Sequence[Finding]) -> list[str]:
-    """A line each: the number as it stands, and nothing concluded from it."""
-    known = [finding for finding in findings if math.isfinite(finding.number.value)]
-    width = max((len(finding.amount) for finding in known), default=0)
+def _format_undecided(findings: Sequence[Finding]) -> list[str]:
+    """Claims with too few seeds: a line each with the value so far, without a verdict."""
+    measured = [finding for finding in findings if math.isfinite(finding.number.value)]
+    width = max((len(finding.formatted_value) for finding in measured), default=0)
     lines = []
-    for finding in known:
-        head = f"  {finding.code}  {finding.amount:>{width}}  "
-        lines += _wrapped(finding.claim, head, " " * len(head))
-    others = [finding.code for finding in findings if finding not in known]
-    return lines + (_wrapped(f"no number yet (--json says why): {', '.join(others)}", "  ") if others else [])
+    for finding in measured:
+        start = f"  {finding.code}  {finding.formatted_value:>{width}}  "
+        lines += _wrap(finding.claim, start, " " * len(start))
+    others = [finding.code for finding in findings if finding not in measured]
+    if others:
+        lines += _wrap(f"no value yet (--json gives the reason): {', '.join(others)}", "  ")
+    return lines
 
 
-def _wrapped(text: str, first: str, rest: str | None = None) -> list[str]:
-    from neural.cli import _text
-
-    return textwrap.wrap(text, _text.width(), initial_indent=first, subsequent_indent=first if rest is None else rest)
+def _wrap(text: str, first_indent: str, next_indent: str | None = None) -> list[str]:
+    return textwrap.wrap(
+        text,
+        _formatting.terminal_width(),
+        initial_indent=first_indent,
+        subsequent_indent=first_indent if next_indent is None else next_indent,
+    )

@@ -1,4 +1,4 @@
-"""`neural bench`: this machine's figures against the peers."""
+"""`neural bench`: run the benchmarks of the source tree."""
 
 from __future__ import annotations
 
@@ -9,30 +9,39 @@ from pathlib import Path
 import click
 
 from neural.cli._arguments import BENCHMARK
+from neural.cli._formatting import format_table
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("name", required=False, type=BENCHMARK)
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
 def command(name: str | None, options: tuple[str, ...]) -> None:
-    """Run a benchmark, or list them; they lie in the project's `benchmarks/` folder.
+    """Run a benchmark, or list them; from the project's `benchmarks/` folder.
 
     \b
     $ neural bench
     $ neural bench attention --quick
     """
-    from neural.cli._mistakes import Refused
-    from neural.core.names import did_you_mean
+    from neural.cli._errors import UserError
+    from neural.core.names import suggest_name
 
-    folder = Path(__file__).parents[3] / "benchmarks"
+    source_root = Path(__file__).parents[3]
+    folder = source_root / "benchmarks"
     files = {path.stem: path for path in sorted(folder.glob("*.py"))}
     if not files:
-        raise Refused("there is no benchmarks folder here: benchmarks come with the source, not with the package")
+        raise UserError(
+            f"there is no folder {folder}: benchmarks come with the source, not with the package"
+        )
     if name is None:
-        wide = max(map(len, files))
-        for stem, path in files.items():
-            click.echo(f"{stem:{wide}}  {path.read_text(encoding='utf-8').strip().splitlines()[0].strip(chr(34))}")
+        rows = [(stem, _first_docstring_line(path)) for stem, path in files.items()]
+        click.echo("\n".join(format_table(rows, indent="")))
         return
     if name not in files:
-        raise Refused(f"no benchmark is called `{name}`; {did_you_mean(name, files) or ', '.join(files)}")
+        raise UserError(
+            f"there is no benchmark `{name}`; {suggest_name(name, files) or ', '.join(files)}"
+        )
     sys.exit(subprocess.run([sys.executable, str(files[name]), *options], check=False).returncode)
+
+
+def _first_docstring_line(path: Path) -> str:
+    return path.read_text(encoding="utf-8").strip().splitlines()[0].strip('"')

@@ -1,4 +1,7 @@
-"""`neural calibrate`: make a run's probabilities mean what they say."""
+"""`neural calibrate`: fit a calibration of a segmentation run's probabilities.
+
+Elements are the sentences or lines of a document; a segment begins at some of them.
+"""
 
 from __future__ import annotations
 
@@ -8,60 +11,104 @@ from typing import TYPE_CHECKING
 
 import click
 
+from neural.cli import _formatting
 from neural.cli._arguments import RUN
 
 if TYPE_CHECKING:
-    from neural.calibrating import Outcome
+    from neural.workflows.calibrate import CalibrationResult
 
 
 @click.command()
 @click.argument("run", required=False, type=RUN)
-@click.option("--data", metavar="FILE|FOLDER",
-              help="Documents with known parts, not learned from; the run's validation part if not said.")  # fmt: skip
-@click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="Parts that take turns to judge.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Which documents go together.")
-@click.option("--allow-duplicates", is_flag=True, help="Take documents that the run learned from, too.")
-@click.option("--runs", "root", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
-              help="Where runs are.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="What is saved, for machines.")
+@click.option(
+    "--data",
+    metavar="FILE|FOLDER",
+    help="Documents with known segments, not trained on; the run's validation split by default.",
+)
+@click.option(
+    "--folds",
+    type=click.IntRange(2),
+    default=5,
+    show_default=True,
+    help="Number of cross-validation folds.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Seed of the assignment of documents to folds.",
+)
+@click.option(
+    "--allow-duplicates", is_flag=True, help="Also use documents that the run was trained on."
+)
+@click.option(
+    "--runs",
+    "root",
+    type=click.Path(path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder of the runs.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the saved calibration as JSON.")
 def command(
-    run: str | None, data: str | None, folds: int, seed: int, allow_duplicates: bool, root: Path, as_json: bool
+    run: str | None,
+    data: str | None,
+    folds: int,
+    seed: int,
+    allow_duplicates: bool,
+    root: Path,
+    as_json: bool,
 ) -> None:
-    """Calibrate a run's probabilities: compare the ways to and keep the best; the newest run if none is named.
+    """Calibrate a run's probabilities: compare methods, keep the best; the newest run by default.
 
     \b
     $ neural calibrate articles
     $ neural calibrate articles --data more_notes/
 
-    Every method is fitted to some documents and judged on the others, in turn; the least log loss wins, `none` is among
-    them. Saved in the run folder with a threshold and reliability diagrams; `segment`, `predict` and `evaluate` use it.
+    Methods are compared by cross-validation; the lowest log loss wins, and `none` is a candidate.
+    The result is saved in the run folder, with a threshold and reliability diagrams; `segment`,
+    `predict` and `evaluate` use it.
     """
-    from neural.cli._mistakes import told
+    from neural.cli._errors import report_errors
 
-    with told():
-        from neural.calibrating import calibrate
-        from neural.experiments import find_run
-        from neural.tasks.cutting.calibration_file import FILE
-        from neural.tracking.run import Run
+    with report_errors():
+        from neural.runs.find import find_run
+        from neural.runs.run import Run
+        from neural.tasks.segmentation.calibration_selection import CALIBRATION_FILE
+        from neural.workflows.calibrate import calibrate
 
-        with Run.open(find_run(run, root)) as found:
-            outcome = calibrate(found, data, folds=folds, seed=seed, allow_duplicates=allow_duplicates)
+        with Run.open(find_run(run, root)) as opened_run:
+            result = calibrate(
+                opened_run, data, folds=folds, seed=seed, allow_duplicates=allow_duplicates
+            )
             if as_json:
-                click.echo(json.dumps(json.loads((found.path / FILE).read_text(encoding="utf-8"))))
+                saved_text = (opened_run.path / CALIBRATION_FILE).read_text(encoding="utf-8")
+                click.echo(json.dumps(json.loads(saved_text)))
             else:
-                click.echo("\n".join(_page(outcome)))
+                click.echo("\n".join(_format_calibration(result)))
 
 
-def _page(outcome: Outcome) -> list[str]:
-    from neural.cli import _text
-
-    kept = outcome.calibrated
-    lines = [f"{_text.heading(outcome.cutter.name)}  on {outcome.held.where}"]
-    lines += [f"  note: {one}" for one in outcome.held.remarks]
-    for title, choice in (("P(a part begins)", kept.boundary), ("confidence in the label", kept.label)):
-        if choice is not None:
-            elements = f"{choice.elements:,} elements of {choice.documents:,} documents"
-            lines += ["", f"{_text.heading(title)}  {elements}", *(f"  {one}" for one in choice.table().splitlines())]
-    lines += ["", f"threshold {kept.threshold:.3g}: the best F1 on these documents, {kept.f1:.3f}"]
-    files = ", ".join(file.name for file in outcome.files)
-    return [*lines, f"saved: {files} in {_text.near(outcome.files[0].parent)}"]
+def _format_calibration(result: CalibrationResult) -> list[str]:
+    """A table of the compared methods for boundaries and labels, the threshold and the files."""
+    calibration = result.calibration
+    lines = [f"{_formatting.style_heading(result.pipeline.name)}  on {result.data.description}"]
+    lines += [f"  note: {note}" for note in result.data.notes]
+    for title, selection in (
+        ("P(a segment begins)", calibration.boundary),
+        ("confidence in the label", calibration.label),
+    ):
+        if selection is not None:
+            size = f"{selection.elements:,} elements of {selection.documents:,} documents"
+            lines += [
+                "",
+                f"{_formatting.style_heading(title)}  {size}",
+                *(f"  {line}" for line in selection.format_table().splitlines()),
+            ]
+    lines += [
+        "",
+        f"threshold {calibration.threshold:.3g}: the best F1 on these documents, "
+        f"{calibration.f1:.3f}",
+    ]
+    files = ", ".join(file.name for file in result.files)
+    return [*lines, f"saved: {files} in {_formatting.relative_path(result.files[0].parent)}"]

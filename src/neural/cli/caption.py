@@ -1,4 +1,7 @@
-"""`neural caption`: what a captioner says about pictures, and where it looks for every word."""
+"""`neural caption`: captions of images, with the region attended to for each word.
+
+A region is a part of an image, a feature vector, numbered from 0; attention is over the regions.
+"""
 
 from __future__ import annotations
 
@@ -11,75 +14,118 @@ import click
 from neural.cli._arguments import RUN
 
 if TYPE_CHECKING:
-    from neural.captioning import Caption
+    from neural.workflows.caption import Caption
 
-SHOWN = 5
+MAX_SHOWN = 5
 """Captions that are printed word by word."""
 
 
 @click.command()
 @click.argument("run", required=False, type=RUN)
-@click.argument("data", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--pictures", type=click.IntRange(1), metavar="N", help="The first so many; all if not said.")
-@click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-              help=f"Draw the first {SHOWN} there, word by word.")  # fmt: skip
-@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
-              help="Where runs are.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="For machines: words, regions and weights.")
-def command(run: str | None, data: Path | None, pictures: int | None, out: Path | None, runs: Path,
-            as_json: bool) -> None:  # fmt: skip
-    """Say what is in pictures, word by word; of the run's test pictures, or of regions in an .npz file.
+@click.argument(
+    "data", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False)
+)
+@click.option(
+    "--pictures", type=click.IntRange(1), metavar="N", help="Only the first N; all by default."
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help=f"Folder for plots of the first {MAX_SHOWN} captions, word by word.",
+)
+@click.option(
+    "--runs",
+    type=click.Path(path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder of the runs.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON with words, regions and weights.")
+def command(
+    run: str | None,
+    data: Path | None,
+    pictures: int | None,
+    out: Path | None,
+    runs: Path,
+    as_json: bool,
+) -> None:
+    """Caption the run's test images, or image regions in an .npz file; the newest run by default.
 
     \b
     $ neural caption
     $ neural caption captions-lvml -o words
     $ neural caption RUN own.npz --json
 
-    The newest run if none is named. `circle@5 0.98`: `circle` was looked for in region 5, by a weight of 0.98.
+    `circle@5 0.98`: while writing `circle` the model attended to region 5 with a weight of 0.98.
     """
-    from neural.cli._mistakes import told
+    from neural.cli._errors import report_errors
 
-    with told():
-        from neural.captioning import captions, drawn
-        from neural.experiments import find_run
+    with report_errors():
+        from neural.runs.find import find_run
+        from neural.workflows.caption import generate_captions, write_caption_plot
 
-        found = captions(find_run(run, runs), data, count=pictures)
+        captions = generate_captions(find_run(run, runs), data, count=pictures)
         files = []
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
-            files = [drawn(one, out) for one in found[:SHOWN]]
-        click.echo(json.dumps(_as_json(found), ensure_ascii=False) if as_json else "\n".join(_page(found, files)))
+            files = [write_caption_plot(caption, out) for caption in captions[:MAX_SHOWN]]
+        click.echo(
+            json.dumps(_captions_to_json(captions), ensure_ascii=False)
+            if as_json
+            else "\n".join(_format_captions(captions, files))
+        )
 
 
-def _page(found: list[Caption], files: list[Path]) -> list[str]:
+def _format_captions(captions: list[Caption], files: list[Path]) -> list[str]:
     lines = []
-    for one in found[:SHOWN]:
-        mark = {True: "right", False: "wrong", None: ""}[one.right]
-        lines.append(f"picture {one.number}  {one.text}" + (f"  ({mark})" if mark else ""))
-        lines.append("    " + "  ".join(f"{word}@{region} {weight:.2f}" for word, region, weight in _words(one)))
-    more = len(found) - SHOWN
-    lines += [f"and {more} more"] if more > 0 else []
-    known = [one for one in found if one.right is not None]
-    if known:
-        lines += ["", f"{sum(bool(one.right) for one in known)} of {len(known)} captions are, word for word, as given"]
-        about = [(region, place) for one in known for (_, region, _), place in zip(_words(one), one.looked.places,
-                 strict=False) if place is not None]  # fmt: skip
-        if about:
-            share = sum(region == place for region, place in about) / len(about)
-            lines.append(f"of their words that are about a region, {share:.1%} were looked for there")
+    for caption in captions[:MAX_SHOWN]:
+        mark = {True: "  (correct)", False: "  (wrong)", None: ""}[caption.is_exact_match]
+        lines.append(f"picture {caption.picture_index}  {caption.text}{mark}")
+        words = (f"{word}@{region} {weight:.2f}" for word, region, weight in _word_regions(caption))
+        lines.append("    " + "  ".join(words))
+    hidden_count = len(captions) - MAX_SHOWN
+    lines += [f"and {hidden_count} more"] if hidden_count > 0 else []
+    referenced = [caption for caption in captions if caption.is_exact_match is not None]
+    if referenced:
+        match_count = sum(bool(caption.is_exact_match) for caption in referenced)
+        lines += [
+            "",
+            f"{match_count} of {len(referenced)} captions match the reference word for word",
+        ]
+        region_pairs = [
+            (region, reference_region)
+            for caption in referenced
+            for (_, region, _), reference_region in zip(
+                _word_regions(caption), caption.attention.regions, strict=False
+            )
+            if reference_region is not None
+        ]
+        if region_pairs:
+            share = sum(region == reference for region, reference in region_pairs) / len(
+                region_pairs
+            )
+            lines.append(
+                f"{share:.1%} of the words that are about a region attend most to that region"
+            )
     return lines + [f"drawn: {file}" for file in files]
 
 
-def _words(one: Caption) -> list[tuple[str, int, float]]:
-    """Each word, the region with the most of the gaze, and how much that is."""
-    rows = zip(one.looked.words, one.looked.focus, strict=True)
-    return [(word, int(focus.argmax()), float(focus.max())) for word, focus in rows]
+def _word_regions(caption: Caption) -> list[tuple[str, int, float]]:
+    """Each word, the region with the largest attention weight, and that weight."""
+    rows = zip(caption.attention.words, caption.attention.focus, strict=True)
+    return [(word, int(weights.argmax()), float(weights.max())) for word, weights in rows]
 
 
-def _as_json(found: list[Caption]) -> list[dict[str, Any]]:
+def _captions_to_json(captions: list[Caption]) -> list[dict[str, Any]]:
     keys = ("word", "region", "weight")
     return [
-        {"picture": one.number, "caption": one.text, "right": one.right,
-         "words": [dict(zip(keys, word, strict=True)) for word in _words(one)]}
-        for one in found
-    ]  # fmt: skip
+        {
+            "picture": caption.picture_index,
+            "caption": caption.text,
+            "is_exact_match": caption.is_exact_match,
+            "words": [dict(zip(keys, word, strict=True)) for word in _word_regions(caption)],
+        }
+        for caption in captions
+    ]

@@ -1,4 +1,4 @@
-"""`neural compile`: a program as a Python file."""
+"""`neural compile`: a program, a `.neural` file, as a standalone PyTorch file."""
 
 from __future__ import annotations
 
@@ -12,61 +12,81 @@ from neural.cli._arguments import PROGRAM
 
 @click.command()
 @click.argument("file", metavar="FILE", type=PROGRAM)
-@click.option("--to", "form", type=click.Choice(["pytorch", "json"]), default="pytorch", show_default=True)
-@click.option("--network", metavar="NAME", help="Which network, where a file has several.")
-@click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="The file to write; to standard output if not said.")  # fmt: skip
+@click.option(
+    "--to",
+    "form",
+    type=click.Choice(["pytorch", "json"]),
+    default="pytorch",
+    show_default=True,
+    help="pytorch: a Python file; json: the syntax tree of the program.",
+)
+@click.option("--network", metavar="NAME", help="The network to compile, if the file has several.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="File to write; standard output by default.",
+)
 def command(file: str, form: str, network: str | None, out: Path | None) -> None:
-    """Write a network as a Python file that needs torch alone.
+    """Write a network as a Python file that needs only torch.
 
     \b
     $ neural compile net.neural -o net.py
     $ python net.py
 
-    It loads the state dict of the module that `neural.load("net.neural").build()` makes. What was written is imported,
-    run and compared with the network before it is put in place.
+    The file loads the state dict of the module that `neural.load("net.neural").build()` returns.
+    It is imported, run and compared with the network before it is put in place.
     """
     import json
 
-    from neural.cli._files import say, source_of
-    from neural.cli._kinds import expect
-    from neural.cli._mistakes import Refused
+    from neural.cli._errors import UserError
+    from neural.cli._file_kind import require_kind
+    from neural.cli._program_source import print_diagnostics, read_source
+    from neural.core.errors import describe_os_error
     from neural.core.files import write_atomically
     from neural.language.check import check
-    from neural.language.interchange import to_json
-    from neural.standard import CATALOGUE
+    from neural.language.program_json import program_to_json
+    from neural.optim.catalogue import CATALOGUE
 
     if file != "-":
-        expect(file, "program")
-    source = source_of(file)
+        require_kind(file, "program")
+    source = read_source(file)
+    # CATALOGUE: the layers, losses and optimizers that programs can name
     checked = check(source.text, CATALOGUE, network=network)
-    if checked.mistakes:
-        say(checked.mistakes, source)
+    if checked.errors:
+        print_diagnostics(checked.errors, source)
         sys.exit(2)
-    summary = ""
+    comparison_text = ""
     if form == "json":
-        text = json.dumps(to_json(checked.program), indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps(program_to_json(checked.program), indent=2, ensure_ascii=False) + "\n"
     else:
-        from neural.compiling import compile_network  # brings torch in
-        from neural.modules.source.symbols import CannotCompile
+        from neural.nn.source_export.symbols import SourceExportError
+        from neural.workflows.compile import compile_network  # imports torch
 
         try:
-            done = compile_network(checked.networks[0])
-        except (CannotCompile, MemoryError) as problem:
-            raise Refused(f"{problem}; nothing was written") from None
-        text, at = done.text, ", ".join(str(shape) for shape in done.shapes)
-        if done.difference is None:
-            summary = f"the network's shapes at {at}; it is too large to compare numbers"
+            compiled = compile_network(checked.networks[0])
+        except (SourceExportError, MemoryError) as error:
+            raise UserError(f"{error}; nothing was written") from None
+        text = compiled.text
+        shapes = ", ".join(str(shape) for shape in compiled.shapes)
+        if compiled.max_difference is None:
+            comparison_text = f"same shapes as the network at {shapes}; too large to compare values"
         else:
-            summary = f"equal to the network at {at}: the largest difference is {done.difference:.1g}"
+            comparison_text = (
+                f"equal to the network at {shapes}: "
+                f"the largest difference is {compiled.max_difference:.1g}"
+            )
     if out is None:
         click.echo(text, nl=False)
         return
     try:
         write_atomically(out, text)
     except OSError as error:
-        raise Refused(f"{out}: {(error.strerror or str(error)).lower()}") from None
-    network_made = checked.networks[0]
-    click.echo(f"{out}: {network_made.name}, {network_made.cost.parameters:,} parameters", err=True)
-    if summary:
-        click.echo(summary, err=True)
+        raise UserError(f"{out}: {describe_os_error(error)}") from None
+    written_network = checked.networks[0]
+    click.echo(
+        f"{out}: {written_network.name}, {written_network.cost.parameters:,} parameters", err=True
+    )
+    if comparison_text:
+        click.echo(comparison_text, err=True)

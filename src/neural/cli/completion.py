@@ -1,38 +1,46 @@
-"""`neural completion`: verbs, options, files and runs completed by the shell."""
+"""`neural completion`: shell completion of verbs (subcommands), options, files and runs."""
 
 from __future__ import annotations
 
 import click
 from click.shell_completion import get_completion_class
 
-PLACES = {
-    "bash": ("~/.local/share/bash-completion/completions/neural", 'or in ~/.bashrc: eval "$(neural completion bash)"'),
+INSTALL_PATHS = {
+    "bash": (
+        "~/.local/share/bash-completion/completions/neural",
+        'or in ~/.bashrc: eval "$(neural completion bash)"',
+    ),
     "zsh": ("~/.zfunc/_neural", "with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc"),
-    "fish": ("~/.config/fish/completions/neural.fish", "or at once: neural completion fish | source"),
+    "fish": (
+        "~/.config/fish/completions/neural.fish",
+        "or in the current shell: neural completion fish | source",
+    ),
 }
-"""Where the script goes, and what else to know."""
-VARIABLE = "_NEURAL_COMPLETE"
-"""By it the script asks `neural` for completions; click makes it of the command's name."""
+"""By shell: the path of the script, and an alternative or requirement."""
+COMPLETE_VARIABLE = "_NEURAL_COMPLETE"
+"""Environment variable by which the script requests completions; click derives it from the name."""
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(list(PLACES)))
+@click.argument("shell", type=click.Choice(list(INSTALL_PATHS)))
 def command(shell: str) -> None:
-    """Print a script for your shell: it completes verbs, options, programs, runs, layers and codes.
+    """Print a completion script for a shell: verbs, options, programs, runs, layers and codes.
 
     \b
     $ neural completion bash > ~/.local/share/bash-completion/completions/neural
     $ neural completion zsh > ~/.zfunc/_neural
     $ neural completion fish > ~/.config/fish/completions/neural.fish
 
-    Its first lines say where it goes. The next shell that is started has it.
+    Its first lines say where to put it. It takes effect in the next shell that is started.
     """
     from neural.cli.main import main
 
-    found = get_completion_class(shell)
-    assert found is not None   # click knows these three
-    head, _, body = found(main, {}, "neural", VARIABLE).source().partition("\n")
-    place, more = PLACES[shell]
-    where = f"# goes into {place}\n# {more}"
-    # the first line of zsh's script must stay the first: it says what is completed
-    click.echo(f"{head}\n{where}\n{body}" if head.startswith("#") else f"{where}\n{head}\n{body}")
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None  # click supports these three
+    script = completion_class(main, {}, "neural", COMPLETE_VARIABLE).source()
+    first_line, _, body = script.partition("\n")
+    path, note = INSTALL_PATHS[shell]
+    comment = f"# install as {path}\n# {note}"
+    # zsh requires its `#compdef` line to be the first.
+    lines = [first_line, comment] if first_line.startswith("#") else [comment, first_line]
+    click.echo("\n".join([*lines, body]))

@@ -1,49 +1,112 @@
-"""`neural debug`: look into a network: what its heads attend to, and what is wrong with it."""
+"""`neural debug`: run a network once and show attention, gradients, head importance, anomalies.
+
+The subject (neural.workflows.debug) is the network with one batch. Its `Capture`
+(neural.capture.capture_result) is a sequence of attention calls, one per layer. `L1 h0` is head 0
+of the second layer: both numbers start from 0.
+"""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from neural.cli import _formatting
 from neural.cli._arguments import RUN
 
 if TYPE_CHECKING:
-    from neural.debugging import Subject
-    from neural.tracking.seen import Seen
+    from neural.capture.capture_result import Capture
+    from neural.workflows.debug import DebugSubject
 
-COLUMNS = {"entropy": "entropy", "relative_entropy": "relative", "effective_keys": "keys", "span": "span",
-           "first_key_mass": "first", "previous_token_mass": "previous", "induction_mass": "induct.",
-           "largest_weight": "largest", "largest_logit": "logit"}  # fmt: skip
-"""Measures in the table, and how they are called there."""
-MOST = 16
-"""Heads whose maps are drawn unless a layer is asked for."""
+FAINT_GRADIENT_RATIO = 1e-3
+"""A layer whose gradient/weight ratio is below this share of the median hardly learns."""
+MEASURE_COLUMNS = {
+    "entropy": "entropy",
+    "relative_entropy": "relative",
+    "effective_keys": "keys",
+    "span": "span",
+    "first_key_mass": "first",
+    "previous_token_mass": "previous",
+    "induction_mass": "induct.",
+    "largest_weight": "largest",
+    "largest_logit": "logit",
+}
+"""Measures in the table, and the headers of their columns."""
+GRADIENT_BAR_WIDTH = 20
+"""Characters of the bar of the layer with the largest gradient/weight ratio."""
+MAX_DRAWN_HEADS = 16
+"""Heads whose maps are drawn if no layer is selected."""
 
 
 @click.command()
 @click.argument("program", required=False, type=click.Path(path_type=Path))
-@click.option("--attention-weights", is_flag=True, help="What each head attends to; this if nothing else is asked.")
-@click.option("--gradients", is_flag=True, help="How large gradients are, layer by layer.")
-@click.option("--dead-heads", is_flag=True, help="What the output loses without each head.")
-@click.option("--anomalies", is_flag=True, help="Numbers that are not finite, saturation, collapse.")
-@click.option("--input", "inputs", multiple=True, metavar="TEXT|FILE",
-              help="A text, a text file, or a .npy file; twice for a network with two sequences.")  # fmt: skip
-@click.option("--layer", type=click.IntRange(0), help="Only this one, as it is numbered in the table.")
-@click.option("--head", type=click.IntRange(0), help="Only this one; with --layer, its map in full.")
-@click.option("--run", metavar="RUN", type=RUN,
-              help="Take the weights of a run, and its own data where there is no --input.")  # fmt: skip
-@click.option("--step", type=click.IntRange(0), help="Of the run's checkpoints; the best if not said.")
-@click.option("--network", metavar="NAME", help="Which network, where a file has several.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of random weights and inputs.")
-@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.html",
-              help="The maps as one page that opens offline.")  # fmt: skip
-@click.option("--npz", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.npz",
-              help="All weights as arrays.")  # fmt: skip
-@click.option("--runs", "root", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
-              help="Where runs are.")  # fmt: skip
-def command(program: Path | None, run: str | None, root: Path, **asked: Any) -> None:
-    """Run a network once and show what happens inside it.
+@click.option(
+    "--attention-weights",
+    is_flag=True,
+    help="Attention of each head; the default.",
+)
+@click.option("--gradients", is_flag=True, help="Norms of weights and gradients, layer by layer.")
+@click.option("--dead-heads", is_flag=True, help="How much the output changes without each head.")
+@click.option(
+    "--anomalies", is_flag=True, help="Search for NaN, infinities, saturation and collapse."
+)
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="TEXT|FILE",
+    help="A text, a text file, or an .npy file; twice for a network with two inputs.",
+)
+@click.option(
+    "--layer", type=click.IntRange(0), help="Only this layer, by its number in the table."
+)
+@click.option(
+    "--head", type=click.IntRange(0), help="Only this head; with --layer, its map in full."
+)
+@click.option(
+    "--run",
+    metavar="RUN",
+    type=RUN,
+    help="Use the weights of a run, and its data if there is no --input.",
+)
+@click.option(
+    "--step",
+    type=click.IntRange(0),
+    help="Step of the checkpoint to load; the best one by default.",
+)
+@click.option("--network", metavar="NAME", help="The network to run, if a file has several.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Seed of random weights and inputs.",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.html",
+    help="Write the maps as one HTML file that works offline.",
+)
+@click.option(
+    "--npz",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.npz",
+    help="Write all attention weights as arrays.",
+)
+@click.option(
+    "--runs",
+    "root",
+    type=click.Path(path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder of the runs.",
+)
+def command(program: Path | None, run: str | None, root: Path, **options: Any) -> None:
+    """Run a network once: show attention, gradients and anomalies.
 
     \b
     $ neural debug net.neural --attention-weights
@@ -51,125 +114,321 @@ def command(program: Path | None, run: str | None, root: Path, **asked: Any) -> 
     $ neural debug --run RUN --dead-heads --gradients --anomalies
     $ neural debug --run RUN -o heads.html --npz heads.npz
 
-    Everything that is shown was measured in this pass. Without --run the weights are random, and it says so.
+    All values are measured in this pass. Without --run the weights are random; the output says so.
     """
-    from neural.cli._mistakes import told
+    from neural.cli._errors import report_errors
 
-    with told():
-        _debug(program, run, root, **asked)
+    with report_errors():
+        _debug(program, run, root, **options)
 
 
 def _debug(
-    program: Path | None, run: str | None, root: Path, attention_weights: bool, gradients: bool, dead_heads: bool,
-    anomalies: bool, inputs: tuple[str, ...], layer: int | None, head: int | None, step: int | None,
-    network: str | None, seed: int, out: Path | None, npz: Path | None,
-) -> None:  # fmt: skip
-    from neural.cli import _inspected, _text
-    from neural.cli._kinds import expect
-    from neural.debugging import subject_of
-    from neural.experiments import find_run
+    program: Path | None,
+    run: str | None,
+    root: Path,
+    attention_weights: bool,
+    gradients: bool,
+    dead_heads: bool,
+    anomalies: bool,
+    inputs: tuple[str, ...],
+    layer: int | None,
+    head: int | None,
+    step: int | None,
+    network: str | None,
+    seed: int,
+    out: Path | None,
+    npz: Path | None,
+) -> None:
+    from neural.cli._file_kind import require_kind
+    from neural.runs.find import find_run
+    from neural.workflows.debug import load_subject
 
     if program is not None:
-        expect(str(program), "program")
+        require_kind(str(program), "program")
     for path, suffix in ((out, ".html"), (npz, ".npz")):
-        _check(path, suffix)
-    where = None if run is None else find_run(run, root)
-    subject = subject_of(program, run=where, step=step, inputs=inputs, network=network, seed=seed)
-    seen = subject.watched()
-    click.echo("\n".join([_text.heading(subject.name), *_text.table([
-        ("weights", subject.weights if subject.trained else click.style(subject.weights, fg="yellow")),
-        ("input", subject.shown),
-    ])]))  # fmt: skip
-    if not seen and not (gradients or anomalies):
-        click.echo("\nthis network has no attention to look at; --gradients and --anomalies work without")
+        _check_output_path(path, suffix)
+    run_path = None if run is None else find_run(run, root)
+    subject = load_subject(
+        program, run=run_path, step=step, inputs=inputs, network=network, seed=seed
+    )
+    capture = subject.capture_attention()
+    weights = subject.weights_description
+    header = [
+        ("weights", weights if subject.is_trained else click.style(weights, fg="yellow")),
+        ("input", subject.input_description),
+    ]
+    click.echo(_formatting.style_heading(subject.name))
+    click.echo("\n".join(_formatting.format_table(header)))
+    if not capture and not (gradients or anomalies):
+        click.echo("\nthis network has no attention; --gradients and --anomalies work without it")
         return
-    _known(seen, layer, head)
-    others = gradients or dead_heads or anomalies
-    if seen and (attention_weights or out or npz or not others):
-        click.echo("\n".join(_attention(subject, seen, layer, head)))
+    _check_layer_and_head(capture, layer, head)
+    has_other_output = gradients or dead_heads or anomalies
+    if capture and (attention_weights or out or npz or not has_other_output):
+        click.echo("\n".join(_format_attention(subject, capture, layer, head)))
     if dead_heads:
-        click.echo("\n".join(_inspected.dead_heads(subject, seen)))
+        click.echo("\n".join(format_head_importance(subject, capture)))
     if gradients:
-        click.echo("\n".join(_inspected.gradients(subject)))
+        click.echo("\n".join(format_gradients(subject)))
     if anomalies:
-        click.echo("\n".join(_inspected.anomalies(subject, seen)))
-    _write(subject, seen, out, npz)
+        click.echo("\n".join(format_anomalies(subject, capture)))
+    _write_files(subject, capture, out, npz)
 
 
-def _attention(subject: Subject, seen: Seen, layer: int | None, head: int | None) -> list[str]:
-    from neural.cli import _maps, _text
-    from neural.inspection import largest_difference
+def format_gradients(subject: DebugSubject) -> list[str]:
+    """A row per layer: norms of weights and gradient, and their ratio."""
+    import numpy as np
 
-    chosen = [(at, h) for at, call in enumerate(seen) for h in range(call.heads)
-              if layer in (None, at) and head in (None, h)]  # fmt: skip
-    names = [(f"L{at}", name) for at, name in enumerate(seen.layers())]
-    lines = ["", _text.heading("layers"), *_text.table(names)]
-    lines += ["", _text.heading("heads") + ", mean over the queries", *_measures(seen, chosen)]
-    broken = [f"L{at}" for at, call in enumerate(seen) if call.look is None]
-    if broken:
-        lines += [f"  no weights to show: queries or keys of {', '.join(broken)} are not finite; see --anomalies"]
-    drawn = [place for place in chosen if seen[place[0]].look is not None]
-    maps = {at: seen[at].maps(1)[0] for at in sorted({at for at, _ in drawn})}
-    if layer is not None and head is not None and drawn:
-        labels = subject.labels(seen[layer])
-        title = f"L{layer} h{head}, queries downwards, keys to the right"
-        lines += ["", _text.heading(title), *_maps.in_full(maps[layer][head], *labels)]
-    elif drawn:
-        few = drawn if layer is not None or len(drawn) <= MOST else drawn[:MOST]
-        scale = ", queries downwards, keys to the right; from 0 to 1 on a square-root scale"
-        lines += ["", _text.heading("maps") + scale]
-        lines += _maps.tiles([maps[at][h] for at, h in few], [f"L{at} h{h}" for at, h in few])
-        lines += [f"  {len(drawn) - len(few)} more: --layer N"] if len(few) < len(drawn) else []
-    each = 8 if len(drawn) == 1 else 2
-    pairs = [(f"L{at} h{h}", text) for at, h in drawn[: 2 * MOST]
-             for text in _maps.strongest(maps[at][h], *subject.labels(seen[at]), each)]  # fmt: skip
+    from neural.workflows.model_inspection import measure_gradients
+
+    all_stats = measure_gradients(subject)
+    ratios = [
+        layer_stats.ratio
+        for layer_stats in all_stats
+        if math.isfinite(layer_stats.ratio) and layer_stats.ratio > 0
+    ]
+    median = float(np.median(ratios)) if ratios else math.nan
+    largest = max(ratios, default=1.0)
+    rows = [("", "parameters", "weights", "gradient", "ratio", "")]
+    for layer_stats in all_stats:
+        if not math.isfinite(layer_stats.gradient_norm):
+            note = "not finite"
+        elif layer_stats.gradient_norm == 0:
+            note = "none"
+        elif 0 < layer_stats.ratio < FAINT_GRADIENT_RATIO * median:
+            note = "faint: it hardly learns"
+        else:
+            bar_length = (
+                round(GRADIENT_BAR_WIDTH * layer_stats.ratio / largest)
+                if math.isfinite(layer_stats.ratio)
+                else 0
+            )
+            note = "█" * bar_length or "▏"
+        rows.append(
+            (
+                layer_stats.layer,
+                f"{layer_stats.parameters:,}",
+                _formatting.format_number(layer_stats.weight_norm),
+                _formatting.format_number(layer_stats.gradient_norm),
+                _formatting.format_number(layer_stats.ratio),
+                note,
+            )
+        )
+    return [
+        "",
+        _formatting.style_heading("gradients") + f" of {subject.objective_name}",
+        *_formatting.format_table(rows, right_aligned=(1, 2, 3, 4)),
+    ]
+
+
+def format_head_importance(subject: DebugSubject, capture: Capture) -> list[str]:
+    """Relative change of the output when each head is removed."""
+    import numpy as np
+
+    from neural.workflows.model_inspection import DEAD_HEAD_THRESHOLD, head_importance
+
+    importance = head_importance(subject, capture)
+    rows = [("", *(f"h{head}" for head in range(importance.shape[1])))]
+    for layer, values in enumerate(importance):
+        cells = ["" if math.isnan(value) else _format_importance(value) for value in values]
+        rows.append((f"L{layer}", *cells))
+    dead = [f"L{layer} h{head}" for layer, head in np.argwhere(importance < DEAD_HEAD_THRESHOLD)]
+    threshold = f"less than {DEAD_HEAD_THRESHOLD:.1%}"
+    summary = f"dead ({threshold}): {', '.join(dead)}" if dead else f"no head is dead ({threshold})"
+    return [
+        "",
+        _formatting.style_heading("heads") + ", how much the output changes without each",
+        *_formatting.format_table(rows, right_aligned=range(1, len(rows[0]))),
+        f"  {summary}",
+    ]
+
+
+def _format_importance(value: float) -> str:
+    from neural.workflows.model_inspection import DEAD_HEAD_THRESHOLD
+
+    if value >= DEAD_HEAD_THRESHOLD:
+        return f"{value:.1%}"
+    return click.style(f"{value:.0e}", fg="red")
+
+
+def format_anomalies(subject: DebugSubject, capture: Capture) -> list[str]:
+    """All anomalies with their evidence; if there are none, what was examined."""
+    from neural.workflows.model_inspection import find_anomalies
+
+    anomalies = find_anomalies(subject, capture)
+    lines = ["", _formatting.style_heading("anomalies")]
+    if anomalies:
+        lines += _formatting.format_table(
+            [
+                (click.style(anomaly.kind, fg="red"), anomaly.location, anomaly.evidence)
+                for anomaly in anomalies
+            ]
+        )
+        has_uniform_head = any("uniform" in anomaly.evidence for anomaly in anomalies)
+        if has_uniform_head and not subject.is_trained:
+            lines.append("  the weights are random: heads close to uniform are usual then")
+        return lines
+    module_count = sum(1 for _ in subject.model.modules())
+    parameter_count = sum(1 for _ in subject.model.parameters())
+    head_count = sum(call.heads for call in capture)
+    return [
+        *lines,
+        f"  none in {parameter_count:,} parameter tensors, the outputs of {module_count:,} "
+        f"modules, {head_count:,} heads and all gradients",
+    ]
+
+
+def _format_attention(
+    subject: DebugSubject, capture: Capture, layer: int | None, head: int | None
+) -> list[str]:
+    """Layers, measures of the heads, maps, and the check against fused attention.
+
+    `layer` and `head` select what is shown, from 0; None selects all.
+    """
+    from neural.workflows.model_inspection import compare_fused_attention
+
+    selected = [
+        (layer_index, head_index)
+        for layer_index, call in enumerate(capture)
+        for head_index in range(call.heads)
+        if layer in (None, layer_index) and head in (None, head_index)
+    ]
+    names = [(f"L{index}", name) for index, name in enumerate(capture.layer_names())]
+    lines = ["", _formatting.style_heading("layers"), *_formatting.format_table(names)]
+    lines += [
+        "",
+        _formatting.style_heading("heads") + ", mean over the queries",
+        *_format_measures(capture, selected),
+    ]
+    layers_without_weights = [
+        f"L{index}" for index, call in enumerate(capture) if call.attention is None
+    ]
+    if layers_without_weights:
+        lines.append(
+            f"  no weights to show: queries or keys of {', '.join(layers_without_weights)} "
+            "are not finite; see --anomalies"
+        )
+    lines += _format_maps(subject, capture, selected, layer, head)
+    difference = compare_fused_attention(subject)
+    return [
+        *lines,
+        "",
+        "fused attention and explicit weights give the same output: "
+        f"largest difference {difference:.1e}",
+    ]
+
+
+def _format_maps(
+    subject: DebugSubject,
+    capture: Capture,
+    selected: list[tuple[int, int]],
+    layer: int | None,
+    head: int | None,
+) -> list[str]:
+    """One map in full if layer and head are given, else small ones; then the strongest pairs.
+
+    `selected` holds pairs (layer, head); a pair in the output is a query and the key it attends to.
+    """
+    from neural.cli import _attention_maps
+
+    drawable = [
+        (layer_index, head_index)
+        for layer_index, head_index in selected
+        if capture[layer_index].attention is not None
+    ]
+    if not drawable:
+        return []
+    maps = {index: capture[index].maps(1)[0] for index in sorted({index for index, _ in drawable})}
+    axes = "queries downwards, keys to the right"
+    if layer is not None and head is not None:
+        labels = subject.axis_labels(capture[layer])
+        lines = [
+            "",
+            _formatting.style_heading(f"L{layer} h{head}, {axes}"),
+            *_attention_maps.render_map(maps[layer][head], *labels),
+        ]
+    else:
+        drawn = drawable if layer is not None else drawable[:MAX_DRAWN_HEADS]
+        lines = [
+            "",
+            _formatting.style_heading("maps") + f", {axes}; from 0 to 1 on a square-root scale",
+            *_attention_maps.render_tiles(
+                [maps[layer_index][head_index] for layer_index, head_index in drawn],
+                [f"L{layer_index} h{head_index}" for layer_index, head_index in drawn],
+            ),
+        ]
+        if len(drawn) < len(drawable):
+            lines.append(f"  {len(drawable) - len(drawn)} more: --layer N")
+    pairs_per_head = 8 if len(drawable) == 1 else 2
+    pairs = [
+        (f"L{layer_index} h{head_index}", text)
+        for layer_index, head_index in drawable[: 2 * MAX_DRAWN_HEADS]
+        for text in _attention_maps.format_strongest_pairs(
+            maps[layer_index][head_index],
+            *subject.axis_labels(capture[layer_index]),
+            pairs_per_head,
+        )
+    ]
     if pairs:
-        lines += ["", _text.heading("strongest pairs"), *_text.table(pairs)]
-    apart = largest_difference(subject)
-    return [*lines, "", f"fused attention and weights written out give the same output: largest difference {apart:.1e}"]
+        lines += [
+            "",
+            _formatting.style_heading("strongest pairs"),
+            *_formatting.format_table(pairs),
+        ]
+    return lines
 
 
-def _measures(seen: Seen, chosen: list[tuple[int, int]]) -> list[str]:
-    from neural.cli import _text
+def _format_measures(capture: Capture, heads: list[tuple[int, int]]) -> list[str]:
+    """A row per head, given as (layer, head), and a column per measure."""
+    arrays = capture.measure_arrays()
+    columns = {name: title for name, title in MEASURE_COLUMNS.items() if name in arrays}
+    rows = [("", *columns.values())]
+    for layer, head in heads:
+        values = (float(arrays[name][layer, head]) for name in columns)
+        rows.append((f"L{layer} h{head}", *map(_formatting.format_measure, values)))
+    return _formatting.format_table(rows, right_aligned=range(1, len(columns) + 1))
 
-    arrays = seen.arrays()
-    there = {name: title for name, title in COLUMNS.items() if name in arrays}
-    rows = [("", *there.values())]
-    rows += [(f"L{at} h{h}", *(_text.share(float(arrays[name][at, h])) for name in there)) for at, h in chosen]
-    return _text.table(rows, right=range(1, len(there) + 1))
 
+def _check_layer_and_head(capture: Capture, layer: int | None, head: int | None) -> None:
+    from neural.cli._errors import UserError
 
-def _known(seen: Seen, layer: int | None, head: int | None) -> None:
-    from neural.cli._mistakes import Refused
-
-    if layer is not None and layer >= len(seen):
-        raise Refused(f"there is no layer {layer}: {len(seen)} have attention, numbered from 0")
-    most = seen[layer].heads if layer is not None else max((call.heads for call in seen), default=0)
-    if head is not None and head >= most:
+    if layer is not None and layer >= len(capture):
+        raise UserError(
+            f"there is no layer {layer}: {len(capture)} have attention, numbered from 0"
+        )
+    head_count = (
+        capture[layer].heads
+        if layer is not None
+        else max((call.heads for call in capture), default=0)
+    )
+    if head is not None and head >= head_count:
         owner = "the network" if layer is None else f"layer {layer}"
-        raise Refused(f"there is no head {head}: {owner} has {most}")
+        raise UserError(f"there is no head {head}: {owner} has {head_count}")
 
 
-def _check(path: Path | None, suffix: str) -> None:
-    """Say what is wrong before the work, not after it."""
-    from neural.cli._mistakes import Refused
+def _check_output_path(path: Path | None, suffix: str) -> None:
+    """Raise UserError for a wrong suffix or a missing folder, before the network runs."""
+    from neural.cli._errors import UserError
 
     if path is None:
         return
     if path.suffix != suffix:
-        raise Refused(f"{path} should end in {suffix}")
+        raise UserError(f"{path} should end in {suffix}")
     if not path.absolute().parent.is_dir():
-        raise Refused(f"there is no folder {path.parent} for {path.name}")
+        raise UserError(f"there is no folder {path.parent} for {path.name}")
 
 
-def _write(subject: Subject, seen: Seen, out: Path | None, npz: Path | None) -> None:
-    from neural.cli._mistakes import Failed
-    from neural.debug_files import write_arrays, write_page
+def _write_files(
+    subject: DebugSubject, capture: Capture, out: Path | None, npz: Path | None
+) -> None:
+    from neural.cli._errors import CommandFailedError
+    from neural.core.errors import describe_os_error
+    from neural.workflows.debug import write_arrays, write_page
 
     for path, write in ((npz, write_arrays), (out, write_page)):
         if path is not None:
             try:
-                write(subject, seen, path)
+                write(subject, capture, path)
             except OSError as error:
-                raise Failed(f"{path}: {(error.strerror or str(error)).lower()}") from None
+                raise CommandFailedError(f"{path}: {describe_os_error(error)}") from None
             click.echo(f"written: {path}")

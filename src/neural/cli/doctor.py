@@ -1,4 +1,4 @@
-"""`neural doctor`: what this machine has, what is missing, how to get it."""
+"""`neural doctor`: check the installation and the machine."""
 
 from __future__ import annotations
 
@@ -7,29 +7,35 @@ import sys
 
 import click
 
-SIGNS = {"good": ("✓", "green"), "missing": ("–", "yellow"), "wrong": ("✗", "red")}
+STATE_SIGNS = {"good": ("✓", "green"), "missing": ("–", "yellow"), "wrong": ("✗", "red")}
+"""Sign and colour by state of a check."""
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:
-    """Look at versions, threads, devices, disk and data; say what is missing and how to get it.
+    """Check versions, threads, devices, disk and data; say what is missing and how to get it.
 
     \b
     $ neural doctor
+    $ neural doctor --json | jq '.[] | select(.state != "good")'
 
-    Exit codes: 0 ready (extras may be missing), 1 something must be mended.
+    Exit codes: 0 ready (optional packages may be missing), 1 something must be fixed.
     """
     from dataclasses import asdict
 
-    from neural.doctor import advice, examined
+    from neural.workflows.doctor import run_checks, summarize_checks
 
     checks = []
-    for one in examined():
-        checks.append(one)
-        if not as_json:
-            way = f"  → {one.way}" if one.way else ""
-            sign, colour = SIGNS[one.state]
-            click.echo(f"{click.style(sign, fg=colour)} {one.name:14} {one.found}{way}")
-    click.echo(json.dumps([asdict(one) for one in checks], indent=2) if as_json else f"\n{advice(checks)}")
-    sys.exit(1 if any(one.state == "wrong" for one in checks) else 0)
+    for check in run_checks():
+        checks.append(check)
+        if not as_json:  # checks take a while: each is printed as soon as it is done
+            sign, colour = STATE_SIGNS[check.state]
+            fix = f"  → {check.fix}" if check.fix else ""
+            click.echo(f"{click.style(sign, fg=colour)} {check.name:14} {check.detail}{fix}")
+    click.echo(
+        json.dumps([asdict(check) for check in checks], indent=2)
+        if as_json
+        else f"\n{summarize_checks(checks)}"
+    )
+    sys.exit(1 if any(check.state == "wrong" for check in checks) else 0)

@@ -1,4 +1,4 @@
-"""`neural explain`: more about a code."""
+"""`neural explain`: cause and correction of a diagnostic code."""
 
 from __future__ import annotations
 
@@ -10,67 +10,71 @@ import click
 from neural.cli._arguments import CODE
 
 if TYPE_CHECKING:
-    from neural.core.diagnostics import Diagnostic, Source
-    from neural.language.codes import Example
+    from neural.core.diagnostics import Diagnostic, SourceText
+    from neural.language.diagnostic_codes import CodeExample
 
-SETTINGS = "E08"
-"""Codes about experiment files, whose examples are YAML."""
+SETTINGS_CODE_PREFIX = "E08"
+"""Codes of experiment files, whose examples are YAML."""
 
 
 @click.command()
 @click.argument("code", required=False, type=CODE)
 def command(code: str | None) -> None:
-    """Explain a code such as E0203, or list them all.
+    """Explain a diagnostic code such as E0203, or list all codes.
 
     \b
     $ neural explain E0203
     $ neural explain
 
-    E are mistakes, W warnings, N notes. The message shown is made by the checker while you look.
+    E are errors, W warnings, N notes. The example message is the real output of the checker.
     """
-    from neural.cli._mistakes import Refused
-    from neural.core.diagnostics import render
-    from neural.core.registry import UnknownName
-    from neural.language import codes
+    from neural.cli._errors import UserError
+    from neural.core.diagnostics import render_diagnostic
+    from neural.core.registry import UnknownNameError
+    from neural.language import diagnostic_codes
 
     if code is None:
-        for name in codes.names():
-            click.echo(f"{click.style(name, bold=True)}  {codes.get(name).title}")
+        for name in diagnostic_codes.list_codes():
+            click.echo(f"{click.style(name, bold=True)}  {diagnostic_codes.load_code(name).title}")
         return
     try:
-        found = codes.get(code)
-    except UnknownName as unknown:
-        raise Refused(f"{unknown}; `neural explain` lists all") from None
-    click.echo(click.style(f"{found.code}: {found.title}", bold=True) + "\n")
-    click.echo(textwrap.fill(found.cause, 100))
-    if found.wrong is not None:
-        source, diagnostics = diagnosed(found.code, found.wrong)
-        click.echo("\n" + click.style("like this:", bold=True) + "\n")
-        click.echo(textwrap.indent(found.wrong.text, "    "))
-        for one in diagnostics:
-            if one.code == found.code:
-                click.echo(textwrap.indent(render(one, source, click.style), "    "))
-    with_name = f" (with --network {found.right.network})" if found.right.network else ""
-    click.echo("\n" + click.style(f"better{with_name}:", bold=True) + "\n")
-    click.echo(textwrap.indent(found.right.text, "    ").rstrip())
+        explanation = diagnostic_codes.load_code(code)
+    except UnknownNameError as error:
+        raise UserError(f"{error}; `neural explain` lists all") from None
+    click.echo(click.style(f"{explanation.code}: {explanation.title}", bold=True) + "\n")
+    click.echo(textwrap.fill(explanation.cause, 100))
+    wrong, right = explanation.wrong, explanation.right
+    if wrong is not None:
+        source, diagnostics = diagnose_example(explanation.code, wrong)
+        click.echo("\n" + click.style("wrong:", bold=True) + "\n")
+        click.echo(textwrap.indent(wrong.text, "    "))
+        for diagnostic in diagnostics:
+            if diagnostic.code == explanation.code:
+                click.echo(
+                    textwrap.indent(render_diagnostic(diagnostic, source, click.style), "    ")
+                )
+    option_text = f" (with --network {right.network})" if right.network else ""
+    click.echo("\n" + click.style(f"correct{option_text}:", bold=True) + "\n")
+    click.echo(textwrap.indent(right.text, "    ").rstrip())
 
 
-def diagnosed(code: str, example: Example) -> tuple[Source, tuple[Diagnostic, ...]]:
-    """The example, and what is said of it by whoever reads such texts."""
-    from neural.core.diagnostics import Source
+def diagnose_example(code: str, example: CodeExample) -> tuple[SourceText, tuple[Diagnostic, ...]]:
+    """The source of an example and its diagnostics, from the checker or the settings reader."""
+    from neural.core.diagnostics import SourceText
 
-    if code.startswith(SETTINGS):
+    if code.startswith(SETTINGS_CODE_PREFIX):
+        from neural.core.experiment import Experiment
         from neural.core.settings import SettingsError, read_settings
-        from neural.tasks.experiment import Experiment
 
-        source = Source("experiment.yaml", example.text)
+        source = SourceText("experiment.yaml", example.text)
         try:
             read_settings(Experiment, source)
         except SettingsError as error:
             return source, error.diagnostics
         return source, ()
     from neural.language.check import check
-    from neural.standard import CATALOGUE
+    from neural.optim.catalogue import CATALOGUE
 
-    source = Source("net.neural", example.text)
+    source = SourceText("net.neural", example.text)
+    # CATALOGUE: the layers, losses and optimizers that programs can name
     return source, check(source.text, CATALOGUE, network=example.network).diagnostics

@@ -1,4 +1,7 @@
-"""`neural export`: the trained network of a run, for other programs."""
+"""`neural export`: the trained network of a run in the format of another program.
+
+A bundle (neural.workflows.export) is the network with its weights and a description of its inputs.
+"""
 
 from __future__ import annotations
 
@@ -10,60 +13,114 @@ import click
 from neural.cli._arguments import RUN
 
 
-@click.command()
+class _ExportCommand(click.Command):
+    """Lists the formats of the registry in its help."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section with the name and summary of every format."""
+        from neural.exports import registry
+
+        with formatter.section("Formats"):
+            formatter.write_dl([(name, registry.get(name).summary()) for name in registry.names()])
+
+
+@click.command(cls=_ExportCommand)
 @click.argument("run", required=False, type=RUN)
-@click.option("--to", "form", metavar="FORM", required=True, help="onnx, torch, keras or huggingface.")
-@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="PATH",
-              help="Where to; the run's name here if not said.")  # fmt: skip
-@click.option("--mask", "masked", is_flag=True, help="A second input that tells what is real from padding.")
-@click.option("--scores", is_flag=True, help="Give what the loss takes, before the last activation.")
-@click.option("--length", type=click.IntRange(1), help="For sequences of this length alone; any if not said.")
-@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
-              help="Where runs are.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option(
+    "--to",
+    "form",
+    metavar="FORM",
+    required=True,
+    help="Format of the file; see below.",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="File or folder to write; named after the run by default.",
+)
+@click.option("--mask", "masked", is_flag=True, help="Add a padding mask as a second input.")
+@click.option("--scores", is_flag=True, help="Return the logits, without the last activation.")
+@click.option(
+    "--length", type=click.IntRange(1), help="Fix the length of sequences; any length by default."
+)
+@click.option(
+    "--runs",
+    type=click.Path(path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder of the runs.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
-    run: str | None, form: str, out: Path | None, masked: bool, scores: bool, length: int | None, runs: Path,
+    run: str | None,
+    form: str,
+    out: Path | None,
+    masked: bool,
+    scores: bool,
+    length: int | None,
+    runs: Path,
     as_json: bool,
-) -> None:  # fmt: skip
-    """Write a run's network with its best weights for other programs; the newest run if none is named.
+) -> None:
+    """Export a run's network with its best weights; the newest run by default.
 
     \b
     $ neural export RUN --to onnx -o net.onnx
     $ neural export RUN --to keras
     $ neural export RUN --to huggingface -o folder
 
-    What was written is read back and compared with the network at several shapes before it is put in place.
+    The written file is read back and compared with the network at several shapes before it is put
+    in place.
     """
-    from neural.cli._mistakes import told
+    from neural.cli._errors import report_errors
 
-    with told():
-        from neural.experiments import find_run
-        from neural.export import export, leaving_from
+    with report_errors():
         from neural.exports import registry
+        from neural.runs.find import find_run
+        from neural.workflows.export import export, load_bundle
 
-        kind = registry.get(form)
-        leaving = leaving_from(find_run(run, runs), scores=scores, masked=masked, length=length)
-        path = out or Path(f"{leaving.name}{kind.suffix}" if kind.suffix else f"{leaving.name}_{form}")
-        done = export(leaving, kind, path)
-    form_of = kind()
-    leaving = form_of.adapt(leaving)
-    use, names, gives = form_of.use(leaving, path), form_of.input_names(leaving), form_of.output_name(leaving)
+        exporter_type = registry.get(form)
+        bundle = load_bundle(
+            find_run(run, runs), return_scores=scores, with_mask=masked, length=length
+        )
+        suffix = exporter_type.suffix
+        path = out or Path(f"{bundle.name}{suffix}" if suffix else f"{bundle.name}_{form}")
+        result = export(bundle, exporter_type, path)
+    exporter = exporter_type()
+    bundle = exporter.adapt(bundle)
+    usage = exporter.describe_usage(bundle, path)
+    input_names, output_name = exporter.input_names(bundle), exporter.output_name(bundle)
     if as_json:
-        click.echo(json.dumps({
-            "path": str(done.path), "form": form, "bytes": done.size, "shapes": done.shapes,
-            "difference": done.difference, "allowed": kind.tolerance, "inputs": names,
-            "output": gives, "use": use,
-        }))  # fmt: skip
+        click.echo(
+            json.dumps(
+                {
+                    "path": str(result.path),
+                    "form": form,
+                    "bytes": result.num_bytes,
+                    "shapes": result.shapes,
+                    "difference": result.max_difference,
+                    "allowed": exporter_type.tolerance,
+                    "inputs": input_names,
+                    "output": output_name,
+                    "use": usage,
+                }
+            )
+        )
         return
-    given = ", ".join(
-        f"{name} {_sizes(one.sizes)}" for name, one in zip(names, leaving.inputs, strict=True)
+    inputs = ", ".join(
+        f"{name} {_format_shape(spec.shape)}"
+        for name, spec in zip(input_names, bundle.inputs, strict=True)
     )
-    click.echo(f"{path}: {done.size:,} bytes; {given} → {gives}")
-    at = ", ".join(str(shape) for shape in done.shapes)
-    click.echo(f"equal to the network at {at}: the largest difference is {done.difference:.1g}, "
-               f"{kind.tolerance:.0e} is allowed")  # fmt: skip
-    click.echo(use)
+    click.echo(f"{path}: {result.num_bytes:,} bytes; {inputs} → {output_name}")
+    shapes = ", ".join(str(shape) for shape in result.shapes)
+    click.echo(
+        f"equal to the network at {shapes}: the largest difference is "
+        f"{result.max_difference:.1g}, {exporter_type.tolerance:.0e} is allowed"
+    )
+    click.echo(usage)
 
 
-def _sizes(sizes: tuple[int | None, ...]) -> str:
-    return f"({', '.join(['batch', *('time' if size is None else str(size) for size in sizes)])})"
+def _format_shape(shape: tuple[int | None, ...]) -> str:
+    """A shape without its batch axis as `(batch, time, 8)`; None is a free length."""
+    return f"({', '.join(['batch', *('time' if size is None else str(size) for size in shape)])})"

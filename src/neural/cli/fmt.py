@@ -1,4 +1,4 @@
-"""`neural fmt`: one style for all programs."""
+"""`neural fmt`: formatter of programs, `.neural` files that declare networks."""
 
 from __future__ import annotations
 
@@ -13,48 +13,57 @@ from neural.cli._arguments import PROGRAM
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE…", type=PROGRAM)
-@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit with 1 where a file would change.")
-@click.option("--diff", is_flag=True, help="Write nothing; show what would change.")
+@click.option(
+    "--check",
+    "only_check",
+    is_flag=True,
+    help="Write nothing; exit with code 1 if a file would change.",
+)
+@click.option("--diff", is_flag=True, help="Write nothing; print the changes as a diff.")
 def command(files: tuple[str, ...], only_check: bool, diff: bool) -> None:
-    """Lay programs out in one style; comments stay where they are.
+    """Format programs in one style; comments stay where they are.
 
     \b
     $ neural fmt net.neural
     $ neural fmt --diff examples/*.neural
     $ neural fmt - < net.neural            to standard output
 
-    A file with syntax mistakes is left alone: exit code 2.
+    A file with syntax errors is not changed: exit code 2.
     """
-    from neural.cli._files import say, source_of
-    from neural.cli._kinds import expect
-    from neural.core.diagnostics import Findings
+    from neural.cli._file_kind import require_kind
+    from neural.cli._program_source import print_diagnostics, read_source
+    from neural.core.diagnostics import DiagnosticCollector
     from neural.core.files import write_atomically
+    from neural.language.formatter import format_program
     from neural.language.parser import parse
-    from neural.language.printer import print_program
 
-    worst = 0
+    exit_code = 0
     for path in files:
         if path != "-":
-            expect(path, "program")
-        source = source_of(path)
-        findings = Findings()
-        program = parse(source.text, findings)
-        if findings.mistakes:
-            say(tuple(findings.items), source)
-            worst = 2
+            require_kind(path, "program")
+        source = read_source(path)
+        diagnostics = DiagnosticCollector()
+        program = parse(source.text, diagnostics)
+        if diagnostics.errors:
+            print_diagnostics(tuple(diagnostics.items), source)
+            exit_code = 2
             continue
-        printed = print_program(program)
-        changed = printed != source.text
-        if diff and changed:
-            old, new = source.text.splitlines(keepends=True), printed.splitlines(keepends=True)
-            lines = difflib.unified_diff(old, new, source.name, f"{source.name} (formatted)")
+        formatted = format_program(program)
+        is_changed = formatted != source.text
+        if diff and is_changed:
+            lines = difflib.unified_diff(
+                source.text.splitlines(keepends=True),
+                formatted.splitlines(keepends=True),
+                source.name,
+                f"{source.name} (formatted)",
+            )
             click.echo("".join(lines), nl=False)
         if path == "-" and not (only_check or diff):
-            click.echo(printed, nl=False)
-        elif changed and (only_check or diff):
+            click.echo(formatted, nl=False)
+        elif is_changed and (only_check or diff):
             click.echo(f"{source.name}: would change", err=True)
-            worst = max(worst, 1 if only_check else 0)
-        elif changed:
-            write_atomically(Path(path).resolve(), printed)   # a link stays one
+            exit_code = max(exit_code, 1 if only_check else 0)
+        elif is_changed:
+            write_atomically(Path(path).resolve(), formatted)  # keeps a symbolic link
             click.echo(f"{source.name}: formatted", err=True)
-    sys.exit(worst)
+    sys.exit(exit_code)

@@ -1,4 +1,4 @@
-"""`neural generate`: text from a trained run."""
+"""`neural generate`: text by the language model of a run; tokens are characters or bytes."""
 
 from __future__ import annotations
 
@@ -6,126 +6,215 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from neural.cli._arguments import RUN, Number
+from neural.cli._arguments import RUN, FiniteFloatRange
+
+if TYPE_CHECKING:
+    from neural.workflows.attention_export import AttentionExport
 
 
 @click.command()
 @click.argument("run", required=False, type=RUN)
-@click.option("--prompt", metavar="TEXT", help="What to go on from; a new line if not said.")
-@click.option("--tokens", type=click.IntRange(1), default=500, show_default=True, help="Characters or bytes to write.")
-@click.option("--temperature", type=Number(0), default=0.8, show_default=True,
-              help="0 takes the likeliest; 1 draws as the network says.")  # fmt: skip
-@click.option("--top-k", type=click.IntRange(1), help="Only the likeliest few.")
-@click.option("--top-p", type=Number(0, 1, min_open=True), help="Only the fewest that hold this share.")
-@click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="How many texts.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The same seed, the same texts.")
-@click.option("--attention", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.npz",
-              help="Write what every character looked at.")  # fmt: skip
-@click.option("--way", type=click.Choice(["auto", "compiled", "cached", "recomputed"]), default="auto",
-              help="How to compute: with the same weights, all ways give the same text.")  # fmt: skip
-@click.option("--weights", type=click.Choice(["auto", "float32", "int8"]), default="auto", show_default=True,
-              help="int8 is twice as fast and not quite the same; auto takes it where it can.")  # fmt: skip
-@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
-              help="Where runs are.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="One JSON object at the end, and no text before it.")
-def command(run: str | None, **asked: Any) -> None:
-    """Write text with the network of a run; the newest if none is named.
+@click.option("--prompt", metavar="TEXT", help="Text to continue; a line break by default.")
+@click.option(
+    "--tokens",
+    type=click.IntRange(1),
+    default=500,
+    show_default=True,
+    help="Number of characters or bytes to generate.",
+)
+@click.option(
+    "--temperature",
+    type=FiniteFloatRange(0),
+    default=0.8,
+    show_default=True,
+    help="0 takes the most probable token; 1 samples from the network's distribution.",
+)
+@click.option(
+    "--top-k", type=click.IntRange(1), help="Sample from the k most probable tokens only."
+)
+@click.option(
+    "--top-p",
+    type=FiniteFloatRange(0, 1, min_open=True),
+    help="Sample from the fewest tokens whose probabilities sum to p.",
+)
+@click.option(
+    "--samples", type=click.IntRange(1), default=1, show_default=True, help="Number of texts."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Random seed; the same seed gives the same texts.",
+)
+@click.option(
+    "--attention",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.npz",
+    help="Write the attention of every generated token.",
+)
+@click.option(
+    "--decoder",
+    type=click.Choice(["auto", "compiled", "cached", "recomputed"]),
+    default="auto",
+    show_default=True,
+    help="How to compute; with the same weights, all decoders give the same text.",
+)
+@click.option(
+    "--weights",
+    type=click.Choice(["auto", "float32", "int8"]),
+    default="auto",
+    show_default=True,
+    help="int8 is twice as fast and slightly less exact; auto uses it where it is supported.",
+)
+@click.option(
+    "--runs",
+    type=click.Path(path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder of the runs.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object at the end instead of the text."
+)
+def command(run: str | None, **options: Any) -> None:
+    """Generate text with a language model run; the newest run by default.
 
     \b
     $ neural generate --prompt "The statement" --tokens 200
     $ neural generate RUN --samples 10 --temperature 1.0 --top-k 200
-    $ neural generate RUN --prompt "To be" --attention seen.npz
+    $ neural generate RUN --prompt "To be" --attention weights.npz
 
-    When the network's window is full, the text goes on from the last half of it.
+    When the context is full, generation continues from its last half.
     """
-    from neural.cli._mistakes import told
+    from neural.cli._errors import report_errors
 
-    with told():
-        _generate(run, **asked)
+    with report_errors():
+        _generate(run, **options)
 
 
 def _generate(
-    run: str | None, prompt: str | None, tokens: int, temperature: float, top_k: int | None, top_p: float | None,
-    samples: int, seed: int, attention: Path | None, way: Any, weights: Any, runs: Path, as_json: bool,
-) -> None:  # fmt: skip
-    from neural.attention_file import AttentionFile
-    from neural.experiments import find_run
-    from neural.generation import AT_ONCE, writer_of
+    run: str | None,
+    prompt: str | None,
+    tokens: int,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    samples: int,
+    seed: int,
+    attention: Path | None,
+    decoder: Any,
+    weights: Any,
+    runs: Path,
+    as_json: bool,
+) -> None:
+    from neural.runs.find import find_run
+    from neural.tasks._text_generator import SAMPLE_BATCH_SIZE
+    from neural.workflows.attention_export import AttentionExport
+    from neural.workflows.generate import load_generator
 
     if attention is not None:
-        _check(attention, way)
-    path = find_run(run, runs)
-    writer = writer_of(path)
-    text, ids = writer.prompt(prompt)
-    decoding = writer.decoding(way=way, precision=weights, watched=attention is not None)
-    seen = AttentionFile(text, ids) if attention is not None else None
+        _check_attention_path(attention, decoder)
+    run_path = find_run(run, runs)
+    generator = load_generator(run_path)
+    prompt_text, ids = generator.encode_prompt(prompt)
+    decoding = generator.choose_decoding(
+        decoder=decoder, precision=weights, capture_attention=attention is not None
+    )
+    export = AttentionExport(prompt_text, ids) if attention is not None else None
     texts: list[str] = []
-    begun = time.perf_counter()
-    for first in range(0, samples, AT_ONCE):
-        some = min(AT_ONCE, samples - first)
-        written = [""] * some
+    start_time = time.perf_counter()
+    for first_sample in range(0, samples, SAMPLE_BATCH_SIZE):
+        batch_size = min(SAMPLE_BATCH_SIZE, samples - first_sample)
+        batch_texts = [""] * batch_size
         if not as_json:
-            _begin(first, samples, text)
-        if seen is not None:
-            seen.begin()
-        for new in writer.stream(
-            text, tokens, samples=some, first=first, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
-            watched=seen is not None, decoding=decoding,
-        ):  # fmt: skip
-            written = [old + more for old, more in zip(written, new.text, strict=True)]
-            if seen is not None:
-                seen.add(new)
-            if not as_json:   # the first of those that are written together is shown as it comes, the others after it
-                click.echo(new.text[0], nl=False)
+            _print_prompt(first_sample, samples, prompt_text)
+        if export is not None:
+            export.start_batch()
+        for step in generator.stream(
+            prompt_text,
+            tokens,
+            samples=batch_size,
+            first_sample=first_sample,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            seed=seed,
+            capture_attention=export is not None,
+            decoding=decoding,
+        ):
+            batch_texts = [
+                sample + token for sample, token in zip(batch_texts, step.texts, strict=True)
+            ]
+            if export is not None:
+                export.add_step(step)
+            # The first sample of a batch is printed while it grows, the others after it.
+            if not as_json:
+                click.echo(step.texts[0], nl=False)
                 sys.stdout.flush()
         if not as_json:
             click.echo()
-            for number, one in enumerate(written[1:], start=first + 1):
-                _begin(number, samples, text)
-                click.echo(one)
-        texts += written
-    seconds = time.perf_counter() - begun
-    if seen is not None and attention is not None:
-        _write(seen, attention)
-    count = len(texts) * tokens
+            for index, sample in enumerate(batch_texts[1:], start=first_sample + 1):
+                _print_prompt(index, samples, prompt_text)
+                click.echo(sample)
+        texts += batch_texts
+    seconds = time.perf_counter() - start_time
+    if export is not None and attention is not None:
+        _write_attention(export, attention)
+    token_count = len(texts) * tokens
     if as_json:
-        click.echo(json.dumps({
-            "run": str(path), "prompt": text, "seed": seed, "temperature": temperature, "top_k": top_k, "top_p": top_p,
-            "samples": texts, "tokens": count, "seconds": round(seconds, 4), "way": type(decoding).__name__.lower(),
-            "attention": None if attention is None else str(attention),
-        }))  # fmt: skip
+        click.echo(
+            json.dumps(
+                {
+                    "run": str(run_path),
+                    "prompt": prompt_text,
+                    "seed": seed,
+                    "temperature": temperature,
+                    "top_k": top_k,
+                    "top_p": top_p,
+                    "samples": texts,
+                    "tokens": token_count,
+                    "seconds": round(seconds, 4),
+                    "decoder": type(decoding).__name__.removesuffix("Decoder").lower(),
+                    "attention": None if attention is None else str(attention),
+                }
+            )
+        )
         return
-    where = f"; what they looked at: {attention}" if attention is not None else ""
-    click.echo(f"{count:,} tokens in {seconds:.2f} s, {count / seconds:,.0f} per second{where}", err=True)
+    attention_note = f"; attention: {attention}" if attention is not None else ""
+    speed = f"{token_count / seconds:,.0f} per second"
+    click.echo(f"{token_count:,} tokens in {seconds:.2f} s, {speed}{attention_note}", err=True)
 
 
-def _begin(number: int, samples: int, prompt: str) -> None:
+def _print_prompt(index: int, samples: int, prompt: str) -> None:
+    """Print the prompt of sample `index` (from 0), under a heading if there are several."""
     if samples > 1:
-        click.echo(f"{chr(10) if number else ''}--- {number + 1} of {samples}")
+        click.echo(f"{chr(10) if index else ''}--- {index + 1} of {samples}")
     click.echo(prompt, nl=False)
     sys.stdout.flush()
 
 
-def _check(attention: Path, way: str) -> None:
-    """Say what is wrong before an hour of writing, not after it."""
-    from neural.cli._mistakes import Refused
+def _check_attention_path(path: Path, decoder: str) -> None:
+    """Raise UserError for a wrong path or decoder, before text is generated."""
+    from neural.cli._errors import UserError
 
-    if way in ("compiled", "recomputed"):
-        raise Refused(f"--attention is told by cached decoding: leave out --way {way}")
-    if not attention.absolute().parent.is_dir():
-        raise Refused(f"there is no folder {attention.parent} for --attention")
-    if attention.suffix != ".npz":
-        raise Refused(f"--attention writes an .npz file: {attention.with_suffix('.npz')}")
+    if decoder in ("compiled", "recomputed"):
+        raise UserError(f"--attention needs cached decoding: leave out --decoder {decoder}")
+    if not path.absolute().parent.is_dir():
+        raise UserError(f"there is no folder {path.parent} for --attention")
+    if path.suffix != ".npz":
+        raise UserError(f"--attention writes an .npz file: {path.with_suffix('.npz')}")
 
 
-def _write(seen: Any, attention: Path) -> None:
-    from neural.cli._mistakes import Failed
+def _write_attention(export: AttentionExport, path: Path) -> None:
+    from neural.cli._errors import CommandFailedError
+    from neural.core.errors import describe_os_error
 
     try:
-        seen.write(attention)
+        export.write(path)
     except OSError as error:
-        raise Failed(f"{attention}: {(error.strerror or str(error)).lower()}") from None
+        raise CommandFailedError(f"{path}: {describe_os_error(error)}") from None

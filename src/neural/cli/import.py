@@ -1,4 +1,4 @@
-"""`neural import`: a network that was trained elsewhere, as a run folder."""
+"""`neural import`: a network trained by another program as a run folder."""
 
 from __future__ import annotations
 
@@ -9,30 +9,62 @@ import click
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--as", "kind", metavar="KIND", required=True, help="nn.TransformerEncoder or nanogpt.")
-@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="What the weights do not tell.")
-@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="PATH",
-              help="The run folder; a new one in --runs if not said.")  # fmt: skip
-@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs go.")
-def command(file: Path, kind: str, changes: tuple[str, ...], out: Path | None, runs: Path) -> None:
-    """Take in a network that was trained elsewhere: a .safetensors or .pt file becomes a run folder.
+@click.option(
+    "--as",
+    "kind",
+    metavar="KIND",
+    required=True,
+    help="Kind of the network: nn.TransformerEncoder or nanogpt.",
+)
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting that cannot be read from the weights, such as num_heads=8.",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Run folder to create; a new one in --runs by default.",
+)
+@click.option(
+    "--runs",
+    type=click.Path(path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder for the runs.",
+)
+def command(
+    file: Path, kind: str, overrides: tuple[str, ...], out: Path | None, runs: Path
+) -> None:
+    """Import a trained network: a .safetensors or .pt file becomes a run folder.
 
     \b
     $ neural import encoder.pt --as nn.TransformerEncoder --set num_heads=8
     $ neural import out/ckpt.pt --as nanogpt --set text=input.txt
 
-    Nothing in the file is executed. A state dict of nn.TransformerEncoder does not tell num_heads, norm_first (false)
-    and activation (relu); a checkpoint of nanoGPT does not tell its characters, which `text` gives.
+    Nothing in the file is executed. A state dict of nn.TransformerEncoder does not contain
+    num_heads, norm_first (default false) and activation (default relu); a nanoGPT checkpoint does
+    not contain its characters, which are read from `text`.
     """
-    from neural.cli._mistakes import told
+    from neural.cli._errors import report_errors
 
-    with told():
-        from neural.importing import import_file
+    with report_errors():
         from neural.imports import registry
+        from neural.workflows.import_model import import_file
 
-        found = registry.get(kind.replace(".", "_"), loosely=True)
-        done = import_file(file, found, changes, runs=runs, output=out)
-    from neural.cli._text import near
+        importer = registry.get(kind.replace(".", "_"), ignore_case=True)
+        imported = import_file(file, importer, overrides, runs=runs, output=out)
+    from neural.cli._formatting import relative_path
 
-    equal = "" if done.difference is None else f"; equal to torch's own to {done.difference:.1g}"
-    click.echo(f"{near(done.path)}: {done.parameters:,} parameters{equal}")
+    difference_text = (
+        ""
+        if imported.max_difference is None
+        else f"; largest difference to torch's module {imported.max_difference:.1g}"
+    )
+    click.echo(
+        f"{relative_path(imported.path)}: {imported.num_parameters:,} parameters{difference_text}"
+    )

@@ -1,4 +1,4 @@
-"""`neural lsp`: what editors ask about programs, answered."""
+"""`neural lsp`: language server (LSP) for editors, implemented in neural.lsp."""
 
 from __future__ import annotations
 
@@ -8,23 +8,31 @@ import click
 
 
 @click.command()
-@click.option("--stdio", is_flag=True, help="Speak over standard input and output; so it is anyway.")
-@click.option("--tcp", type=click.IntRange(1, 65535), metavar="PORT", help="Listen on this machine's port instead.")
+@click.option(
+    "--stdio", is_flag=True, help="Communicate over standard input and output; the default."
+)
+@click.option(
+    "--tcp",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="Listen on this port of the local machine instead.",
+)
 def command(stdio: bool, tcp: int | None) -> None:
-    """The language server: mistakes while you type, hover, completion, formatting, quick fixes.
+    """Run the language server: errors while you type, hover, completion, formatting, quick fixes.
 
     \b
     $ neural lsp                 editors start this; docs/editors.md says how
-    $ neural lsp --tcp 2087      to look at what is said
+    $ neural lsp --tcp 2087      to inspect the messages
 
-    For .neural programs, and for experiments in YAML what is wrong with their settings.
+    Supports .neural programs; of experiments in YAML it reports errors in the settings.
     """
-    from neural.cli._mistakes import Refused
+    from neural.cli._errors import UserError
+    from neural.core.errors import describe_os_error
 
     if stdio and tcp:
         raise click.UsageError("--stdio and --tcp exclude each other")
     if find_spec("pygls") is None:
-        raise Refused('the language server needs one more package: pip install "neural[lsp]"')
+        raise UserError('the language server needs one more package: pip install "neural[lsp]"')
     from neural.lsp.server import server
 
     if tcp is None:
@@ -33,6 +41,7 @@ def command(stdio: bool, tcp: int | None) -> None:
     click.echo(f"listening on 127.0.0.1:{tcp}; Ctrl-C ends it", err=True)
     try:
         server.start_tcp("127.0.0.1", tcp)
-    except OSError as problem:
-        why = (problem.strerror or str(problem)).lower()
-        raise Refused(f"127.0.0.1:{tcp} cannot be listened at: {why}; --tcp takes another") from None
+    except OSError as error:
+        raise UserError(
+            f"cannot listen on 127.0.0.1:{tcp}: {describe_os_error(error)}; choose another --tcp"
+        ) from None

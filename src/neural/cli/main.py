@@ -1,4 +1,7 @@
-"""`neural`: the verbs are the files of this folder; one is imported when it is used."""
+"""Entry point of `neural`: every file of this folder is a subcommand (a verb).
+
+A subcommand is imported when it is needed.
+"""
 
 from __future__ import annotations
 
@@ -13,95 +16,114 @@ from typing import Any
 
 import click
 
-from neural.core.names import closest
-from neural.core.registry import BrokenEntry
-from neural.core.visible import visible
+from neural.core.escape import escape_controls
+from neural.core.names import find_closest
+from neural.core.registry import BrokenEntryError
 
 
-class Verbs(click.Group):
-    """A group whose commands are the files beside this one."""
+class VerbGroup(click.Group):
+    """Click group whose commands are the modules in this folder."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The folder's listing."""
-        files = pkgutil.iter_modules([str(Path(__file__).parent)])
-        return sorted(file.name for file in files if file.name != "main" and not file.name.startswith("_"))
+        """Names of the modules, without `main` and private ones."""
+        modules = pkgutil.iter_modules([str(Path(__file__).parent)])
+        return sorted(
+            module.name
+            for module in modules
+            if module.name != "main" and not module.name.startswith("_")
+        )
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The `command` of the file of that name."""
+        """Import the module of that name and return its `command`."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        found: click.Command = importlib.import_module(f"neural.cli.{cmd_name}").command
-        return found
+        command: click.Command = importlib.import_module(f"neural.cli.{cmd_name}").command
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Say what was probably meant by an unknown verb."""
+        """Suggest the closest verb for an unknown one."""
         name = args[0] if args else ""
         if name and not name.startswith("-") and name not in self.list_commands(ctx):
-            guess = closest(name, self.list_commands(ctx))
+            guess = find_closest(name, self.list_commands(ctx))
             ctx.fail(f"no such command `{name}`." + (f" Did you mean `{guess}`?" if guess else ""))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """A line each, of whole clauses: as many as there is room for."""
+        """One line per verb, cut at the end of a clause instead of in the middle of a word."""
         names = self.list_commands(ctx)
-        room = formatter.width - max(map(len, names)) - 6
-        found = {name: self.get_command(ctx, name) for name in names}
+        max_width = formatter.width - max(map(len, names)) - 6
+        commands = {name: self.get_command(ctx, name) for name in names}
         with formatter.section("Commands"):
-            rows = [(name, _clauses(one.get_short_help_str(500), room)) for name, one in found.items() if one]
+            rows = [
+                (name, _shorten_clauses(command.get_short_help_str(500), max_width))
+                for name, command in commands.items()
+                if command
+            ]
             formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """A command; an entry that another package brings and that is broken is a message, whatever needed it."""
-        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-        ctx.color = True if os.environ.get("FORCE_COLOR") else False if plain else ctx.color
+        """Run a verb; a registry entry of another package that fails to load becomes a message."""
+        no_colour = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+        ctx.color = True if os.environ.get("FORCE_COLOR") else False if no_colour else ctx.color
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = show_warning
                 return super().invoke(ctx)
-        except BrokenEntry as wrong:
-            from neural.cli._mistakes import Refused
+        except BrokenEntryError as error:
+            from neural.cli._errors import UserError
 
-            raise Refused(str(wrong)) from None
+            raise UserError(str(error)) from None
 
 
 def show_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None,
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
     line: str | None = None,
 ) -> None:
-    """Our own warnings as a line for users; all others as Python shows them."""
+    """Print warnings of this package as one line; all others as Python does."""
     if category.__module__.partition(".")[0] == "neural":
-        click.echo(visible(f"warning: {message}"), err=True)
+        click.echo(escape_controls(f"warning: {message}"), err=True)
     else:
-        print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=file or sys.stderr)
+        print(
+            warnings.formatwarning(message, category, filename, lineno, line),
+            end="",
+            file=file or sys.stderr,
+        )
 
 
-def _clauses(text: str, room: int) -> str:
-    """The text up to a colon or semicolon, in at most so many letters; its first clause in any case."""
+def _shorten_clauses(text: str, max_width: int) -> str:
+    """The text up to the last colon or semicolon that fits; at least its first clause."""
     text = text.rstrip(".")
-    ends = [found.start() for found in re.finditer(r"[:;] ", text)] + [len(text)]
-    return text[: max((end for end in ends if end <= room), default=ends[0])]
+    clause_ends = [match.start() for match in re.finditer(r"[:;] ", text)] + [len(text)]
+    return text[: max((end for end in clause_ends if end <= max_width), default=clause_ends[0])]
 
 
-@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.command(
+    cls=VerbGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name="neural", message="neural %(version)s")
 def main() -> None:
     """A laboratory for attention: declare a network, check it, train it, watch it.
 
     \b
-    neural check net.neural          shapes, parameters and costs, or every mistake
-    neural compile net.neural        a Python file that needs torch alone
-    neural train net.neural          a run folder with everything that was learned and seen
+    neural check net.neural          shapes, parameters and costs, or every error
+    neural compile net.neural        a Python file that needs only torch
+    neural train net.neural          a run folder: curves, checkpoints, attention
     neural show                      how the newest run went
     neural report RUN…               one HTML file: curves, attention over time, findings
-    neural board                     the live page of all runs
-    neural debug net.neural          what each head attends to, and what is wrong
+    neural board                     a live web page of all runs
+    neural debug net.neural          attention of every head, gradients, anomalies
     neural analyze RUN               findings with evidence and advice
-    neural segment notes.txt         where one part of a text ends and the next begins
-    neural generate RUN              text that a language model writes
-    neural dynamics FILE             how focus models learn where to look
-    neural layers                    what a program can be made of
+    neural segment notes.txt         split a text into segments by topic
+    neural generate RUN              text written by a language model
+    neural dynamics FILE             how focus models learn where to attend
+    neural layers                    layers, attention mechanisms, losses, optimizers
     """
 
 

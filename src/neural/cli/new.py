@@ -1,4 +1,4 @@
-"""`neural new`: a project with an attention mechanism of one's own."""
+"""`neural new`: a new project with its own attention mechanism."""
 
 from __future__ import annotations
 
@@ -10,35 +10,48 @@ import click
 
 @click.command()
 @click.argument("name")
-@click.option("--into", type=click.Path(path_type=Path, file_okay=False), default=Path(),
-              help="The folder that the project's own goes into; here if not said.")  # fmt: skip
-@click.option("--attention", default="fading", show_default=True, metavar="NAME", help="What programs call it.")
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    help="Parent folder of the project; the working directory by default.",
+)
+@click.option(
+    "--attention",
+    default="fading",
+    show_default=True,
+    metavar="NAME",
+    help="Name of the mechanism in programs.",
+)
 def command(name: str, into: Path, attention: str) -> None:
-    """Begin a project: an attention mechanism in one file, a program that uses it, an experiment that trains it.
+    """Create a project: an attention mechanism, a program that uses it, an experiment.
 
     \b
     $ neural new kindling
     $ neural new kindling --into ~/projects --attention warmth
 
-    What is there already is never overwritten, and nothing is installed: the commands for that are printed.
+    Existing files are never overwritten. Nothing is installed: the commands for that are printed.
     """
-    from neural.cli._mistakes import Refused
-    from neural.cli._text import heading, near, table
-    from neural.projects import ProjectError, new_project
+    from neural.cli._errors import UserError
+    from neural.cli._formatting import format_table, relative_path, style_heading
+    from neural.workflows.new import ProjectError, create_project
 
     try:
-        made = new_project(name, into, attention)
-    except ProjectError as wrong:
-        raise Refused(str(wrong)) from None
-    place = near(made.path.resolve())
-    click.echo(heading(str(place)))
-    click.echo("\n".join(table([(str(file), about) for file, about in made.files.items() if about])))
-    click.echo("\n" + heading("next"))
-    steps = [
-        (f"cd {shlex.quote(str(place))}", ""),
-        ('pip install -e ".[dev]"', f'makes attention="{attention}" known to neural'),
-        (f"neural check {name}.neural", "shapes, parameters and costs"),
-        ("pytest", "does it keep what every attention promises?"),
-        ("neural train experiment.yaml", "a quarter of a minute"),
+        project = create_project(name, into, attention)
+    except ProjectError as error:
+        raise UserError(str(error)) from None
+    path = relative_path(project.path.resolve())
+    click.echo(style_heading(str(path)))
+    file_rows = [
+        (str(file), description) for file, description in project.files.items() if description
     ]
-    click.echo("\n".join(table(steps)))
+    click.echo("\n".join(format_table(file_rows)))
+    click.echo("\n" + style_heading("next"))
+    next_commands = [
+        (f"cd {shlex.quote(str(path))}", ""),
+        ('pip install -e ".[dev]"', f'registers attention="{attention}"'),
+        (f"neural check {name}.neural", "shapes, parameters and costs"),
+        ("pytest", "checks the contract of attention mechanisms"),
+        ("neural train experiment.yaml", "about 15 seconds"),
+    ]
+    click.echo("\n".join(format_table(next_commands)))

@@ -1,4 +1,4 @@
-"""`neural runs`: what was trained, and how far it is."""
+"""`neural runs`: list of runs and their progress."""
 
 from __future__ import annotations
 
@@ -8,71 +8,118 @@ from typing import Any
 
 import click
 
+from neural.core.escape import shorten
+
+MAX_NAME_WIDTH = 40
+"""Characters of a name in the table."""
+
 
 @click.command()
-@click.option("--runs", "root", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
-              help="Where runs are.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.option(
+    "--runs",
+    "root",
+    type=click.Path(path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder of the runs.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(root: Path, as_json: bool) -> None:
-    """List runs, the newest last: state, steps, best score, age.
+    """List runs, newest last: state, steps, best score, age.
 
     \b
     $ neural runs
     $ neural runs --json | jq '.[] | select(.state == "failed") | .name'
 
-    `lost` is a run whose process is gone without a word; `neural train --resume RUN` goes on with it.
+    `lost`: the process of the run ended without saving a result; `neural train --resume RUN`
+    resumes it.
     """
-    from neural.cli._mistakes import Refused
-    from neural.digest import runs_in
+    from neural.analysis.run_summary import list_runs
+    from neural.cli._errors import UserError
+    from neural.core.errors import describe_os_error
 
     if not root.is_dir() and root != Path("runs"):
-        raise Refused(f"there is no folder {root}")
+        raise UserError(f"there is no folder {root}")
     try:
-        found = [_line(path) for path in (runs_in(root) if root.is_dir() else [])]
-    except OSError as problem:
-        raise Refused(f"{root} cannot be read: {(problem.strerror or str(problem)).lower()}") from None
+        summaries = [_summarize_folder(path) for path in (list_runs(root) if root.is_dir() else [])]
+    except OSError as error:
+        raise UserError(f"{root} cannot be read: {describe_os_error(error)}") from None
     if as_json:
-        click.echo(json.dumps(found, indent=2))
-    elif found:
-        click.echo("\n".join(_table(found)))
+        click.echo(json.dumps(summaries, indent=2))
+    elif summaries:
+        click.echo("\n".join(_format_runs(summaries)))
     else:
-        click.echo(f"no runs in {root} yet; `neural train` makes one")
+        click.echo(f"no runs in {root} yet; `neural train` creates one")
 
 
-def _line(path: Path) -> dict[str, Any]:
-    """What there is to say about a folder, whatever is in it."""
-    from neural.digest import brief
-    from neural.sweep import TRIALS, opened
-    from neural.tracking.run import Run
+def _summarize_folder(path: Path) -> dict[str, Any]:
+    """Summary of a run or sweep; an unreadable folder has the kind "broken"."""
+    from neural.analysis.run_summary import summarize_run
+    from neural.runs.run import Run
+    from neural.workflows.sweep import TRIALS_FILE, open_sweep
 
     try:
-        if (path / TRIALS).exists():
-            return {"name": path.name, "path": str(path.absolute()), "kind": "sweep", **opened(path).counts()}
+        if (path / TRIALS_FILE).exists():
+            return {
+                "name": path.name,
+                "path": str(path.absolute()),
+                "kind": "sweep",
+                **open_sweep(path).count_states(),
+            }
         with Run.open(path) as run:
-            return {**brief(run), "kind": "run"}
-    except Exception as wrong:   # anything may be in a folder, and the others are to be seen
-        return {"name": path.name, "path": str(path.absolute()), "kind": "broken", "state": "broken",
-                "message": str(wrong)}  # fmt: skip
+            return {**summarize_run(run), "kind": "run"}
+    except Exception as error:  # a folder can contain anything; the others are still listed
+        return {
+            "name": path.name,
+            "path": str(path.absolute()),
+            "kind": "broken",
+            "state": "broken",
+            "message": str(error),
+        }
 
 
-def _table(found: list[dict[str, Any]]) -> list[str]:
-    from neural.cli import _text
-    from neural.core.visible import visible
+def _format_runs(summaries: list[dict[str, Any]]) -> list[str]:
+    """A line per run or sweep, then the messages of broken folders."""
+    from neural.cli import _formatting
+    from neural.core.escape import escape_controls
 
-    rows, remarks = [("run", "state", "step", "best", "age")], []
-    for one in found:
-        name = _text.cut(one["name"], 40)
-        if one["kind"] == "sweep":
-            rows.append((name, _text.state(one["state"]), f"{one['finished']}/{one['trials']} trials", "",
-                         _text.age(one["time"])))  # fmt: skip
+    rows, broken_messages = [("run", "state", "step", "best", "age")], []
+    for summary in summaries:
+        name = shorten(summary["name"], MAX_NAME_WIDTH)
+        if summary["kind"] == "sweep":
+            rows.append(
+                (
+                    name,
+                    _formatting.style_state(summary["state"]),
+                    f"{summary['finished']}/{summary['trials']} trials",
+                    "",
+                    _formatting.format_age(summary["time"]),
+                )
+            )
             continue
-        if one["kind"] == "broken":
-            rows.append((name, _text.state("broken"), "", "", ""))
-            remarks.append(visible(one["message"]))
+        if summary["kind"] == "broken":
+            rows.append((name, _formatting.style_state("broken"), "", "", ""))
+            broken_messages.append(escape_controls(summary["message"]))
             continue
-        best = one["best"]
-        score = f"{best['name'].removeprefix('valid/')} {_text.number(best['score'])}" if best else "–"
-        steps = f"{one['step']:,}" + (f"/{one['steps']:,}" if one["steps"] else "")
-        rows.append((name, _text.state(one["state"]), steps, score, _text.age(one["time"] or one["started"])))
-    lines = _text.table(rows, right=(2, 4), indent="")
-    return [_text.heading(lines[0]), *lines[1:], *(f"broken: {remark}" for remark in remarks)]
+        best = summary["best"]
+        score = (
+            f"{best['name'].removeprefix('valid/')} {_formatting.format_number(best['score'])}"
+            if best
+            else "–"
+        )
+        steps = f"{summary['step']:,}" + (f"/{summary['steps']:,}" if summary["steps"] else "")
+        rows.append(
+            (
+                name,
+                _formatting.style_state(summary["state"]),
+                steps,
+                score,
+                _formatting.format_age(summary["time"] or summary["started"]),
+            )
+        )
+    lines = _formatting.format_table(rows, right_aligned=(2, 4), indent="")
+    return [
+        _formatting.style_heading(lines[0]),
+        *lines[1:],
+        *(f"broken: {message}" for message in broken_messages),
+    ]

@@ -1,4 +1,4 @@
-"""`neural schema`: what an experiment file may say."""
+"""`neural schema`: keys of an experiment file, as JSON schema or tables."""
 
 from __future__ import annotations
 
@@ -9,30 +9,38 @@ import click
 
 @click.command()
 @click.argument("task", required=False)
-@click.option("--format", "form", type=click.Choice(["json", "markdown"]), default="json", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "markdown"]),
+    default="json",
+    show_default=True,
+    help="json: a JSON schema; markdown: tables.",
+)
 def command(task: str | None, form: str) -> None:
-    """Print what an experiment file may say: as a JSON schema for editors, or as tables.
+    """Print the keys of an experiment file: as a JSON schema for editors, or as tables.
 
     \b
     $ neural schema > experiment.schema.json
     $ neural schema segmentation --format markdown
 
-    An editor that knows YAML then completes and checks a file that begins with
+    An editor with YAML support then completes and checks a file that starts with
     `# yaml-language-server: $schema=experiment.schema.json`.
     """
-    from neural.cli._mistakes import Refused
-    from neural.core.registry import UnknownName
-    from neural.core.schema import json_schema, tables
+    from neural.cli._errors import UserError
+    from neural.core.experiment import Experiment
+    from neural.core.registry import UnknownNameError
+    from neural.core.schema import build_json_schema, format_tables
     from neural.tasks import registry
-    from neural.tasks.experiment import Experiment
 
     try:
         names = [task] if task else registry.names()
-        kinds = {name: registry.get(name).Settings for name in names}
-    except UnknownName as unknown:
-        known = "" if unknown.guess else f"; there are {', '.join(registry.names())}"
-        raise Refused(f"{unknown}{known}") from None
+        settings_types = {name: registry.get(name).Settings for name in names}
+    except UnknownNameError as error:
+        known_tasks = "" if error.guess else f"; there are {', '.join(registry.names())}"
+        raise UserError(f"{error}{known_tasks}") from None
     if form == "json":
-        click.echo(json.dumps(json_schema(Experiment, "task", kinds), indent=2, ensure_ascii=False))
+        schema = build_json_schema(Experiment, "task", settings_types)
+        click.echo(json.dumps(schema, indent=2, ensure_ascii=False))
     else:
-        click.echo("\n".join(tables(kinds[task] if task else Experiment)))
+        click.echo("\n".join(format_tables(settings_types[task] if task else Experiment)))

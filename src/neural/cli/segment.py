@@ -1,4 +1,7 @@
-"""`neural segment`: a text → its parts, with a probability at every gap."""
+"""`neural segment`: split texts into segments, with a boundary probability at every gap.
+
+An element is a sentence or a line of the text; a gap is the place between two elements.
+"""
 
 from __future__ import annotations
 
@@ -9,99 +12,158 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from neural.cli._arguments import RUN, TEXT, Number
+from neural.cli._arguments import INPUT_FILE, RUN, FiniteFloatRange
 
 if TYPE_CHECKING:
-    from neural.segmented import Segmented
-    from neural.tasks.cutting.reading import Raw
+    from neural.tasks.segmentation.pipeline import SegmentationPipeline
+    from neural.tasks.segmentation.reader import RawText
+    from neural.workflows.segment import SegmentationResult
 
-ENDINGS = {"text": ".parts.txt", "json": ".parts.json", "html": ".parts.html"}
-"""What output files in a folder are called, after the file they are of."""
-LONG = 500_000
-"""Characters from which on a terminal is told how far it is."""
+OUTPUT_SUFFIXES = {"text": ".parts.txt", "json": ".parts.json", "html": ".parts.html"}
+"""Suffixes appended to the names of the input files, for output into a folder."""
+MIN_PROGRESS_CHARACTERS = 500_000
+"""Longer texts show their progress on a terminal."""
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=TEXT)
-@click.option("--run", metavar="RUN", type=RUN, help="A segmenter that you trained; the shipped one if not said.")
-@click.option("--min", "least", type=click.IntRange(1), metavar="N", help="Sentences or lines of the shortest part.")
-@click.option("--max", "most", type=click.IntRange(1), metavar="N", help="Sentences or lines of the longest part.")
-@click.option("--threshold", type=Number(0, 1, min_open=True, max_open=True), metavar="P",
-              help="Probability above which a part begins; the segmenter's own if not said.")  # fmt: skip
-@click.option("--unit", type=click.Choice(["sentences", "lines"]), help="What a text is made of; as it was learned.")
-@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text", show_default=True,
-              help="json: a line per file, with every gap; html: a page with the curve in the margin.")  # fmt: skip
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=INPUT_FILE)
+@click.option(
+    "--run",
+    metavar="RUN",
+    type=RUN,
+    help="A segmentation run; the segmenter shipped with the package by default.",
+)
+@click.option(
+    "--min",
+    "min_elements",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Smallest number of sentences or lines of a segment.",
+)
+@click.option(
+    "--max",
+    "max_elements",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Largest number of sentences or lines of a segment.",
+)
+@click.option(
+    "--threshold",
+    type=FiniteFloatRange(0, 1, min_open=True, max_open=True),
+    metavar="P",
+    help="Probability above which a segment begins; that of the segmenter by default.",
+)
+@click.option(
+    "--unit",
+    type=click.Choice(["sentences", "lines"]),
+    help="Elements of the text; as in the segmenter's training by default.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "html"]),
+    default="text",
+    show_default=True,
+    help="json: a line per file, with all gaps; html: a page with the curve in the margin.",
+)
 @click.option("--json", "form", flag_value="json", help="Short for --format json.")
-@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE|FOLDER",
-              help="Write there; into a folder where there are several files.")  # fmt: skip
-@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
-              help="Where runs are.")  # fmt: skip
-def command(files: tuple[str, ...], **asked: Any) -> None:
-    """Find where one part of a text ends and the next begins.
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE|FOLDER",
+    help="File to write; a folder for several input files.",
+)
+@click.option(
+    "--runs",
+    type=click.Path(path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder of the runs.",
+)
+def command(files: tuple[str, ...], **options: Any) -> None:
+    """Split texts into segments by topic.
 
     \b
     $ neural segment notes.txt
     $ neural segment book.txt --min 5 --max 60 --format html --out book.html
-    $ cat talk.txt | neural segment - --format json | jq -r '.parts[].title'
+    $ cat talk.txt | neural segment - --format json | jq -r '.segments[].title'
     $ neural segment songs/*.txt --run songs --out cut/ --format json
 
-    The parts joined are the file, byte for byte; `start` and `end` count characters. Of all segmentations that keep
-    --min and --max, the most probable one is taken.
+    The segments joined are the text without any change; `start` and `end` count characters. The
+    result is the most probable of all segmentations that respect --min and --max.
     """
-    from neural.cli._mistakes import told
+    from neural.cli._errors import report_errors
 
-    with told():
-        _segment(files, **asked)
+    with report_errors():
+        _segment(files, **options)
 
 
 def _segment(
-    files: tuple[str, ...], run: str | None, least: int | None, most: int | None, threshold: float | None,
-    unit: Any, form: str, out: Path | None, runs: Path,
-) -> None:  # fmt: skip
-    from neural.cli._mistakes import Refused
-    from neural.segmented import segmented
+    files: tuple[str, ...],
+    run: str | None,
+    min_elements: int | None,
+    max_elements: int | None,
+    threshold: float | None,
+    unit: Any,
+    form: str,
+    out: Path | None,
+    runs: Path,
+) -> None:
+    from neural.cli._errors import UserError
+    from neural.workflows.segment import segment_text
 
-    if least and most and least > most:
-        raise Refused(f"--min {least} and --max {most}: the shortest part cannot be longer than the longest")
+    if min_elements and max_elements and min_elements > max_elements:
+        raise UserError(f"--min {min_elements} must not be larger than --max {max_elements}")
     if form == "html" and len(files) > 1 and out is None:
-        raise Refused("several pages do not go into one output: name a folder with --out")
-    targets = _targets(files, form, out)
-    raws = [_read(file) for file in files]   # all of them first: one that is no text leaves nothing half done
-    cutter = _cutter(run, runs)
-    for remark in (*cutter.remarks, *(one for raw in raws for one in raw.remarks)):
-        click.echo(f"note: {remark}", err=True)
-    for number, (raw, target) in enumerate(zip(raws, targets, strict=True)):
-        with _Progress(raw) as tell:
-            found = segmented(raw, cutter, least=least, most=most, threshold=threshold, unit=unit, tell=tell)
-        text = _written(found, form)
-        if target is None:
-            click.echo("\n" * (number > 0 and form == "text") + text)
+        raise UserError("several pages need a folder: name a folder with --out")
+    output_paths = _resolve_targets(files, form, out)
+    # All files are read first, so that an unreadable one does not leave half of the output.
+    raw_texts = [_read_text(file) for file in files]
+    pipeline = _load_pipeline(run, runs)
+    for note in (*pipeline.notes, *(note for raw_text in raw_texts for note in raw_text.notes)):
+        click.echo(f"note: {note}", err=True)
+    for index, (raw_text, output_path) in enumerate(zip(raw_texts, output_paths, strict=True)):
+        with _SegmentProgress(raw_text) as progress:
+            segmentation = segment_text(
+                raw_text,
+                pipeline,
+                min_elements=min_elements,
+                max_elements=max_elements,
+                threshold=threshold,
+                unit=unit,
+                on_progress=progress,
+            )
+        text = _render(segmentation, form)
+        if output_path is None:
+            click.echo("\n" * (index > 0 and form == "text") + text)
         else:
-            _put(target, text, found)
+            _write_output(output_path, text, segmentation)
 
 
-def _cutter(run: str | None, runs: Path) -> Any:
-    from neural.experiments import find_run
-    from neural.segmenting import cutter_of_run, shipped
-    from neural.tracking.run import Run
+def _load_pipeline(run: str | None, runs: Path) -> SegmentationPipeline:
+    from neural.runs.find import find_run
+    from neural.runs.run import Run
+    from neural.tasks.segmentation.pipeline import load_shipped_pipeline
+    from neural.workflows.segment import load_run_pipeline
 
     if run is None:
-        return shipped()
-    with Run.open(find_run(run, runs)) as found:
-        return cutter_of_run(found)
+        return load_shipped_pipeline()
+    with Run.open(find_run(run, runs)) as opened:
+        return load_run_pipeline(opened)
 
 
-def _read(file: str) -> Raw:
-    from neural.tasks.cutting.reading import decode, read_raw
+def _read_text(file: str) -> RawText:
+    from neural.tasks.segmentation.reader import decode_text, read_text
 
     if file == "-":
-        return decode(sys.stdin.buffer.read(), "standard input")
-    return read_raw(Path(file))
+        return decode_text(sys.stdin.buffer.read(), "standard input")
+    return read_text(Path(file))
 
 
-def _targets(files: tuple[str, ...], form: str, out: Path | None) -> list[Path | None]:
-    """Where each result goes, None for the terminal; refused before anything is read."""
-    from neural.cli._mistakes import Refused
+def _resolve_targets(files: tuple[str, ...], form: str, out: Path | None) -> list[Path | None]:
+    """Output path of each result, None for the terminal. Errors are raised before any reading."""
+    from neural.cli._errors import UserError
 
     if out is None:
         return [None] * len(files)
@@ -109,80 +171,98 @@ def _targets(files: tuple[str, ...], form: str, out: Path | None) -> list[Path |
         targets = [out]
     else:
         names = ["standard input" if file == "-" else Path(file).name for file in files]
-        targets = [out / f"{name}{ENDINGS[form]}" for name in names]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise Refused(f"two of the files are called {twice}: cut them into two folders")
+        targets = [out / f"{name}{OUTPUT_SUFFIXES[form]}" for name in names]
+        duplicate = next((name for name in names if names.count(name) > 1), None)
+        if duplicate is not None:
+            raise UserError(f"two of the files are called {duplicate}: use two output folders")
         if out.exists() and not out.is_dir():
-            raise Refused(f"--out {out} is a file; for several files name a folder")
+            raise UserError(f"--out {out} is a file; for several files name a folder")
     inputs = {Path(file).absolute() for file in files if file != "-"}
     for target in targets:
         if target.absolute() in inputs:
-            raise Refused(f"--out {target} is the text itself; name another file")
+            raise UserError(f"--out {target} is an input file; name another one")
         if len(files) == 1 and not target.absolute().parent.is_dir():
-            raise Refused(f"there is no folder {target.parent} for --out")
+            raise UserError(f"there is no folder {target.parent} for --out")
     return list(targets)
 
 
-def _put(target: Path, text: str, found: Segmented) -> None:
-    from neural.cli._mistakes import Failed
-    from neural.cli._text import near
+def _write_output(target: Path, text: str, segmentation: SegmentationResult) -> None:
+    from neural.cli._errors import CommandFailedError
+    from neural.cli._formatting import relative_path
+    from neural.core.errors import describe_os_error
     from neural.core.files import write_atomically
 
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(target, text + "\n", durable=False)
     except OSError as error:
-        raise Failed(f"{target}: {(error.strerror or str(error)).lower()}") from None
-    click.echo(f"{found.raw.name}: {found.summary}; {near(target)}", err=True)
+        raise CommandFailedError(f"{target}: {describe_os_error(error)}") from None
+    click.echo(
+        f"{segmentation.raw.name}: {segmentation.summary}; {relative_path(target)}", err=True
+    )
 
 
-def _written(found: Segmented, form: str) -> str:
+def _render(segmentation: SegmentationResult, form: str) -> str:
     if form == "html":
-        return found.to_html().rstrip("\n")
+        return segmentation.to_html().rstrip("\n")
     if form == "json":
-        return json.dumps(found.to_dict(), ensure_ascii=False)
-    return "\n".join(_page(found))
+        return json.dumps(segmentation.to_dict(), ensure_ascii=False)
+    return "\n".join(_format_segmentation(segmentation))
 
 
-def _page(found: Segmented) -> list[str]:
-    """The curve of all gaps in a line, then a line for every part."""
-    from neural.cli import _text
-    from neural.segmented import highest
+def _format_segmentation(segmentation: SegmentationResult) -> list[str]:
+    """A sparkline of the boundary probabilities, then a line per segment."""
+    from neural.cli import _formatting
+    from neural.workflows.segment import max_pool
 
-    lines = [f"{_text.heading(found.raw.name)}  {found.summary}"]
-    if len(found.document) > 1:
-        curve = highest(found.probabilities[1:], _text.width() - 4)
-        top = len(_text.BLOCKS) - 1
-        lines.append("  " + "".join(_text.BLOCKS[round(one * top)] for one in curve))
-    rows = [("", "start", "end", found.unit, "P", "inside", "")]
+    lines = [f"{_formatting.style_heading(segmentation.raw.name)}  {segmentation.summary}"]
+    if len(segmentation.document) > 1:
+        # The first element has no gap before it.
+        pooled_probabilities = max_pool(
+            segmentation.probabilities[1:], _formatting.terminal_width() - 4
+        )
+        max_level = len(_formatting.BLOCKS) - 1
+        lines.append(
+            "  " + "".join(_formatting.BLOCKS[round(p * max_level)] for p in pooled_probabilities)
+        )
+    rows = [("", "start", "end", segmentation.unit, "P", "inside", "")]
     rows += [
-        (f"{number}", f"{one.start:,}", f"{one.end:,}", f"{one.last - one.first:,}",
-         "" if one.probability is None else f"{one.probability:.2f}", f"{one.inside:.2f}" if one.inside else "",
-         one.title)
-        for number, one in enumerate(found.parts, start=1)
-    ]  # fmt: skip
-    return [*lines, *_text.table(rows, right=(0, 1, 2, 3, 4, 5))]
+        (
+            str(number),
+            f"{segment.start:,}",
+            f"{segment.end:,}",
+            f"{segment.last - segment.first:,}",
+            "" if segment.probability is None else f"{segment.probability:.2f}",
+            f"{segment.max_inner_probability:.2f}" if segment.max_inner_probability else "",
+            segment.title,
+        )
+        for number, segment in enumerate(segmentation.segments, start=1)
+    ]
+    return [*lines, *_formatting.format_table(rows, right_aligned=(0, 1, 2, 3, 4, 5))]
 
 
-class _Progress:
-    """How far a long text is, in a terminal; nothing elsewhere."""
+class _SegmentProgress:
+    """Progress line of a long text on a terminal; prints nothing otherwise.
 
-    def __init__(self, raw: Raw) -> None:
-        self.name, self.shown = raw.name, len(raw.text) > LONG and sys.stderr.isatty()
+    Called with the number of finished elements and of all.
+    """
 
-    def __enter__(self) -> _Progress:
-        self.say("finding and describing the elements")
+    def __init__(self, raw: RawText) -> None:
+        self.name = raw.name
+        self.is_shown = len(raw.text) > MIN_PROGRESS_CHARACTERS and sys.stderr.isatty()
+
+    def __enter__(self) -> _SegmentProgress:
+        self.print_status("splitting the text and computing features")
         return self
 
     def __call__(self, done: int, count: int) -> None:
-        self.say(f"{done / count:.0%} of {count:,} elements")
+        self.print_status(f"{done / count:.0%} of {count:,} elements")
 
     def __exit__(self, *_: object) -> None:
-        if self.shown:
+        if self.is_shown:
             click.echo("\r\x1b[K", nl=False, err=True)
 
-    def say(self, how_far: str) -> None:
-        """In the place of what was said before."""
-        if self.shown:
-            click.echo(f"\r\x1b[K{self.name}: {how_far}", nl=False, err=True)
+    def print_status(self, status: str) -> None:
+        """Overwrite the previous status."""
+        if self.is_shown:
+            click.echo(f"\r\x1b[K{self.name}: {status}", nl=False, err=True)

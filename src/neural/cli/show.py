@@ -1,4 +1,8 @@
-"""`neural show`: one run, from its settings to its attention."""
+"""`neural show`: one run: progress, settings, curves, phases, attention, events.
+
+`data` is the dict of `neural.analysis.run_summary.describe_run`. A measure
+(neural.capture.measures) is a number per attention head, such as its entropy.
+"""
 
 from __future__ import annotations
 
@@ -8,144 +12,208 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from neural.cli import _formatting
 from neural.cli._arguments import RUN
-from neural.core.visible import visible_colours
+from neural.core.escape import escape_controls_keep_colours, shorten
 
 if TYPE_CHECKING:
-    from neural.tracking.run import Run
+    from neural.runs.run import Run
 
-SCORES = 3
-"""Of the best validation, in a line."""
+MAX_EVENTS = 10
+"""Newest events that are printed."""
+MAX_SCORES = 3
+"""Scores of the best validation that are printed."""
 
 
 @click.command()
 @click.argument("run", required=False, type=RUN)
-@click.option("--measure", metavar="NAME", help="Which one, head by head; the one that moved most if not said.")
-@click.option("--runs", "root", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
-              help="Where runs are.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.option(
+    "--measure",
+    metavar="NAME",
+    help="Measure to show head by head; the first bounded one by default.",
+)
+@click.option(
+    "--runs",
+    "root",
+    type=click.Path(path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder of the runs.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(run: str | None, measure: str | None, root: Path, as_json: bool) -> None:
-    """Show a run: by its path, its name or a part of it; the newest if none is named.
+    """Show a run, by its path or a part of its name; the newest by default.
 
     \b
     $ neural show
     $ neural show Digits --measure entropy
     $ neural show runs/2026-11-16_01-38-55_Digits --json | jq .best
 
-    Also while it is being trained. A sweep's folder shows its trials.
+    Also works during training. For the folder of a sweep its trials are shown.
     """
-    from neural.cli._mistakes import told
+    from neural.cli._errors import report_errors
 
-    with told():
-        from neural.digest import whole
-        from neural.sweep import TRIALS, find_either, opened
-        from neural.tracking.run import Run
+    with report_errors():
+        from neural.analysis.run_summary import describe_run
+        from neural.runs.run import Run
+        from neural.workflows.sweep import TRIALS_FILE, find_run_or_sweep, open_sweep
 
-        path = find_either(run, root)
-        if (path / TRIALS).exists():
-            from neural.cli._trials import said
+        path = find_run_or_sweep(run, root)
+        if (path / TRIALS_FILE).exists():
+            from neural.cli._sweep_display import format_sweep
 
-            click.echo(said(opened(path), as_json=as_json))
+            click.echo(format_sweep(open_sweep(path), as_json=as_json))
             return
-        with Run.open(path) as found:
-            data = whole(found)
-            _known(measure, data)
-            page = json.dumps(data, indent=2) if as_json else "\n".join(_page(found, data, measure))
-            click.echo(visible_colours(page))
+        with Run.open(path) as opened_run:
+            data = describe_run(opened_run)
+            _check_measure(measure, data)
+            page = (
+                json.dumps(data, indent=2)
+                if as_json
+                else "\n".join(_format_run(opened_run, data, measure))
+            )
+            click.echo(escape_controls_keep_colours(page))
 
 
-def _known(measure: str | None, data: dict[str, Any]) -> None:
-    """Refuse a measure that the run has not."""
-    from neural.core.names import did_you_mean
-    from neural.tracking.trouble import RunError
+def _check_measure(measure: str | None, data: dict[str, Any]) -> None:
+    """Raise RunError if the run has no such measure."""
+    from neural.core.names import suggest_name
+    from neural.runs.errors import RunError
 
-    there = data["attention"]["measures"] if data["attention"] else {}
-    if measure is not None and measure not in there:
-        way_out = did_you_mean(measure, there) or f"it has {', '.join(there) or 'none'}"
-        raise RunError(f"{data['name']} has no measure `{measure}`; {way_out}")
+    measures = data["attention"]["measures"] if data["attention"] else {}
+    if measure is not None and measure not in measures:
+        suggestion = suggest_name(measure, measures) or f"it has {', '.join(measures) or 'none'}"
+        raise RunError(f"{data['name']} has no measure `{measure}`; {suggestion}")
 
 
-def _page(run: Run, data: dict[str, Any], measure: str | None) -> list[str]:
-    from neural.cli import _text
-
-    lines = [f"{_text.heading(data['name'])}  {_text.state(data['state'])}", *_top(data)]
+def _format_run(run: Run, data: dict[str, Any], measure: str | None) -> list[str]:
+    lines = [
+        f"{_formatting.style_heading(data['name'])}  {_formatting.style_state(data['state'])}",
+        *_format_header(data),
+    ]
     if data["settings"]:
-        rows = [(key, _text.cut(json.dumps(value), 50)) for key, value in data["settings"].items()]
-        lines += ["", _text.heading("settings that are not the default"), *_text.table(rows)]
-    lines += _curves(run)
-    lines += _phases(data["phases"])
+        rows = [(key, shorten(json.dumps(value), 50)) for key, value in data["settings"].items()]
+        lines += [
+            "",
+            _formatting.style_heading("settings that are not the default"),
+            *_formatting.format_table(rows),
+        ]
+    lines += _format_curves(run)
+    lines += _format_phases(data["phases"])
     if data["attention"]:
-        from neural.cli._attention import heads, overview
+        from neural.cli._attention_table import format_heads, format_measures
 
-        lines += ["", *overview(data["attention"]), "", *heads(data["attention"], measure)]
+        lines += [
+            "",
+            *format_measures(data["attention"]),
+            "",
+            *format_heads(data["attention"], measure),
+        ]
     if data["events"]:
-        rows = [(f"{one['step']:,}", one["kind"], _text.cut(one["text"], 54)) for one in data["events"][-10:]]
-        lines += ["", _text.heading("events"), *_text.table(rows, right=(0,))]
+        rows = [
+            (f"{event['step']:,}", event["kind"], shorten(event["text"], 54))
+            for event in data["events"][-MAX_EVENTS:]
+        ]
+        lines += [
+            "",
+            _formatting.style_heading("events"),
+            *_formatting.format_table(rows, right_aligned=(0,)),
+        ]
     if data["checkpoints"]:
-        rows = [(f"{one['step']:,}", f"{one['bytes'] / 1e6:.1f} MB", "best" if one["best"] else "")
-                for one in data["checkpoints"]]  # fmt: skip
-        lines += ["", _text.heading("checkpoints"), *_text.table(rows, right=(0, 1))]
-    return [*lines, "", *_next(data)]
+        rows = [
+            (
+                f"{checkpoint['step']:,}",
+                f"{checkpoint['bytes'] / 1e6:.1f} MB",
+                "best" if checkpoint["best"] else "",
+            )
+            for checkpoint in data["checkpoints"]
+        ]
+        lines += [
+            "",
+            _formatting.style_heading("checkpoints"),
+            *_formatting.format_table(rows, right_aligned=(0, 1)),
+        ]
+    return [*lines, "", *_suggest_next(data)]
 
 
-def _top(data: dict[str, Any]) -> list[str]:
-    """How far, how good, what, where."""
-    from neural.cli import _text
-
+def _format_header(data: dict[str, Any]) -> list[str]:
+    """Progress, best scores, network, message and folder."""
     step = f"{data['step']:,}" + (f" of {data['steps']:,}" if data["steps"] else "")
-    rows = [("step", f"{step}, {_text.age(data['time'])} ago")]
+    rows = [("step", f"{step}, {_formatting.format_age(data['time'])} ago")]
     if data["best"]:
-        scores = [f"{name} {_text.number(value)}" for name, value in data["best"]["scores"].items()]
-        more = f"  and {len(scores) - SCORES} more" if len(scores) > SCORES else ""
-        rows.append(("best", f"{'  '.join(scores[:SCORES])}{more}  (step {data['best']['step']:,})"))
+        scores = [
+            f"{name} {_formatting.format_number(value)}"
+            for name, value in data["best"]["scores"].items()
+        ]
+        more = f"  and {len(scores) - MAX_SCORES} more" if len(scores) > MAX_SCORES else ""
+        rows.append(
+            ("best", f"{'  '.join(scores[:MAX_SCORES])}{more}  (step {data['best']['step']:,})")
+        )
     network = data["network"]
     if network.get("name"):
-        rows.append(("network", f"{network['name']}: {network['takes']} → {network['gives']}"
-                     + (f", {network['parameters']:,} parameters" if network["parameters"] else "")))  # fmt: skip
+        rows.append(
+            (
+                "network",
+                f"{network['name']}: {network['input_shape']} → {network['output_shape']}"
+                + (f", {network['parameters']:,} parameters" if network["parameters"] else ""),
+            )
+        )
     elif network["parameters"]:
         rows.append(("network", f"{network['parameters']:,} parameters"))
     if data["message"]:
-        rows.append(("said", data["message"]))
-    return [*_text.table([*rows, ("folder", _near(data["path"]))])]
+        rows.append(("message", data["message"]))
+    rows.append(("folder", str(_formatting.relative_path(Path(data["path"])))))
+    return _formatting.format_table(rows)
 
 
-def _curves(run: Run) -> list[str]:
-    """The loss as a line, that of the validations as points on it."""
-    from neural.cli import _text
-
-    names = run.names()
+def _format_curves(run: Run) -> list[str]:
+    """The training loss as a line, the validation loss as points on it."""
+    names = run.scalar_names()
     if "train/loss" not in names:
         return []
     points = {"o": run.scalars("valid/loss")} if "valid/loss" in names else {}
-    drawn = _text.plot(run.scalars("train/loss"), points, columns=min(_text.width() - 16, 70))
-    return ["", _text.heading("loss") + (", o of the validations" if points else ""), *drawn]
+    plot = _formatting.draw_plot(
+        run.scalars("train/loss"), points, columns=min(_formatting.terminal_width() - 16, 70)
+    )
+    return [
+        "",
+        _formatting.style_heading("loss") + (", o validation" if points else ""),
+        *plot,
+    ]
 
 
-def _phases(phases: list[dict[str, Any]]) -> list[str]:
-    """What the validations did, stretch by stretch."""
-    from neural.cli import _text
-
+def _format_phases(phases: list[dict[str, Any]]) -> list[str]:
+    """A line per phase, a range of steps in which the validation score changes alike."""
     if not phases:
         return []
     rows = []
-    for one in phases:
-        steps, epochs = ("–".join(dict.fromkeys(f"{at:,g}" for at in one[key] or ())) for key in ("steps", "epochs"))
-        change = f"{'+' if one['change'] > 0 else ''}{_text.number(one['change'])}" if one["name"] != "best" else ""
-        rows.append((one["name"], f"steps {steps}", f"epochs {epochs}" if epochs else "", change))
-    return ["", _text.heading(f"phases of {phases[0]['score']}"), *_text.table(rows, right=(3,))]
+    for phase in phases:
+        steps, epochs = (
+            "–".join(dict.fromkeys(f"{end:,g}" for end in phase[key] or ()))
+            for key in ("steps", "epochs")
+        )
+        sign = "+" if phase["change"] > 0 else ""
+        change = f"{sign}{_formatting.format_number(phase['change'])}"
+        rows.append(
+            (
+                phase["name"],
+                f"steps {steps}",
+                f"epochs {epochs}" if epochs else "",
+                change if phase["name"] != "best" else "",
+            )
+        )
+    return [
+        "",
+        _formatting.style_heading(f"phases of {phases[0]['score']}"),
+        *_formatting.format_table(rows, right_aligned=(3,)),
+    ]
 
 
-def _next(data: dict[str, Any]) -> list[str]:
-    """What to type now."""
-    path = _near(data["path"])
+def _suggest_next(data: dict[str, Any]) -> list[str]:
+    """Commands to run next."""
+    path = _formatting.relative_path(Path(data["path"]))
     if data["state"] in ("lost", "stopped", "failed"):
-        return [f"go on with: neural train --resume {path}"]
+        return [f"resume with: neural train --resume {path}"]
     if data["state"] == "running":
-        return [f"look again:  neural show {path}"]
-    return [f"set beside another: neural compare {path} RUN"]
-
-
-def _near(path: str) -> str:
-    """As seen from here, where it lies below."""
-    here = Path.cwd()
-    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
+        return [f"show again: neural show {path}"]
+    return [f"compare with another: neural compare {path} RUN"]

@@ -1,4 +1,9 @@
-"""`neural study`: how attention evolves, over texts and seeds, with one report at the end."""
+"""`neural study`: how attention evolves during training, over texts and seeds, with a report.
+
+A study (neural.workflows.study) is a sweep over texts × seeds: one language model per trial, with
+attention snapshots and evaluations at the same steps. Output has one of three forms: text, json or
+quiet.
+"""
 
 from __future__ import annotations
 
@@ -10,188 +15,286 @@ from typing import TYPE_CHECKING
 import click
 
 from neural.cli._arguments import PROGRAM
+from neural.cli._formatting import format_count, format_table, relative_path, style_heading
 
 if TYPE_CHECKING:
-    from neural.study import Study
-    from neural.study_report import Report
-    from neural.sweep import Sweep
+    from neural.workflows.study import Study
+    from neural.workflows.study_report import StudyReport
+    from neural.workflows.sweep import Sweep
 
-RUNS = Path("runs")
-SEEDS = (5, 7, 10, 15)
-"""That `--plan` shows, beside those of the file."""
-CORRELATIONS = (0.2, 0.3, 0.5)
+DEFAULT_RUNS_DIR = Path("runs")
+PLANNED_SEED_COUNTS = (5, 7, 10, 15)
+"""Numbers of seeds that `--plan` shows, beside that of the file."""
+PLANNED_CORRELATIONS = (0.2, 0.3, 0.5)
+"""True correlations for which `--plan` shows the power: how often a study would find them."""
 
 
 @click.command()
 @click.argument("file", type=PROGRAM)
-@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key of the study: seeds=[0,1].")
-@click.option("--on", "place", default="local", show_default=True, metavar="local|ray", help="Where trials run.")
-@click.option("--workers", type=click.IntRange(1), help="Trials at the same time; by default one per core.")
-@click.option("--runs", type=click.Path(path_type=Path), default=RUNS, show_default=True, help="Where runs go.")
-@click.option("--new", is_flag=True, help="Begin anew, also where this study was begun before.")
-@click.option("--dry-run", is_flag=True, help="Check, make a few steps, say how long it will take; write nothing.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override a key of the study: seeds=[0,1].",
+)
+@click.option(
+    "--runner",
+    "runner",
+    default="local",
+    show_default=True,
+    metavar="local|ray",
+    help="Where trials run: in local processes or on a Ray cluster.",
+)
+@click.option(
+    "--workers", type=click.IntRange(1), help="Trials at the same time; one per core by default."
+)
+@click.option(
+    "--runs",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_RUNS_DIR,
+    show_default=True,
+    help="Folder for the runs.",
+)
+@click.option(
+    "--new", is_flag=True, help="Start from the beginning, even if this study was started before."
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Check, time a few steps and print the total time; write nothing.",
+)
 @click.option(
     "--plan",
     is_flag=True,
-    help="Say how large an effect so many seeds find, and how long they take; write nothing.",
+    help="Print which effects several numbers of seeds find, and their time; write nothing.",
 )
-@click.option("--quiet", "form", flag_value="quiet", help="Say nothing but mistakes and the report's file.")
-@click.option("--json", "form", flag_value="json", help="The findings as JSON, at the end.")
+@click.option(
+    "--quiet", "form", flag_value="quiet", help="Print only errors and the path of the report."
+)
+@click.option("--json", "form", flag_value="json", help="Print the findings as JSON at the end.")
 def command(
-    file: str, changes: tuple[str, ...], place: str, workers: int | None, runs: Path, new: bool, dry_run: bool,
-    plan: bool, form: str | None,
-) -> None:  # fmt: skip
-    """Study how attention evolves: train language models on several texts with several seeds, say what was found.
+    file: str,
+    overrides: tuple[str, ...],
+    runner: str,
+    workers: int | None,
+    runs: Path,
+    new: bool,
+    dry_run: bool,
+    plan: bool,
+    form: str | None,
+) -> None:
+    """Study how attention evolves: train language models on several texts and seeds; report.
 
     \b
     $ neural study examples/language_model/evolution.yaml
     $ neural study examples/language_model/evolution_full.yaml --dry-run
     $ neural study examples/language_model/evolution.yaml --plan
 
-    Started again with the same files it goes on where it was: what is finished is not trained again. Exit codes: 0 all
-    trained, 1 some failed, 2 mistakes, 130 stopped.
+    Started again with the same files, it resumes: finished trials are not trained again. Exit
+    codes: 0 all trained, 1 some failed, 2 errors in the files, 130 stopped.
     """
-    from neural.cli._kinds import expect
-    from neural.cli._mistakes import told
+    from neural.cli._errors import report_errors
+    from neural.cli._file_kind import require_kind
 
-    expect(file, "study")
-    with told():
-        sys.exit(_study(file, changes, place, workers, runs, new, dry_run, plan, form or "text"))
+    require_kind(file, "study")
+    with report_errors():
+        sys.exit(
+            _run_study(file, overrides, runner, workers, runs, new, dry_run, plan, form or "text")
+        )
 
 
-def _study(
-    file: str, changes: tuple[str, ...], place: str, workers: int | None, runs: Path, new: bool, dry_run: bool,
-    plan: bool, form: str,
-) -> int:  # fmt: skip
-    from neural.cli._live import asked_to_stop, conducted, many
-    from neural.cli._text import near
-    from neural.study import begun, read_study
+def _run_study(
+    file: str,
+    overrides: tuple[str, ...],
+    runner_name: str,
+    workers: int | None,
+    runs: Path,
+    force_new: bool,
+    dry_run: bool,
+    plan: bool,
+    form: str,
+) -> int:
+    """Train or resume the study and print its report. Returns the exit code."""
+    from neural.cli._sweep_display import run_with_progress, sigterm_as_interrupt
     from neural.training.runners import registry
+    from neural.workflows.study import open_or_create_study, read_study
 
-    runner = registry.get(place)
-    study = read_study(Path(file), changes)
+    runner_type = registry.get(runner_name)
+    study = read_study(Path(file), overrides)
     if form == "text":
         for note in study.notes:
             click.echo(f"note: {note}", err=True)
     if plan:
-        return _plan(study, workers)
+        return _print_plan(study, workers)
     if dry_run:
-        return _dry_run(study, workers)
-    typed = ["neural", "study", file, *(word for one in changes for word in ("--set", one))]
-    typed += ["--runs", str(runs)] if runs != RUNS else []
-    with asked_to_stop(), runner(workers) as ready:   # before the folder: nothing is written where this cannot be
-        sweep, old = begun(study, runs, shlex.join(typed), new=new)
+        return _print_dry_run(study, workers)
+    command_words = ["neural", "study", file]
+    command_words += [argument for override in overrides for argument in ("--set", override)]
+    command_words += ["--runs", str(runs)] if runs != DEFAULT_RUNS_DIR else []
+    # The runner comes before the folder: if it cannot start, nothing is written.
+    with sigterm_as_interrupt(), runner_type(workers) as runner:
+        sweep, is_resumed = open_or_create_study(
+            study, runs, shlex.join(command_words), force_new=force_new
+        )
         if form == "text":
-            again = f", {len(sweep.unfinished)} to train; --new would begin anew" if old else ""
-            start = "goes on with" if old else "study"
-            click.echo(f"{start} {near(sweep.path)}, {many(sweep.rows, 'trial')}{again}", err=True)
-        code = conducted(sweep, ready, quiet=form != "text")
-    if code == 130:
-        click.echo(f"go on with: {sweep.about['command']}", err=True)
+            sweep_text = f"{relative_path(sweep.path)}, {format_count(sweep.rows, 'trial')}"
+            if is_resumed:
+                unfinished_text = f"{len(sweep.unfinished)} to train; --new would start again"
+                click.echo(f"resumes {sweep_text}, {unfinished_text}", err=True)
+            else:
+                click.echo(f"study {sweep_text}", err=True)
+        exit_code = run_with_progress(sweep, runner, quiet=form != "text")
+    if exit_code == 130:  # stopped by Ctrl-C or SIGTERM
+        click.echo(f"resume with: {sweep.metadata['command']}", err=True)
     else:
-        _say(sweep, form)
-    return code
+        _print_report(sweep, form)
+    return exit_code
 
 
-def _say(sweep: Sweep, form: str) -> None:
-    """The report, and what it says."""
+def _print_report(sweep: Sweep, form: str) -> None:
+    """Write the report and print its findings."""
     import json
 
-    from neural.study_report import as_json, report
+    from neural.workflows.study_report import study_as_dict, write_study_report
 
-    made = report(sweep)
+    report = write_study_report(sweep)
     if form == "json":
-        click.echo(json.dumps(as_json(sweep, made), indent=2, ensure_ascii=False))
-    elif made is not None and form == "quiet":
-        click.echo(made.page)
+        click.echo(json.dumps(study_as_dict(sweep, report), indent=2, ensure_ascii=False))
+    elif report is not None and form == "quiet":
+        click.echo(report.html_path)
     else:
-        click.echo("\n".join(_text(sweep, made)))
+        click.echo("\n".join(_format_report(sweep, report)))
 
 
-def _text(sweep: Sweep, made: Report | None) -> list[str]:
-    from neural.cli import _text, _trials
-    from neural.views.findings import findings_lines
+def _format_report(sweep: Sweep, report: StudyReport | None) -> list[str]:
+    from neural.analysis.findings import format_findings
+    from neural.cli._sweep_display import format_trials
 
-    lines = _trials.trials(sweep)
-    if made is None:
-        return [*lines, "", "no trial is finished: there is nothing to report"]
-    for one in made.groups:
-        lines += ["", _text.heading(one.title), one.sentence, "", *findings_lines(one.findings)]
-    lines += [f"not drawn: {one}" for one in made.left_out]
-    return [*lines, "", f"report: {_text.near(made.page)}"]
-
-
-def _dry_run(study: Study, workers: int | None) -> int:
-    """What would be trained, and how long it would take, from a few real steps of each text."""
-    from neural.cli._live import many
-    from neural.projection import together
-
-    at_once = workers or _cores()
-    click.echo(f"{study.name}: {many(study.trials, 'trial')} of {study.experiment.name}, {at_once} at the same time")
-    times = _times(study, at_once, show=True)
-    whole = together([times[str(trial.point["data"])] for trial in study.trials], at_once)
-    click.echo(f"about {_span(whole)} in all, if the machine does nothing else; nothing was written (--dry-run)")
-    return 0
+    lines = format_trials(sweep)
+    if report is None:
+        return [*lines, "", "no trial is finished: nothing to report"]
+    for group in report.groups:
+        lines += ["", style_heading(group.title), group.summary]
+        lines += ["", *format_findings(group.findings)]
+    lines += [f"not drawn: {reason}" for reason in report.skipped_plots]
+    return [*lines, "", f"report: {relative_path(report.html_path)}"]
 
 
-def _plan(study: Study, workers: int | None) -> int:
-    """A row for several numbers of seeds: how long they take, and what they find."""
-    from neural.cli import _text
-    from neural.cli._live import many
-    from neural.projection import together
-    from neural.training.engine import steps_of
-    from neural.views.correlation import FEWEST_STEPS
-    from neural.views.power import USUAL_POWER, power_of_correlation, smallest_effect
-    from neural.views.seeds import FEWEST
+def _print_dry_run(study: Study, workers: int | None) -> int:
+    """Print the trials and their total time, estimated from a few real steps on each text."""
+    from neural.workflows.training_time import estimate_parallel_time
 
-    at_once, asked = workers or _cores(), len(study.settings.seeds)
-    times = _times(study, at_once)
-    looks = min(steps_of(task) // study.settings.every for task in study.tasks.values())
-    click.echo(f"{study.name}: {many(times, 'text')}, {looks} looks, {at_once} trainings at the same time")
-    rows = [("seeds", "time", "a mean is told from 0 if it is", *(f"correlation {r:g}" for r in CORRELATIONS))]
-    for seeds in sorted({asked, *SEEDS}):
-        whole = together([seconds for seconds in times.values() for _ in range(seeds)], at_once)
-        effect = f"{smallest_effect(seeds):.1f} SD away" if seeds >= FEWEST else "nothing is decided"
-        powers = ["–" for _ in CORRELATIONS]
-        if seeds >= FEWEST and looks >= FEWEST_STEPS:
-            powers = [f"{100 * power_of_correlation(seeds, looks, r):.0f} %" for r in CORRELATIONS]
-        rows.append((f"{seeds}{' (asked)' * (seeds == asked)}", _span(whole), effect, *powers))
-    click.echo("\n".join(_text.table(rows)))
+    worker_count = workers or _count_cores()
     click.echo(
-        f"Means: in {100 * USUAL_POWER:.0f} % of studies; SD is the standard deviation between seeds.\n"
-        "Correlations: share of studies that find two measures related beyond the trend, if their changes\n"
-        "truly correlate so much and are measured without noise. Where there is no effect, a verdict is\n"
-        "wrong in at most 5 % of studies. Nothing was written."
+        f"{study.name}: {format_count(study.trials, 'trial')} of {study.experiment.name}, "
+        f"{worker_count} at the same time"
+    )
+    times = _estimate_times(study, worker_count, show=True)
+    total = estimate_parallel_time(
+        [times[str(trial.point["data"])] for trial in study.trials], worker_count
+    )
+    click.echo(
+        f"about {_format_duration(total)} in all, if the machine does nothing else; "
+        "nothing was written (--dry-run)"
     )
     return 0
 
 
-def _cores() -> int:
+def _print_plan(study: Study, workers: int | None) -> int:
+    """Print a table over numbers of seeds: training time and detectable effects."""
+    from neural.analysis.confidence_intervals import MIN_SEEDS
+    from neural.analysis.correlation import MIN_SHARED_STEPS
+    from neural.analysis.significance import (
+        TARGET_POWER,
+        estimate_correlation_power,
+        find_smallest_effect,
+    )
+    from neural.training.engine import count_steps
+    from neural.workflows.training_time import estimate_parallel_time
+
+    worker_count, seeds_in_file = workers or _count_cores(), len(study.settings.seeds)
+    times = _estimate_times(study, worker_count)
+    snapshots = min(count_steps(task) // study.settings.every for task in study.tasks.values())
+    click.echo(
+        f"{study.name}: {format_count(times, 'text')}, {snapshots} snapshots, "
+        f"{worker_count} trainings at the same time"
+    )
+    rows = [
+        (
+            "seeds",
+            "time",
+            "a mean differs from 0 if it is",
+            *(f"correlation {correlation:g}" for correlation in PLANNED_CORRELATIONS),
+        )
+    ]
+    for seeds in sorted({seeds_in_file, *PLANNED_SEED_COUNTS}):
+        total = estimate_parallel_time(
+            [seconds for seconds in times.values() for _ in range(seeds)], worker_count
+        )
+        effect_text = (
+            f"{find_smallest_effect(seeds):.1f} SD away"
+            if seeds >= MIN_SEEDS
+            else "too few seeds to decide"
+        )
+        powers = ["–" for _ in PLANNED_CORRELATIONS]
+        if seeds >= MIN_SEEDS and snapshots >= MIN_SHARED_STEPS:
+            powers = [
+                f"{100 * estimate_correlation_power(seeds, snapshots, correlation):.0f} %"
+                for correlation in PLANNED_CORRELATIONS
+            ]
+        rows.append(
+            (
+                f"{seeds}{' (in the file)' * (seeds == seeds_in_file)}",
+                _format_duration(total),
+                effect_text,
+                *powers,
+            )
+        )
+    click.echo("\n".join(format_table(rows)))
+    click.echo(
+        f"Means: detected in {100 * TARGET_POWER:.0f} % of studies; SD is the standard deviation "
+        "between seeds.\n"
+        "Correlations: share of studies that find two measures related beyond the trend, if their\n"
+        "changes have this correlation and are measured without noise. Without an effect, a\n"
+        "verdict is wrong in at most 5 % of studies. Nothing was written."
+    )
+    return 0
+
+
+def _count_cores() -> int:
     import os
 
     return os.cpu_count() or 1
 
 
-def _times(study: Study, at_once: int, *, show: bool = False) -> dict[str, float]:
-    """Seconds of one training on each text, from a few real steps."""
-    from neural.cli._live import many
-    from neural.projection import projected
+def _estimate_times(study: Study, worker_count: int, *, show: bool = False) -> dict[str, float]:
+    """Seconds of one training by name of the text, estimated from a few real steps.
+
+    `show` prints a line per text.
+    """
+    from neural.workflows.training_time import estimate_training_time
 
     settings, times = study.settings, dict[str, float]()
-    for data, task in study.tasks.items():
-        projection = projected(task, settings.generation, settings.every, threads=max(1, _cores() // at_once))
-        times[data] = projection.seconds
+    for text_name, task in study.tasks.items():
+        threads = max(1, _count_cores() // worker_count)
+        estimate = estimate_training_time(
+            task, settings.generation, settings.every, threads=threads
+        )
+        times[text_name] = estimate.total_seconds
         if show:
             click.echo(
-                f"  {data}: {many(settings.seeds, 'seed')}, each {_span(projection.seconds)}: "
-                f"{projection.steps:,} steps of {_span(projection.step)}, {projection.looks:,} looks "
-                f"(attention, validation, samples) of {_span(projection.look)}"
+                f"  {text_name}: {format_count(settings.seeds, 'seed')}, "
+                f"each {_format_duration(estimate.total_seconds)}: "
+                f"{estimate.steps:,} steps of {_format_duration(estimate.step_seconds)}, "
+                f"{estimate.evaluations:,} evaluations (attention, validation, samples) "
+                f"of {_format_duration(estimate.evaluation_seconds)}"
             )
     return times
 
 
-def _span(seconds: float) -> str:
-    """In the unit that fits."""
+def _format_duration(seconds: float) -> str:
+    """A duration in the largest unit of which it has at least 1.5."""
     for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds")):
         if seconds >= 1.5 * size:
             return f"{seconds / size:.1f} {unit}"

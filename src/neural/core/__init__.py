@@ -1,1 +1,1 @@
-"""Words that all the others share: names (registry) and mistakes (diagnostics). No torch."""
+"""Used by all folders: registries, diagnostics, settings, YAML with positions, files. No torch."""

@@ -1,10 +1,12 @@
-"""Mistakes, warnings and notes: what is wrong, where, why, and a way out; and how they are shown.
+"""Errors, warnings and notes about a text, with span, labels, help and fix; and their rendering.
 
 error[E0203]: `num_heads` must divide `d_model`
   --> bert.neural:5:24
  5 |     TransformerEncoder(num_heads=7, d_model=512, dff=2048)
    |                        ^^^^^^^^^^^  ----------- 512 = 7 × 73 + 1
    = help: 8 heads give a head width of 64, the usual size
+
+A mark is a row of `^` (the span) or `-` (a label) under a source line.
 """
 
 from __future__ import annotations
@@ -17,168 +19,218 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from neural.core.visible import visible
+from neural.core.escape import escape_controls
 
-SEVERITIES = {"E": "error", "W": "warning", "N": "note"}
-WIDEST = 160
-"""Longer lines are cut around the place in question."""
+SEVERITY_BY_LETTER = {"E": "error", "W": "warning", "N": "note"}
+MAX_LINE_WIDTH = 160
+"""Longer source lines are cut around the span."""
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """A stretch of the text: from character `start` up to, not including, `end`."""
+class SourceSpan:
+    """Range of characters in a text, from `start` up to but not including `end`."""
 
     start: int
     end: int
 
-    def to(self, other: Where) -> Where:
-        """From the start of this to the end of the other."""
-        return Where(self.start, other.end)
+    def to(self, other: SourceSpan) -> SourceSpan:
+        """Span from the start of this one to the end of the other."""
+        return SourceSpan(self.start, other.end)
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A second place that belongs to the story, with a few words."""
+    """A secondary span with a short text, which is printed after its mark."""
 
-    where: Where
+    span: SourceSpan
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """What mends it: this text at that place."""
+    """A replacement text for a span."""
 
-    where: Where
+    span: SourceSpan
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """One thing to say about a text. The code's letter is its severity: E, W or N."""
+    """One error, warning or note. The first letter of the code (E, W, N) is the severity."""
 
     code: str
     message: str
-    where: Where
+    span: SourceSpan
     labels: tuple[Label, ...] = ()
     helps: tuple[str, ...] = ()
     fix: Fix | None = None
-    """For editors, where one of the helps can be done without asking."""
+    """For editors, where one of the helps can be applied automatically."""
 
     @property
     def severity(self) -> str:
         """`error`, `warning` or `note`."""
-        return SEVERITIES[self.code[0]]
+        return SEVERITY_BY_LETTER[self.code[0]]
 
 
 @dataclass(frozen=True)
-class Source:
-    """A text with a name, and its lines."""
+class SourceText:
+    """A text with a name; maps offsets to lines and columns."""
 
     name: str
     text: str = field(repr=False)
 
     @cached_property
-    def _starts(self) -> list[int]:
-        return [0, *(found.end() for found in re.finditer("\n", self.text))]
+    def _line_starts(self) -> list[int]:
+        return [0, *(newline.end() for newline in re.finditer("\n", self.text))]
 
-    def place(self, offset: int) -> tuple[int, int]:
-        """Line and column of a character, both counted from 1."""
-        line = bisect_right(self._starts, offset)
-        return line, offset - self._starts[line - 1] + 1
+    def line_and_column(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset, both from 1."""
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
 
-    def line(self, number: int) -> str:
-        """A line without its end, `number` counted from 1."""
-        start = self._starts[number - 1]
+    def get_line(self, number: int) -> str:
+        """Line `number` (from 1) without its line ending."""
+        start = self._line_starts[number - 1]
         end = self.text.find("\n", start)
         return self.text[start : end if end >= 0 else len(self.text)].rstrip("\r")
 
 
-def _plain(text: str, **_style: Any) -> str:
+def _apply_no_style(text: str, **_style: Any) -> str:
+    """Stands for `click.style` where there are no colours."""
     return text
 
 
-def _width(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+def _display_width(text: str) -> int:
+    """Columns in a terminal; East Asian wide characters take two."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
-def _printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() else " " if letter == "\t" else "�" for letter in text)
+def _replace_unprintable(text: str) -> str:
+    return "".join(
+        character if character.isprintable() else " " if character == "\t" else "�"
+        for character in text
+    )
 
 
-def render(diagnostic: Diagnostic, source: Source, style: Callable[..., str] = _plain) -> str:
-    """The diagnostic as the user reads it; `style` colours a piece (`click.style` fits)."""
+def render_diagnostic(
+    diagnostic: Diagnostic, source: SourceText, style: Callable[..., str] = _apply_no_style
+) -> str:
+    """The diagnostic as text for a terminal. `style` colours a string, as `click.style` does."""
     colour = {"error": "red", "warning": "yellow", "note": "cyan"}[diagnostic.severity]
-    line, column = source.place(diagnostic.where.start)
-    out = [
+    line, column = source.line_and_column(diagnostic.span.start)
+    output_lines = [
         style(f"{diagnostic.severity}[{diagnostic.code}]", fg=colour, bold=True)
-        + style(f": {visible(diagnostic.message)}", bold=True),
-        f"  {style('-->', fg='blue')} {visible(source.name)}:{line}:{column}",
+        + style(f": {escape_controls(diagnostic.message)}", bold=True),
+        f"  {style('-->', fg='blue')} {escape_controls(source.name)}:{line}:{column}",
     ]
-    marks = [(diagnostic.where, "^", ""), *((label.where, "-", label.text) for label in diagnostic.labels)]
-    numbers = sorted({source.place(where.start)[0] for where, _, _ in marks}, key=lambda n: (n != line, n))
-    margin = len(str(max(numbers)))
-    for number in numbers:
-        here = [mark for mark in marks if source.place(mark[0].start)[0] == number]
-        shown, *under = _excerpt(source, number, here)
-        out.append(f"{style(f'{number:>{margin + 1}} |', fg='blue')} {shown}".rstrip())
-        out += [f"{' ' * (margin + 1)} {style('|', fg='blue')} {style(row, fg=colour)}" for row in under]
-    out += [f"{' ' * (margin + 1)} {style('=', fg='blue')} help: {visible(text)}" for text in diagnostic.helps]
-    return "\n".join(out)
+    marks = [
+        (diagnostic.span, "^", ""),
+        *((label.span, "-", label.text) for label in diagnostic.labels),
+    ]
+    line_numbers = sorted(
+        {source.line_and_column(span.start)[0] for span, _, _ in marks},
+        key=lambda number: (number != line, number),  # the line of the error comes first
+    )
+    margin = len(str(max(line_numbers)))
+    for number in line_numbers:
+        line_marks = [mark for mark in marks if source.line_and_column(mark[0].start)[0] == number]
+        excerpt, *mark_rows = _render_excerpt(source, number, line_marks)
+        output_lines.append(f"{style(f'{number:>{margin + 1}} |', fg='blue')} {excerpt}".rstrip())
+        output_lines += [
+            f"{' ' * (margin + 1)} {style('|', fg='blue')} {style(row, fg=colour)}"
+            for row in mark_rows
+        ]
+    output_lines += [
+        f"{' ' * (margin + 1)} {style('=', fg='blue')} help: {escape_controls(text)}"
+        for text in diagnostic.helps
+    ]
+    return "\n".join(output_lines)
 
 
-def _excerpt(source: Source, number: int, marks: Iterable[tuple[Where, str, str]]) -> list[str]:
-    """A line, the row of marks under it, and a row for each remark that is not about the last mark."""
-    text = source.line(number)
+def _render_excerpt(
+    source: SourceText, line_number: int, marks: Iterable[tuple[SourceSpan, str, str]]
+) -> list[str]:
+    """The source line, the row of marks with the last label, and a row per other label.
+
+    `marks` are (span, sign, label); `line_number` counts from 1.
+    """
+    text = source.get_line(line_number)
     marks = sorted(marks, key=lambda mark: mark[0].start)
-    columns = [source.place(where.start)[1] - 1 for where, _, _ in marks]
-    cut = max(0, columns[0] - WIDEST // 2) if len(text) > WIDEST else 0
-    shown = _printable(text[cut : cut + WIDEST])
-    under, words = "", []   # the words with the column of their mark
-    for column, (where, sign, word) in zip(columns, marks, strict=True):
-        start = _width(shown[: max(0, column - cut)])
-        length = _width(_printable(text[column : column + where.end - where.start])) or 1
-        length = max(1, min(length, WIDEST - (column - cut)))
-        if start < len(under):   # one mark inside another: the first one stays
+    columns = [source.line_and_column(span.start)[1] - 1 for span, _, _ in marks]
+    first_shown_column = (
+        max(0, columns[0] - MAX_LINE_WIDTH // 2) if len(text) > MAX_LINE_WIDTH else 0
+    )
+    excerpt = _replace_unprintable(text[first_shown_column : first_shown_column + MAX_LINE_WIDTH])
+    mark_row, labels = "", []  # (column, text) per mark
+    for column, (span, sign, label) in zip(columns, marks, strict=True):
+        start = _display_width(excerpt[: max(0, column - first_shown_column)])
+        length = (
+            _display_width(_replace_unprintable(text[column : column + span.end - span.start])) or 1
+        )
+        length = max(1, min(length, MAX_LINE_WIDTH - (column - first_shown_column)))
+        if start < len(mark_row):  # overlapping marks: the first one stays
             continue
-        under = under.ljust(start) + sign * length
-        words.append((start, word))
-    last = words.pop()[1]
-    return [shown, f"{under} {last}".rstrip(), *(" " * start + word for start, word in words if word)]
+        mark_row = mark_row.ljust(start) + sign * length
+        labels.append((start, label))
+    last_label = labels.pop()[1]
+    return [
+        excerpt,
+        f"{mark_row} {last_label}".rstrip(),
+        *(" " * start + label for start, label in labels if label),
+    ]
 
 
 @dataclass(slots=True)
-class Findings:
-    """Collects diagnostics while a text is read; keeps `most` mistakes and as many remarks, and counts the rest."""
+class DiagnosticCollector:
+    """Collects diagnostics.
 
-    most: int = 100
+    Keeps at most `max_per_severity` errors and as many warnings and notes; counts the others.
+    """
+
+    max_per_severity: int = 100
     items: list[Diagnostic] = field(default_factory=list)
-    wrong: int = 0
-    """How many mistakes there were, kept or not: a reader that asks whether one more came up asks this."""
-    remarks: int = 0
+    error_count: int = 0
+    """Number of errors, including those that were not kept."""
+    warning_count: int = 0
+    """Number of warnings and notes, including those that were not kept."""
 
     @property
-    def full(self) -> bool:
-        """Whether there are more mistakes than anybody reads at once."""
-        return self.wrong >= self.most
+    def is_full(self) -> bool:
+        """Whether the limit of errors is reached, so that reading the text can stop."""
+        return self.error_count >= self.max_per_severity
 
-    def say(
-        self, code: str, message: str, where: Where, *, helps: Iterable[str | None] = (), labels: Iterable[Label] = (),
+    def add(
+        self,
+        code: str,
+        message: str,
+        span: SourceSpan,
+        *,
+        helps: Iterable[str | None] = (),
+        labels: Iterable[Label] = (),
         fix: Fix | None = None,
-    ) -> None:  # fmt: skip
-        """Add one, unless the same thing was said of the same place already."""
-        told = tuple(text for text in helps if text)
-        new = Diagnostic(code=code, message=message, where=where, labels=tuple(labels), helps=told, fix=fix)
-        if any((old.code, old.where) == (new.code, new.where) for old in self.items[-8:]):
+    ) -> None:
+        """Add a diagnostic, unless the same code was just reported for the same span."""
+        diagnostic = Diagnostic(
+            code=code,
+            message=message,
+            span=span,
+            labels=tuple(labels),
+            helps=tuple(text for text in helps if text),
+            fix=fix,
+        )
+        # The last 8 are enough: repetitions follow each other closely.
+        if any((recent.code, recent.span) == (code, span) for recent in self.items[-8:]):
             return
-        before = self.wrong if new.severity == "error" else self.remarks
-        if new.severity == "error":
-            self.wrong += 1
+        is_error = diagnostic.severity == "error"
+        count = self.error_count if is_error else self.warning_count
+        if is_error:
+            self.error_count += 1
         else:
-            self.remarks += 1
-        if before < self.most:
-            self.items.append(new)
+            self.warning_count += 1
+        if count < self.max_per_severity:
+            self.items.append(diagnostic)
 
     @property
-    def mistakes(self) -> list[Diagnostic]:
-        """Only what is wrong."""
+    def errors(self) -> list[Diagnostic]:
+        """Errors only, without warnings and notes."""
         return [item for item in self.items if item.severity == "error"]

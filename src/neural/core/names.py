@@ -1,4 +1,4 @@
-"""Names: one spelling from another, and what a misspelt one was meant to be."""
+"""Normalize names and find the known name that is closest to a misspelt one."""
 
 from __future__ import annotations
 
@@ -6,39 +6,44 @@ import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
-LONGEST = 60
-"""Names past this length are junk, not misspellings; comparing them would only cost time."""
+MAX_NAME_LENGTH = 60
+"""Longer names are not compared: they are no misspellings, and comparing is quadratic."""
+MIN_SIMILARITY = 0.68
+"""`SequenceMatcher.ratio`, 0 to 1, below which two names are not close."""
+PREFIX_BONUS = 0.2
+"""Added if one name begins with the other: an abbreviation or a plural."""
 
 
-def key(name: str) -> str:
-    """The name without case and underscores: `TransformerEncoder` and `transformer_encoder` are one."""
+def normalize_name(name: str) -> str:
+    """Lower case without underscores: `TransformerEncoder` and `transformer_encoder` are equal."""
     return name.replace("_", "").lower()
 
 
-def snake(name: str) -> str:
-    """A class name as a file name: `TransformerEncoder` → `transformer_encoder`, `Conv2D` → `conv2d`."""
+def to_snake_case(name: str) -> str:
+    """Class name → file name: `TransformerEncoder` → `transformer_encoder`, `Conv2D` → `conv2d`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower().rstrip("_")
 
 
-def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` most likely stands for, or None where nothing is near."""
-    typed = key(name)
-    if not typed or len(typed) > LONGEST:
+def find_closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most similar to `name`, or None where nothing is close."""
+    typed = normalize_name(name)
+    if not typed or len(typed) > MAX_NAME_LENGTH:
         return None
 
-    def likeness(candidate: str) -> float:
-        other = key(candidate)
+    def similarity(candidate: str) -> float:
+        other = normalize_name(candidate)
         if other == typed:
-            return 2.0
-        # an abbreviation or a plural is nearer than its letters alone say: `attention` → `MultiHeadAttention`
-        prefix = 0.2 if min(len(typed), len(other)) >= 3 and (other.startswith(typed) or typed.startswith(other)) else 0
-        return SequenceMatcher(None, typed, other).ratio() + prefix
+            return 2.0  # above every other value
+        is_prefix = min(len(typed), len(other)) >= 3 and (
+            other.startswith(typed) or typed.startswith(other)
+        )
+        return SequenceMatcher(None, typed, other).ratio() + (PREFIX_BONUS if is_prefix else 0)
 
-    best = max(sorted(known), key=likeness, default=None)
-    return best if best is not None and likeness(best) >= 0.68 else None
+    best = max(sorted(known), key=similarity, default=None)
+    return best if best is not None and similarity(best) >= MIN_SIMILARITY else None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """A help line for a misspelt name, or None."""
-    guess = closest(name, known)
+def suggest_name(name: str, known: Iterable[str]) -> str | None:
+    """A "did you mean" line for a misspelt name, or None."""
+    guess = find_closest(name, known)
     return f"did you mean `{guess}`?" if guess else None

@@ -1,8 +1,9 @@
-"""A registry is a folder; an entry is a file in it; its name is the file's name.
+"""Registries: a registry is a folder, an entry is a file in it, and the file name is its name.
 
-`modules/layers/dense.py` defines `class Dense`, and that is all there is to adding a layer. Listing the names
-that a "did you mean" compares needs the folder alone; a file is imported when its entry is wanted. Entries from
-outside come through an entry point group of the package's name, or through `registry.add(...)` in a notebook.
+`nn/layers/dense.py` defines `class Dense`; nothing else is needed to add a layer. Listing names
+reads only the folder; a file is imported when its entry is used. Other packages add entries
+through an entry point group named like the folder's package, notebooks through
+`registry.add(...)`.
 """
 
 from __future__ import annotations
@@ -14,139 +15,182 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from neural.core.names import closest, key, snake
+from neural.core.names import find_closest, normalize_name, to_snake_case
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-Entry = TypeVar("Entry")
+EntryT = TypeVar("EntryT")
 
 
-class UnknownName(LookupError):
-    """Nothing of that name in the registry; `guess` is what was probably meant."""
+class UnknownNameError(LookupError):
+    """The registry has no such name. `noun` is the kind of entry, `guess` the closest name."""
 
     def __init__(self, noun: str, name: str, guess: str | None) -> None:
-        super().__init__(f"no {noun} is called `{name}`" + (f"; did you mean `{guess}`?" if guess else ""))
+        super().__init__(
+            f"no {noun} is called `{name}`" + (f"; did you mean `{guess}`?" if guess else "")
+        )
         self.noun, self.name, self.guess = noun, name, guess
 
 
-class BrokenEntry(ImportError):
-    """An entry from another package that cannot be used: which one, and what is wrong with it."""
+class BrokenEntryError(ImportError):
+    """An entry of another package cannot be loaded. The message names the package and the cause."""
 
 
-class Registry(Generic[Entry]):
-    """The entries of one kind: classes, found by name.
+class Registry(Generic[EntryT]):
+    """The entries of one kind: subclasses of `base`, found by name.
 
-    `spelling` is how programs write the name: "class" (`Dense`) or "file" (`"localized"`). `beside` are files of the
-    folder that are no entries.
+    `package` is the dotted name of the folder, `noun` what messages call an entry. `spelling` is
+    how programs write a name: "class" (`Dense`) or "file" (`"localized"`). An entry is a file of
+    the folder, or a sub-folder with a file called after the noun (`tasks/segmentation/task.py`).
+    Files that begin with `_` and the file of the base class are no entries.
     """
 
     def __init__(
-        self, package: str, base: type[Entry], *, noun: str, spelling: Literal["class", "file"] = "class",
-        beside: Iterable[str] = (),
-    ) -> None:  # fmt: skip
+        self,
+        package: str,
+        base: type[EntryT],
+        *,
+        noun: str,
+        spelling: Literal["class", "file"] = "class",
+    ) -> None:
         self.package, self.base, self.noun, self.spelling = package, base, noun, spelling
-        self._added: dict[str, type[Entry]] = {}
-        self._found: dict[str, type[Entry]] = {}
-        self._only: frozenset[str] | None = None
-        self._beside = frozenset(beside)
-        self._outside: dict[str, EntryPoint] | None = None
+        # A key is a normalized name (`normalize_name`): lower case without underscores.
+        self._added: dict[str, type[EntryT]] = {}
+        self._loaded: dict[str, type[EntryT]] = {}
+        self._allowed: frozenset[str] | None = None
+        self._entry_point_cache: dict[str, EntryPoint] | None = None
 
     def names(self) -> list[str]:
-        """Every name as a program writes it, sorted. Imports the folder's files."""
-        return sorted(self.spelt(entry) for entry in (self._load(one) for one in self._keys()) if entry)
+        """All names as programs write them, sorted. Imports the folder's files."""
+        return sorted(
+            self.name_of(entry) for entry in (self._load(key) for key in self._list_keys()) if entry
+        )
 
-    def get(self, name: str, *, loosely: bool = False) -> type[Entry]:
-        """The entry that programs call `name` (`loosely`: in any case); UnknownName says what was probably meant."""
-        entry = self._load(key(name))
-        if entry is None or not (loosely or name == self.spelt(entry)):
-            raise UnknownName(self.noun, name, self.guess(name))
+    def get(self, name: str, *, ignore_case: bool = False) -> type[EntryT]:
+        """The entry called `name`; UnknownNameError, with a guess, where there is none."""
+        entry = self._load(normalize_name(name))
+        if entry is None or not (ignore_case or name == self.name_of(entry)):
+            raise UnknownNameError(self.noun, name, self.guess(name))
         return entry
 
     def guess(self, name: str) -> str | None:
-        """The name that was probably meant, or None."""
-        near = closest(name, self._keys())
-        entry = self._load(near) if near else None
-        return self.spelt(entry) if entry else None
+        """The closest known name, or None."""
+        closest = find_closest(name, self._list_keys())
+        entry = self._load(closest) if closest else None
+        return self.name_of(entry) if entry else None
 
-    def add(self, entry: type[Entry]) -> type[Entry]:
-        """Add an entry for this process, as a notebook does; it is looked up and checked like any other."""
+    def add(self, entry: type[EntryT]) -> type[EntryT]:
+        """Add an entry to this process, for notebooks. Replaces an entry of the same name."""
         if not (isinstance(entry, type) and issubclass(entry, self.base)):
-            raise TypeError(f"a {self.noun} must be a subclass of {self.base.__name__}, got {entry!r}")
-        self._added[key(entry.__name__)] = entry
+            raise TypeError(
+                f"a {self.noun} must be a subclass of {self.base.__name__}, got {entry!r}"
+            )
+        self._added[normalize_name(entry.__name__)] = entry
         return entry
 
-    def only(self, names: Iterable[str]) -> Registry[Entry]:
-        """The same registry with these entries alone: a fixed catalogue for tests of messages."""
-        fixed = Registry(self.package, self.base, noun=self.noun, spelling=self.spelling, beside=self._beside)
-        fixed._only = frozenset(key(name) for name in names)
-        return fixed
+    def restrict_to(self, names: Iterable[str]) -> Registry[EntryT]:
+        """The same registry with these entries only: a fixed catalogue for tests of messages."""
+        restricted = Registry(self.package, self.base, noun=self.noun, spelling=self.spelling)
+        restricted._allowed = frozenset(normalize_name(name) for name in names)
+        return restricted
 
-    def spelt(self, entry: type[Entry]) -> str:
-        """How programs write the entry's name."""
-        return entry.__name__ if self.spelling == "class" else snake(entry.__name__)
+    def name_of(self, entry: type[EntryT]) -> str:
+        """The entry's name as programs write it."""
+        return entry.__name__ if self.spelling == "class" else to_snake_case(entry.__name__)
 
-    def _files(self) -> dict[str, str]:
+    def _list_files(self) -> dict[str, str]:
+        """Key of every entry in the folder → its module, relative to the package."""
         if sys.modules[self.package].__file__ is None:
             return {}
         folder = Path(str(sys.modules[self.package].__file__)).parent
-        stems = [module.name for module in pkgutil.iter_modules([str(folder)])]
-        return {key(stem): stem for stem in stems if not stem.startswith("_") and stem not in self._beside}
+        modules = {
+            module_info.name: f"{module_info.name}.{self.noun}"
+            if module_info.ispkg
+            else module_info.name
+            for module_info in pkgutil.iter_modules([str(folder)])
+            if not module_info.ispkg or (folder / module_info.name / f"{self.noun}.py").exists()
+        }
+        return {
+            normalize_name(name): module
+            for name, module in modules.items()
+            if not name.startswith("_") and f"{self.package}.{module}" != self.base.__module__
+        }
 
-    def _points(self) -> dict[str, EntryPoint]:
-        if self._outside is None:
-            from importlib.metadata import entry_points  # 30 ms, and only a name that is in no folder needs it
+    def _load_entry_points(self) -> dict[str, EntryPoint]:
+        if self._entry_point_cache is None:
+            # Takes 30 ms, and only a name that is not in the folder needs it.
+            from importlib.metadata import entry_points
 
-            self._outside = {key(point.name): point for point in entry_points(group=self.package)}
-        return self._outside
+            self._entry_point_cache = {
+                normalize_name(point.name): point for point in entry_points(group=self.package)
+            }
+        return self._entry_point_cache
 
-    def _keys(self) -> list[str]:
-        known = {*self._files(), *self._points(), *self._added}
-        return sorted(known if self._only is None else known & self._only)
+    def _list_keys(self) -> list[str]:
+        known_keys = {*self._list_files(), *self._load_entry_points(), *self._added}
+        return sorted(known_keys if self._allowed is None else known_keys & self._allowed)
 
-    def _load(self, wanted: str) -> type[Entry] | None:
-        if self._only is not None and wanted not in self._only:
+    def _load(self, name_key: str) -> type[EntryT] | None:
+        """The entry with this key, imported if needed; None if there is none."""
+        if self._allowed is not None and name_key not in self._allowed:
             return None
-        if wanted in self._added:
-            return self._added[wanted]
-        if wanted not in self._found:
-            entry = self._from_folder(wanted) or self._from_outside(wanted)
+        if name_key in self._added:
+            return self._added[name_key]
+        if name_key not in self._loaded:
+            entry = self._load_from_folder(name_key) or self._load_from_entry_point(name_key)
             if entry is None:
                 return None
-            self._found[wanted] = entry
-        return self._found[wanted]
+            self._loaded[name_key] = entry
+        return self._loaded[name_key]
 
-    def _from_folder(self, wanted: str) -> type[Entry] | None:
-        stem = self._files().get(wanted)
-        if stem is None:
+    def _load_from_folder(self, name_key: str) -> type[EntryT] | None:
+        module_name = self._list_files().get(name_key)
+        if module_name is None:
             return None
-        module = importlib.import_module(f"{self.package}.{stem}")
+        module = importlib.import_module(f"{self.package}.{module_name}")
         for name, value in vars(module).items():
-            if key(name) == wanted and isinstance(value, type) and issubclass(value, self.base):
+            if (
+                normalize_name(name) == name_key
+                and isinstance(value, type)
+                and issubclass(value, self.base)
+            ):
                 return value
-        raise ImportError(f"{self.package}.{stem} must define a {self.base.__name__} named like the file")
+        raise ImportError(
+            f"{self.package}.{module_name} must define a {self.base.__name__} named like the file"
+        )
 
-    def _from_outside(self, wanted: str) -> type[Entry] | None:
-        point = self._points().get(wanted)
-        if point is None:
+    def _load_from_entry_point(self, name_key: str) -> type[EntryT] | None:
+        entry_point = self._load_entry_points().get(name_key)
+        if entry_point is None:
             return None
-        package = f" of the package `{point.dist.name}`" if point.dist else ""
-        subject = f"the {self.noun} `{point.name}`{package}"
+        package = f" of the package `{entry_point.dist.name}`" if entry_point.dist else ""
+        subject = f"the {self.noun} `{entry_point.name}`{package}"
         try:
-            entry = point.load()
-        except Exception as wrong:   # whatever somebody else's file raises
-            said = f"{type(wrong).__name__}: {wrong}\n  --> {_place(wrong)}"
-            raise BrokenEntry(f"{subject} cannot be loaded: {said}") from wrong
-        if not (isinstance(entry, type) and issubclass(entry, self.base) and key(entry.__name__) == wanted):
-            raise BrokenEntry(f"{subject} must be a {self.base.__name__} of that name, and is {entry!r}")
+            entry = entry_point.load()
+        except Exception as error:  # another package's file may raise anything
+            cause = f"{type(error).__name__}: {error}\n  --> {_format_location(error)}"
+            raise BrokenEntryError(f"{subject} cannot be loaded: {cause}") from error
+        if not (
+            isinstance(entry, type)
+            and issubclass(entry, self.base)
+            and normalize_name(entry.__name__) == name_key
+        ):
+            raise BrokenEntryError(
+                f"{subject} must be a {self.base.__name__} of that name, got {entry!r}"
+            )
         return entry
 
 
-def _place(wrong: Exception) -> str:
-    """The file and the line that raised it."""
-    if isinstance(wrong, SyntaxError):
-        return f"{wrong.filename}:{wrong.lineno}"
-    at = wrong.__traceback__
-    while at is not None and at.tb_next is not None:
-        at = at.tb_next
-    return f"{at.tb_frame.f_code.co_filename}:{at.tb_lineno}" if at is not None else "?"
+def _format_location(error: Exception) -> str:
+    """`file:line` of the code that raised the error."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}"
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return (
+        f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}"
+        if traceback is not None
+        else "?"
+    )

@@ -1,6 +1,6 @@
-"""One file per form in which a trained network leaves: written aside, read back, compared, and only then in place."""
+"""One file per export format of trained networks: `neural export RUN --to NAME`."""
 
 from neural.core.registry import Registry
-from neural.export import Export
+from neural.workflows.export import Exporter
 
-registry = Registry(__name__, Export, noun="form to export to", spelling="file")
+registry = Registry(__name__, Exporter, noun="export format", spelling="file")

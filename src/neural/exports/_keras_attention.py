@@ -1,8 +1,10 @@
-"""Attention in Keras: its own multi-head attention where that is a softmax under a mask, else operations.
+"""Export of attention to Keras: Keras' own attention layer if possible, else `keras.ops`.
 
-Keras' layer covers full, causal and windowed attention. Other mechanisms, and positions that work
-inside attention, are written out with `keras.ops`: projections are layers, so that the file can be
-trained on, and the weights between them are computed as `weights` of the mechanism says.
+`heads` is our MultiHeadAttentionModule: projections around a mechanism (neural/nn/attention), whose
+method `weights` computes the attention weights, and an optional positional encoding `position`
+(neural/nn/positions). Keras' layer covers full, causal and windowed attention. Other mechanisms,
+and positional encodings inside attention, are composed of operations; their projections are Keras
+layers, so that the exported model can be trained. `builder` adds layers to the Keras model.
 """
 
 from __future__ import annotations
@@ -14,364 +16,457 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neural.core.names import snake
-from neural.modules.attention.additive import Additive
-from neural.modules.attention.boundary_aware import BoundaryAware
-from neural.modules.attention.causal import Causal
-from neural.modules.attention.cross import Cross
-from neural.modules.attention.entmax15 import Entmax15
-from neural.modules.attention.hard import Hard
-from neural.modules.attention.linear import Linear
-from neural.modules.attention.localized import Localized
-from neural.modules.attention.self import Self
-from neural.modules.attention.sparse import Sparse
-from neural.modules.attention.sparsemax import Sparsemax
-from neural.modules.attention.topk import Topk
-from neural.modules.attention.uniform import Uniform
-from neural.modules.heads import EPSILON
-from neural.modules.position import InsideAttention
-from neural.modules.positions.alibi import AlibiPositions
-from neural.modules.positions.relative import RelativePositions
-from neural.modules.positions.rotary import RotaryPositions
+from neural.core.names import to_snake_case
+from neural.nn.attention.additive import Additive
+from neural.nn.attention.boundary_aware import BoundaryAware
+from neural.nn.attention.causal import Causal
+from neural.nn.attention.cross import Cross
+from neural.nn.attention.entmax15 import Entmax15
+from neural.nn.attention.hard import Hard
+from neural.nn.attention.linear import Linear
+from neural.nn.attention.localized import Localized
+from neural.nn.attention.self import Self
+from neural.nn.attention.sparse import Sparse
+from neural.nn.attention.sparsemax import Sparsemax
+from neural.nn.attention.topk import Topk
+from neural.nn.attention.uniform import Uniform
+from neural.nn.multi_head_attention import QK_NORM_EPSILON
+from neural.nn.position import AttentionPositions
+from neural.nn.positions.alibi import AlibiPositions
+from neural.nn.positions.relative import RelativePositions
+from neural.nn.positions.rotary import RotaryPositions
 
 if TYPE_CHECKING:
-    from neural.exports._keras_words import Words
-    from neural.modules.heads import Heads
+    from neural.exports._keras_layers import KerasBuilder
+    from neural.nn.multi_head_attention import MultiHeadAttentionModule
 
-LOWEST = -3e38
-"""Below every score; finite, because the file is JSON."""
-KERAS_OWN = (Self, Cross, Causal, Localized)
-"""What Keras' own layer does, given a mask."""
-POSITIONS = (RotaryPositions, AlibiPositions, RelativePositions)
+MASKED_SCORE = -3e38
+"""Below every score; finite, because a .keras file is JSON."""
+KERAS_MECHANISMS = (Self, Cross, Causal, Localized)
+"""Mechanisms that Keras' own attention layers compute, given a mask."""
+KNOWN_POSITIONS = (RotaryPositions, AlibiPositions, RelativePositions)
+"""Positional encodings inside attention that can be exported."""
+_CLAMPED_SCORE = -4.0
+"""Difference to the best score that sparsemax and entmax give no weight; the limit is -2."""
 
 
-def no_words_for(heads: Heads) -> list[str]:
-    """What cannot be said in Keras about an attention of ours."""
+def list_unsupported(heads: MultiHeadAttentionModule) -> list[str]:
+    """Properties of an attention module that cannot be exported to Keras, as message texts."""
     reasons = []
     if type(heads.mechanism) not in WEIGHTS:
-        name = snake(type(heads.mechanism).__name__)
-        reasons.append(f'attention="{name}": the mechanism of another package has no words there')
+        name = to_snake_case(type(heads.mechanism).__name__)
+        reasons.append(f'attention="{name}": the mechanism of another package')
     if isinstance(heads.mechanism, Sparse) and heads.mechanism.random_blocks:
-        reasons.append("random_blocks: they are drawn by operations on 64-bit integers")
-    if heads.position is not None and not (_is_idle(heads.position) or _is_known(heads.position)):
-        name = snake(type(heads.position).__name__.removesuffix("Positions"))
-        reasons.append(f'positional="{name}": the positions of another package have no words there')
+        reasons.append("random_blocks: they are sampled with operations on 64-bit integers")
+    if heads.position is not None and not (
+        _has_no_effect(heads.position) or _is_known(heads.position)
+    ):
+        name = to_snake_case(type(heads.position).__name__.removesuffix("Positions"))
+        reasons.append(f'positional="{name}": the positions of another package')
     return reasons
 
 
-def _is_idle(position: InsideAttention) -> bool:
-    """Whether a position does nothing: `positional="none"`."""
-    own = [
+def _has_no_effect(position: AttentionPositions) -> bool:
+    """Whether a positional encoding computes nothing: `positional="none"` in a program."""
+    overridden = {
         name
-        for one in type(position).__mro__
-        if issubclass(one, InsideAttention) and one is not InsideAttention
-        for name in vars(one)
-    ]
-    return not list(position.parameters()) and not {"rotate", "bias", "key_bias"} & set(own)
+        for cls in type(position).__mro__
+        if issubclass(cls, AttentionPositions) and cls is not AttentionPositions
+        for name in vars(cls)
+    }
+    return not list(position.parameters()) and not {"rotate", "bias", "key_bias"} & overridden
 
 
-def _is_known(position: InsideAttention) -> bool:
-    """Whether it is one of ours, and not of a class that derives from ours elsewhere."""
-    is_ours = type(position).__module__.startswith("neural.modules.")
-    return is_ours and isinstance(position, POSITIONS)
+def _is_known(position: AttentionPositions) -> bool:
+    """Whether the class is one of KNOWN_POSITIONS: a subclass may compute something else."""
+    return declared_class(position) in KNOWN_POSITIONS
 
 
-def attention_words(
-    words: Words, x: Any, heads: Heads, name: str, *, mask: Any = None, memory: Any = None
+def declared_class(module: Any) -> type:
+    """The class of a module as its file defines it.
+
+    Instances of our modules have a class of the same name that is derived from it and from
+    `nn.Module`: see `neural.nn.lazy_torch`.
+    """
+    actual, base = type(module).__mro__[:2]
+    is_derived = (actual.__module__, actual.__qualname__) == (base.__module__, base.__qualname__)
+    return base if is_derived else actual
+
+
+def build_attention(
+    builder: KerasBuilder,
+    x: Any,
+    heads: MultiHeadAttentionModule,
+    name: str,
+    *,
+    mask: Any = None,
+    memory: Any = None,
 ) -> Any:
-    """What the heads give for `x`, looking at itself or at `memory`; `mask` is of what is looked at."""
-    is_idle = heads.position is None or _is_idle(heads.position)
-    if type(heads.mechanism) in KERAS_OWN and is_idle and not heads.qk_norm:
-        return _keras_layer(words, x, heads, name, mask, memory)
-    return _written_out(words, x, heads, name, mask, memory)
+    """The output of attention from `x` (B, Q, E) to itself or to `memory` (B, K, E).
+
+    `mask` (B, K) is True for keys that are not padding. `name` prefixes the Keras layers.
+    """
+    no_positions = heads.position is None or _has_no_effect(heads.position)
+    if type(heads.mechanism) in KERAS_MECHANISMS and no_positions and not heads.qk_norm:
+        return _build_keras_layer(builder, x, heads, name, mask, memory)
+    return _build_from_operations(builder, x, heads, name, mask, memory)
 
 
-def _keras_layer(words: Words, x: Any, heads: Heads, name: str, mask: Any, memory: Any) -> Any:
-    """Keras' attention with our projections, which it keeps as (width, heads, head width)."""
+def _build_keras_layer(
+    builder: KerasBuilder,
+    x: Any,
+    heads: MultiHeadAttentionModule,
+    name: str,
+    mask: Any,
+    memory: Any,
+) -> Any:
+    """Attention as one Keras layer; its projections are (model width, heads, head width)."""
     source = x if memory is None else memory
-    inner, width = heads.query.out_features, heads.head_width
-    count, shared = inner // width, inner // width // heads.groups
-    rules = [] if mask is None else [words.ops.expand_dims(mask, 1)]
+    width = heads.head_width
+    num_heads = heads.query.out_features // width
+    num_kv_heads = num_heads // heads.groups
+    masks = [] if mask is None else [builder.ops.expand_dims(mask, 1)]
     if isinstance(heads.mechanism, Localized):
-        rules.append(_is_near(words, x, source, heads.mechanism.window // 2))
-    causal = heads.causal or isinstance(heads.mechanism, Causal)
-    call = {"value": source, "key": source, "use_causal_mask": causal}
-    if rules:
-        call["attention_mask"] = _both(words, rules)
+        masks.append(_window_mask(builder, x, source, heads.mechanism.window // 2))
+    is_causal = heads.causal or isinstance(heads.mechanism, Causal)
+    call_arguments = {"value": source, "key": source, "use_causal_mask": is_causal}
+    if masks:
+        call_arguments["attention_mask"] = _combine_masks(builder, masks)
     weights = []
-    for linear, many in ((heads.query, count), (heads.key, shared), (heads.value, shared)):
-        weights.append(linear.weight.T.reshape(-1, many, width))
-        weights += [] if linear.bias is None else [linear.bias.reshape(many, width)]
-    weights.append(heads.output.weight.T.reshape(count, width, -1))
+    projections = (
+        (heads.query, num_heads),
+        (heads.key, num_kv_heads),
+        (heads.value, num_kv_heads),
+    )
+    for linear, count in projections:
+        weights.append(linear.weight.T.reshape(-1, count, width))
+        weights += [] if linear.bias is None else [linear.bias.reshape(count, width)]
+    weights.append(heads.output.weight.T.reshape(num_heads, width, -1))
     weights += [] if heads.output.bias is None else [heads.output.bias]
-    options = {"use_bias": heads.query.bias is not None, "dropout": heads.dropout, "call": call}
-    kind, sizes = "MultiHeadAttention", (count, width)
+    options = {
+        "use_bias": heads.query.bias is not None,
+        "dropout": heads.dropout,
+        "call": call_arguments,
+    }
+    layer_class, sizes = "MultiHeadAttention", (num_heads, width)
     if heads.groups > 1:
-        kind, sizes = "GroupQueryAttention", (width, count, shared)
-    y = words.put(kind, f"{name}_heads", x, weights, *sizes, **options)
+        layer_class, sizes = "GroupQueryAttention", (width, num_heads, num_kv_heads)
+    y = builder.add_layer(layer_class, f"{name}_heads", x, weights, *sizes, **options)
     if mask is None:
         return y
-    # Keras averages over everything where nothing is to be seen; here that gives zeros, and the bias
+    # Keras averages over all keys if all are masked; here the result is zeros plus the bias
     bias = 0.0 if heads.output.bias is None else heads.output.bias.detach().numpy()
-    any_key = words.ops.expand_dims(words.ops.any(mask, axis=1, keepdims=True), -1)
-    return words.ops.where(any_key, y, bias)
+    has_key = builder.ops.expand_dims(builder.ops.any(mask, axis=1, keepdims=True), -1)
+    return builder.ops.where(has_key, y, bias)
 
 
 @dataclass(frozen=True)
-class Scored:
-    """Queries and keys (B, H, T, D) of one attention, with the scores of their pairs (B, H, Q, K)."""
+class AttentionScores:
+    """Queries and keys (B, H, T, D) of an attention, and the scores of their pairs (B, H, Q, K)."""
 
-    words: Words
+    builder: KerasBuilder
     heads: Any
+    """The MultiHeadAttentionModule."""
     name: str
+    """Prefix of the Keras layers."""
     q: Any
     k: Any
     source: Any
-    """The sequence that is looked at, (B, K, E)."""
+    """The sequence of the keys, (B, K, E)."""
     bias: Any
-    """What is added to the scores, or None."""
-    kept: Any
-    """True where a query sees a key, or None."""
+    """Added to the scores; or None."""
+    mask: Any
+    """True where a query may attend to a key; or None."""
 
     @property
     def scores(self) -> Any:
-        """q·kᵀ / √D and the bias."""
-        keys = self.words.ops.transpose(self.k, (0, 1, 3, 2))
-        return self.biased(self.words.ops.matmul(self.q, keys) / self.heads.head_width**0.5)
+        """q·kᵀ / √D plus the bias."""
+        keys = self.builder.ops.transpose(self.k, (0, 1, 3, 2))
+        return self.add_bias(self.builder.ops.matmul(self.q, keys) / self.heads.head_width**0.5)
 
-    def biased(self, scores: Any) -> Any:
-        """With the bias, where there is one."""
+    def add_bias(self, scores: Any) -> Any:
+        """Add the bias, if there is one."""
         return scores if self.bias is None else scores + self.bias
 
-    def filled(self, scores: Any, value: float = LOWEST) -> Any:
-        """Another number where nothing is to be seen."""
-        return scores if self.kept is None else self.words.ops.where(self.kept, scores, value)
+    def fill_masked(self, scores: Any, value: float = MASKED_SCORE) -> Any:
+        """Replace masked scores by a value."""
+        return scores if self.mask is None else self.builder.ops.where(self.mask, scores, value)
 
     def softmax(self, scores: Any) -> Any:
-        """Over the visible keys; zeros where there are none."""
-        return self.filled(self.words.ops.softmax(self.filled(scores)), 0.0)
+        """Softmax over the keys that are not masked; zeros if all are masked."""
+        return self.fill_masked(self.builder.ops.softmax(self.fill_masked(scores)), 0.0)
 
 
-def _written_out(words: Words, x: Any, heads: Heads, name: str, mask: Any, memory: Any) -> Any:
-    """Projections by layers, weights by operations."""
-    ops, source = words.ops, x if memory is None else memory
-    q = _split(words, x, heads.query, heads.head_width, f"{name}_query")
-    k = _split(words, source, heads.key, heads.head_width, f"{name}_key")
-    v = _split(words, source, heads.value, heads.head_width, f"{name}_value")
+def _build_from_operations(
+    builder: KerasBuilder,
+    x: Any,
+    heads: MultiHeadAttentionModule,
+    name: str,
+    mask: Any,
+    memory: Any,
+) -> Any:
+    """Attention with projections as layers and weights as operations."""
+    ops, source = builder.ops, x if memory is None else memory
+    q = _project_heads(builder, x, heads.query, heads.head_width, f"{name}_query")
+    k = _project_heads(builder, source, heads.key, heads.head_width, f"{name}_key")
+    v = _project_heads(builder, source, heads.value, heads.head_width, f"{name}_value")
     if heads.qk_norm:
-        q, k = (one * ops.rsqrt(ops.mean(one * one, -1, keepdims=True) + EPSILON) for one in (q, k))
+        q, k = (
+            tensor * ops.rsqrt(ops.mean(tensor * tensor, -1, keepdims=True) + QK_NORM_EPSILON)
+            for tensor in (q, k)
+        )
     if heads.position is not None and _is_known(heads.position):
-        q, k = _rotated(words, heads, q, x), _rotated(words, heads, k, source)
+        q, k = _rotate(builder, heads, q, x), _rotate(builder, heads, k, source)
     if heads.groups > 1:
         k, v = ops.repeat(k, heads.groups, axis=1), ops.repeat(v, heads.groups, axis=1)
-    rules = [] if mask is None else [ops.expand_dims(mask, 1)]
+    masks = [] if mask is None else [ops.expand_dims(mask, 1)]
     if heads.causal or isinstance(heads.mechanism, Causal):
-        rules.append(_ahead(words, x, source) <= 0)
+        masks.append(_key_offsets(builder, x, source) <= 0)
     if isinstance(heads.mechanism, Localized):
-        rules.append(_is_near(words, x, source, heads.mechanism.window // 2))
+        masks.append(_window_mask(builder, x, source, heads.mechanism.window // 2))
     if isinstance(heads.mechanism, Sparse):
-        rules.append(_pattern(words, heads.mechanism, x, source))
-    kept = ops.expand_dims(_both(words, rules), 1) if rules else None
-    bias = _position_bias(words, heads, name, x, source)
-    weights = WEIGHTS[type(heads.mechanism)](
-        Scored(words, heads, name, q, k, source, bias, kept)
-    )
+        masks.append(_sparse_mask(builder, heads.mechanism, x, source))
+    full_mask = ops.expand_dims(_combine_masks(builder, masks), 1) if masks else None
+    bias = _position_bias(builder, heads, name, x, source)
+    scores = AttentionScores(builder, heads, name, q, k, source, bias, full_mask)
+    weights = WEIGHTS[type(heads.mechanism)](scores)
     if heads.dropout:
-        weights = words.put("Dropout", f"{name}_dropout", weights, [], heads.dropout)
-    mixed = ops.transpose(ops.matmul(weights, v), (0, 2, 1, 3))
-    joined = words.put("Reshape", f"{name}_joined", mixed, [], (-1, heads.output.in_features))
-    return words.dense(joined, heads.output, f"{name}_output")
+        weights = builder.add_layer("Dropout", f"{name}_dropout", weights, [], heads.dropout)
+    attended = ops.transpose(ops.matmul(weights, v), (0, 2, 1, 3))
+    joined = builder.add_layer(
+        "Reshape", f"{name}_joined", attended, [], (-1, heads.output.in_features)
+    )
+    return builder.dense(joined, heads.output, f"{name}_output")
 
 
-def _split(words: Words, x: Any, linear: Any, width: int, name: str) -> Any:
-    """(B, T, E) → (B, H, T, D)."""
-    heads = linear.out_features // width
-    parts = words.put("Reshape", f"{name}_split", words.dense(x, linear, name), [], (-1, heads, width))
-    return words.ops.transpose(parts, (0, 2, 1, 3))
+def _project_heads(builder: KerasBuilder, x: Any, linear: Any, width: int, name: str) -> Any:
+    """Project and split into heads, (B, T, E) → (B, H, T, D)."""
+    num_heads = linear.out_features // width
+    projected = builder.add_layer(
+        "Reshape", f"{name}_split", builder.dense(x, linear, name), [], (-1, num_heads, width)
+    )
+    return builder.ops.transpose(projected, (0, 2, 1, 3))
 
 
-def _both(words: Words, rules: list[Any]) -> Any:
-    allowed = rules[0]
-    for rule in rules[1:]:
-        allowed = words.ops.logical_and(allowed, rule)
-    return allowed
+def _combine_masks(builder: KerasBuilder, masks: list[Any]) -> Any:
+    """True where all masks are True."""
+    combined = masks[0]
+    for mask in masks[1:]:
+        combined = builder.ops.logical_and(combined, mask)
+    return combined
 
 
-def _ahead(words: Words, x: Any, source: Any) -> Any:
-    """How far each key lies ahead of each query, (B, Q, K)."""
-    at, key = words.places(x), words.places(source)
-    return words.ops.expand_dims(key, 1) - words.ops.expand_dims(at, 2)
+def _key_offsets(builder: KerasBuilder, x: Any, source: Any) -> Any:
+    """Key position minus query position, (B, Q, K); queries are in `x`, keys in `source`."""
+    queries, keys = builder.position_indices(x), builder.position_indices(source)
+    return builder.ops.expand_dims(keys, 1) - builder.ops.expand_dims(queries, 2)
 
 
-def _is_near(words: Words, x: Any, source: Any, reach: int) -> Any:
-    return words.ops.abs(_ahead(words, x, source)) <= reach
+def _window_mask(builder: KerasBuilder, x: Any, source: Any, radius: int) -> Any:
+    """True where a key is at most `radius` positions from the query, (B, Q, K)."""
+    return builder.ops.abs(_key_offsets(builder, x, source)) <= radius
 
 
-def _pattern(words: Words, mechanism: Sparse, x: Any, source: Any) -> Any:
-    """Who sees whom in sparse attention, (B, Q, K)."""
-    ops = words.ops
-    at, key = ops.expand_dims(words.places(x), 2), ops.expand_dims(words.places(source), 1)
-    seen = ops.logical_or(ops.abs(key - at) <= mechanism.window // 2, key < mechanism.global_tokens)
-    seen = ops.logical_or(seen, at < mechanism.global_tokens)
+def _sparse_mask(builder: KerasBuilder, mechanism: Sparse, x: Any, source: Any) -> Any:
+    """Which query may attend to which key in sparse attention, (B, Q, K)."""
+    ops = builder.ops
+    query = ops.expand_dims(builder.position_indices(x), 2)
+    key = ops.expand_dims(builder.position_indices(source), 1)
+    mask = ops.abs(key - query) <= mechanism.window // 2
+    mask = ops.logical_or(mask, key < mechanism.global_tokens)
+    mask = ops.logical_or(mask, query < mechanism.global_tokens)
     if mechanism.stride is not None:
-        seen = ops.logical_or(seen, ops.equal(ops.mod(key, mechanism.stride), 0))
-    return seen
+        mask = ops.logical_or(mask, ops.equal(ops.mod(key, mechanism.stride), 0))
+    return mask
 
 
-def _rotated(words: Words, heads: Any, x: Any, sequence: Any) -> Any:
-    """Queries or keys turned by their positions."""
+def _rotate(builder: KerasBuilder, heads: Any, x: Any, sequence: Any) -> Any:
+    """Rotate queries or keys `x` (B, H, T, D) if the encoding is rotary, else do nothing.
+
+    `sequence` (B, T, E) is what they are projected from; it gives the length.
+    """
     if not isinstance(heads.position, RotaryPositions):
         return x
-    ops, half = words.ops, heads.head_width // 2
-    rates = heads.position.base ** (-np.arange(half, dtype=np.float32) / half)
-    time = ops.expand_dims(ops.expand_dims(words.places(sequence), 1), -1)
-    angles = time * rates.astype(np.float32)
+    ops, half = builder.ops, heads.head_width // 2
+    frequencies = heads.position.base ** (-np.arange(half, dtype=np.float32) / half)
+    time = ops.expand_dims(ops.expand_dims(builder.position_indices(sequence), 1), -1)
+    angles = time * frequencies.astype(np.float32)
     cos, sin = ops.cos(angles), ops.sin(angles)
     left, right = x[..., :half], x[..., half:]
     return ops.concatenate([left * cos - right * sin, left * sin + right * cos], axis=-1)
 
 
-def _position_bias(words: Words, heads: Any, name: str, x: Any, source: Any) -> Any:
-    """What positions add to the scores, (B, H, Q, K), or None."""
-    ops, position = words.ops, heads.position
+def _position_bias(builder: KerasBuilder, heads: Any, name: str, x: Any, source: Any) -> Any:
+    """Bias that the positional encoding adds to the scores, (B, H, Q, K), or None."""
+    ops, position = builder.ops, heads.position
     if isinstance(position, AlibiPositions):
-        steps = np.arange(1, position.heads + 1, dtype=np.float32)
-        slopes = np.exp2(-8 * steps / position.heads).astype(np.float32)[None, :, None, None]
-        return -ops.expand_dims(ops.abs(_ahead(words, x, source)), 1) * slopes
+        head_numbers = np.arange(1, position.heads + 1, dtype=np.float32)
+        slopes = np.exp2(-8 * head_numbers / position.heads).astype(np.float32)[None, :, None, None]
+        return -ops.expand_dims(ops.abs(_key_offsets(builder, x, source)), 1) * slopes
     if not isinstance(position, RelativePositions):
         return None
-    behind = -_ahead(words, x, source)
+    behind = -_key_offsets(builder, x, source)  # how far the key is behind the query
     buckets = position.buckets if position.causal else position.buckets // 2
     distance = ops.maximum(behind, 0.0) if position.causal else ops.abs(behind)
-    single = max(1, buckets // 2)
-    spread = log(max(position.max_distance / single, 2.0))
-    growth = ops.log(ops.maximum(distance, 1.0) / single) / spread * (buckets - single)
-    far = ops.minimum(ops.floor(single + growth), float(buckets - 1))
-    bucket = ops.where(distance < single, distance, far)
+    # half of the buckets hold one distance each, the others grow logarithmically (T5)
+    exact = max(1, buckets // 2)
+    log_range = log(max(position.max_distance / exact, 2.0))
+    growth = ops.log(ops.maximum(distance, 1.0) / exact) / log_range * (buckets - exact)
+    far_bucket = ops.minimum(ops.floor(exact + growth), float(buckets - 1))
+    bucket = ops.where(distance < exact, distance, far_bucket)
     if not position.causal:
         bucket = bucket + ops.where(behind < 0, float(buckets), 0.0)
     table = position.table.weight
-    bias = words.put("Embedding", f"{name}_distance", ops.cast(bucket, "int32"), [table], *table.shape)
+    bias = builder.add_layer(
+        "Embedding", f"{name}_distance", ops.cast(bucket, "int32"), [table], *table.shape
+    )
     return ops.transpose(bias, (0, 3, 1, 2))
 
 
-# --- the weights of every mechanism -------------------------------------------------------------------
+# One function per mechanism: attention weights (B, H, Q, K) from queries, keys and scores.
 
 
-def _softmax(one: Scored) -> Any:
-    return one.softmax(one.scores)
+def _softmax(attention: AttentionScores) -> Any:
+    return attention.softmax(attention.scores)
 
 
-def _boundary_aware(one: Scored) -> Any:
-    """The key's half of the boundary scores is a bias; the query's half cancels."""
-    words, scorer = one.words, one.heads.learned
-    up = words.ops.relu(words.dense(one.source, scorer.up, f"{one.name}_boundary_up"))
-    logits = words.dense(up, scorer.down, f"{one.name}_boundary_down")
-    half = words.ops.sigmoid(logits / scorer.temperature) / 2
-    return one.softmax(one.scores + words.ops.expand_dims(words.ops.transpose(half, (0, 2, 1)), 1))
+def _boundary_aware(attention: AttentionScores) -> Any:
+    """Softmax with a learned boundary probability as bias, half from the query, half from the key.
+
+    The query's half is the same for all keys and cancels in the softmax.
+    """
+    builder, scorer = attention.builder, attention.heads.learned
+    up = builder.ops.relu(
+        builder.dense(attention.source, scorer.up, f"{attention.name}_boundary_up")
+    )
+    logits = builder.dense(up, scorer.down, f"{attention.name}_boundary_down")
+    key_half = builder.ops.sigmoid(logits / scorer.temperature) / 2
+    return attention.softmax(
+        attention.scores + builder.ops.expand_dims(builder.ops.transpose(key_half, (0, 2, 1)), 1)
+    )
 
 
-def _additive(one: Scored) -> Any:
+def _additive(attention: AttentionScores) -> Any:
     """softmax(u · tanh(q + k))."""
-    ops, u = one.words.ops, one.heads.learned.u
-    met = ops.tanh(ops.expand_dims(one.q, 3) + ops.expand_dims(one.k, 2))
+    ops, u = attention.builder.ops, attention.heads.learned.u
+    hidden = ops.tanh(ops.expand_dims(attention.q, 3) + ops.expand_dims(attention.k, 2))
     sizes = (u.shape[0], None, None)
-    layer = ("EinsumDense", f"{one.name}_direction", met, [u], "bhqkd,hd->bhqk", sizes)
-    return one.softmax(one.biased(one.words.put(*layer)))
+    layer_arguments = (
+        "EinsumDense",
+        f"{attention.name}_direction",
+        hidden,
+        [u],
+        "bhqkd,hd->bhqk",
+        sizes,
+    )
+    return attention.softmax(attention.add_bias(attention.builder.add_layer(*layer_arguments)))
 
 
-def _uniform(one: Scored) -> Any:
-    """The mask alone decides."""
-    return one.softmax(one.words.ops.zeros_like(one.scores))
+def _uniform(attention: AttentionScores) -> Any:
+    """Equal weights for all keys that are not masked."""
+    return attention.softmax(attention.builder.ops.zeros_like(attention.scores))
 
 
-def _linear(one: Scored) -> Any:
+def _linear(attention: AttentionScores) -> Any:
     """φ(q)·φ(k)·exp(bias) over their sum, with φ(x) = elu(x) + 1."""
-    ops = one.words.ops
-    product = ops.matmul(ops.elu(one.q) + 1, ops.transpose(ops.elu(one.k) + 1, (0, 1, 3, 2)))
-    if one.bias is not None:
-        bias = one.filled(one.bias + ops.zeros_like(product))
+    ops = attention.builder.ops
+    product = ops.matmul(
+        ops.elu(attention.q) + 1, ops.transpose(ops.elu(attention.k) + 1, (0, 1, 3, 2))
+    )
+    if attention.bias is not None:
+        bias = attention.fill_masked(attention.bias + ops.zeros_like(product))
         product = product * ops.exp(bias - ops.max(bias, axis=-1, keepdims=True))
-    product = one.filled(product, 0.0)
+    product = attention.fill_masked(product, 0.0)
     total = ops.sum(product, axis=-1, keepdims=True)
-    enough = total > np.finfo(np.float32).tiny ** 0.5
-    return ops.where(enough, product / ops.where(enough, total, 1.0), 0.0)
+    # rows whose keys are all masked sum to 0
+    is_positive = total > np.finfo(np.float32).tiny ** 0.5
+    return ops.where(is_positive, product / ops.where(is_positive, total, 1.0), 0.0)
 
 
-def _topk(one: Scored) -> Any:
-    """The softmax over the k best; of those that equal the k-th, as many as there is room for."""
-    ops, count = one.words.ops, one.heads.mechanism.k
-    scores = one.filled(one.scores)
-    longer = ops.pad(scores, [[0, 0], [0, 0], [0, 0], [0, count]], constant_values=LOWEST)
-    last = ops.top_k(longer, count)[0][..., -1:]  # of a row that has k at least
-    equal = ops.cast(ops.equal(scores, last), "float32")
-    number = ops.cumsum(equal, axis=-1) * equal  # of equals, counted from 1
-    fits = ops.logical_and(number >= 1, number <= count - _count(ops, scores > last))
-    chosen = ops.logical_and(ops.logical_or(scores > last, fits), scores > LOWEST)
-    weights = ops.softmax(ops.where(chosen, scores, LOWEST))
+def _topk(attention: AttentionScores) -> Any:
+    """Softmax over the k best keys; of keys that tie with the k-th, the first ones."""
+    ops, count = attention.builder.ops, attention.heads.mechanism.k
+    scores = attention.fill_masked(attention.scores)
+    # padded, so that every row has at least k scores
+    padded = ops.pad(scores, [[0, 0], [0, 0], [0, 0], [0, count]], constant_values=MASKED_SCORE)
+    threshold = ops.top_k(padded, count)[0][..., -1:]
+    ties = ops.cast(ops.equal(scores, threshold), "float32")
+    tie_number = ops.cumsum(ties, axis=-1) * ties  # counted from 1; 0 elsewhere
+    free_slots = count - _count_true(ops, scores > threshold)
+    chosen_ties = ops.logical_and(tie_number >= 1, tie_number <= free_slots)
+    chosen = ops.logical_or(scores > threshold, chosen_ties)
+    chosen = ops.logical_and(chosen, scores > MASKED_SCORE)
+    weights = ops.softmax(ops.where(chosen, scores, MASKED_SCORE))
     return ops.where(chosen, weights, 0.0)
 
 
-def _hard(one: Scored) -> Any:
-    """1 for the best key, the first of equals."""
-    ops = one.words.ops
-    scores = one.filled(one.scores)
+def _hard(attention: AttentionScores) -> Any:
+    """1 for the best key, the first one if several tie."""
+    ops = attention.builder.ops
+    scores = attention.fill_masked(attention.scores)
     best = ops.cast(ops.equal(scores, ops.max(scores, axis=-1, keepdims=True)), "float32")
-    return one.filled(ops.where(ops.equal(ops.cumsum(best, axis=-1), 1.0), best, 0.0), 0.0)
+    return attention.fill_masked(
+        ops.where(ops.equal(ops.cumsum(best, axis=-1), 1.0), best, 0.0), 0.0
+    )
 
 
-def _projected(project: Callable[[Any, Any], Any]) -> Callable[[Scored], Any]:
-    """Weights by sparsemax or its kin: what is two or more below the best gets nothing."""
+def _sparse_weights(project: Callable[[Any, Any], Any]) -> Callable[[AttentionScores], Any]:
+    """Weights by `project(ops, scores)`, which is sparsemax or entmax.
 
-    def weights(one: Scored) -> Any:
-        ops = one.words.ops
-        scores = one.scores
-        best = ops.max(one.filled(scores), axis=-1, keepdims=True)
-        near = one.filled(ops.maximum(scores - best, -4.0), -4.0)
-        return one.filled(project(ops, near), 0.0)
+    Scores 2 or more below the best get no weight, so that masked ones can be clamped.
+    """
 
-    return weights
+    def compute_weights(attention: AttentionScores) -> Any:
+        ops = attention.builder.ops
+        scores = attention.scores
+        best = ops.max(attention.fill_masked(scores), axis=-1, keepdims=True)
+        clamped = attention.fill_masked(ops.maximum(scores - best, _CLAMPED_SCORE), _CLAMPED_SCORE)
+        return attention.fill_masked(project(ops, clamped), 0.0)
+
+    return compute_weights
 
 
-def _ranked(ops: Any, scores: Any) -> tuple[Any, Any]:
-    """The scores of every row from the largest on, and their ranks."""
+def _sort_with_ranks(ops: Any, scores: Any) -> tuple[Any, Any]:
+    """The scores of every row in descending order, and their ranks from 1."""
     return -ops.sort(-scores, axis=-1), ops.cumsum(ops.ones_like(scores), axis=-1)
 
 
-def _at_rank(ops: Any, ordered: Any, rank: Any, count: Any) -> Any:
+def _score_at_rank(ops: Any, ordered: Any, rank: Any, count: Any) -> Any:
+    """The score of rank `count` in every row."""
     return ops.sum(ops.where(ops.equal(rank, count), ordered, 0.0), axis=-1, keepdims=True)
 
 
-def _count(ops: Any, condition: Any) -> Any:
+def _count_true(ops: Any, condition: Any) -> Any:
+    """Number of True values in every row."""
     return ops.sum(ops.cast(condition, "float32"), axis=-1, keepdims=True)
 
 
 def _sparsemax(ops: Any, scores: Any) -> Any:
-    """max(score − level, 0), with the one level at which a row sums to 1."""
-    ordered, rank = _ranked(ops, scores)
-    above = 1 + rank * ordered > ops.cumsum(ordered, axis=-1)
-    chosen = scores >= _at_rank(ops, ordered, rank, _count(ops, above))
+    """max(score − threshold, 0), with the threshold at which a row sums to 1."""
+    ordered, rank = _sort_with_ranks(ops, scores)
+    in_support = 1 + rank * ordered > ops.cumsum(ordered, axis=-1)
+    chosen = scores >= _score_at_rank(ops, ordered, rank, _count_true(ops, in_support))
     total = ops.sum(ops.where(chosen, scores, 0.0), axis=-1, keepdims=True)
-    return ops.maximum(scores - (total - 1) / _count(ops, chosen), 0.0)
+    return ops.maximum(scores - (total - 1) / _count_true(ops, chosen), 0.0)
 
 
 def _entmax15(ops: Any, scores: Any) -> Any:
-    """max(score / 2 − level, 0)², with the one level at which a row sums to 1."""
+    """max(score / 2 − threshold, 0)², with the threshold at which a row sums to 1."""
     half = scores / 2
-    ordered, rank = _ranked(ops, half)
+    ordered, rank = _sort_with_ranks(ops, half)
     mean = ops.cumsum(ordered, axis=-1) / rank
     square = ops.cumsum(ordered * ordered, axis=-1) / rank
-    levels = mean - ops.sqrt(ops.maximum(1 / rank - square + mean * mean, 0.0))
-    chosen = half >= _at_rank(ops, ordered, rank, _count(ops, levels <= ordered))
-    count = _count(ops, chosen)
+    thresholds = mean - ops.sqrt(ops.maximum(1 / rank - square + mean * mean, 0.0))
+    chosen = half >= _score_at_rank(ops, ordered, rank, _count_true(ops, thresholds <= ordered))
+    count = _count_true(ops, chosen)
     mean = ops.sum(ops.where(chosen, half, 0.0), axis=-1, keepdims=True) / count
     deviation = ops.where(chosen, half - mean, 0.0)
-    spread = ops.sum(deviation * deviation, axis=-1, keepdims=True)
-    level = mean - ops.sqrt(ops.maximum((1 - spread) / count, 0.0))
-    return ops.square(ops.maximum(half - level, 0.0))
+    squares = ops.sum(deviation * deviation, axis=-1, keepdims=True)
+    threshold = mean - ops.sqrt(ops.maximum((1 - squares) / count, 0.0))
+    return ops.square(ops.maximum(half - threshold, 0.0))
 
 
-WEIGHTS: dict[type, Callable[[Scored], Any]] = {
+WEIGHTS: dict[type, Callable[[AttentionScores], Any]] = {
     Self: _softmax,
     Cross: _softmax,
     Causal: _softmax,
@@ -383,7 +478,7 @@ WEIGHTS: dict[type, Callable[[Scored], Any]] = {
     Linear: _linear,
     Topk: _topk,
     Hard: _hard,
-    Sparsemax: _projected(_sparsemax),
-    Entmax15: _projected(_entmax15),
+    Sparsemax: _sparse_weights(_sparsemax),
+    Entmax15: _sparse_weights(_entmax15),
 }
-"""(B, H, Q, K) by the class of the mechanism: exactly that class, not one that derives from it."""
+"""Function of the weights by the class of the mechanism: exactly that class, not a subclass."""

@@ -1,4 +1,7 @@
-"""ONNX: one file that onnxruntime and others run, without Python if need be; batch and length stay open."""
+"""ONNX: one file for onnxruntime and other runtimes, with dynamic batch size and length.
+
+An ExportBundle (neural.workflows.export_bundle) is a trained model with its inputs and metadata.
+"""
 
 from __future__ import annotations
 
@@ -8,93 +11,105 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from neural.export import Export
-from neural.export_inputs import CannotExport, Leaving
-from neural.exports._traced import quiet, traced
-from neural.modules.late import late, torch
+from neural.exports._tracing import suppress_export_logs, trace_network
+from neural.nn.lazy_torch import lazy_import, torch
+from neural.workflows.export import Exporter
+from neural.workflows.export_bundle import ExportBundle, ExportError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-onnx = late("onnx")
-runtime = late("onnxruntime")
-MOST = 2_000_000_000
-"""Bytes: a protocol buffer holds no more."""
+onnx = lazy_import("onnx")
+onnxruntime = lazy_import("onnxruntime")
+MAX_FILE_BYTES = 2_000_000_000
+"""The size limit of a protocol buffer."""
 
 
-class Onnx(Export):
-    """A graph of ONNX operations; loops stay loops, so recurrent layers read any length."""
+class Onnx(Exporter):
+    """One .onnx file for onnxruntime; recurrent layers are loops, so any length works."""
 
     suffix: ClassVar[str] = ".onnx"
-    needs: ClassVar[tuple[str, ...]] = ("onnx", "onnxscript", "onnxruntime")
+    required_packages: ClassVar[tuple[str, ...]] = ("onnx", "onnxscript", "onnxruntime")
 
-    def check(self, leaving: Leaving) -> None:
-        """What is too large for one file."""
-        size = sum(one.numel() * one.element_size() for one in leaving.model.state_dict().values())
-        if size > MOST:
-            raise CannotExport(
-                f"{leaving.name} has {size / 1e9:.1f} GB of weights, an ONNX file holds 2; --to torch has no such limit"
+    def check(self, bundle: ExportBundle) -> None:
+        """Refuse weights that are too large for one file."""
+        num_bytes = sum(
+            tensor.numel() * tensor.element_size() for tensor in bundle.model.state_dict().values()
+        )
+        if num_bytes > MAX_FILE_BYTES:
+            raise ExportError(
+                f"{bundle.name} has {num_bytes / 1e9:.1f} GB of weights, more than the 2 GB of an "
+                "ONNX file; --to torch has no such limit"
             )
 
-    def write(self, leaving: Leaving, path: Path) -> None:
-        """By way of `torch.export`, whose graph is followed for any length."""
-        graph, names = traced(leaving), [one.name for one in leaving.inputs]
+    def write(self, bundle: ExportBundle, path: Path) -> None:
+        """Convert the graph of `torch.export`, which is traced for any length."""
+        exported_program = trace_network(bundle)
         try:
-            with quiet():
-                program: Any = torch.onnx.export(
-                    graph, dynamo=True, input_names=names, output_names=[leaving.gives], verbose=False
+            with suppress_export_logs():
+                onnx_program: Any = torch.onnx.export(
+                    exported_program,
+                    dynamo=True,
+                    input_names=[spec.name for spec in bundle.inputs],
+                    output_names=[bundle.output_name],
+                    verbose=False,
                 )
-        except Exception as problem:   # torch raises many kinds, with advice to those who write exporters
-            said = str(problem.__cause__ or problem).strip().partition("\n")[0]
-            raise CannotExport(f"torch.onnx has no words for {leaving.name}: {said}. --to torch may have") from problem
-        model = program.model_proto
-        _name_axes(model.graph, leaving)
-        for one in (model.graph, *model.functions, *_parts(model.graph)):   # the files it came from on this machine
-            del one.metadata_props[:]
-        model.producer_name, model.producer_version, model.graph.name = "neural", "", leaving.name
-        for name, fact in leaving.facts.items():
-            model.metadata_props.add(key=name, value=json.dumps(fact, ensure_ascii=False))
+        except Exception as error:  # torch raises many classes, with advice for exporter authors
+            reason = str(error.__cause__ or error).strip().partition("\n")[0]
+            raise ExportError(
+                f"torch.onnx cannot convert {bundle.name}: {reason}. Try --to torch"
+            ) from error
+        model = onnx_program.model_proto
+        _name_axes(model.graph, bundle)
+        # metadata names source files on this machine
+        for item in (model.graph, *model.functions, *_iterate_items(model.graph)):
+            del item.metadata_props[:]
+        model.producer_name, model.producer_version, model.graph.name = "neural", "", bundle.name
+        for key, value in bundle.metadata.items():
+            model.metadata_props.add(key=key, value=json.dumps(value, ensure_ascii=False))
         onnx.save(model, path)
 
-    def read(self, leaving: Leaving, path: Path) -> Callable[..., Tensor]:
-        """By onnxruntime."""
+    def read(self, bundle: ExportBundle, path: Path) -> Callable[..., Tensor]:
+        """Load the file with onnxruntime."""
         onnx.checker.check_model(path)
-        options = runtime.SessionOptions()
-        options.log_severity_level = 4   # what is wrong is said by us
-        session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        names = [one.name for one in leaving.inputs]
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4  # fatal only: the caller reports errors
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        names = [spec.name for spec in bundle.inputs]
 
-        def called(*inputs: Tensor) -> Tensor:
-            given = {name: tensor.numpy() for name, tensor in zip(names, inputs, strict=True)}
-            return torch.from_numpy(session.run(None, given)[0])
+        def run(*inputs: Tensor) -> Tensor:
+            arrays = {name: tensor.numpy() for name, tensor in zip(names, inputs, strict=True)}
+            return torch.from_numpy(session.run(None, arrays)[0])
 
-        return called
+        return run
 
-    def use(self, leaving: Leaving, path: Path) -> str:
-        """A line of Python."""
-        given = ", ".join(f'"{one.name}": {one.name}' for one in leaving.inputs)
-        return f'onnxruntime.InferenceSession("{path.name}").run(None, {{{given}}})'
+    def describe_usage(self, bundle: ExportBundle, path: Path) -> str:
+        """A line of Python that loads and calls the model."""
+        inputs = ", ".join(f'"{spec.name}": {spec.name}' for spec in bundle.inputs)
+        return f'onnxruntime.InferenceSession("{path.name}").run(None, {{{inputs}}})'
 
 
-def _parts(graph: Any) -> Iterator[Any]:
-    """Nodes and values of a graph, and of the graphs inside it."""
+def _iterate_items(graph: Any) -> Iterator[Any]:
+    """Nodes and values of a graph and of its subgraphs."""
     yield from (*graph.input, *graph.output, *graph.value_info)
     for node in graph.node:
         yield node
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                yield from _parts(attribute.g)
+                yield from _iterate_items(attribute.g)
 
 
-def _name_axes(graph: Any, leaving: Leaving) -> None:
-    """`batch` and `time` in place of torch's numbered symbols."""
-    names: dict[str, str] = {}
-    for value, one in zip(graph.input, leaving.inputs, strict=True):
-        time = "target_time" if one.name.startswith("target") else "time"
-        for dim, name in zip(value.type.tensor_type.shape.dim, ("batch", time), strict=False):
+def _name_axes(graph: Any, bundle: ExportBundle) -> None:
+    """Rename torch's numbered symbols of dynamic axes to `batch`, `time` and `target_time`."""
+    names_by_symbol: dict[str, str] = {}
+    for value, spec in zip(graph.input, bundle.inputs, strict=True):
+        time_name = "target_time" if spec.name.startswith("target") else "time"
+        for dim, name in zip(value.type.tensor_type.shape.dim, ("batch", time_name), strict=False):
             if dim.dim_param:
-                names.setdefault(dim.dim_param, name)
+                names_by_symbol.setdefault(dim.dim_param, name)
     for value in (*graph.input, *graph.output, *graph.value_info):
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param:
-                dim.dim_param = re.sub(r"\w+", lambda found: names.get(found[0], found[0]), dim.dim_param)
+                dim.dim_param = re.sub(
+                    r"\w+", lambda match: names_by_symbol.get(match[0], match[0]), dim.dim_param
+                )

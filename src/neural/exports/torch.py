@@ -1,4 +1,8 @@
-"""`torch.export`: one .pt2 file with graph and weights, which torch alone loads and runs, from Python or C++."""
+"""`torch.export`: one .pt2 file with graph and weights, for torch in Python or C++.
+
+An ExportBundle (neural.workflows.export_bundle) is a trained model with its inputs and metadata; a
+NetworkModule is a model built from a `.neural` program.
+"""
 
 from __future__ import annotations
 
@@ -8,58 +12,64 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from neural.export import Export
-from neural.export_inputs import Leaving, fewest_positions
-from neural.exports._traced import exporting, quiet, traced
-from neural.modules.build import Built
+from neural.exports._tracing import suppress_export_logs, torch_export, trace_network
+from neural.nn.build import NetworkModule
+from neural.workflows.export import Exporter
+from neural.workflows.export_bundle import ExportBundle, min_positions
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Torch(Export):
-    """A graph of torch's own operations: nothing of this package is in it."""
+class Torch(Exporter):
+    """One .pt2 file of torch operations, which torch loads without this package."""
 
     suffix: ClassVar[str] = ".pt2"
     tolerance: ClassVar[float] = 1e-5
 
-    def adapt(self, leaving: Leaving) -> Leaving:
-        """For the declared length alone, where windows leave one position of it.
+    def adapt(self, bundle: ExportBundle) -> ExportBundle:
+        """Fix the length to that of the program if a layer reduces it to a single position.
 
-        torch.export takes such a size for a constant, and where it is traced with more, refuses one.
+        Convolution and pooling windows shorten a sequence. torch.export specializes on an axis of
+        size 1: it becomes a constant, and a graph traced with a longer one refuses size 1.
         """
-        model: Any = leaving.model
-        declared = model.network.input[0] if isinstance(model, Built) else None
-        if None not in leaving.inputs[0].sizes or not isinstance(declared, int):
-            return leaving
-        if fewest_positions(model.network, "source", declared) >= min(2, declared):
-            return leaving
+        model: Any = bundle.model
+        declared_length = model.network.input[0] if isinstance(model, NetworkModule) else None
+        if None not in bundle.inputs[0].shape or not isinstance(declared_length, int):
+            return bundle
+        if min_positions(model.network, "source", declared_length) >= min(2, declared_length):
+            return bundle
         inputs = tuple(
-            one if one.is_target else one._replace(sizes=(declared, *one.sizes[1:]))
-            for one in leaving.inputs
+            spec if spec.is_target else spec._replace(shape=(declared_length, *spec.shape[1:]))
+            for spec in bundle.inputs
         )
-        return replace(leaving, inputs=inputs, length=declared)
+        return replace(bundle, inputs=inputs, length=declared_length)
 
-    def write(self, leaving: Leaving, path: Path) -> None:
-        """The program, and the facts beside it as `facts.json`."""
-        program = traced(leaving)
-        for node in program.graph.nodes:   # the classes it came from are not needed again
+    def write(self, bundle: ExportBundle, path: Path) -> None:
+        """Write the graph, and the metadata beside it as `facts.json`."""
+        program = trace_network(bundle)
+        for node in program.graph.nodes:  # names of our classes, which loading does not need
             for name in ("nn_module_stack", "source_fn_stack", "torch_fn", "from_node"):
                 node.meta.pop(name, None)
-        with quiet():
-            exporting.save(program, path, extra_files={"facts.json": json.dumps(leaving.facts, ensure_ascii=False)})
+        with suppress_export_logs():
+            torch_export.save(
+                program,
+                path,
+                extra_files={"facts.json": json.dumps(bundle.metadata, ensure_ascii=False)},
+            )
 
-    def read(self, leaving: Leaving, path: Path) -> Callable[..., Tensor]:
-        """By torch."""
-        with quiet():
-            run: Callable[..., Tensor] = exporting.load(path).module()
+    def read(self, bundle: ExportBundle, path: Path) -> Callable[..., Tensor]:
+        """Load the file with torch."""
+        with suppress_export_logs():
+            module: Callable[..., Tensor] = torch_export.load(path).module()
 
-        def called(*inputs: Tensor) -> Tensor:
-            with quiet():
-                return run(*inputs).detach()
+        def run(*inputs: Tensor) -> Tensor:
+            with suppress_export_logs():
+                return module(*inputs).detach()
 
-        return called
+        return run
 
-    def use(self, leaving: Leaving, path: Path) -> str:
-        """A line of Python."""
-        return f'torch.export.load("{path.name}").module()({", ".join(one.name for one in leaving.inputs)})'
+    def describe_usage(self, bundle: ExportBundle, path: Path) -> str:
+        """A line of Python that loads and calls the model."""
+        names = ", ".join(spec.name for spec in bundle.inputs)
+        return f'torch.export.load("{path.name}").module()({names})'

@@ -1,6 +1,6 @@
-"""One file per kind of network that others have trained and that can go on here, as a run folder."""
+"""One file per format of checkpoints from other programs: `neural import FILE --as NAME`."""
 
 from neural.core.registry import Registry
-from neural.importing import Import
+from neural.workflows.import_model import Importer
 
-registry = Registry(__name__, Import, noun="kind of file to import", spelling="file")
+registry = Registry(__name__, Importer, noun="import format", spelling="file")

@@ -1,4 +1,4 @@
-"""nanoGPT: a `ckpt.pt` with its configuration in it becomes a language model that writes here."""
+"""Import of nanoGPT: a `ckpt.pt` becomes a run of our language-model task."""
 
 from __future__ import annotations
 
@@ -9,60 +9,90 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from neural.core.settings import Settings
-from neural.importing import Came, CannotImport, Import, tensors_in
-from neural.modules.nanogpt import load_nanogpt, nanogpt_program
-from neural.tasks.language_model import LanguageModelSettings
+from neural.nn.nanogpt import convert_nanogpt_state, write_nanogpt_program
+from neural.tasks.language_model.task import LanguageModelSettings
+from neural.workflows.import_model import (
+    ImportedModel,
+    Importer,
+    ModelImportError,
+    extract_state_dict,
+)
 
-LARGEST = 1 << 28
-"""Bytes of a text whose characters are counted."""
+MAX_TEXT_BYTES = 1 << 28
+"""Largest training text that is read for the vocabulary."""
 
 
 class NanoGPTSettings(Settings):
-    """What a checkpoint does not tell."""
+    """Settings that a checkpoint may not contain."""
 
-    num_heads: int | None = Field(None, ge=1, description="As the checkpoint's own configuration says, if not said.")
-    text: str | None = Field(None, description="The text it learned from: its characters, sorted, are the ids.")
+    num_heads: int | None = Field(
+        None, ge=1, description="Default: that of the checkpoint's own configuration."
+    )
+    text: str | None = Field(
+        None, description="The training text: its characters, sorted, are the token ids."
+    )
 
 
-class Nanogpt(Import):
-    """GPT-2's network as nanoGPT trains it."""
+class Nanogpt(Importer):
+    """A checkpoint of nanoGPT, which trains the network of GPT-2."""
 
     Settings: ClassVar[type[Settings]] = NanoGPTSettings
 
-    def read(self, document: Mapping[str, Any], settings: NanoGPTSettings, name: str) -> Came:
-        """The program, the weights, and the characters where the text is there."""
-        said = document.get("model_args")
-        said = said if isinstance(said, dict) else {}
-        heads = settings.num_heads or said.get("n_head")
-        if not isinstance(heads, int) or heads < 1:
-            raise CannotImport("the checkpoint does not say how many heads it has: --set num_heads=…")
-        state = tensors_in(document, "nanoGPT")
+    def read(
+        self, checkpoint: Mapping[str, Any], settings: NanoGPTSettings, name: str
+    ) -> ImportedModel:
+        """The `.neural` program, the weights, and the vocabulary if `settings.text` is given.
+
+        `name` is that of the checkpoint file, from which the run is named.
+        """
+        model_args = checkpoint.get("model_args")
+        model_args = model_args if isinstance(model_args, dict) else {}
+        num_heads = settings.num_heads or model_args.get("n_head")
+        if not isinstance(num_heads, int) or num_heads < 1:
+            raise ModelImportError(
+                "the checkpoint does not contain the number of heads: --set num_heads=…"
+            )
+        state = extract_state_dict(checkpoint, "nanoGPT")
         try:
-            weights = load_nanogpt(state)
-            program = nanogpt_program(state, heads)
-        except (ValueError, RuntimeError) as wrong:
-            raise CannotImport(str(wrong)) from None
-        ids = len(weights["embedding.table.weight"])
-        known = None if settings.text is None else characters_of(Path(settings.text), ids)
+            weights = convert_nanogpt_state(state)
+            program = write_nanogpt_program(state, num_heads)
+        except (ValueError, RuntimeError) as error:
+            raise ModelImportError(str(error)) from None
+        vocab_size = len(weights["embedding.table.weight"])
+        vocabulary = None
+        if settings.text is not None:
+            vocabulary = read_vocabulary(Path(settings.text), vocab_size)
         experiment = LanguageModelSettings(
-            network=program, name=_name(name), vocabulary=known, context=len(weights["positional_encoding.table"])
+            network=program,
+            name=_to_run_name(name),
+            vocabulary=vocabulary,
+            context=len(weights["positional_encoding.table"]),
         )
-        return Came(experiment, program, weights, {} if known is None else {"vocabulary": list(known)})
+        metadata = {} if vocabulary is None else {"vocabulary": list(vocabulary)}
+        return ImportedModel(experiment, program, weights, metadata)
 
 
-def characters_of(path: Path, ids: int) -> str:
-    """The characters of a text in the order of nanoGPT's ids."""
+def read_vocabulary(path: Path, vocab_size: int) -> str:
+    """The characters of a text in the order of nanoGPT's token ids: sorted, each once."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise CannotImport(f"{path} is too large to count its characters; a part that has all of them will do")
-        found = "".join(sorted(set(path.read_text(encoding="utf-8"))))
-    except (OSError, UnicodeDecodeError) as problem:
-        raise CannotImport(f"{path} cannot be read as a text: {problem}") from None
-    if len(found) != ids:
-        raise CannotImport(f"{path} has {len(found)} different characters, the checkpoint {ids}: another text")
-    return found
+        if path.stat().st_size > MAX_TEXT_BYTES:
+            raise ModelImportError(
+                f"{path} is too large; a shorter text that has all of its characters is enough"
+            )
+        vocabulary = "".join(sorted(set(path.read_text(encoding="utf-8"))))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelImportError(f"{path} cannot be read as text: {error}") from None
+    if len(vocabulary) != vocab_size:
+        raise ModelImportError(
+            f"{path} has {len(vocabulary)} different characters, the checkpoint {vocab_size}: "
+            "it is not the training text"
+        )
+    return vocabulary
 
 
-def _name(stem: str) -> str:
-    kept = "".join(one if one.isalnum() or one in "._-" else "-" for one in stem)[:80]
-    return kept or "nanogpt"
+def _to_run_name(stem: str) -> str:
+    """A file name as the name of a run: other characters than letters, digits and ._- become -."""
+    name = "".join(
+        character if character.isalnum() or character in "._-" else "-" for character in stem
+    )
+    return name[:80] or "nanogpt"

@@ -1,4 +1,4 @@
-"""torch's `nn.TransformerEncoder`: a state dict, and what leaves no trace in one."""
+"""Import of torch's `nn.TransformerEncoder`: its state dict, and settings that this lacks."""
 
 from __future__ import annotations
 
@@ -9,104 +9,162 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from neural.core.settings import Settings
-from neural.importing import Came, CannotImport, Import, tensors_in
-from neural.modules.late import nn, torch
-from neural.tasks.supervised import SupervisedSettings
+from neural.nn.lazy_torch import nn, torch
+from neural.tasks.supervised.task import SupervisedSettings
+from neural.workflows.import_model import (
+    ImportedModel,
+    Importer,
+    ModelImportError,
+    extract_state_dict,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-PARTS = {
-    "self_attn.in_proj_": ("attention.part.query.", "attention.part.key.", "attention.part.value."),
-    "self_attn.out_proj.": ("attention.part.output.",), "norm1.": ("attention.norm.",),
-    "linear1.": ("feed_forward.part.up.",), "linear2.": ("feed_forward.part.down.",), "norm2.": ("feed_forward.norm.",),
-}  # fmt: skip
-"""The parts of a layer; queries, keys and values stand on top of each other in one matrix."""
-_IN_A_LAYER = re.compile(r"(?:layers\.(\d{1,6})\.)?(\w+\.(?:out_proj\.|in_proj_)?)(weight|bias)")
+LAYER_NAMES = {
+    "self_attn.in_proj_": (
+        "attention.sublayer.query.",
+        "attention.sublayer.key.",
+        "attention.sublayer.value.",
+    ),
+    "self_attn.out_proj.": ("attention.sublayer.output.",),
+    "norm1.": ("attention.norm.",),
+    "linear1.": ("feed_forward.sublayer.up.",),
+    "linear2.": ("feed_forward.sublayer.down.",),
+    "norm2.": ("feed_forward.norm.",),
+}
+"""From torch's parameter prefixes in a layer to ours; torch stacks query, key and value."""
+PARAMETER_NAME = re.compile(r"(?:layers\.(\d{1,6})\.)?(\w+\.(?:out_proj\.|in_proj_)?)(weight|bias)")
+"""Groups: number of the layer, name in the layer, weight or bias."""
 
 
 class EncoderSettings(Settings):
-    """What a state dict does not tell; the defaults are torch's."""
+    """Settings that a state dict does not contain; the defaults are torch's."""
 
-    num_heads: int | None = Field(None, ge=1, description="`nhead`: must be said.")
-    norm_first: bool = Field(False, description="Norms before attention and feed-forward part, not after.")
-    activation: Literal["relu", "gelu"] = Field("relu", description="Between the two linear maps.")
+    num_heads: int | None = Field(None, ge=1, description="`nhead`; required.")
+    norm_first: bool = Field(
+        False, description="Norms before attention and feed-forward, not after."
+    )
+    activation: Literal["relu", "gelu"] = Field(
+        "relu", description="Between the two linear layers."
+    )
 
 
-class NnTransformerEncoder(Import):
-    """A stack of `nn.TransformerEncoderLayer`s, or one alone."""
+class NnTransformerEncoder(Importer):
+    """The state dict of an `nn.TransformerEncoder`, or of a single layer of it."""
 
     Settings: ClassVar[type[Settings]] = EncoderSettings
 
-    def read(self, document: Mapping[str, Any], settings: EncoderSettings, name: str) -> Came:
-        """A program of as many encoder blocks."""
-        state = tensors_in(document, "nn.TransformerEncoder")
-        layers, width, inner = _sizes(state)
-        heads = settings.num_heads
-        if heads is None or width % heads:
-            fit = ", ".join(str(one) for one in range(1, min(width, 64) + 1) if width % one == 0)
-            raise CannotImport(f"a state dict does not tell the number of heads: --set num_heads=…, one of {fit}")
-        norm, bias = "pre" if settings.norm_first else "post", _bias(state)
-        final = ", final_norm=true" if "norm.weight" in state else ""
-        block = (
-            f'num_heads={heads}, d_model={width}, dff={inner}, activation="{settings.activation}", norm="{norm}", '
-            f'positional="none"{final}{"" if bias else ", bias=false"}'
-        )
+    def read(
+        self, checkpoint: Mapping[str, Any], settings: EncoderSettings, name: str
+    ) -> ImportedModel:
+        """A `.neural` program with as many encoder blocks, and the weights under our names."""
+        state = extract_state_dict(checkpoint, "nn.TransformerEncoder")
+        num_layers, width, inner_width = _read_sizes(state)
+        num_heads = settings.num_heads
+        if num_heads is None or width % num_heads:
+            divisors = [str(size) for size in range(1, min(width, 64) + 1) if width % size == 0]
+            raise ModelImportError(
+                "a state dict does not contain the number of heads: --set num_heads=…, "
+                f"one of {', '.join(divisors)}"
+            )
+        options = [
+            f"num_heads={num_heads}",
+            f"d_model={width}",
+            f"dff={inner_width}",
+            f'activation="{settings.activation}"',
+            f'norm="{"pre" if settings.norm_first else "post"}"',
+            'positional="none"',
+            *(["final_norm=true"] if "norm.weight" in state else []),
+            *([] if _has_bias(state) else ["bias=false"]),
+        ]
+        copies = f" * {num_layers}" if num_layers > 1 else ""
         program = (
             f"network Encoder {{\n  input: (None, {width})\n  layers:\n"
-            f"    TransformerEncoder({block}){f' * {layers}' if layers > 1 else ''}\n}}\n"
+            f"    TransformerEncoder({', '.join(options)}){copies}\n}}\n"
         )
-        weights = {ours: one.contiguous() for key, one in state.items() for ours, one in _renamed(key, one, layers)}
-        return Came(SupervisedSettings(network=program, name="encoder"), program, weights, {})
+        weights = {
+            our_name: tensor.contiguous()
+            for torch_name, torch_tensor in state.items()
+            for our_name, tensor in _rename_parameter(torch_name, torch_tensor, num_layers)
+        }
+        return ImportedModel(
+            SupervisedSettings(network=program, name="encoder"), program, weights, {}
+        )
 
-    def verify(self, document: Mapping[str, Any], settings: EncoderSettings, model: Any) -> float:
-        """torch's own encoder with the same weights, asked the same."""
-        state = tensors_in(document, "nn.TransformerEncoder")
-        layers, width, inner = _sizes(state)
+    def verify(self, checkpoint: Mapping[str, Any], settings: EncoderSettings, model: Any) -> float:
+        """Largest difference from the outputs of torch's encoder with the same weights."""
+        state = extract_state_dict(checkpoint, "nn.TransformerEncoder")
+        num_layers, width, inner_width = _read_sizes(state)
         layer = nn.TransformerEncoderLayer(
-            width, settings.num_heads or 1, inner, dropout=0.0, activation=settings.activation, batch_first=True,
-            norm_first=settings.norm_first, bias=_bias(state),
-        )  # fmt: skip
-        last = nn.LayerNorm(width, bias=_bias(state)) if "norm.weight" in state else None
-        single = not any(name.startswith("layers.") for name in state)
-        theirs = layer if single else nn.TransformerEncoder(layer, layers, last, enable_nested_tensor=False)
-        theirs.load_state_dict(state)
+            width,
+            settings.num_heads or 1,
+            inner_width,
+            dropout=0.0,
+            activation=settings.activation,
+            batch_first=True,
+            norm_first=settings.norm_first,
+            bias=_has_bias(state),
+        )
+        final_norm = nn.LayerNorm(width, bias=_has_bias(state)) if "norm.weight" in state else None
+        is_single_layer = not any(name.startswith("layers.") for name in state)
+        original = (
+            layer
+            if is_single_layer
+            else nn.TransformerEncoder(layer, num_layers, final_norm, enable_nested_tensor=False)
+        )
+        original.load_state_dict(state)
         x = torch.randn(2, 7, width, generator=torch.Generator().manual_seed(0))
         with torch.no_grad():
-            return (model(x) - theirs.float().eval()(x)).abs().max().item()
+            return (model(x) - original.float().eval()(x)).abs().max().item()
 
 
-def _sizes(state: Mapping[str, Tensor]) -> tuple[int, int, int]:
-    """Layers, width, inner width; refuses what is no encoder."""
-    found = {name: _IN_A_LAYER.fullmatch(name) for name in state}
-    strange = next((name for name, match in found.items() if match is None or not _known(match)), None)
-    if strange is not None:
-        raise CannotImport(f"no state dict of nn.TransformerEncoder: `{strange}` is none of its names")
-    numbers = {int(match[1] or 0) for match in found.values() if match and match[2] != "norm."}
-    first = "layers.0." if any(name.startswith("layers.") for name in state) else ""
-    maps = [state.get(f"{first}{name}.weight") for name in ("linear1", "linear2")]
-    if numbers != set(range(len(numbers))) or any(one is None or one.ndim != 2 or not one.numel() for one in maps):
-        raise CannotImport("no state dict of nn.TransformerEncoder: its layers are not layers.0, layers.1, …")
-    inner, width = (int(size) for size in state[f"{first}linear1.weight"].shape)
-    return len(numbers), width, inner
+def _read_sizes(state: Mapping[str, Tensor]) -> tuple[int, int, int]:
+    """Number of layers, model width, and width inside the feed-forward layer.
+
+    Raises ModelImportError if `state` is not the state dict of an encoder.
+    """
+    matches = {name: PARAMETER_NAME.fullmatch(name) for name in state}
+    unknown = next(
+        (name for name, match in matches.items() if match is None or not _is_known(match)), None
+    )
+    if unknown is not None:
+        raise ModelImportError(
+            f"not a state dict of nn.TransformerEncoder: unknown parameter `{unknown}`"
+        )
+    layer_numbers = {
+        int(match[1] or 0) for match in matches.values() if match and match[2] != "norm."
+    }
+    prefix = "layers.0." if any(name.startswith("layers.") for name in state) else ""
+    matrices = [state.get(f"{prefix}{name}.weight") for name in ("linear1", "linear2")]
+    if layer_numbers != set(range(len(layer_numbers))) or any(
+        matrix is None or matrix.ndim != 2 or not matrix.numel() for matrix in matrices
+    ):
+        raise ModelImportError(
+            "not a state dict of nn.TransformerEncoder: its layers are not layers.0, layers.1, …"
+        )
+    inner_width, width = (int(size) for size in state[f"{prefix}linear1.weight"].shape)
+    return len(layer_numbers), width, inner_width
 
 
-def _known(match: re.Match[str]) -> bool:
-    return match[2] in PARTS or (match[2] == "norm." and match[1] is None)
+def _is_known(match: re.Match[str]) -> bool:
+    """Whether a parameter is one of an encoder layer, or of the final norm, outside the layers."""
+    return match[2] in LAYER_NAMES or (match[2] == "norm." and match[1] is None)
 
 
-def _bias(state: Mapping[str, Tensor]) -> bool:
+def _has_bias(state: Mapping[str, Tensor]) -> bool:
     return any(name.endswith("linear1.bias") for name in state)
 
 
-def _renamed(name: str, tensor: Tensor, layers: int) -> Iterator[tuple[str, Tensor]]:
-    """Our names for a weight of torch's, with what belongs to each."""
-    match = _IN_A_LAYER.fullmatch(name)
+def _rename_parameter(name: str, tensor: Tensor, num_layers: int) -> Iterator[tuple[str, Tensor]]:
+    """Our names and tensors for a parameter of torch: three for query, key and value."""
+    match = PARAMETER_NAME.fullmatch(name)
     assert match is not None
     if match[2] == "norm.":
         yield f"layer_normalization.{match[3]}", tensor
         return
-    ours = PARTS[match[2]]
-    block = f"transformer_encoder.{int(match[1] or 0)}" if layers > 1 else "transformer_encoder"
-    for one, share in zip(ours, tensor.chunk(len(ours)), strict=True):
-        yield f"{block}.{one}{match[3]}", share
+    our_names = LAYER_NAMES[match[2]]
+    layer_number = int(match[1] or 0)
+    block = f"transformer_encoder.{layer_number}" if num_layers > 1 else "transformer_encoder"
+    for our_name, chunk in zip(our_names, tensor.chunk(len(our_names)), strict=True):
+        yield f"{block}.{our_name}{match[3]}", chunk

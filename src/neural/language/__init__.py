@@ -1,6 +1,9 @@
-"""Text → Program → Network → the shape after every layer. Knows nothing of torch, so `neural check` is quick.
+"""The `.neural` language: text → Program → Network → the shape after every layer. No torch.
 
-lexer, parser   text → `Program` (syntax.py), with every comment and place
-check           `Program` → `Network` (network.py), by the declarations in a `Catalogue`
-printer, json   `Program` → text again
+lexer, token_cursor, parser            text → `Program` (syntax.py), with comments and spans
+declaration, argument_types, layer     what a program may call, and with which arguments
+binder, sections, assembly, check      `Program` → `Network` (network.py), or diagnostics
+shapes, shape_inference                shapes and costs
+formatter, program_json, summary       `Program` → text or JSON; `Network` → table
+diagnostic_codes, explanations/        what `neural explain` shows
 """

@@ -1,129 +1,300 @@
-"""Parts → Network: what the sections say together. Shapes, costs, positions, head and loss."""
+"""Sections of a `.neural` network → Network: shapes, costs, positions, output activation, advice.
+
+A LayerStep is a layer of the program before its shapes are known (shape_inference.py), a BoundCall
+the call it was written as, with spans for messages. The head is the last layer, a tied head one
+that uses the embedding table as its weight. Scores are logits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
-from neural.core.diagnostics import Findings, Fix, Label, Where
-from neural.language.advice import advise_network
+from neural.core.diagnostics import DiagnosticCollector, Fix, Label, SourceSpan
+from neural.language.binder import BoundCall
 from neural.language.catalogue import Catalogue
-from neural.language.flow import Step, Walk, arrange, check_size, check_stem, place, walk
 from neural.language.network import Network
-from neural.language.sections import Parts
-from neural.language.shapes import Shape
-from neural.language.ties import tie
+from neural.language.sections import NetworkSections
+from neural.language.shape_inference import (
+    LayerStep,
+    ShapeTrace,
+    arrange_layers,
+    check_parameter_count,
+    check_stem,
+    infer_shapes,
+    place_layers,
+)
+from neural.language.shapes import Shape, ShapeError, feature_width
 
-USUAL_LENGTH = 1024
-"""Costs are computed for this many positions where a program leaves the length open."""
+MAX_USUAL_LEARNING_RATE = 1e-3
+"""Transformers trained with Adam usually need less than this."""
 
 
-def assemble(
-    parts: Parts, catalogue: Catalogue, findings: Findings, sizes: Mapping[str, int], before: int
+def advise_network(
+    network: Network,
+    last_layer: BoundCall,
+    optimizer: BoundCall | None,
+    diagnostics: DiagnosticCollector,
+) -> None:
+    """Report warnings and notes about a network without errors."""
+    head = getattr(last_layer.instance, "activation", "linear")
+    fused = network.loss.fuses if network.loss else frozenset()
+    if fused and head not in fused and head != "linear":
+        choices = " or ".join(f'"{name}"' for name in sorted(fused))
+        diagnostics.add(
+            "W0601",
+            f'"{head}" before cross-entropy cuts the scores that the loss needs',
+            last_layer.find_span(["activation"]),
+            helps=[f"use {choices}, or no activation: the loss takes scores of any sign"],
+        )
+    if network.loss is None:
+        diagnostics.add(
+            "N0703",
+            f"`{network.name}` has no loss: it can be built and run, not trained",
+            last_layer.call.name_span,
+            helps=["to train it, add a `loss:`"],
+        )
+    if (
+        network.layers[-1].layer.uses_table
+        and getattr(network.layers[0].layer, "init", None) == "torch"
+    ):
+        initial_score = feature_width(network.layers[-1].input_shape) ** 0.5
+        diagnostics.add(
+            "W0605",
+            "the table of a tied head begins with deviation 1: "
+            f"the first scores are about {initial_score:.0f}",
+            last_layer.find_span(["tied"]),
+            helps=['`Embedding(…, init="gpt2")` begins with 0.02'],
+        )
+    has_blocks = any(
+        placed_layer.layer.role in ("encoder", "decoder") for placed_layer in network.layers
+    )
+    rate = getattr(network.optimizer, "learning_rate", None)
+    if (
+        optimizer is not None
+        and has_blocks
+        and isinstance(rate, float)
+        and rate > MAX_USUAL_LEARNING_RATE
+    ):
+        name = type(network.optimizer).__name__
+        if name in ("Adam", "AdamW"):
+            diagnostics.add(
+                "W0602",
+                f"a learning rate of {rate:g} is high for a transformer",
+                optimizer.find_span(["learning_rate"]),
+                helps=["1e-4 to 1e-3 is usual; attention often collapses above that"],
+            )
+
+
+DEFAULT_LENGTH = 1024
+"""Sequence length at which costs are computed if the program leaves it open."""
+
+
+def assemble_network(
+    sections: NetworkSections,
+    catalogue: Catalogue,
+    diagnostics: DiagnosticCollector,
+    sizes: Mapping[str, int],
+    errors_before: int,
 ) -> Network | None:
-    """The network that the parts make, or None after a mistake.
+    """The network of the sections, or None after an error.
 
-    `before` is how many mistakes there were that have nothing to do with this network.
+    `sizes` are values, for costs, of sizes that the program leaves open, by name.
+    `errors_before` is the number of errors so far that do not concern this network.
     """
-    start = parts.start
-    ids = bool(parts.steps) and parts.steps[0].layer.role == "embedding"
-    if start is not None and ids:
-        start = token_input(start, parts.steps[0], parts.input_where, findings)
-    steps, two_streams = arrange(parts.steps, catalogue.layers.get("PositionalEncoding"))
-    check_stem(steps, findings)
-    check_places(steps, findings)
-    tie(steps, findings)
-    if start is None or not parts.whole:
+    start = sections.input_shape
+    takes_token_ids = bool(sections.steps) and sections.steps[0].layer.role == "embedding"
+    if start is not None and takes_token_ids:
+        start = infer_token_input(start, sections.steps[0], sections.input_span, diagnostics)
+    steps, two_streams = arrange_layers(sections.steps, catalogue.layers.get("PositionalEncoding"))
+    check_stem(steps, diagnostics)
+    check_layer_order(steps, diagnostics)
+    link_layers(steps, diagnostics)
+    if start is None or not sections.has_all_layers:
         return None
+    # name of the length of the decoder's sequence; "T" may be that of the input
     target = "T" if "T" not in start else "U"
-    walked = walk(steps, start, findings, two_streams, target)
-    head = head_of(steps[-1], parts, findings)
-    if not walked.whole or findings.wrong > before:
+    trace = infer_shapes(steps, start, diagnostics, two_streams, target)
+    head = infer_head_activation(steps[-1], sections, diagnostics)
+    if not trace.is_complete or diagnostics.error_count > errors_before:
         return None
-    measured, assumed = measure(steps, start, target if two_streams else None, sizes, findings)
-    if not measured.whole:
+    cost_trace, assumed_sizes = compute_costs(
+        steps, start, target if two_streams else None, sizes, diagnostics
+    )
+    if not cost_trace.is_complete:
         return None
-    check_size(steps, measured, findings)
+    check_parameter_count(steps, cost_trace, diagnostics)
     network = Network(
-        name=parts.name, input=start, ids=ids, layers=place(steps, walked, measured.costs), output=walked.gives[-1],
-        head=head, two_streams=two_streams, loss=parts.loss, train=parts.train, assumed=assumed,
-        optimizer=parts.optimizer.made if parts.optimizer else None,
-    )  # fmt: skip
-    for step, given in zip(steps, measured.given, strict=True):
+        name=sections.name,
+        input=start,
+        takes_token_ids=takes_token_ids,
+        layers=place_layers(steps, trace, cost_trace.costs),
+        output=trace.output_shapes[-1],
+        head_activation=head,
+        has_two_streams=two_streams,
+        loss=sections.loss,
+        train=sections.train,
+        assumed_sizes=assumed_sizes,
+        optimizer=sections.optimizer.instance if sections.optimizer else None,
+    )
+    for step, input_shape in zip(steps, cost_trace.input_shapes, strict=True):
         if not step.automatic:
-            for one in step.layer.advice(given):
-                step.bound.advise(findings, one)
-    advise_network(network, steps[-1].bound, parts.optimizer, findings)
+            for advice in step.layer.advice(input_shape):
+                step.bound_call.report_advice(diagnostics, advice)
+    advise_network(network, steps[-1].bound_call, sections.optimizer, diagnostics)
     return network
 
 
-def token_input(start: Shape, first: Step, where: Where, findings: Findings) -> Shape:
-    """Rule 1: before an `Embedding` the input is token ids; a second size is the embedding's width, checked."""
-    if len(start) != 2:
-        return start
-    expected = first.layer.output_dim   # type: ignore[attr-defined]  # embeddings declare it
-    if start[1] != expected:
-        findings.say(
-            "E0305", f"`output_dim` is {expected}, but `input` says {start[1]} features",
-            first.bound.place(["output_dim"]),
-            labels=[Label(where, "token ids need no width")], helps=[f"write `input: ({start[0]},)`"],
-        )  # fmt: skip
+def infer_token_input(
+    input_shape: Shape, first: LayerStep, span: SourceSpan, diagnostics: DiagnosticCollector
+) -> Shape:
+    """Rule 1: before an `Embedding` the input is token ids.
+
+    A second size is checked against the embedding's width and dropped.
+    """
+    if len(input_shape) != 2:
+        return input_shape
+    expected = first.layer.output_dim  # type: ignore[attr-defined]  # embeddings declare it
+    if input_shape[1] != expected:
+        diagnostics.add(
+            "E0305",
+            f"`output_dim` is {expected}, but `input` says {input_shape[1]} features",
+            first.bound_call.find_span(["output_dim"]),
+            labels=[Label(span, "token ids need no width")],
+            helps=[f"write `input: ({input_shape[0]},)`"],
+        )
     else:
-        findings.say(
-            "N0702", f"the input is {start[0]} token ids; {start[1]} is the width after `Embedding`", where,
-            helps=[f"`input: ({start[0]},)` is clearer"], fix=Fix(where, f"({start[0]},)"),
-        )  # fmt: skip
-    return start[:1]
+        diagnostics.add(
+            "N0702",
+            f"the input is {input_shape[0]} token ids; "
+            f"{input_shape[1]} is the width after `Embedding`",
+            span,
+            helps=[f"`input: ({input_shape[0]},)` is clearer"],
+            fix=Fix(span, f"({input_shape[0]},)"),
+        )
+    return input_shape[:1]
 
 
-def check_places(steps: list[Step], findings: Findings) -> None:
-    """`Output` comes last and once, `Embedding` first."""
+def check_layer_order(steps: list[LayerStep], diagnostics: DiagnosticCollector) -> None:
+    """Report an `Output` that is not last or has copies, and an `Embedding` that is not first."""
     for step in steps:
-        if step.layer.role == "head" and (step is not steps[-1] or step.copies > 1) and not step.automatic:
-            findings.say(
-                "E0413", "`Output` must be the last layer", step.bound.call.name_where,
-                helps=["leave the copies out" if step is steps[-1] else "`Dense` may stand anywhere"],
-            )  # fmt: skip
+        if (
+            step.layer.role == "head"
+            and (step is not steps[-1] or step.copies > 1)
+            and not step.automatic
+        ):
+            diagnostics.add(
+                "E0413",
+                "`Output` must be the last layer",
+                step.bound_call.call.name_span,
+                helps=[
+                    "leave the copies out" if step is steps[-1] else "`Dense` may stand anywhere"
+                ],
+            )
         if step.layer.role == "embedding" and step is not steps[0]:
-            findings.say(
-                "E0306", "`Embedding` takes token ids, but features arrive", step.bound.call.name_where,
+            diagnostics.add(
+                "E0306",
+                "`Embedding` takes token ids, but features arrive",
+                step.bound_call.call.name_span,
                 helps=["it must be the first layer, after `input: (length,)`"],
-            )  # fmt: skip
+            )
 
 
-def head_of(last: Step, parts: Parts, findings: Findings) -> str:
-    """The activation that the loss takes over from the last layer; a head it cannot judge is a mistake."""
+def infer_head_activation(
+    last: LayerStep, sections: NetworkSections, diagnostics: DiagnosticCollector
+) -> str:
+    """The activation of the last layer if the loss contains it (fuses), else "linear".
+
+    Reports a last layer that does not fit the loss.
+    """
     activation = getattr(last.layer, "activation", "linear")
-    if parts.loss is None:
+    if sections.loss is None:
         return "linear"
     units = getattr(last.layer, "units", None)
-    problem = parts.loss.head_problem(activation, units)
+    problem = sections.loss.head_problem(activation, units)
     if problem is not None:
-        message, way_out = problem
-        label = Label(parts.loss_where, "judged by this loss")
-        where = last.bound.call.where if units == 1 else last.bound.place(["activation"])
-        findings.say("E0407", message, where, labels=[label], helps=[way_out])
-    return activation if activation in parts.loss.fuses else "linear"
+        message, help_text = problem
+        label = Label(sections.loss_span, "judged by this loss")
+        span = (
+            last.bound_call.call.span if units == 1 else last.bound_call.find_span(["activation"])
+        )
+        diagnostics.add("E0407", message, span, labels=[label], helps=[help_text])
+    return activation if activation in sections.loss.fuses else "linear"
 
 
-def measure(
-    steps: list[Step], start: Shape, target: str | None, sizes: Mapping[str, int], findings: Findings
-) -> tuple[Walk, dict[str, int]]:
-    """The costs, at values for the open sizes: as asked, else the source's length for the target, else a usual one.
+def compute_costs(
+    steps: list[LayerStep],
+    input_shape: Shape,
+    target_length: str | None,
+    sizes: Mapping[str, int],
+    diagnostics: DiagnosticCollector,
+) -> tuple[ShapeTrace, dict[str, int]]:
+    """Shapes and costs with numbers for the open sizes, and those numbers by name.
 
-    Where a layer ends earlier (learned positions), the usual length is halved until it fits.
+    An open size is taken from `sizes`, else it is the input's length, else DEFAULT_LENGTH. Where a
+    layer has a maximum length (learned positions), the length is halved until it fits.
+    `target_length` is the name of the decoder's length, None without a second sequence.
     """
-    length = next((dim for dim in start[:1] if isinstance(dim, int)), USUAL_LENGTH)
-    names = [dim for dim in (*start, target) if isinstance(dim, str)]
-    tried: list[tuple[Walk, dict[str, int]]] = []
-    while length and not (tried and tried[-1][0].whole):
+    length = next((dim for dim in input_shape[:1] if isinstance(dim, int)), DEFAULT_LENGTH)
+    names = [dim for dim in (*input_shape, target_length) if isinstance(dim, str)]
+    attempts: list[tuple[ShapeTrace, dict[str, int]]] = []
+    while length and not (attempts and attempts[-1][0].is_complete):
         assumed = {name: sizes.get(name, length) for name in names}
-        known = tuple(assumed.get(dim, dim) if isinstance(dim, str) else dim for dim in start)
-        tried.append((walk(steps, known, None, target is not None, assumed.get(target or "", 0)), assumed))
+        input_sizes = tuple(
+            assumed.get(dim, dim) if isinstance(dim, str) else dim for dim in input_shape
+        )
+        attempts.append(
+            (
+                infer_shapes(
+                    steps,
+                    input_sizes,
+                    None,
+                    target_length is not None,
+                    assumed.get(target_length or "", 0),
+                ),
+                assumed,
+            )
+        )
         length = length // 2 if not all(name in sizes for name in names) else 0
-    if tried[-1][0].whole:
-        return tried[-1]
-    failed, assumed = tried[0]
-    if failed.misfit is not None:
-        said = ", ".join(f"{name} = {value}" for name, value in assumed.items())
-        steps[len(failed.gives)].bound.report(findings, failed.misfit, f", with {said}")
+    if attempts[-1][0].is_complete:
+        return attempts[-1]
+    failed, assumed = attempts[0]
+    if failed.error is not None:
+        sizes_text = ", ".join(f"{name} = {value}" for name, value in assumed.items())
+        steps[len(failed.output_shapes)].bound_call.report_shape_error(
+            diagnostics, failed.error, f", with {sizes_text}"
+        )
     return failed, assumed
+
+
+def link_layers(steps: list[LayerStep], diagnostics: DiagnosticCollector) -> None:
+    """Pass layers what they need from each other: the embedding's table, the number of blocks.
+
+    ShapeErrors are ignored: they are conflicts of a layer's own arguments, already reported.
+    """
+    for step in steps:
+        if step.layer.uses_table:
+            _tie_to_embedding(step, steps[0], diagnostics)
+    for role in ("encoder", "decoder"):
+        blocks = [step for step in steps if step.layer.role == role]
+        for step in blocks:
+            with suppress(ShapeError):
+                block_count = sum(block.copies for block in blocks)
+                step.layer = step.layer.with_block_count(block_count)  # type: ignore[attr-defined]
+
+
+def _tie_to_embedding(
+    step: LayerStep, embedding: LayerStep, diagnostics: DiagnosticCollector
+) -> None:
+    """Give a tied output layer the shape of the embedding table; `embedding` is the first layer."""
+    if embedding.layer.role != "embedding":
+        diagnostics.add(
+            "E0314",
+            "a tied `Output` needs an `Embedding` whose vectors it can use",
+            step.bound_call.find_span(["tied"]),
+            helps=["leave `tied` out: the input is numbers, not token ids"],
+        )
+        return
+    sizes = embedding.layer.input_dim, embedding.layer.output_dim  # type: ignore[attr-defined]
+    with suppress(ShapeError):
+        step.layer = step.layer.tie_to(*sizes)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The registries that a program's names are looked up in; given to the checker, which knows none of them itself."""
+"""The registries that the checker looks names up in. Passed in, so `language` needs no `nn`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from neural.language.loss import Loss
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """Everything a program can name at its top level; layers and optimizers bring their own registries along."""
+    """Everything a program can name at top level. Arguments may refer to further registries."""
 
     layers: Registry[Layer]
     losses: Registry[Loss]

@@ -1,125 +1,249 @@
-"""Program → Network, or every mistake in it at once.
+"""Text of a `.neural` program → networks with shapes and costs, or all errors at once.
 
-`check` never stops at the first mistake: each section and each layer is looked at (sections.py), and the shape goes on
-with a sensible guess where it can (assembly.py, flow.py).
+`check` does not stop at the first error: each section and layer is read (sections.py), and shape
+inference continues with a sensible assumption where possible (assembly.py, shape_inference.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from neural.core.diagnostics import Diagnostic, Findings, Label, Where
-from neural.core.names import did_you_mean
-from neural.language.assembly import assemble
+from neural.core.diagnostics import Diagnostic, DiagnosticCollector, Label, SourceSpan, SourceText
+from neural.core.names import suggest_name
+from neural.language.assembly import assemble_network
 from neural.language.catalogue import Catalogue
 from neural.language.network import Network
 from neural.language.parser import parse
-from neural.language.sections import Sections
-from neural.language.syntax import Block, Layer, Program, Section
+from neural.language.sections import SectionReader
+from neural.language.shapes import Cost
+from neural.language.summary import iter_notes
+from neural.language.syntax import LayerStatement, NetworkBlock, Program, Section
 
-UNREAD = ("E0102", "E0106", "E0107")
-"""After these the text was not read to its end: what seems to be missing is not."""
+UNREADABLE_CODES = ("E0102", "E0106", "E0107")
+"""After these errors the text was not read to its end, so nothing can be reported missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """What came of a text: the networks that work, and everything there is to say."""
+class CheckResult:
+    """Result of checking a text: syntax tree, networks without errors, and all diagnostics."""
 
     program: Program
     networks: tuple[Network, ...]
     diagnostics: tuple[Diagnostic, ...]
 
     @property
-    def mistakes(self) -> tuple[Diagnostic, ...]:
-        """Only what is wrong."""
-        return tuple(one for one in self.diagnostics if one.severity == "error")
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """Errors only, without warnings and notes."""
+        return tuple(
+            diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"
+        )
 
 
 def check(
-    text: str, catalogue: Catalogue, *, network: str | None = None, fragment: bool = False,
+    text: str,
+    catalogue: Catalogue,
+    *,
+    network: str | None = None,
+    fragment: bool = False,
     sizes: Mapping[str, int] | None = None,
-) -> Checked:  # fmt: skip
-    """Read and check a text: one network (named if there are several), or with `fragment` whatever stands there.
+) -> CheckResult:
+    """Parse and check a text. `network` names the one to return; several without it are an error.
 
-    `sizes` are the values for costs of sizes that the program leaves open.
+    With `fragment`, sections and layers may stand outside a network. `sizes` are values, by name,
+    of sizes that the program leaves open, such as T: costs are computed with them. `catalogue`
+    lists what a program may name: layers, losses, optimizers.
     """
-    findings = Findings()
-    program = parse(text, findings)
-    unread = [one for one in findings.items if one.code in UNREAD]
-    if unread:
-        return Checked(program=program, networks=(), diagnostics=tuple(unread))
-    checker = _Checker(catalogue, findings, sizes or {})
+    diagnostics = DiagnosticCollector()
+    program = parse(text, diagnostics)
+    unreadable = [
+        diagnostic for diagnostic in diagnostics.items if diagnostic.code in UNREADABLE_CODES
+    ]
+    if unreadable:
+        return CheckResult(program=program, networks=(), diagnostics=tuple(unreadable))
+    checker = _Checker(catalogue, diagnostics, sizes or {})
     if fragment:
-        networks = [checker.network(block, None) for block in program.networks]
+        networks = [checker.check_network(block, None) for block in program.networks]
         for item in program.items:
-            checker.sections.fragment(item)
+            checker.sections.check_fragment(item)
     else:
-        networks = checker.chosen(program, network)
-    # advice waits until there are no mistakes: half of it would be about them
-    order = sorted(findings.mistakes or findings.items, key=lambda one: (one.severity != "warning", one.where.start))
-    return Checked(program=program, networks=tuple(net for net in networks if net), diagnostics=tuple(order))
+        networks = checker.check_networks(program, network)
+    # Warnings and notes are shown only without errors: many would be consequences of them.
+    order = sorted(
+        diagnostics.errors or diagnostics.items,
+        key=lambda diagnostic: (diagnostic.severity != "warning", diagnostic.span.start),
+    )
+    return CheckResult(
+        program=program, networks=tuple(net for net in networks if net), diagnostics=tuple(order)
+    )
 
 
 class _Checker:
-    def __init__(self, catalogue: Catalogue, findings: Findings, sizes: Mapping[str, int]) -> None:
-        self.catalogue, self.findings, self.sizes = catalogue, findings, sizes
-        self.sections = Sections(catalogue, findings)
+    """Checks the networks of one program."""
 
-    def chosen(self, program: Program, name: str | None) -> list[Network | None]:
-        """Check all networks, give the wanted one."""
+    def __init__(
+        self, catalogue: Catalogue, diagnostics: DiagnosticCollector, sizes: Mapping[str, int]
+    ) -> None:
+        self.catalogue, self.diagnostics, self.sizes = catalogue, diagnostics, sizes
+        self.sections = SectionReader(catalogue, diagnostics)
+
+    def check_networks(self, program: Program, name: str | None) -> list[Network | None]:
+        """Check all networks; return the one called `name`, or all."""
         blocks = program.networks
-        shared = self.shared_train(program)
-        if not blocks and not self.findings.mistakes:
-            self.findings.say(
-                "E0113", "there is no network here", Where(0, 0), helps=["begin with `network MyNetwork {`"]
+        shared = self.find_shared_train(program)
+        if not blocks and not self.diagnostics.errors:
+            self.diagnostics.add(
+                "E0113",
+                "there is no network here",
+                SourceSpan(0, 0),
+                helps=["begin with `network MyNetwork {`"],
             )
-        seen: dict[str, Block] = {}
+        blocks_by_name: dict[str, NetworkBlock] = {}
         for block in blocks:
-            if block.name in seen:
-                first = Label(seen[block.name].name_where, "first here")
-                self.findings.say(
-                    "E0412", f"two networks are called `{block.name}`", block.name_where, labels=[first],
+            if block.name in blocks_by_name:
+                first = Label(blocks_by_name[block.name].name_span, "first here")
+                self.diagnostics.add(
+                    "E0412",
+                    f"two networks are called `{block.name}`",
+                    block.name_span,
+                    labels=[first],
                     helps=["give one of them another name"],
-                )  # fmt: skip
-            seen.setdefault(block.name, block)
-        networks = {block.name: self.network(block, shared) for block in blocks}
-        names = ", ".join(seen)
-        if name is not None and blocks and name not in seen:
-            helps = [did_you_mean(name, seen) or f"here are: {names}"]
-            self.findings.say("E0409", f"there is no network `{name}`", Where(0, 0), helps=helps)
-        if name is None and len(seen) > 1:
-            second, helps = list(seen.values())[1], [f"say `--network NAME`; here are: {names}"]
-            self.findings.say("E0408", "which of these networks?", second.name_where, helps=helps)
+                )
+            blocks_by_name.setdefault(block.name, block)
+        networks = {block.name: self.check_network(block, shared) for block in blocks}
+        names = ", ".join(blocks_by_name)
+        if name is not None and blocks and name not in blocks_by_name:
+            helps = [suggest_name(name, blocks_by_name) or f"here are: {names}"]
+            self.diagnostics.add(
+                "E0409", f"there is no network `{name}`", SourceSpan(0, 0), helps=helps
+            )
+        if name is None and len(blocks_by_name) > 1:
+            second, helps = (
+                list(blocks_by_name.values())[1],
+                [f"say `--network NAME`; here are: {names}"],
+            )
+            self.diagnostics.add("E0408", "which of these networks?", second.name_span, helps=helps)
         return [networks[name]] if name in networks else list(networks.values())
 
-    def shared_train(self, program: Program) -> Section | None:
-        """A `train` block beside the networks counts for all of them; nothing else may stand there."""
+    def find_shared_train(self, program: Program) -> Section | None:
+        """The `train` block beside the networks, which applies to all of them.
+
+        Reports anything else outside a network.
+        """
         shared = None
-        lost = any(not any(_inside(one, block) for block in program.networks) for one in self.findings.mistakes)
+        has_outer_errors = any(
+            not any(_is_inside(error, block) for block in program.networks)
+            for error in self.diagnostics.errors
+        )
         for item in program.items:
-            if isinstance(item, Section) and item.name == "train" and item.block:
+            if isinstance(item, Section) and item.name == "train" and item.is_block:
                 if shared is not None:
-                    first = Label(shared.name_where, "first here")
-                    self.findings.say("E0402", "`train` is given twice", item.name_where, labels=[first])
+                    first = Label(shared.name_span, "first here")
+                    self.diagnostics.add(
+                        "E0402", "`train` is given twice", item.name_span, labels=[first]
+                    )
                 shared = shared or item
-            elif not isinstance(item, Block) and not lost:
-                what = f"`{item.call.name}(…)`" if isinstance(item, Layer) else f"`{item.name}`"
-                where = item.where if isinstance(item, Layer) else item.name_where
-                self.findings.say(
-                    "E0112", f"{what} stands outside a network", where,
-                    helps=["put it inside `network Name { … }`, or check it alone with `--fragment`"],
-                )  # fmt: skip
+            elif not isinstance(item, NetworkBlock) and not has_outer_errors:
+                subject = (
+                    f"`{item.call.name}(…)`"
+                    if isinstance(item, LayerStatement)
+                    else f"`{item.name}`"
+                )
+                span = item.span if isinstance(item, LayerStatement) else item.name_span
+                self.diagnostics.add(
+                    "E0112",
+                    f"{subject} stands outside a network",
+                    span,
+                    helps=[
+                        "put it inside `network Name { … }`, or check it alone with `--fragment`"
+                    ],
+                )
         return shared
 
-    def network(self, block: Block, shared_train: Section | None) -> Network | None:
-        """One network, or None after a mistake."""
-        inside = [one for one in self.findings.mistakes if _inside(one, block)]
-        before = self.findings.wrong - len(inside)
-        parts = self.sections.read(block, shared_train, unsure=bool(inside))
-        made = assemble(parts, self.catalogue, self.findings, self.sizes, before)
-        return made if self.findings.wrong == before else None
+    def check_network(self, block: NetworkBlock, shared_train: Section | None) -> Network | None:
+        """One network, or None after an error."""
+        syntax_errors = [error for error in self.diagnostics.errors if _is_inside(error, block)]
+        errors_before = self.diagnostics.error_count - len(syntax_errors)
+        sections = self.sections.read_network(
+            block, shared_train, has_syntax_errors=bool(syntax_errors)
+        )
+        network = assemble_network(
+            sections, self.catalogue, self.diagnostics, self.sizes, errors_before
+        )
+        return network if self.diagnostics.error_count == errors_before else None
 
 
-def _inside(one: Diagnostic, block: Block) -> bool:
-    return block.where.start <= one.where.start < block.where.end
+def _is_inside(diagnostic: Diagnostic, block: NetworkBlock) -> bool:
+    """Whether a diagnostic begins inside a network."""
+    return block.span.start <= diagnostic.span.start < block.span.end
+
+
+def check_to_json(result: CheckResult, source: SourceText) -> dict[str, Any]:
+    """Result of `neural check --format json`: file, verdict, networks and diagnostics."""
+    return {
+        "file": source.name,
+        "ok": not result.errors,
+        "networks": [
+            _network_to_json(network) for network in ([] if result.errors else result.networks)
+        ],
+        "diagnostics": [
+            _diagnostic_to_json(diagnostic, source) for diagnostic in result.diagnostics
+        ],
+    }
+
+
+def _network_to_json(network: Network) -> dict[str, Any]:
+    layers = [
+        {
+            "name": placed_layer.name,
+            "layer": repr(placed_layer.layer),
+            "copies": placed_layer.copies,
+            "input": list(placed_layer.input_shape),
+            "output": list(placed_layer.output_shape),
+            "automatic": placed_layer.automatic,
+            **_cost_to_json(placed_layer.cost),
+        }
+        for placed_layer in network.layers
+    ]
+    return {
+        "name": network.name,
+        "input": list(network.input),
+        "output": list(network.output),
+        **_cost_to_json(network.cost),
+        "layers": layers,
+        "notes": list(iter_notes(network)),
+        "assumed_sizes": dict(network.assumed_sizes),
+        "loss": repr(network.loss) if network.loss else None,
+        "optimizer": repr(network.optimizer) if network.optimizer else None,
+    }
+
+
+def _cost_to_json(cost: Cost) -> dict[str, int]:
+    return {
+        "parameters": cost.parameters,
+        "multiply_adds": cost.multiply_adds,
+        "activation_bytes": 4 * cost.activations,  # float32
+    }
+
+
+def _diagnostic_to_json(diagnostic: Diagnostic, source: SourceText) -> dict[str, Any]:
+    labels = [
+        {"text": label.text, **_span_to_json(label.span, source)} for label in diagnostic.labels
+    ]
+    return {
+        "code": diagnostic.code,
+        "severity": diagnostic.severity,
+        "message": diagnostic.message,
+        **_span_to_json(diagnostic.span, source),
+        "labels": labels,
+        "help": list(diagnostic.helps),
+    }
+
+
+def _span_to_json(span: SourceSpan, source: SourceText) -> dict[str, int]:
+    (line, column), (end_line, end_column) = (
+        source.line_and_column(span.start),
+        source.line_and_column(span.end),
+    )
+    return {"line": line, "column": column, "end_line": end_line, "end_column": end_column}

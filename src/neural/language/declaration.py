@@ -1,12 +1,12 @@
-"""What a program may set, declared once: name, meaning, kind, default.
+"""Declarations: what a `.neural` program may call, with type, default and text per argument.
 
-A layer, mechanism, optimizer or loss is a class whose fields are its arguments:
+A layer, attention mechanism, optimizer or loss is a class whose fields are its arguments:
 
     class Dense(Layer):
-        units: int = count("Width of the output.")
-        dropout_rate: float = rate("…", default=0.0, aliases=("dropout",))
+        units: int = int_field("Width of the output.")
+        dropout_rate: float = rate_field("…", default=0.0, aliases=("dropout",))
 
-The checker, the help, the suggestions, the Python constructor and the exporter all read these fields.
+The checker, the help, the suggestions, the constructor and the exporters all read these fields.
 """
 
 from __future__ import annotations
@@ -15,140 +15,206 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from typing import Any, ClassVar, Self, dataclass_transform
 
-from neural.core.names import snake
-from neural.core.registry import Registry, UnknownName
-from neural.language.kinds import Choice, Entry, Flag, Kind, Pair, Real, Refused, Several, Sizes, Text, Whole
+from neural.core.names import to_snake_case
+from neural.core.registry import Registry, UnknownNameError
+from neural.language.argument_types import (
+    ArgumentType,
+    BoolType,
+    ChoiceType,
+    EntryListType,
+    EntryType,
+    FloatType,
+    IntPairType,
+    IntType,
+    InvalidArgumentError,
+    ShapeType,
+    TextType,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ArgumentSpec:
     """One argument of a declaration."""
 
     name: str
     doc: str
-    kind: Kind
+    kind: ArgumentType
     default: Any
+    """MISSING if the argument is required."""
     aliases: tuple[str, ...]
+    """Other names that programs may use."""
     shown: bool
-    """Printed even where it is the default."""
+    """Whether `repr` prints the argument even if it has its default value."""
 
     @property
-    def required(self) -> bool:
-        """Whether a program must write it."""
+    def is_required(self) -> bool:
+        """Whether a program must give the argument."""
         return self.default is MISSING
 
 
-def setting(
-    kind: Kind, doc: str, *, default: Any = MISSING, aliases: tuple[str, ...] = (), shown: bool = False
+def argument_field(
+    kind: ArgumentType,
+    doc: str,
+    *,
+    default: Any = MISSING,
+    aliases: tuple[str, ...] = (),
+    shown: bool = False,
 ) -> Any:
-    """An argument of any kind; the functions below are the usual ones."""
+    """An argument of any type; the functions below create the usual ones."""
     metadata = {"doc": doc, "kind": kind, "aliases": aliases, "shown": shown}
     if default is MISSING:
         return field(metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
-def count(
-    doc: str, *, default: Any = MISSING, at_least: int = 1, odd: bool = False, aliases: tuple[str, ...] = (),
+def int_field(
+    doc: str,
+    *,
+    default: Any = MISSING,
+    at_least: int = 1,
+    odd: bool = False,
+    aliases: tuple[str, ...] = (),
     shown: bool = False,
 ) -> Any:
-    """A whole number."""
-    return setting(Whole(at_least=at_least, odd=odd), doc, default=default, aliases=aliases, shown=shown)
+    """An integer argument."""
+    return argument_field(
+        IntType(at_least=at_least, is_odd=odd), doc, default=default, aliases=aliases, shown=shown
+    )
 
 
-def number(
-    doc: str, *, default: Any = MISSING, above: float | None = None, at_least: float | None = None,
-    at_most: float | None = None, below: float | None = None, aliases: tuple[str, ...] = (),
-) -> Any:  # fmt: skip
-    """A real number within bounds."""
-    kind = Real(above=above, at_least=at_least, at_most=at_most, below=below)
-    return setting(kind, doc, default=default, aliases=aliases)
-
-
-def rate(doc: str, *, default: Any = MISSING, aliases: tuple[str, ...] = ()) -> Any:
-    """A share of something dropped: 0 is allowed, 1 is not."""
-    return setting(Real(at_least=0, below=1, code="E0209"), doc, default=default, aliases=aliases)
-
-
-def flag(doc: str, *, default: Any = MISSING, aliases: tuple[str, ...] = ()) -> Any:
-    """true or false."""
-    return setting(Flag(), doc, default=default, aliases=aliases)
-
-
-def text(doc: str, *, default: Any = MISSING) -> Any:
-    """Words in quotes."""
-    return setting(Text(), doc, default=default)
-
-
-def choice(
-    options: tuple[str, ...], doc: str, *, default: Any = MISSING, noun: str = "value", code: str = "E0217"
-) -> Any:
-    """One of a few words."""
-    return setting(Choice(options=options, noun=noun, code=code), doc, default=default)
-
-
-def pair(doc: str, *, default: Any = MISSING) -> Any:
-    """Two whole numbers, `(16, 16)`; one number stands for both."""
-    return setting(Pair(), doc, default=default)
-
-
-def sizes(doc: str, *, default: Any = MISSING) -> Any:
-    """A tuple of sizes; one of them may be -1."""
-    return setting(Sizes(), doc, default=default)
-
-
-def entry(
-    registry: Registry[Any], doc: str, *, default: Any = MISSING, or_number: Real | None = None, shown: bool = False,
+def float_field(
+    doc: str,
+    *,
+    default: Any = MISSING,
+    above: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    below: float | None = None,
     aliases: tuple[str, ...] = (),
-) -> Any:  # fmt: skip
-    """An entry of a registry, by its name or as a call; its own arguments may stand beside it."""
-    kind = Entry(registry=registry, or_number=or_number)
-    return setting(kind, doc, default=default, shown=shown, aliases=aliases)
+) -> Any:
+    """A float argument within bounds."""
+    kind = FloatType(above=above, at_least=at_least, at_most=at_most, below=below)
+    return argument_field(kind, doc, default=default, aliases=aliases)
 
 
-def several(registry: Registry[Any], doc: str) -> Any:
-    """Any number of entries of a registry, as positional calls."""
-    return setting(Several(registry=registry), doc)
+def rate_field(doc: str, *, default: Any = MISSING, aliases: tuple[str, ...] = ()) -> Any:
+    """A dropout rate: 0 is allowed, 1 is not."""
+    return argument_field(
+        FloatType(at_least=0, below=1, code="E0209"), doc, default=default, aliases=aliases
+    )
+
+
+def bool_field(doc: str, *, default: Any = MISSING, aliases: tuple[str, ...] = ()) -> Any:
+    """A bool argument."""
+    return argument_field(BoolType(), doc, default=default, aliases=aliases)
+
+
+def text_field(doc: str, *, default: Any = MISSING) -> Any:
+    """A string argument."""
+    return argument_field(TextType(), doc, default=default)
+
+
+def choice_field(
+    options: tuple[str, ...],
+    doc: str,
+    *,
+    default: Any = MISSING,
+    noun: str = "value",
+    code: str = "E0217",
+) -> Any:
+    """One of a few strings, which `noun` describes; `code` is the diagnostic for another one."""
+    return argument_field(ChoiceType(options=options, noun=noun, code=code), doc, default=default)
+
+
+def int_pair_field(doc: str, *, default: Any = MISSING) -> Any:
+    """Two integers, `(16, 16)`; one number stands for both."""
+    return argument_field(IntPairType(), doc, default=default)
+
+
+def shape_field(doc: str, *, default: Any = MISSING) -> Any:
+    """A tuple of sizes; one of them may be -1."""
+    return argument_field(ShapeType(), doc, default=default)
+
+
+def entry_field(
+    registry: Registry[Any],
+    doc: str,
+    *,
+    default: Any = MISSING,
+    or_number: FloatType | None = None,
+    shown: bool = False,
+    aliases: tuple[str, ...] = (),
+) -> Any:
+    """A registry entry, by name or as a call, or a number with `or_number`.
+
+    The arguments of an entry given by name stand beside it: `attention="localized", window=7`.
+    """
+    kind = EntryType(registry=registry, or_number=or_number)
+    return argument_field(kind, doc, default=default, shown=shown, aliases=aliases)
+
+
+def entries_field(registry: Registry[Any], doc: str) -> Any:
+    """Any number of registry entries, as positional calls."""
+    return argument_field(EntryListType(registry=registry), doc)
 
 
 @dataclass_transform(
     frozen_default=True,
-    field_specifiers=(setting, count, number, rate, flag, text, choice, pair, sizes, entry, several),
+    field_specifiers=(
+        argument_field,
+        int_field,
+        float_field,
+        rate_field,
+        bool_field,
+        text_field,
+        choice_field,
+        int_pair_field,
+        shape_field,
+        entry_field,
+        entries_field,
+    ),
 )
-class Declared:
-    """Base of everything that a program can call. Subclasses are frozen dataclasses; bad values are refused."""
+class Declaration:
+    """Base class of everything a program can call.
 
-    names_all: ClassVar[bool] = False
-    """Whether a printed call names even what has no default: `num_heads=8` says more than `8`."""
+    Subclasses are frozen dataclasses that validate their arguments.
+    """
+
+    print_all_names: ClassVar[bool] = False
+    """Whether `repr` names required arguments too: `num_heads=8` is clearer than `8`."""
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, repr=False)(cls)
 
     def __post_init__(self) -> None:
-        for one in self.settings().values():
+        for spec in self.argument_specs().values():
             try:
-                object.__setattr__(self, one.name, accept(one, getattr(self, one.name)))
-            except Refused as refused:
-                raise ValueError(f"{type(self).__name__}: {refused.sentence(one.name)}") from None
-            except UnknownName as unknown:
+                object.__setattr__(
+                    self, spec.name, convert_argument(spec, getattr(self, spec.name))
+                )
+            except InvalidArgumentError as error:
+                raise ValueError(
+                    f"{type(self).__name__}: {error.format_message(spec.name)}"
+                ) from None
+            except UnknownNameError as unknown:
                 raise ValueError(f"{type(self).__name__}: {unknown}") from None
         self.verify()
 
     def verify(self) -> None:
-        """Raise Misfit where the arguments contradict each other."""
+        """Raise ShapeError where arguments contradict each other."""
 
     @classmethod
-    def unverified(cls, **values: Any) -> Self:
-        """An instance of values that were accepted one by one, without `verify`: the checker goes on after a misfit."""
-        made = object.__new__(cls)
-        for one in fields(cls):  # type: ignore[arg-type]  # every subclass is a dataclass
-            object.__setattr__(made, one.name, values.get(one.name, one.default))
-        return made
+    def create_unverified(cls, **values: Any) -> Self:
+        """An instance of values that are converted already; the caller calls `verify`."""
+        instance = object.__new__(cls)
+        for item in fields(cls):  # type: ignore[arg-type]  # every subclass is a dataclass
+            object.__setattr__(instance, item.name, values.get(item.name, item.default))
+        return instance
 
     @classmethod
-    def settings(cls) -> dict[str, Setting]:
-        """The arguments by name, in the order in which they may stand without names."""
-        return _settings(cls)
+    def argument_specs(cls) -> dict[str, ArgumentSpec]:
+        """Arguments by name, in positional order."""
+        return _collect_specs(cls)
 
     @classmethod
     def summary(cls) -> str:
@@ -156,64 +222,72 @@ class Declared:
         return (cls.__doc__ or "").strip().partition("\n")[0]
 
     def __repr__(self) -> str:
-        """The call that makes this: `Dense(10, activation="softmax")`, defaults left out."""
-        return written(self, type(self).__name__)
+        """The call that creates this: `Dense(10, activation="softmax")`, without defaults."""
+        return format_call(self, type(self).__name__)
 
 
-class Named(Declared):
-    """Base of what programs name in lower case: `"localized"`, `"mse"`."""
+class LowercaseDeclaration(Declaration):
+    """Base class of what programs name in lower case: `"localized"`, `"mse"`."""
 
     def __repr__(self) -> str:
-        """The call that makes this, in lower case."""
-        return written(self, snake(type(self).__name__))
+        """The call that creates this, in lower case."""
+        return format_call(self, to_snake_case(type(self).__name__))
 
 
-def accept(one: Setting, value: Any) -> Any:
-    """The value as the declaration wants it; Refused says why not. A default is always accepted."""
-    if not one.required and (value is one.default or (type(value) is type(one.default) and value == one.default)):
+def convert_argument(spec: ArgumentSpec, value: Any) -> Any:
+    """The value converted to the argument's type, or InvalidArgumentError."""
+    if not spec.is_required and (
+        value is spec.default or (type(value) is type(spec.default) and value == spec.default)
+    ):
         return value
-    return one.kind.accept(value)
+    return spec.kind.convert(value)
 
 
 @cache
-def _settings(cls: type[Declared]) -> dict[str, Setting]:
+def _collect_specs(cls: type[Declaration]) -> dict[str, ArgumentSpec]:
     return {
-        one.name: Setting(name=one.name, default=one.default, **one.metadata)
-        for one in fields(cls)  # type: ignore[arg-type]  # every subclass is a dataclass, see __init_subclass__
-        if "kind" in one.metadata
+        item.name: ArgumentSpec(name=item.name, default=item.default, **item.metadata)
+        for item in fields(cls)  # type: ignore[arg-type]  # see __init_subclass__
+        if "kind" in item.metadata
     }
 
 
-def written(declared: Declared, name: str) -> str:
-    """A call as a program spells it: what has no default stands first, without its name."""
+def format_call(declaration: Declaration, name: str) -> str:
+    """The call that creates `declaration`, as a program writes it; `name` is that of the function.
+
+    Required arguments come first, without names.
+    """
     parts: list[str] = []
-    nameless = not declared.names_all
-    for one in declared.settings().values():
-        value = getattr(declared, one.name)
-        if isinstance(one.kind, Several):
+    is_positional = not declaration.print_all_names
+    for spec in declaration.argument_specs().values():
+        value = getattr(declaration, spec.name)
+        if isinstance(spec.kind, EntryListType):
             parts += [repr(item) for item in value]
-        elif one.required and nameless:
-            parts.append(spelt(value))
+        elif spec.is_required and is_positional:
+            parts.append(format_value(value))
         else:
-            nameless = False
-            if one.required or one.shown or value != one.default:
-                parts.append(f"{one.name}={spelt(value)}")
+            is_positional = False
+            if spec.is_required or spec.shown or value != spec.default:
+                parts.append(f"{spec.name}={format_value(value)}")
     return f"{name}({', '.join(parts)})"
 
 
-def spelt(value: Any) -> str:
-    """A Python value as a program spells it."""
+def format_value(value: Any) -> str:
+    """A Python value as a program writes it."""
     if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+        escaped = (
+            value.replace("\\", "\\\\")
+            .replace('"', '\\"')
+            .replace("\n", "\\n")
+            .replace("\t", "\\t")
+        )
         return '"' + escaped.replace("\r", "\\r") + '"'
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
-        return f"({', '.join(map(spelt, value))}{',' if len(value) == 1 else ''})"
+        return f"({', '.join(map(format_value, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, list):
-        return f"[{', '.join(map(spelt, value))}]"
-    if isinstance(value, Named) and repr(value).endswith("()"):
+        return f"[{', '.join(map(format_value, value))}]"
+    if isinstance(value, LowercaseDeclaration) and repr(value).endswith("()"):
         return f'"{repr(value)[:-2]}"'
     return repr(value)
-
-

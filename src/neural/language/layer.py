@@ -1,6 +1,6 @@
-"""What every layer declares: its arguments, the shape and the cost that follow, and the torch module that runs it.
+"""Base class of layers in a `.neural` program: arguments, shape and cost, and the torch module.
 
-One class in one file of modules/layers/. Everything but `build` works without torch.
+One class per file in neural/nn/layers/. Everything except `build` works without torch.
 """
 
 from __future__ import annotations
@@ -8,51 +8,52 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
-from neural.language.declaration import Declared
-from neural.language.shapes import Advice, Cost, Shape
+from neural.language.declaration import Declaration
+from neural.language.shapes import Cost, LayerAdvice, Shape
 
 Role = Literal["plain", "embedding", "positions", "encoder", "decoder", "head"]
+"""What a layer is to the network: "positions" adds a positional encoding, "head" is `Output`."""
 
 
-class Layer(Declared):
-    """A step on the way from input to output."""
+class Layer(Declaration):
+    """A layer of a network."""
 
     role: ClassVar[Role] = "plain"
-    """What the network does around this layer: positions before the first block, memory for decoders."""
+    """Layers of other roles than "plain" get special treatment: see shape_inference.py."""
     keeps_time: ClassVar[bool] = True
-    """Whether the padding mask still fits what comes out."""
+    """Whether the padding mask of the input applies to the output too."""
     maps_mask: ClassVar[bool] = False
-    """Whether its module has `output_mask(mask, y)`, the padding mask of its output `y`; where time is not kept."""
+    """Whether the module has `output_mask(mask, y)`, the mask after a change of the time axis."""
     pointwise: ClassVar[bool] = False
-    """Whether every position is treated alike and alone, so that a second sequence can go through it as well."""
+    """Whether positions are independent, so that the layer can serve both of two sequences."""
 
     @property
     def uses_mask(self) -> bool:
-        """Whether its module's `forward` takes the padding mask beside `x`."""
+        """Whether the module's `forward` takes a padding mask besides `x`."""
         return False
 
     @property
     def uses_table(self) -> bool:
-        """Whether its module's `forward` takes the embedding's table beside `x`."""
+        """Whether `forward` takes the embedding's weight besides `x`: a tied output layer."""
         return False
 
     def shape(self, x: Shape) -> Shape:
-        """What comes out when `x` comes in; Misfit where it cannot."""
+        """Output shape for inputs of shape `x`, without the batch; ShapeError if `x` is wrong."""
         raise NotImplementedError
 
     def cost(self, x: Shape) -> Cost:
-        """What one example of shape `x` costs; all sizes are known."""
+        """Cost of the layer for one example of shape `x`, in which all sizes are numbers."""
         raise NotImplementedError
 
-    def advice(self, x: Shape) -> Iterator[Advice]:
-        """Notes and warnings about a layer that works."""
+    def advice(self, x: Shape) -> Iterator[LayerAdvice]:
+        """Notes and warnings about a layer without errors, for inputs of shape `x`."""
         yield from ()
 
     def build(self, x: Shape) -> Any:
-        """The `nn.Module` for inputs of shape `x`. Here torch begins."""
+        """Create the `nn.Module` for inputs of shape `x`. Only this method imports torch."""
         raise NotImplementedError
 
     @classmethod
-    def tiny(cls) -> tuple[Layer, Shape]:
-        """The smallest sensible instance and what to feed it: the contract tests and the help use it."""
+    def example(cls) -> tuple[Layer, Shape]:
+        """The smallest sensible instance and its input shape, for contract tests and help."""
         raise NotImplementedError

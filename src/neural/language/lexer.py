@@ -1,4 +1,7 @@
-"""Text → tokens. Newlines and indentation mean nothing; comments are kept on the token that follows them."""
+"""Text of a `.neural` program → tokens.
+
+Line breaks and indentation have no meaning; comments belong to the next token.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import re
 from math import isfinite
 from typing import NamedTuple
 
-from neural.core.diagnostics import Findings, Where
+from neural.core.diagnostics import DiagnosticCollector, SourceSpan
 
-LONGEST_NUMBER = 40
-LONGEST_STRING = 9_999
-MOST_TOKENS = 50_000
-"""Three thousand layers written out; a program of more is a mistake, and reading it would take seconds."""
+MAX_NUMBER_LENGTH = 40
+MAX_STRING_LENGTH = 9_999
+MAX_TOKENS = 50_000
+"""About three thousand layers; a longer program is an error, and reading it takes seconds."""
 
+# `unclosed` is a string without a closing quote, `junk` any character that has no meaning.
 _TOKEN = re.compile(
     r"""
     (?P<space>[\s\ufeff]+)
@@ -20,122 +24,177 @@ _TOKEN = re.compile(
   | (?P<number>[+-]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?(?P<letters>\w*))
   | (?P<name>[^\W\d]\w*)
   | (?P<string>"(?:[^"\\\n]|\\.){0,LONGEST}"|'(?:[^'\\\n]|\\.){0,LONGEST}')
-  | (?P<open>["'][^\n]*)
+  | (?P<unclosed>["'][^\n]*)
   | (?P<mark>[{}()\[\],:=*])
   | (?P<junk>[^\s\w{}()\[\],:=*"'\#]+|.)
-    """.replace("LONGEST", str(LONGEST_STRING)),
+    """.replace("LONGEST", str(MAX_STRING_LENGTH)),
     re.VERBOSE,
 )
-_WHOLE = re.compile(r"[+-]?\d+")
+_INTEGER = re.compile(r"[+-]?\d+")
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
-class Remark(NamedTuple):
-    """A comment: its text from `#` on, whether it has a line of its own, whether a blank line stands before it."""
+class Comment(NamedTuple):
+    """A comment: its text from `#` on, own line or not, after a blank line or not."""
 
     text: str
-    own_line: bool
-    blank: bool
+    is_own_line: bool
+    after_blank_line: bool
 
 
 class Token(NamedTuple):
-    """`kind` is "name", "number", "string", "end", or the mark itself."""
+    """A token. `kind` is "name", "number", "string", "end", or the punctuation itself."""
 
     kind: str
     text: str
     value: int | float | str | None
-    where: Where
-    remarks: tuple[Remark, ...]
-    first: bool
-    """First on its line."""
-    blank: bool
-    """A blank line stands right before it (after its remarks)."""
-    damaged: bool
-    """Something that means nothing stands right before it, and that has been said."""
+    span: SourceSpan
+    comments: tuple[Comment, ...]
+    is_first_on_line: bool
+    """First token of its line."""
+    after_blank_line: bool
+    """A blank line directly precedes the token (after its comments)."""
+    after_error: bool
+    """Invalid characters directly precede the token, and were reported."""
 
 
-def tokenize(text: str, findings: Findings) -> list[Token]:
-    """All tokens, ending with one of kind "end". Mistakes are said and stepped over."""
+def tokenize(text: str, diagnostics: DiagnosticCollector) -> list[Token]:
+    """All tokens, ending with one of kind "end". Errors are reported and skipped."""
     tokens: list[Token] = []
-    remarks: list[Remark] = []
-    newlines, at_start, damaged = 1, True, False   # the file's start is a fresh line
-    position = depth = 0
-    while position < len(text) and not findings.full:
+    comments: list[Comment] = []
+    newlines, at_start, after_error = 1, True, False  # the file starts on a new line
+    position = bracket_depth = 0
+    while position < len(text) and not diagnostics.is_full:
         match = _TOKEN.match(text, position)
-        assert match is not None   # `junk` takes whatever nothing else does
-        kind, found = match.lastgroup or "junk", match.group()
+        assert match is not None  # `junk` matches everything else
+        kind, lexeme = match.lastgroup or "junk", match.group()
         start, position = match.span()
         if kind == "space":
-            newlines += found.count("\n")
+            newlines += lexeme.count("\n")
             continue
         if kind == "comment":
-            remarks.append(Remark(_tidy(found), newlines > 0, newlines > 1 and not at_start))
+            comments.append(
+                Comment(_normalize_comment(lexeme), newlines > 0, newlines > 1 and not at_start)
+            )
             newlines, at_start = 0, False
             continue
-        where = Where(start, position)
-        if len(tokens) >= MOST_TOKENS:
-            findings.say("E0107", f"this program has more than {MOST_TOKENS:,} words and marks", where)
-            return [_end(text, [], 0)]
+        span = SourceSpan(start, position)
+        if len(tokens) >= MAX_TOKENS:
+            diagnostics.add(
+                "E0107", f"this program has more than {MAX_TOKENS:,} words and marks", span
+            )
+            return [_make_end_token(text, [], 0)]
         value: int | float | str | None = None
         if kind == "mark":
-            kind = found
-            depth = depth + 1 if found in "([" else max(0, depth - 1) if found in ")]" else depth
+            kind = lexeme
+            if lexeme in "([":
+                bracket_depth += 1
+            elif lexeme in ")]":
+                bracket_depth = max(0, bracket_depth - 1)
         elif kind == "string":
-            value = _ESCAPE.sub(lambda escape: _ESCAPES.get(escape[1], escape[1]), found[1:-1])
+            value = _ESCAPE.sub(lambda escape: _ESCAPES.get(escape[1], escape[1]), lexeme[1:-1])
         elif kind in ("number", "letters"):
-            kind, value = "number", _number(found, match["letters"], where, findings)
-        elif kind == "open":
+            kind, value = "number", _parse_number(lexeme, match["letters"], span, diagnostics)
+        elif kind == "unclosed":
             kind = "string"
-            opened = _unclosed(found, depth > 0)
-            value, position = opened[1:].strip(), start + len(opened)
-            where = Where(start, position)
-            before = tokens[-1] if tokens else None
-            if not value and before is not None and before.kind == "name" and before.where.end == start:
-                _say_quote("opened", "begin", found[0], before.where, findings)
-                tokens[-1] = before._replace(kind="string", value=before.text)
+            string_text = _cut_unclosed_string(lexeme, in_brackets=bracket_depth > 0)
+            value, position = string_text[1:].strip(), start + len(string_text)
+            span = SourceSpan(start, position)
+            previous = tokens[-1] if tokens else None
+            # a quote directly behind a word: the opening quote is missing, as in `relu"`
+            if (
+                not value
+                and previous is not None
+                and previous.kind == "name"
+                and previous.span.end == start
+            ):
+                _report_quote("opened", "begin", lexeme[0], previous.span, diagnostics)
+                tokens[-1] = previous._replace(kind="string", value=previous.text)
                 continue
-            _say_quote("closed", "end", found[0], where, findings)
+            _report_quote("closed", "end", lexeme[0], span, diagnostics)
         elif kind == "junk":
-            shown = f"`{found}`" if len(found) <= 12 and found.isprintable() else "these characters"
+            shown = (
+                f"`{lexeme}`" if len(lexeme) <= 12 and lexeme.isprintable() else "these characters"
+            )
             verb = "means" if shown != "these characters" else "mean"
-            findings.say("E0101", f"{shown} {verb} nothing in a program", where, helps=["`#` begins a comment"])
-            damaged = True
+            diagnostics.add(
+                "E0101",
+                f"{shown} {verb} nothing in a program",
+                span,
+                helps=["`#` begins a comment"],
+            )
+            after_error = True
             continue
-        blank = newlines > 1 and not at_start
-        tokens.append(Token(kind, found, value, where, tuple(remarks), newlines > 0, blank, damaged))
-        remarks, newlines, at_start, damaged = [], 0, False, False
-    return [*tokens, _end(text, remarks, newlines)]
+        after_blank_line = newlines > 1 and not at_start
+        tokens.append(
+            Token(
+                kind,
+                lexeme,
+                value,
+                span,
+                tuple(comments),
+                is_first_on_line=newlines > 0,
+                after_blank_line=after_blank_line,
+                after_error=after_error,
+            )
+        )
+        comments, newlines, at_start, after_error = [], 0, False, False
+    return [*tokens, _make_end_token(text, comments, newlines)]
 
 
-def _end(text: str, remarks: list[Remark], newlines: int) -> Token:
-    return Token("end", "", None, Where(len(text), len(text)), tuple(remarks), True, newlines > 1, False)
+def _make_end_token(text: str, comments: list[Comment], newlines: int) -> Token:
+    """The last token; `newlines` is the number of line breaks before it."""
+    return Token(
+        "end",
+        "",
+        None,
+        SourceSpan(len(text), len(text)),
+        tuple(comments),
+        is_first_on_line=True,
+        after_blank_line=newlines > 1,
+        after_error=False,
+    )
 
 
-def _tidy(comment: str) -> str:
-    """A space behind `#`, unless the comment is drawn (`##`, `#!`, `#:`)."""
-    words = comment[1:].rstrip()
-    return f"# {words}" if words and words[0] not in " #!:" else f"#{words}"
+def _normalize_comment(comment: str) -> str:
+    """The comment with a space after `#`, except for `##`, `#!` and `#:`."""
+    text = comment[1:].rstrip()
+    return f"# {text}" if text and text[0] not in " #!:" else f"#{text}"
 
 
-def _unclosed(found: str, in_brackets: bool) -> str:
-    """Where an unclosed string was probably meant to end: at a bracket or comma if it stands in brackets."""
-    return found[0] + re.split(r"[,)\]#}]" if in_brackets else "#", found[1:], maxsplit=1)[0].rstrip()
+def _cut_unclosed_string(text: str, in_brackets: bool) -> str:
+    """The text up to the likely end of an unclosed string: in brackets, a bracket or comma."""
+    return text[0] + re.split(r"[,)\]#}]" if in_brackets else "#", text[1:], maxsplit=1)[0].rstrip()
 
 
-def _say_quote(missing: str, do: str, quote: str, where: Where, findings: Findings) -> None:
-    place = Where(where.start, where.start + 1)
-    findings.say("E0103", f"this string is not {missing}", place, helps=[f"{do} it with `{quote}`"])
+def _report_quote(
+    missing: str, verb: str, quote: str, span: SourceSpan, diagnostics: DiagnosticCollector
+) -> None:
+    """Report a string without its opening or closing `quote`.
+
+    Words of the message: `missing` is "opened" or "closed", `verb` "begin" or "end".
+    """
+    quote_span = SourceSpan(span.start, span.start + 1)
+    diagnostics.add(
+        "E0103", f"this string is not {missing}", quote_span, helps=[f"{verb} it with `{quote}`"]
+    )
 
 
-def _number(found: str, letters: str, where: Where, findings: Findings) -> int | float:
-    digits = found.replace("_", "")
-    if not letters and len(digits) <= LONGEST_NUMBER:
-        value = int(digits) if _WHOLE.fullmatch(digits) else float(digits)
+def _parse_number(
+    text: str, letters: str, span: SourceSpan, diagnostics: DiagnosticCollector
+) -> int | float:
+    """The number, or 1 after an error; `letters` are those directly behind the digits."""
+    digits = text.replace("_", "")
+    if not letters and len(digits) <= MAX_NUMBER_LENGTH:
+        value = int(digits) if _INTEGER.fullmatch(digits) else float(digits)
         if isfinite(value):
             return value
-    shown = found if len(found) <= LONGEST_NUMBER else f"{found[:12]}…"
-    findings.say(
-        "E0108", f"`{shown}` is not a number", where, helps=["numbers look like `512`, `10_000`, `0.1` or `2e-5`"]
+    shown = text if len(text) <= MAX_NUMBER_LENGTH else f"{text[:12]}…"
+    diagnostics.add(
+        "E0108",
+        f"`{shown}` is not a number",
+        span,
+        helps=["numbers look like `512`, `10_000`, `0.1` or `2e-5`"],
     )
     return 1

@@ -1,27 +1,27 @@
-"""What every loss declares: which heads it understands, and how it compares scores with targets."""
+"""Base class of losses: which head activations they contain, and how they are computed."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from neural.language.declaration import Named
+from neural.language.declaration import LowercaseDeclaration
 
 
-class Loss(Named):
-    """How wrong a prediction is: one number to make smaller."""
+class Loss(LowercaseDeclaration):
+    """A loss function."""
 
     fuses: ClassVar[frozenset[str]] = frozenset()
-    """Head activations that the loss contains: it takes the scores before them, which is exact and stable."""
+    """Head activations that the loss contains: it takes logits, which is exact and stable."""
 
     def head_problem(self, activation: str, units: int | None) -> tuple[str, str] | None:
-        """Why this loss cannot judge such a head, and a way out; None where it can."""
+        """Why this loss does not fit such a head, and a help; None where it fits."""
         return None
 
-    def measure(self, scores: Any, target: Any) -> Any:
-        """The mean loss, a tensor with one number. `scores` are before the activation where it is fused."""
+    def compute(self, scores: Any, target: Any) -> Any:
+        """The mean loss, a scalar tensor. `scores` are logits where the activation is fused."""
         raise NotImplementedError
 
     @classmethod
-    def tiny(cls) -> Loss:
+    def example(cls) -> Loss:
         """An instance for the contract tests."""
         return cls()

@@ -1,4 +1,7 @@
-"""What a program means: frozen, no behaviour. `check` makes it, `build` and the exporter read it."""
+"""A checked network of a `.neural` program: immutable data without torch.
+
+`neural.language.check` creates it; `neural.nn.build` and the exporters read it.
+"""
 
 from __future__ import annotations
 
@@ -6,59 +9,65 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from neural.core.diagnostics import Where
-from neural.language.declaration import Declared
+from neural.core.diagnostics import SourceSpan
+from neural.language.declaration import Declaration
 from neural.language.layer import Layer
 from neural.language.loss import Loss
 from neural.language.shapes import Cost, Shape
-from neural.language.train import Train
+from neural.language.train_options import TrainOptions
 
 Stream = Literal["both", "source", "target"]
-"""Which sequence goes through a layer. With one input, everything is "source"."""
+"""Which sequence of an encoder-decoder goes through a layer: encoder input or decoder input.
+
+With one input, every layer is "source".
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """A layer at its place in a network."""
+class PlacedLayer:
+    """A layer at its position in a network, with its shapes and cost."""
 
     name: str
-    """Unique in the network: the module's path, `transformer_encoder_2`."""
+    """Unique in the network, such as `transformer_encoder_2`: the module's attribute name."""
     layer: Layer
+    """The layer as declared, with its arguments; `build` creates its module."""
     copies: int
-    given: Shape
-    gives: Shape
+    """N of `* N`: copies with weights of their own, one after the other."""
+    input_shape: Shape
+    output_shape: Shape
     cost: Cost
-    """Of all copies together, for one example with the sizes of `Network.assumed`."""
+    """Cost of all copies together, for one example with `Network.assumed_sizes`."""
     stream: Stream
     automatic: bool
-    """Not written in the program: added by a rule of the language."""
-    where: Where
+    """Whether a rule of the language added it: it is not written in the program."""
+    span: SourceSpan
+    """Where the program calls the layer; of an automatic one, the block that it belongs to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """A checked network: everything fits, every size that can be known is known."""
+    """A checked network: all shapes fit, and every size that can be inferred is known."""
 
     name: str
     input: Shape
-    ids: bool
-    """Whether the input is token ids (an `Embedding` comes first) rather than numbers."""
-    layers: tuple[Placed, ...]
+    takes_token_ids: bool
+    """Whether the input is token ids (an `Embedding` comes first) rather than features."""
+    layers: tuple[PlacedLayer, ...]
     output: Shape
-    head: str
-    """The activation that makes predictions of scores: applied by `forward`, left out by `scores` and the loss."""
-    two_streams: bool
+    head_activation: str
+    """Activation from logits to predictions: `forward` applies it; `scores` and the loss do not."""
+    has_two_streams: bool
     """Encoder and decoder: `forward(source, target)`."""
     loss: Loss | None
-    optimizer: Declared | None
-    train: Train
-    assumed: Mapping[str, int]
-    """Sizes that the program leaves open, with the value at which costs were computed."""
+    optimizer: Declaration | None
+    train: TrainOptions
+    assumed_sizes: Mapping[str, int]
+    """Sizes that the program leaves open, with the values at which costs were computed."""
 
     @property
     def cost(self) -> Cost:
-        """Of all layers together."""
+        """Cost of all layers together."""
         total = Cost()
-        for placed in self.layers:
-            total += placed.cost
+        for placed_layer in self.layers:
+            total += placed_layer.cost
         return total

@@ -1,300 +1,621 @@
-"""Tokens → Program, by recursive descent; after a mistake it goes on at the next place that makes sense.
+"""Tokens of a `.neural` program → Program, its syntax tree (see syntax.py).
 
-Layer and argument names are not in the grammar (syntax.py has it whole): they live in the registries.
+Recursive descent. After an error the methods raise RecoverySignal, and parsing resumes at the next
+line, section or network. Any layer and argument name is accepted here: `check` looks them up later.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from neural.core.diagnostics import Findings, Fix, Label, Where
-from neural.language.cursor import Lost
+from neural.core.diagnostics import DiagnosticCollector, Fix, Label, SourceSpan
 from neural.language.lexer import Token, tokenize
-from neural.language.syntax import SECTIONS, Block, Call, Comments, Layer, Literal, Program, Section, Value
-from neural.language.values import DEEPEST, Values
+from neural.language.syntax import (
+    SECTION_NAMES,
+    Argument,
+    CallExpression,
+    Comments,
+    LayerStatement,
+    Literal,
+    NetworkBlock,
+    Program,
+    Section,
+    SequenceLiteral,
+    Value,
+)
+from neural.language.token_cursor import CLOSING_BRACKETS, RecoverySignal, TokenCursor
 
-LARGEST = 2 * 2**20
-"""Characters in a program."""
+MAX_PROGRAM_CHARACTERS = 2 * 2**20
+MAX_BRACKET_DEPTH = 32
+"""Nested brackets; the deepest sensible program has five."""
 
-_ONE_PER_LINE = "one layer per line, such as `Dense(10)`, without brackets and commas around them"
+_CONSTANTS: dict[str, bool | None] = {
+    "true": True,
+    "True": True,
+    "false": False,
+    "False": False,
+    "None": None,
+}
+_LAYERS_HELP = "one layer per line, such as `Dense(10)`, without brackets and commas around them"
 
 
-def parse(text: str, findings: Findings) -> Program:
-    """The program that the text spells, as far as it can be read; mistakes go to `findings`."""
-    if len(text) > LARGEST:
-        size = f"{len(text) / 2**20:.0f} MB" if len(text) < 4 * LARGEST else f"{4 * LARGEST // 2**20} MB or more"
-        findings.say("E0107", f"this file has {size}; a program has at most {LARGEST // 2**20} MB", Where(0, 0))
+def parse(text: str, diagnostics: DiagnosticCollector) -> Program:
+    """Parse the text of a program as far as possible; errors go to `diagnostics`."""
+    if len(text) > MAX_PROGRAM_CHARACTERS:
+        size = (
+            f"{len(text) / 2**20:.0f} MB"
+            if len(text) < 4 * MAX_PROGRAM_CHARACTERS
+            else f"{4 * MAX_PROGRAM_CHARACTERS // 2**20} MB or more"
+        )
+        diagnostics.add(
+            "E0107",
+            f"this file has {size}; a program has at most {MAX_PROGRAM_CHARACTERS // 2**20} MB",
+            SourceSpan(0, 0),
+        )
         return Program(items=())
     if "\0" in text[:8192]:
-        findings.say("E0102", "this is not a text file", Where(0, 0), helps=["a program is plain UTF-8 text"])
+        diagnostics.add(
+            "E0102",
+            "this is not a text file",
+            SourceSpan(0, 0),
+            helps=["a program is plain UTF-8 text"],
+        )
         return Program(items=())
-    return _Parser(tokenize(text, findings), findings).program()
+    return _Parser(tokenize(text, diagnostics), diagnostics).parse_program()
 
 
-class _Parser(Values):
-    def __init__(self, tokens: list[Token], findings: Findings) -> None:
-        super().__init__(tokens, findings)
-        self.blocks = 0
-        """The braces that are open here."""
+class ValueParser(TokenCursor):
+    """Parser of values: literals, tuples and lists, calls."""
 
-    # --- networks and sections ------------------------------------------------------------------------------
+    def __init__(self, tokens: list[Token], diagnostics: DiagnosticCollector) -> None:
+        super().__init__(tokens, diagnostics)
+        self.open_brackets: list[str] = []
+        """Closing brackets that are expected, innermost last."""
+        self.is_stopped = False
+        """True after too deep nesting: the remaining text is not parsed."""
 
-    def program(self) -> Program:
-        items: list[Block | Section | Layer] = []
+    def parse_value(self) -> Value:
+        """Parse one value. Raises RecoverySignal if the current token does not begin one."""
+        token = self.token
+        if token.kind in ("number", "string"):
+            self.advance()
+            return Literal(value=token.value, text=token.text, span=token.span)
+        if token.kind in ("(", "["):
+            self.advance()
+            items, tail, end = self.parse_items(token, allow_names=False)
+            return SequenceLiteral(
+                bracket=token.kind, items=items, span=SourceSpan(token.span.start, end), tail=tail
+            )
+        if self.begins_call():
+            return self.parse_call()
+        if token.kind == "name":
+            self.advance()
+            if token.text in _CONSTANTS:
+                return Literal(value=_CONSTANTS[token.text], text=token.text, span=token.span)
+            self.diagnostics.add(
+                "E0110",
+                f"`{token.text[:30]}` stands alone",
+                token.span,
+                helps=[f'a word is written in quotes: `"{token.text[:30]}"`'],
+                fix=Fix(token.span, f'"{token.text}"'),
+            )
+            return Literal(value=token.text, text=token.text, span=token.span)
+        self.raise_unexpected("expected a value")
+        raise AssertionError  # not reached: raise_unexpected always raises
+
+    def parse_call(self) -> CallExpression:
+        """Parse `Name(…)`; the name and the bracket are known to be next."""
+        name, bracket = self.advance(), self.advance()
+        errors_before = self.diagnostics.error_count
+        items, tail, end = self.parse_items(bracket, allow_names=True)
+        return CallExpression(
+            name=name.text,
+            name_span=name.span,
+            arguments=items,
+            span=SourceSpan(name.span.start, end),
+            tail=tail,
+            broken=self.is_stopped or self.diagnostics.error_count > errors_before,
+        )
+
+    def parse_items(
+        self, bracket: Token, *, allow_names: bool
+    ) -> tuple[tuple[Argument, ...], tuple[str, ...], int]:
+        """Parse from behind the opening `bracket` to the closing one.
+
+        Returns the arguments, the comments before the closing bracket, and its end offset in the
+        text. `allow_names`: items may be `name=value`, as in a call.
+        """
+        # When the error limit is reached, `bracket` is the end token, which is not in the table.
+        closing = CLOSING_BRACKETS.get(bracket.text, ")")
+        self.open_brackets.append(closing)
+        if len(self.open_brackets) > MAX_BRACKET_DEPTH:
+            self.stop_parsing(bracket)
+        items: list[Argument] = []
+        while self.token.kind not in (")", "]") and not self.is_unclosed():
+            try:
+                items.append(self.parse_argument(allow_name=allow_names))
+                if self.token.kind == ",":
+                    self.advance()
+                    comments = self.add_trailing_comment(items[-1].comments)
+                    if comments is not items[-1].comments:
+                        items[-1] = replace(items[-1], comments=comments)
+                elif self.token.kind not in (")", "]"):
+                    if self.is_unclosed(after_value=True):
+                        break
+                    self.raise_unexpected(f"expected `,` or `{closing}`")
+            except RecoverySignal:
+                if not self.skip_in_brackets(closing):
+                    break
+        tail = self.take_tail_comments() if self.token.kind == closing else ()
+        end = self.close_bracket(bracket, f"this `{bracket.text}` is not closed")
+        self.open_brackets.pop()
+        return tuple(items), tail, end
+
+    def parse_argument(self, *, allow_name: bool) -> Argument:
+        """Parse `value` or `name=value`."""
+        comments, start = self.take_leading_comments(), self.token
+        name = None
+        if start.kind == "name" and self.peek().kind in ("=", ":"):
+            if not allow_name:
+                self.raise_unexpected("a list or tuple has values without names")
+            name = self.advance().text
+            if self.token.kind == ":":
+                self.report_syntax_error(
+                    f"expected `=` after `{name[:30]}`, found `:`", self.token.span
+                )
+            self.advance()
+            comments = self.add_inner_comments(comments)
+        value = self.parse_value()
+        return Argument(
+            name=name,
+            value=value,
+            span=start.span.to(value.span),
+            comments=self.add_trailing_comment(comments),
+        )
+
+    # --- brackets ---------------------------------------------------------------------------------
+
+    def is_unclosed(self, *, after_value: bool = False) -> bool:
+        """Whether the current token cannot be inside brackets: the closing bracket is missing.
+
+        With `after_value` (a comma or bracket is expected), a name that starts a line counts too,
+        unless enough closing brackets follow.
+        """
+        token = self.token
+        if token.kind in ("}", "end") or self.begins_network():
+            return True
+        if token.kind != "name" or not token.is_first_on_line:
+            return False
+        if self.begins_known_section():
+            return True
+        return (
+            after_value
+            and self.peek().kind != "="
+            and self.count_brackets_left() < len(self.open_brackets)
+        )
+
+    def skip_in_brackets(self, closing: str) -> bool:
+        """Skip past the next comma of this bracket, or to `closing`; False if there is neither."""
+        depth = 0
+        while depth or not self.is_unclosed(after_value=True):
+            kind = self.token.kind
+            if kind == "end" or (depth == 0 and kind == closing):
+                return kind == closing
+            self.advance()
+            if kind in CLOSING_BRACKETS:
+                depth += 1
+            elif kind in (")", "]", "}"):
+                depth = max(0, depth - 1)
+            elif kind == "," and depth == 0:
+                return True
+        return False
+
+    def close_bracket(self, bracket: Token | None, message: str) -> int:
+        """Consume the closing bracket, or report `message` at the opening one; return the end.
+
+        `bracket` is the opening bracket. It is None if that is missing, which was reported: then a
+        missing `}` is not reported.
+        """
+        closing = CLOSING_BRACKETS.get(bracket.text, ")") if bracket else "}"
+        if self.token.kind == closing:
+            return self.advance().span.end
+        last_span = self.tokens[self.index - 1].span
+        if self.is_stopped or bracket is None:
+            return last_span.end
+        if self.token.kind in (")", "]") and not self.closes_outer():
+            labels = [Label(self.token.span, f"`{closing}` is meant here")]
+            message = f"this `{bracket.text}` is closed by `{self.token.text}`"
+            self.diagnostics.add("E0104", message, bracket.span, labels=labels)
+            return self.advance().span.end
+        labels = (
+            [Label(self.token.span, f"`{closing}` is missing before this")]
+            if self.token.kind != "end"
+            else []
+        )
+        self.diagnostics.add(
+            "E0104", message, bracket.span, labels=labels, helps=[f"add `{closing}`"]
+        )
+        return last_span.end
+
+    def closes_outer(self) -> bool:
+        """Whether the closing brackets from here on all match brackets further out."""
+        outer_closers = self.open_brackets[-2::-1]
+        count = 0
+        while self.peek(count).kind in (")", "]") and count <= len(outer_closers):
+            count += 1
+        return 0 < count <= len(outer_closers) and outer_closers[0] == self.token.kind
+
+    def stop_parsing(self, bracket: Token) -> None:
+        """Report too deep nesting and skip the remaining text."""
+        self.diagnostics.add(
+            "E0106", f"brackets are nested more than {MAX_BRACKET_DEPTH} deep", bracket.span
+        )
+        self.index, self.is_stopped = len(self.tokens) - 1, True
+
+
+class _Parser(ValueParser):
+    """Parser of a program: networks, their sections, and layers."""
+
+    def __init__(self, tokens: list[Token], diagnostics: DiagnosticCollector) -> None:
+        super().__init__(tokens, diagnostics)
+        self.block_depth = 0
+        """Number of open braces."""
+
+    # --- networks and sections --------------------------------------------------------------------
+
+    def parse_program(self) -> Program:
+        """Parse all items of a file."""
+        items: list[NetworkBlock | Section | LayerStatement] = []
         while self.token.kind != "end":
-            before = self.at
+            start_index = self.index
             try:
                 if self.begins_network():
-                    items.append(self.network())
+                    items.append(self.parse_network())
                 elif self.begins_section():
-                    items.append(self.section())
+                    items.append(self.parse_section())
                 elif self.token.kind == "name":
-                    items.append(self.layer())
-                elif not self.stray(")", "]", "}"):
-                    self.unexpected("expected `network`")
-            except Lost:
-                self.step_from(before)
-                while self.token.kind not in ("end", "}") and not (self.token.first and self.begins_item()):
-                    self.step()
-        return Program(items=tuple(items), tail=self.tail())
+                    items.append(self.parse_layer())
+                elif not self.skip_stray_bracket(")", "]", "}"):
+                    self.raise_unexpected("expected `network`")
+            except RecoverySignal:
+                self.ensure_progress(start_index)
+                while self.token.kind not in ("end", "}") and not (
+                    self.token.is_first_on_line and self.begins_item()
+                ):
+                    self.advance()
+        return Program(items=tuple(items), tail=self.take_tail_comments())
 
     def begins_item(self) -> bool:
+        """Whether a network, a section or a layer begins here."""
         return self.begins_network() or self.begins_section() or self.begins_call()
 
-    def step_from(self, before: int) -> None:
-        """Never stay: what was lost at this very token will not be found there."""
-        if self.at == before:
-            self.step()
+    def ensure_progress(self, start_index: int) -> None:
+        """Advance if recovery did not: the same token would fail again."""
+        if self.index == start_index:
+            self.advance()
 
-    def stray(self, *closers: str) -> bool:
-        """Say of a closing bracket that it closes nothing, and step over it."""
+    def skip_stray_bracket(self, *closers: str) -> bool:
+        """Report and skip a closing bracket, one of `closers`, that closes nothing."""
         if self.token.kind not in closers:
             return False
-        self.findings.say("E0109", f"this `{self.token.text}` closes nothing", self.token.where)
-        self.step()
+        self.diagnostics.add("E0109", f"this `{self.token.text}` closes nothing", self.token.span)
+        self.advance()
         return True
 
-    def network(self) -> Block:
-        comments, start = self.opening(), self.step()
+    def parse_network(self) -> NetworkBlock:
+        """Parse `network Name { … }`."""
+        comments, start = self.take_leading_comments(), self.advance()
         if start.text != "network":
-            self.say(f"expected `network`, found `{start.text[:30]}`", start.where)
-        name, brace = self.network_name(start)
-        comments = self.closing(comments)
+            self.report_syntax_error(f"expected `network`, found `{start.text[:30]}`", start.span)
+        name, brace = self.parse_network_name(start)
+        comments = self.add_trailing_comment(comments)
         sections: list[Section] = []
-        self.enter(start)
+        self.enter_block(start)
         while self.token.kind != "end" and not self.begins_network():
-            if self.token.kind == "}" and not self.ends_early(name.text):
+            if self.token.kind == "}" and not self.skip_early_brace(name.text):
                 break
-            self.section_into(sections)
-        self.blocks -= 1
-        tail = self.tail() if self.token.kind == "}" else ()
-        end = self.close(brace, f"`network {name.text} {{` is not closed")
-        return Block(
-            name=name.text, name_where=name.where, sections=tuple(sections), where=Where(start.where.start, end),
-            comments=comments, tail=tail,
-        )  # fmt: skip
+            self.parse_section_into(sections)
+        self.block_depth -= 1
+        tail = self.take_tail_comments() if self.token.kind == "}" else ()
+        end = self.close_bracket(brace, f"`network {name.text} {{` is not closed")
+        return NetworkBlock(
+            name=name.text,
+            name_span=name.span,
+            sections=tuple(sections),
+            span=SourceSpan(start.span.start, end),
+            comments=comments,
+            tail=tail,
+        )
 
-    def network_name(self, start: Token) -> tuple[Token, Token | None]:
-        """The name, and the brace behind it if there is one; what else stands on the line is stepped over."""
-        named = self.token.kind == "name" and self.peek().kind != ":"
-        name = self.step() if named else start._replace(text="Unnamed")
-        if not named:
-            self.say(f"a network needs a name, found {self.found}", self.token.where, "`network MyNetwork {`")
-        elif self.token.kind != "{" and not self.token.damaged:
-            self.say(f"expected `{{` after `network {name.text}`, found {self.found}", self.token.where)
-        while self.token.kind != "{" and not self.token.first:
-            self.step()
+    def parse_network_name(self, start: Token) -> tuple[Token, Token | None]:
+        """The name after `start` (`network`), and `{` if present; skips the rest of the line."""
+        has_name = self.token.kind == "name" and self.peek().kind != ":"
+        name = self.advance() if has_name else start._replace(text="Unnamed")
+        if not has_name:
+            self.report_syntax_error(
+                f"a network needs a name, found {self.token_description}",
+                self.token.span,
+                "`network MyNetwork {`",
+            )
+        elif self.token.kind != "{" and not self.token.after_error:
+            self.report_syntax_error(
+                f"expected `{{` after `network {name.text}`, found {self.token_description}",
+                self.token.span,
+            )
+        while self.token.kind != "{" and not self.token.is_first_on_line:
+            self.advance()
         if self.token.kind == "{":
-            return name, self.step()
+            return name, self.advance()
         if not self.begins_section():
-            raise Lost
+            raise RecoverySignal
         return name, None
 
-    def enter(self, brace: Token) -> None:
-        """One brace deeper."""
-        self.blocks += 1
-        if self.blocks > DEEPEST:
-            self.stop(brace)
+    def enter_block(self, brace: Token) -> None:
+        """Count one more open brace; stop at too deep nesting."""
+        self.block_depth += 1
+        if self.block_depth > MAX_BRACKET_DEPTH:
+            self.stop_parsing(brace)
 
-    def ends_early(self, name: str) -> bool:
-        """Whether this `}` is one too many: sections follow, and another `}`. Steps over it."""
-        self.at += 1
-        early = self.token.first and self.begins_known_section() and self.braces_left() > 0
-        self.at -= 1
-        if early:
-            self.findings.say(
-                "E0109", f"this `}}` closes nothing: `network {name}` goes on behind it", self.token.where,
-                labels=[Label(self.peek().where, "still of this network")],
-            )  # fmt: skip
-            self.step()
-        return early
+    def skip_early_brace(self, name: str) -> bool:
+        """Skip a `}` that is followed by more sections and a `}`; return whether it is one."""
+        self.index += 1
+        is_early = (
+            self.token.is_first_on_line
+            and self.begins_known_section()
+            and self.count_braces_left() > 0
+        )
+        self.index -= 1
+        if is_early:
+            self.diagnostics.add(
+                "E0109",
+                f"this `}}` closes nothing: `network {name}` continues after it",
+                self.token.span,
+                labels=[Label(self.peek().span, "still part of this network")],
+            )
+            self.advance()
+        return is_early
 
-    def section_into(self, sections: list[Section]) -> None:
-        before = self.at
+    def parse_section_into(self, sections: list[Section]) -> None:
+        """Parse one section of a network and append it to `sections`."""
+        start_index = self.index
         try:
             if self.begins_section():
-                sections.append(self.section())
+                sections.append(self.parse_section())
             elif self.begins_call():
                 first = self.token
-                self.findings.say(
-                    "E0111", f"`{first.text}(…)` stands outside `layers:`", first.where,
+                self.diagnostics.add(
+                    "E0111",
+                    f"`{first.text}(…)` stands outside `layers:`",
+                    first.span,
                     helps=["layers follow the line `layers:`"],
-                )  # fmt: skip
-                body = self.layers()
-                if not any(section.name == "layers" for section in sections):   # the line was forgotten
+                )
+                body = self.parse_layers()
+                # The line `layers:` was forgotten.
+                if not any(section.name == "layers" for section in sections):
                     sections.append(
-                        Section(name="layers", name_where=first.where, body=body, block=False, where=first.where)
+                        Section(
+                            name="layers",
+                            name_span=first.span,
+                            body=body,
+                            is_block=False,
+                            span=first.span,
+                        )
                     )
-            elif not self.stray(")", "]"):
-                self.unexpected("expected a section such as `input:` or `layers:`")
-        except Lost:
-            self.step_from(before)
-            self.next_line()
+            elif not self.skip_stray_bracket(")", "]"):
+                self.raise_unexpected("expected a section such as `input:` or `layers:`")
+        except RecoverySignal:
+            self.ensure_progress(start_index)
+            self.skip_to_next_line()
 
-    def section(self) -> Section:
-        comments, name = self.opening(), self.step()
-        said = self.findings.wrong
-        mark = self.mark(name)
+    def parse_section(self) -> Section:
+        """Parse `name: value`, `layers:` with its layers, or `name { … }`."""
+        comments, name = self.take_leading_comments(), self.advance()
+        errors_before = self.diagnostics.error_count
+        mark = self.parse_section_mark(name)
         if mark.kind == "{" and name.text != "layers":
-            return self.pairs(comments, name, mark)
-        body: Value | tuple[Layer, ...]
+            return self.parse_pairs(comments, name, mark)
+        body: Value | tuple[LayerStatement, ...]
         broken = False
-        comments = self.closing(comments)
+        comments = self.add_trailing_comment(comments)
         if name.text == "layers":
-            body = self.layers()
+            body = self.parse_layers()
             if mark.kind == "{" and self.token.kind == "}":
-                self.step()
+                self.advance()
         else:
             try:
-                self.need_value(name, mark, quiet=self.findings.wrong > said)
-                if name.text in SECTIONS or not self.begins_call():
-                    comments = self.gathered(comments)
-                    body = self.value()
+                self.require_value(
+                    name, mark, is_reported=self.diagnostics.error_count > errors_before
+                )
+                if name.text in SECTION_NAMES or not self.begins_call():
+                    comments = self.add_inner_comments(comments)
+                    body = self.parse_value()
                 else:
-                    comments, body = self.call_or_layers(comments)
-            except Lost:
+                    comments, body = self.parse_call_or_layers(comments)
+            except RecoverySignal:
                 broken = True
-                body = Literal(value=None, text="None", where=mark.where)
-                self.next_line()
-            comments = self.closing(comments)
-        end = self.tokens[self.at - 1].where
+                body = Literal(value=None, text="None", span=mark.span)
+                self.skip_to_next_line()
+            comments = self.add_trailing_comment(comments)
+        end = self.tokens[self.index - 1].span
         return Section(
-            name=name.text, name_where=name.where, body=body, block=False, where=name.where.to(end),
-            comments=comments, broken=broken,
-        )  # fmt: skip
+            name=name.text,
+            name_span=name.span,
+            body=body,
+            is_block=False,
+            span=name.span.to(end),
+            comments=comments,
+            broken=broken,
+        )
 
-    def mark(self, name: Token) -> Token:
-        """The `:` or `{` behind a section's name; where another one is meant, a token of the one that is."""
+    def parse_section_mark(self, name: Token) -> Token:
+        """The mark (`:` or `{`) after a section's name.
+
+        Where it is wrong or missing, reports that and returns a token of the expected kind with
+        empty text.
+        """
         token = self.token
         if token.kind == "{" and name.text == "layers":
-            self.say("`layers` has no braces", token.where, f"write `layers:`, then {_ONE_PER_LINE}")
-            return self.step()
+            self.report_syntax_error(
+                "`layers` has no braces", token.span, f"write `layers:`, then {_LAYERS_HELP}"
+            )
+            return self.advance()
         if token.kind in (":", "{"):
-            self.step()
+            self.advance()
             if token.kind == "{" or name.text != "train":
                 return token
             if self.token.kind == "{":
-                self.say("`train` has no `:`", token.where, "write `train {`")
-                return self.step()
-            if not (self.token.first and self.begins_section()) or self.begins_known_section():
-                return token   # `train: 5`; what it means is not the parser's business
-            self.say("expected `{` after `train`, found `:`", token.where)
+                self.report_syntax_error("`train` has no `:`", token.span, "write `train {`")
+                return self.advance()
+            if (
+                not (self.token.is_first_on_line and self.begins_section())
+                or self.begins_known_section()
+            ):
+                return token  # `train: 5` is valid syntax; the checker reports it
+            self.report_syntax_error("expected `{` after `train`, found `:`", token.span)
             return token._replace(kind="{", text="")
-        wanted = "{" if name.text == "train" else ":"
-        if not token.damaged:
-            where = name.where if token.first or token.kind == "end" else token.where
-            told = "" if token.first else f", found {self.found}"
-            self.say(f"expected `{wanted}` after `{name.text[:30]}`{told}", where)
+        expected = "{" if name.text == "train" else ":"
+        if not token.after_error:
+            span = name.span if token.is_first_on_line or token.kind == "end" else token.span
+            found_text = "" if token.is_first_on_line else f", found {self.token_description}"
+            self.report_syntax_error(
+                f"expected `{expected}` after `{name.text[:30]}`{found_text}", span
+            )
         if token.kind == "=":
-            self.step()
-        return name._replace(kind=wanted, text="")
+            self.advance()
+        return name._replace(kind=expected, text="")
 
-    def need_value(self, name: Token, mark: Token, *, quiet: bool) -> None:
-        """Lost where no value follows; `quiet`: something was said about this line already."""
-        if self.token.kind in ("}", "end") or (self.token.first and (quiet or self.begins_section())):
-            if not quiet:
-                self.say(f"expected a value after `{name.text[:30]}:`", name.where.to(mark.where))
-            raise Lost
+    def require_value(self, name: Token, mark: Token, *, is_reported: bool) -> None:
+        """Raise RecoverySignal if no value follows; `is_reported`: the line has an error."""
+        if self.token.kind in ("}", "end") or (
+            self.token.is_first_on_line and (is_reported or self.begins_section())
+        ):
+            if not is_reported:
+                self.report_syntax_error(
+                    f"expected a value after `{name.text[:30]}:`", name.span.to(mark.span)
+                )
+            raise RecoverySignal
 
-    def call_or_layers(self, comments: Comments) -> tuple[Comments, Value | tuple[Layer, ...]]:
-        """The value of a section that nobody knows: a call, or the layers that were meant by a misspelt `layers:`."""
-        first = self.opening()
-        call = self.call()
+    def parse_call_or_layers(
+        self, comments: Comments
+    ) -> tuple[Comments, Value | tuple[LayerStatement, ...]]:
+        """Value of an unknown section: a call, or the layers of a misspelt `layers:`."""
+        first = self.take_leading_comments()
+        call = self.parse_call()
         if not (self.begins_call() or self.token.kind == "*"):
             return replace(comments, above=(*comments.above, *first.above)), call
-        layer = Layer(call=call, copies=self.copies(), where=call.where, comments=self.closing(first))
-        return comments, (layer, *self.layers())
+        layer = LayerStatement(
+            call=call,
+            copies=self.parse_copies(),
+            span=call.span,
+            comments=self.add_trailing_comment(first),
+        )
+        return comments, (layer, *self.parse_layers())
 
-    def pairs(self, comments: Comments, name: Token, brace: Token) -> Section:
-        comments = self.closing(comments)
-        found: list[Section] = []
-        self.enter(brace)
+    def parse_pairs(self, comments: Comments, name: Token, brace: Token) -> Section:
+        """Parse the `key: value` lines of a block such as `train { … }`; `brace` is its `{`."""
+        comments = self.add_trailing_comment(comments)
+        pairs: list[Section] = []
+        self.enter_block(brace)
         while self.token.kind not in ("}", "end") and not self.begins_network():
-            if self.token.first and self.begins_known_section() and self.braces_left() < self.blocks:
-                break   # the block was not closed, and the network goes on
-            before = self.at
+            if (
+                self.token.is_first_on_line
+                and self.begins_known_section()
+                and self.count_braces_left() < self.block_depth
+            ):
+                break  # the block was not closed, and the network continues
+            start_index = self.index
             try:
                 if self.token.kind == "name":
-                    found.append(self.section())
-                elif not self.stray(")", "]"):
-                    self.unexpected(f"expected `key: value` in `{name.text[:30]}`")
-            except Lost:
-                self.step_from(before)
-                self.next_line()
-        self.blocks -= 1
-        tail = self.tail() if self.token.kind == "}" else ()
-        end = self.close(brace if brace.text else None, f"`{name.text[:30]} {{` is not closed")
+                    pairs.append(self.parse_section())
+                elif not self.skip_stray_bracket(")", "]"):
+                    self.raise_unexpected(f"expected `key: value` in `{name.text[:30]}`")
+            except RecoverySignal:
+                self.ensure_progress(start_index)
+                self.skip_to_next_line()
+        self.block_depth -= 1
+        tail = self.take_tail_comments() if self.token.kind == "}" else ()
+        # a brace with empty text is missing in the program: see parse_section_mark
+        end = self.close_bracket(
+            brace if brace.text else None, f"`{name.text[:30]} {{` is not closed"
+        )
         return Section(
-            name=name.text, name_where=name.where, body=tuple(found), block=True, where=Where(name.where.start, end),
-            comments=comments, tail=tail,
-        )  # fmt: skip
+            name=name.text,
+            name_span=name.span,
+            body=tuple(pairs),
+            is_block=True,
+            span=SourceSpan(name.span.start, end),
+            comments=comments,
+            tail=tail,
+        )
 
-    # --- layers ---------------------------------------------------------------------------------------------
+    # --- layers -----------------------------------------------------------------------------------
 
-    def layers(self) -> tuple[Layer, ...]:
-        found: list[Layer] = []
-        listed = self.token.kind in ("(", "[")
-        if listed:
-            self.say("layers stand without brackets", self.token.where, _ONE_PER_LINE)
-            self.step()
-        while self.token.kind not in ("}", "end") and not self.begins_network() and not self.begins_section():
-            before = self.at
+    def parse_layers(self) -> tuple[LayerStatement, ...]:
+        """Parse the layers after `layers:`, up to the next section or network."""
+        layers: list[LayerStatement] = []
+        in_brackets = self.token.kind in ("(", "[")
+        if in_brackets:
+            self.report_syntax_error("layers stand without brackets", self.token.span, _LAYERS_HELP)
+            self.advance()
+        while (
+            self.token.kind not in ("}", "end")
+            and not self.begins_network()
+            and not self.begins_section()
+        ):
+            start_index = self.index
             try:
-                if listed and self.token.kind in (",", ")", "]"):
-                    self.step()
-                elif not self.stray(")", "]"):
-                    found.append(self.layer())
-            except Lost:
-                self.step_from(before)
-                while not (self.token.first or self.token.kind == "}" or self.begins_call()):
-                    self.step()
-        return tuple(found)
+                if in_brackets and self.token.kind in (",", ")", "]"):
+                    self.advance()
+                elif not self.skip_stray_bracket(")", "]"):
+                    layers.append(self.parse_layer())
+            except RecoverySignal:
+                self.ensure_progress(start_index)
+                while not (
+                    self.token.is_first_on_line or self.token.kind == "}" or self.begins_call()
+                ):
+                    self.advance()
+        return tuple(layers)
 
-    def layer(self) -> Layer:
-        comments = self.opening()
+    def parse_layer(self) -> LayerStatement:
+        """Parse `Name(…)` or `Name(…) * N`."""
+        comments = self.take_leading_comments()
         if self.token.kind != "name":
-            self.unexpected("expected a layer", [_ONE_PER_LINE])
+            self.raise_unexpected("expected a layer", [_LAYERS_HELP])
         if self.peek().kind == "(":
-            call = self.call()
-            copies = self.copies()
+            call = self.parse_call()
+            copies = self.parse_copies()
         else:
-            name, copies = self.step(), None
-            way_out, fix = f"a layer is a call: `{name.text[:30]}()`", Fix(name.where, f"{name.text}()")
-            self.say(f"expected `(` after `{name.text[:30]}`", name.where, way_out, fix=fix)
-            call = Call(name=name.text, name_where=name.where, arguments=(), where=name.where, broken=True)
-            self.next_line()
-        where = call.where.to(copies.where) if copies else call.where
-        return Layer(call=call, copies=copies, where=where, comments=self.closing(comments))
+            name, copies = self.advance(), None
+            help_text, fix = (
+                f"a layer is a call: `{name.text[:30]}()`",
+                Fix(name.span, f"{name.text}()"),
+            )
+            self.report_syntax_error(
+                f"expected `(` after `{name.text[:30]}`", name.span, help_text, fix=fix
+            )
+            call = CallExpression(
+                name=name.text, name_span=name.span, arguments=(), span=name.span, broken=True
+            )
+            self.skip_to_next_line()
+        span = call.span.to(copies.span) if copies else call.span
+        return LayerStatement(
+            call=call, copies=copies, span=span, comments=self.add_trailing_comment(comments)
+        )
 
-    def copies(self) -> Literal | None:
+    def parse_copies(self) -> Literal | None:
+        """Parse `* N` after a layer, if it is there."""
         if self.token.kind != "*":
             return None
-        star = self.step()
+        star = self.advance()
         if self.token.kind != "number":
-            if not self.token.damaged:
-                found = "" if self.token.first else f", found {self.found}"
-                way_out = "`* 6` makes six independent copies"
-                self.say(f"expected a number of copies after `*`{found}", star.where, way_out)
-            raise Lost
-        token = self.step()
-        return Literal(value=token.value, text=token.text, where=token.where)
+            if not self.token.after_error:
+                found_text = (
+                    "" if self.token.is_first_on_line else f", found {self.token_description}"
+                )
+                help_text = "`* 6` makes six independent copies"
+                self.report_syntax_error(
+                    f"expected a number of copies after `*`{found_text}", star.span, help_text
+                )
+            raise RecoverySignal
+        token = self.advance()
+        return Literal(value=token.value, text=token.text, span=token.span)

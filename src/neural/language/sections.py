@@ -1,4 +1,8 @@
-"""The sections of a network, read by the declarations: input, layers, loss, optimizer, train."""
+"""Read the sections of a network in a `.neural` program: input, layers, loss, optimizer, train.
+
+The syntax tree (syntax.py) becomes instances of the classes that the catalogue lists: layers,
+losses, optimizers. Shapes are inferred later (assembly.py).
+"""
 
 from __future__ import annotations
 
@@ -6,83 +10,119 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from neural.core.diagnostics import Findings, Fix, Label, Where
-from neural.core.names import closest
-from neural.language.binding import Binder, Bound
+from neural.core.diagnostics import DiagnosticCollector, Fix, Label, SourceSpan
+from neural.core.names import find_closest
+from neural.language.argument_types import MAX_AXES
+from neural.language.binder import Binder, BoundCall
 from neural.language.catalogue import Catalogue
-from neural.language.flow import Step
-from neural.language.kinds import MOST_AXES
 from neural.language.loss import Loss
+from neural.language.shape_inference import LayerStep
 from neural.language.shapes import Shape
-from neural.language.syntax import SECTIONS, Block, Call, Group, Layer, Literal, Section, plain
-from neural.language.train import Train
+from neural.language.syntax import (
+    SECTION_NAMES,
+    CallExpression,
+    LayerStatement,
+    Literal,
+    NetworkBlock,
+    Section,
+    SequenceLiteral,
+    to_python,
+)
+from neural.language.train_options import TrainOptions
 
-MOST_COPIES = 10_000
+MAX_COPIES = 10_000
+"""Largest N of `Layer(…) * N`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What the sections of one network say, each on its own; None and empty where there was a mistake."""
+class NetworkSections:
+    """Content of the sections of one network; after errors a value is None or empty."""
 
     name: str
-    start: Shape | None
-    input_where: Where
-    steps: list[Step]
-    whole: bool
+    input_shape: Shape | None
+    input_span: SourceSpan
+    steps: list[LayerStep]
+    """The layers with their copies, in program order."""
+    has_all_layers: bool
     """Whether every layer could be read."""
     loss: Loss | None
-    loss_where: Where
-    optimizer: Bound | None
-    train: Train
+    loss_span: SourceSpan
+    optimizer: BoundCall | None
+    train: TrainOptions
 
 
-class Sections:
-    """Reads sections; mistakes go to `findings`."""
+class SectionReader:
+    """Reads sections; errors go to `diagnostics`."""
 
-    def __init__(self, catalogue: Catalogue, findings: Findings) -> None:
-        self.catalogue, self.findings = catalogue, findings
-        self.binder = Binder(findings)
+    def __init__(self, catalogue: Catalogue, diagnostics: DiagnosticCollector) -> None:
+        self.catalogue, self.diagnostics = catalogue, diagnostics
+        self.binder = Binder(diagnostics)
 
-    def read(self, block: Block, shared_train: Section | None, unsure: bool) -> Parts:
-        """All sections of a network; where it could not be read in full (`unsure`), nothing is said to be missing."""
-        found = self.by_name(block)
-        steps, whole = self.layers(found.get("layers"), block, unsure)
-        loss = self.named(found["loss"], self.catalogue.losses) if "loss" in found else None
-        body = found["input"].body if "input" in found else ()
-        where = block.name_where if isinstance(body, tuple) else body.where
-        return Parts(
-            name=block.name, start=self.input(found.get("input"), block, unsure), input_where=where, steps=steps,
-            whole=whole, loss=loss.made if loss else None, loss_where=loss.call.where if loss else block.name_where,
-            optimizer=self.optimizer(found.get("optimizer")), train=self.train(found.get("train") or shared_train),
-        )  # fmt: skip
+    def read_network(
+        self, block: NetworkBlock, shared_train: Section | None, has_syntax_errors: bool
+    ) -> NetworkSections:
+        """Read all sections. After syntax errors nothing is reported as missing.
 
-    def by_name(self, block: Block) -> dict[str, Section]:
-        """The sections by name; unknown and repeated ones are mistakes."""
-        found: dict[str, Section] = {}
+        `shared_train` is a `train { … }` beside the networks, for those that have none.
+        """
+        sections = self.group_by_name(block)
+        steps, has_all_layers = self.read_layers(sections.get("layers"), block, has_syntax_errors)
+        loss = (
+            self.read_named_call(sections["loss"], self.catalogue.losses)
+            if "loss" in sections
+            else None
+        )
+        body = sections["input"].body if "input" in sections else ()
+        input_span = block.name_span if isinstance(body, tuple) else body.span
+        return NetworkSections(
+            name=block.name,
+            input_shape=self.read_input(sections.get("input"), block, has_syntax_errors),
+            input_span=input_span,
+            steps=steps,
+            has_all_layers=has_all_layers,
+            loss=loss.instance if loss else None,
+            loss_span=loss.call.span if loss else block.name_span,
+            optimizer=self.read_optimizer(sections.get("optimizer")),
+            train=self.read_train(sections.get("train") or shared_train),
+        )
+
+    def group_by_name(self, block: NetworkBlock) -> dict[str, Section]:
+        """The sections by name; unknown and repeated ones are errors."""
+        sections: dict[str, Section] = {}
         for section in block.sections:
             name = section.name
-            if name not in SECTIONS:
-                self.no_section(section)
-                name = closest(name, SECTIONS) or name
-            if name in found:
-                first = Label(found[name].name_where, "first here")
-                self.findings.say("E0402", f"`{name}` is given twice", section.name_where, labels=[first])
+            if name not in SECTION_NAMES:
+                self.report_unknown_section(section)
+                name = find_closest(name, SECTION_NAMES) or name
+            if name in sections:
+                first = Label(sections[name].name_span, "first here")
+                self.diagnostics.add(
+                    "E0402", f"`{name}` is given twice", section.name_span, labels=[first]
+                )
                 continue
-            found[name] = section
-        return found
+            sections[name] = section
+        return sections
 
-    def input(self, section: Section | None, block: Block, unsure: bool) -> Shape | None:
-        """The shape of the input: sizes, names of sizes, or None for a size that is open."""
-        if section is None and not unsure:
-            self.findings.say(
-                "E0403", f"`{block.name}` has no `input:`", block.name_where, helps=["for example `input: (100, 64)`"]
+    def read_input(
+        self, section: Section | None, block: NetworkBlock, has_syntax_errors: bool
+    ) -> Shape | None:
+        """The shape in `input:`; None after an error. An open size (`None`) becomes "T", "T2", …"""
+        if section is None and not has_syntax_errors:
+            self.diagnostics.add(
+                "E0403",
+                f"`{block.name}` has no `input:`",
+                block.name_span,
+                helps=["for example `input: (100, 64)`"],
             )
         if section is None or section.broken:
             return None
-        value = plain(section.body) if isinstance(section.body, Literal | Group) else None
+        value = (
+            to_python(section.body) if isinstance(section.body, Literal | SequenceLiteral) else None
+        )
         dims = (tuple(value) or (None,)) if isinstance(value, tuple | list) else (value,)
         shape: list[int | str] = []
-        for index, dim in enumerate(dims if len(dims) <= MOST_AXES else [0]):
+        # too many axes: [0] is refused below
+        for index, dim in enumerate(dims if len(dims) <= MAX_AXES else [0]):
             if dim is None and value:
                 shape.append("T" if index == 0 else f"T{index + 1}")
             elif (isinstance(dim, int) and not isinstance(dim, bool) and 0 < dim < 2**31) or (
@@ -90,147 +130,187 @@ class Sections:
             ):
                 shape.append(dim)
             else:
-                where = section.where if section.block or isinstance(section.body, tuple) else section.body.where
-                if isinstance(section.body, Group) and section.body.items:
-                    where = section.body.items[index].where
-                self.findings.say(
-                    "E0410", "`input` must be whole sizes of 1 or more in brackets", where,
-                    helps=["for example `(100, 64)`: 100 positions with 64 features; `None` leaves a size open"],
-                )  # fmt: skip
+                span = (
+                    section.span
+                    if section.is_block or isinstance(section.body, tuple)
+                    else section.body.span
+                )
+                if isinstance(section.body, SequenceLiteral) and section.body.items:
+                    span = section.body.items[index].span
+                self.diagnostics.add(
+                    "E0410",
+                    "`input` must be whole sizes of 1 or more in brackets",
+                    span,
+                    helps=[
+                        "for example `(100, 64)`: 100 positions with 64 features; "
+                        "`None` leaves a size open"
+                    ],
+                )
                 return None
         return tuple(shape)
 
-    def layers(self, section: Section | None, block: Block, unsure: bool) -> tuple[list[Step], bool]:
-        """The declared layers, and whether all of them could be read."""
+    def read_layers(
+        self, section: Section | None, block: NetworkBlock, has_syntax_errors: bool
+    ) -> tuple[list[LayerStep], bool]:
+        """The layers, and whether all of them could be read."""
         if section is None:
-            if not unsure:
+            if not has_syntax_errors:
                 helps = ["below a line `layers:`, one layer per line, such as `Dense(10)`"]
-                self.findings.say("E0403", f"`{block.name}` has no `layers:`", block.name_where, helps=helps)
+                self.diagnostics.add(
+                    "E0403", f"`{block.name}` has no `layers:`", block.name_span, helps=helps
+                )
             return [], False
         body = section.body
-        if isinstance(body, Call):   # a misspelt `layers:` with one layer
-            body = (Layer(call=body, copies=None, where=body.where),)
-        found = [item for item in body if isinstance(item, Layer)] if isinstance(body, tuple) else []
-        if not found and not unsure:
+        if isinstance(body, CallExpression):  # a misspelt `layers:` with one layer
+            body = (LayerStatement(call=body, copies=None, span=body.span),)
+        layers = (
+            [item for item in body if isinstance(item, LayerStatement)]
+            if isinstance(body, tuple)
+            else []
+        )
+        if not layers and not has_syntax_errors:
             helps = ["one layer per line, such as `Dense(10)`"]
-            self.findings.say("E0411", f"`{block.name}` has no layers", section.name_where, helps=helps)
-        steps: list[Step] = []
-        whole = True
-        for layer in found:
-            if self.findings.full:
+            self.diagnostics.add(
+                "E0411", f"`{block.name}` has no layers", section.name_span, helps=helps
+            )
+        steps: list[LayerStep] = []
+        is_complete = True
+        for layer in layers:
+            if self.diagnostics.is_full:
                 return [], False
-            step = self.step(layer)
-            whole = whole and step is not None
+            step = self.read_layer(layer)
+            is_complete = is_complete and step is not None
             steps += [step] if step else []
-        return steps, whole and bool(steps)
+        return steps, is_complete and bool(steps)
 
-    def step(self, layer: Layer) -> Step | None:
-        """One line of `layers:`."""
-        bound = self.binder.call(layer.call, self.catalogue.layers)
-        copies = self.copies(layer.copies)
-        return Step(bound.made, copies, bound) if bound.made is not None else None
+    def read_layer(self, layer: LayerStatement) -> LayerStep | None:
+        """Read one line of `layers:`."""
+        bound = self.binder.bind_call(layer.call, self.catalogue.layers)
+        copies = self.read_copies(layer.copies)
+        return LayerStep(bound.instance, copies, bound) if bound.instance is not None else None
 
-    def copies(self, literal: Literal | None) -> int:
-        """N of `* N`."""
+    def read_copies(self, literal: Literal | None) -> int:
+        """Read N of `* N`; 1 without it, and after an error."""
         if literal is None:
             return 1
         value = literal.value
-        if isinstance(value, int) and 1 <= value <= MOST_COPIES:
+        if isinstance(value, int) and 1 <= value <= MAX_COPIES:
             return value
-        self.findings.say(
-            "E0212", f"`*` needs a whole number from 1 to {MOST_COPIES:,}, got {literal.text}", literal.where,
+        self.diagnostics.add(
+            "E0212",
+            f"`*` needs a whole number from 1 to {MAX_COPIES:,}, got {literal.text}",
+            literal.span,
             helps=["`* 6` makes six independent copies"],
-        )  # fmt: skip
+        )
         return 1
 
-    def named(self, section: Section, registry: Any) -> Bound | None:
-        """`"adam"`, `Adam(…)` or `Adam()`."""
+    def read_named_call(self, section: Section, registry: Any) -> BoundCall | None:
+        """Read a loss or optimizer: `"adam"`, `Adam()` or `Adam(…)`."""
         body = section.body
         if section.broken:
             return None
         if isinstance(body, Literal) and isinstance(body.value, str):
-            inner = Where(body.where.start, body.where.end)
-            body = Call(name=body.value, name_where=inner, arguments=(), where=body.where)
-        if not isinstance(body, Call):
-            where = body.where if not isinstance(body, tuple) else section.name_where
-            self.findings.say(
-                "E0206", f"`{section.name}` must be a name in quotes or a call", where,
+            name_span = SourceSpan(body.span.start, body.span.end)
+            body = CallExpression(
+                name=body.value, name_span=name_span, arguments=(), span=body.span
+            )
+        if not isinstance(body, CallExpression):
+            span = body.span if not isinstance(body, tuple) else section.name_span
+            self.diagnostics.add(
+                "E0206",
+                f"`{section.name}` must be a name in quotes or a call",
+                span,
                 helps=[f"known: {', '.join(registry.names())}"],
-            )  # fmt: skip
+            )
             return None
-        return self.binder.call(body, registry, loosely=True)
+        return self.binder.bind_call(body, registry, ignore_case=True)
 
-    def optimizer(self, section: Section | None) -> Bound | None:
-        """The optimizer, where one is named."""
-        return self.named(section, self.catalogue.optimizers) if section else None
+    def read_optimizer(self, section: Section | None) -> BoundCall | None:
+        """The optimizer, if the network has one."""
+        return self.read_named_call(section, self.catalogue.optimizers) if section else None
 
-    def train(self, section: Section | None) -> Train:
-        """The keys of `train { … }`."""
+    def read_train(self, section: Section | None) -> TrainOptions:
+        """Read the keys of `train { … }`."""
         values: dict[str, Any] = {}
-        first: dict[str, Section] = {}
-        settings = Train.settings()
-        if section is not None and not (section.block and isinstance(section.body, tuple)):
+        pairs: dict[str, Section] = {}
+        specs = TrainOptions.argument_specs()
+        if section is not None and not (section.is_block and isinstance(section.body, tuple)):
             helps = ["`train { batch_size: 16 }`, one key per line"]
-            self.findings.say("E0105", "`train` is a block", section.name_where, helps=helps)
-            return Train()
+            self.diagnostics.add("E0105", "`train` is a block", section.name_span, helps=helps)
+            return TrainOptions()
         for pair in section.body if section is not None and isinstance(section.body, tuple) else ():
-            if not isinstance(pair, Section) or pair.broken or self.findings.full:
+            if not isinstance(pair, Section) or pair.broken or self.diagnostics.is_full:
                 continue
-            if pair.name not in settings:
-                takes = f"`train` takes {', '.join(settings)}"
-                self.unknown(pair, "E0501", f"`train` has no key `{pair.name[:40]}`", settings, takes)
-            elif pair.name in first:
-                label = Label(first[pair.name].name_where, "first here")
-                self.findings.say("E0502", f"`{pair.name}` is given twice", pair.name_where, labels=[label])
+            if pair.name not in specs:
+                known_keys = f"`train` takes {', '.join(specs)}"
+                self.report_unknown_name(
+                    pair, "E0501", f"`train` has no key `{pair.name[:40]}`", specs, known_keys
+                )
+            elif pair.name in pairs:
+                label = Label(pairs[pair.name].name_span, "first here")
+                self.diagnostics.add(
+                    "E0502", f"`{pair.name}` is given twice", pair.name_span, labels=[label]
+                )
             else:
-                first[pair.name] = pair
+                pairs[pair.name] = pair
                 if isinstance(pair.body, tuple):
-                    self.findings.say("E0206", f"`{pair.name}` must be {settings[pair.name].kind.says}", pair.where)
+                    self.diagnostics.add(
+                        "E0206",
+                        f"`{pair.name}` must be {specs[pair.name].kind.description}",
+                        pair.span,
+                    )
                     continue
-                made = self.binder.accept(settings[pair.name], pair.body, pair.where)
-                if made is not None:
-                    values[pair.name] = made
+                value = self.binder.convert_value(specs[pair.name], pair.body, pair.span)
+                if value is not None:
+                    values[pair.name] = value
         if "epochs" in values and "steps" in values:
-            label = Label(first["epochs"].where, "and this")
-            self.findings.say(
-                "E0503", "`steps` and `epochs` cannot both say how long to train", first["steps"].where, labels=[label],
+            label = Label(pairs["epochs"].span, "and this")
+            self.diagnostics.add(
+                "E0503",
+                "`steps` and `epochs` cannot both say how long to train",
+                pairs["steps"].span,
+                labels=[label],
                 helps=["keep one of them"],
-            )  # fmt: skip
-        return Train(**values)
+            )
+        return TrainOptions(**values)
 
-    def no_section(self, section: Section) -> None:
-        """A section that a network does not have."""
+    def report_unknown_section(self, section: Section) -> None:
+        """Report a section that networks do not have."""
         message = f"`{section.name[:40]}` is no section of a network"
-        self.unknown(section, "E0401", message, SECTIONS, f"sections are: {', '.join(SECTIONS)}")
+        self.report_unknown_name(
+            section, "E0401", message, SECTION_NAMES, f"sections are: {', '.join(SECTION_NAMES)}"
+        )
 
-    def unknown(self, section: Section, code: str, message: str, known: Iterable[str], otherwise: str) -> None:
-        """A name that nobody knows, with the one that was probably meant."""
-        guess = closest(section.name, known)
-        fix = Fix(section.name_where, guess) if guess else None
-        way_out = f"did you mean `{guess}`?" if guess else otherwise
-        self.findings.say(code, message, section.name_where, helps=[way_out], fix=fix)
+    def report_unknown_name(
+        self, section: Section, code: str, message: str, known: Iterable[str], fallback_help: str
+    ) -> None:
+        """Report an unknown name with the closest of `known`, or else with `fallback_help`."""
+        guess = find_closest(section.name, known)
+        fix = Fix(section.name_span, guess) if guess else None
+        help_text = f"did you mean `{guess}`?" if guess else fallback_help
+        self.diagnostics.add(code, message, section.name_span, helps=[help_text], fix=fix)
 
-    def fragment(self, item: Block | Section | Layer) -> None:
-        """A piece of a program on its own: what can be checked of it without the rest."""
-        if isinstance(item, Layer):
-            step = self.step(item)
+    def check_fragment(self, item: NetworkBlock | Section | LayerStatement) -> None:
+        """Check a section or layer on its own, as far as possible. Networks are skipped."""
+        if isinstance(item, LayerStatement):
+            step = self.read_layer(item)
             if step is not None:
-                for one in self.fragment_advice(step):
-                    step.bound.advise(self.findings, one)
+                for advice in self.get_fragment_advice(step):
+                    step.bound_call.report_advice(self.diagnostics, advice)
         elif isinstance(item, Section):
             if item.name == "train":
-                self.train(item)
+                self.read_train(item)
             elif item.name == "optimizer":
-                self.optimizer(item)
+                self.read_optimizer(item)
             elif item.name == "loss":
-                self.named(item, self.catalogue.losses)
+                self.read_named_call(item, self.catalogue.losses)
             elif item.name == "layers" and isinstance(item.body, tuple):
                 for layer in item.body:
-                    self.fragment(layer)
+                    self.check_fragment(layer)
             elif item.name != "input":
-                self.no_section(item)
+                self.report_unknown_section(item)
 
-    def fragment_advice(self, step: Step) -> Any:
-        """Advice that needs only the layer's own arguments, for the width it asks for."""
+    def get_fragment_advice(self, step: LayerStep) -> Any:
+        """Advice for a layer outside a network, as if its input were of shape (1, d_model)."""
         width = getattr(step.layer, "d_model", None)
         return step.layer.advice((1, width)) if width else ()

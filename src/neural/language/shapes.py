@@ -1,4 +1,4 @@
-"""Sizes, shapes and costs. Channels last; the batch is implicit."""
+"""Shapes and costs in the `.neural` language. Channels last; the batch axis is left out."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from math import prod
 
 Dim = int | str
-"""A size, or the name of a size that is not known yet."""
+"""A size, or the name of one that the program leaves open."""
 Shape = tuple[Dim, ...]
-"""What one example has: `("T", 64)` is a sequence of any length with 64 features."""
+"""Shape of one example: `("T", 64)` is a sequence of any length with 64 features."""
 
 
-class Misfit(ValueError):
-    """A layer cannot work like this.
+class ShapeError(ValueError):
+    """A layer cannot be applied: shapes or arguments do not fit.
 
-    `at` names the arguments to underline, `notes` says something about others, `assume` is the shape with which
-    to go on checking (None: not known).
+    `code` is the diagnostic code, `at` names the arguments to underline, `notes` are labels for
+    other arguments by name, `assume` is the shape with which checking continues (None: unknown).
     """
 
     def __init__(
@@ -35,8 +35,8 @@ class Misfit(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
-    """Something worth knowing about a layer that works: a note (N…) or a warning (W…)."""
+class LayerAdvice:
+    """A note (code N…) or warning (W…) about a valid layer; `at`: arguments to underline."""
 
     code: str
     message: str
@@ -46,13 +46,13 @@ class Advice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one example costs on its way forward."""
+    """Cost of one example in the forward pass."""
 
     parameters: int = 0
     multiply_adds: int = 0
-    """Multiplications with an addition in matrix products and convolutions; additions alone are not counted."""
+    """Multiply-adds of matrix products and convolutions; plain additions are not counted."""
     activations: int = 0
-    """Numbers kept until the backward pass, in 32-bit floats; the layer's own input is counted where it was made."""
+    """Float32 values stored for the backward pass; a layer's input counts where it was computed."""
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -61,58 +61,70 @@ class Cost:
             activations=self.activations + other.activations,
         )
 
-    def __mul__(self, times: int) -> Cost:
+    def __mul__(self, factor: int) -> Cost:
         return Cost(
-            parameters=self.parameters * times,
-            multiply_adds=self.multiply_adds * times,
-            activations=self.activations * times,
+            parameters=self.parameters * factor,
+            multiply_adds=self.multiply_adds * factor,
+            activations=self.activations * factor,
         )
 
 
-def show(shape: Shape, *, batch: bool = False) -> str:
+def format_shape(shape: Shape, *, batch: bool = False) -> str:
     """`(128, 512)`, or with the batch `(B, 128, 512)`."""
     parts = [*(["B"] if batch else []), *map(str, shape)]
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
 
-def numbers(x: Shape) -> tuple[int, ...]:
-    """The shape where every size is known: costs are always asked with known sizes."""
+def require_known_sizes(x: Shape) -> tuple[int, ...]:
+    """The shape as integers; ValueError where a size is unknown."""
     if any(isinstance(dim, str) for dim in x):
-        raise ValueError(f"sizes not known: {show(x)}")
+        raise ValueError(f"sizes not known: {format_shape(x)}")
     return tuple(int(dim) for dim in x)
 
 
-def size(x: Shape) -> int:
-    """How many numbers a shape of known sizes holds."""
-    return prod(numbers(x))
+def numel(x: Shape) -> int:
+    """Number of elements of a shape with known sizes."""
+    return prod(require_known_sizes(x))
 
 
-def width(x: Shape) -> int:
-    """The number of features: the last size, which must be known."""
+def feature_width(x: Shape) -> int:
+    """The last size, which must be known."""
     if not x:
-        raise Misfit("E0302", "a single number arrives here; this layer needs at least a list of features")
+        raise ShapeError(
+            "E0302", "a single number arrives here; this layer needs at least a list of features"
+        )
     if isinstance(x[-1], str):
-        raise Misfit(
-            "E0307", f"the number of features must be known here, but {show(x)} arrives",
+        raise ShapeError(
+            "E0307",
+            f"the number of features must be known here, but {format_shape(x)} arrives",
             helps=["write the last size of `input:` as a number; the others may stay open"],
-        )  # fmt: skip
+        )
     return x[-1]
 
 
-def need_rank(x: Shape, rank: int, meaning: str, assume: Shape | None = None) -> None:
-    """Refuse a shape with another number of axes; `meaning` says what the axes are, e.g. `(time, features)`."""
+def require_rank(x: Shape, rank: int, axes: str, assume: Shape | None = None) -> None:
+    """Raise ShapeError unless `x` has `rank` axes; `axes` names them, e.g. `(time, features)`.
+
+    `assume` is the shape with which checking continues.
+    """
     if len(x) != rank:
-        raise Misfit(
-            "E0302", f"this layer needs {meaning}, but {show(x)} arrives", helps=[_other_axes(x, rank)], assume=assume
+        raise ShapeError(
+            "E0302",
+            f"this layer needs {axes}, but {format_shape(x)} arrives",
+            helps=[_suggest_reshape(x, rank)],
+            assume=assume,
         )
 
 
-def _other_axes(x: Shape, rank: int) -> str:
-    """How to come to that many axes."""
+def _suggest_reshape(x: Shape, rank: int) -> str:
+    """Help text: how to give `x` that many axes."""
     if len(x) == 1 and rank == 2:
-        return "a sequence has two sizes, such as `(100, 64)`; pooling and `Flatten` take the first one away"
+        return (
+            "a sequence has two sizes, such as `(100, 64)`; "
+            "pooling and `Flatten` take the first one away"
+        )
     if rank == 3 and len(x) == 2 and not any(isinstance(dim, str) for dim in x):
-        return f"`Reshape({show((*x, 1))})` makes an image with one channel of it"
+        return f"`Reshape({format_shape((*x, 1))})` makes an image with one channel of it"
     if rank == 2 and len(x) == 3 and not any(isinstance(dim, str) for dim in x):
-        return f"`Reshape({show((size(x[:2]), x[2]))})` makes a sequence of it"
+        return f"`Reshape({format_shape((numel(x[:2]), x[2]))})` makes a sequence of it"
     return "`Reshape` gives it other axes"

@@ -1,4 +1,7 @@
-"""Network → the table that `neural check` shows: a row per layer, totals, and what was added automatically."""
+"""Table that `neural check` prints for a network: a row per layer, totals, and notes.
+
+Automatic layers are those that a rule of the language adds, such as positions; a `+` marks them.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from neural.language.network import Network
-from neural.language.shapes import Cost, show
+from neural.language.shapes import Cost, format_shape
 
-WIDEST_CALL = 56
-"""Longer calls go over several lines of the table."""
+MAX_CALL_WIDTH = 56
+"""Characters of the first column; longer calls are wrapped."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the table."""
+class SummaryRow:
+    """One row of the table: a layer as the program writes it, and its output shape."""
 
     layer: str
     output: str
@@ -23,37 +26,46 @@ class Row:
     automatic: bool
 
 
-def rows(network: Network) -> list[Row]:
-    """A row per layer as written; copies together."""
+def build_rows(network: Network) -> list[SummaryRow]:
+    """A row per layer as written; copies are combined."""
     return [
-        Row(
-            layer=("+ " if placed.automatic else "")
-            + repr(placed.layer)
-            + (f" * {placed.copies}" if placed.copies > 1 else ""),
-            output=show(placed.gives, batch=True),
-            cost=placed.cost,
-            automatic=placed.automatic,
+        SummaryRow(
+            layer=("+ " if placed_layer.automatic else "")
+            + repr(placed_layer.layer)
+            + (f" * {placed_layer.copies}" if placed_layer.copies > 1 else ""),
+            output=format_shape(placed_layer.output_shape, batch=True),
+            cost=placed_layer.cost,
+            automatic=placed_layer.automatic,
         )
-        for placed in network.layers
+        for placed_layer in network.layers
     ]
 
 
-def remarks(network: Network) -> Iterator[str]:
-    """What a reader of the table should know: what was added, what is assumed, what the loss takes over."""
-    added = [placed for placed in network.layers if placed.automatic]
-    for placed in added:
-        whose = " to the target" if placed.stream == "target" else " to the source" if network.two_streams else ""
-        yield f"+ added automatically{whose}: {placed.layer!r}"
-    if network.two_streams:
-        yield "two inputs: forward(source, target); the decoder looks at the last encoder's output"
-    if network.head != "linear":
-        yield f"the loss takes the scores before {network.head}; predictions come after it"
-    for name, value in network.assumed.items():
+def iter_notes(network: Network) -> Iterator[str]:
+    """Notes below the table: automatic layers, assumed sizes, fused activations."""
+    automatic_layers = [placed_layer for placed_layer in network.layers if placed_layer.automatic]
+    for placed_layer in automatic_layers:
+        stream_text = (
+            " to the target"
+            if placed_layer.stream == "target"
+            else " to the source"
+            if network.has_two_streams
+            else ""
+        )
+        yield f"+ added automatically{stream_text}: {placed_layer.layer!r}"
+    if network.has_two_streams:
+        yield (
+            "two inputs: forward(source, target); the decoder attends to the last encoder's output"
+        )
+    if network.head_activation != "linear":
+        activation = network.head_activation
+        yield f"the loss takes the scores before {activation}; predictions come after it"
+    for name, value in network.assumed_sizes.items():
         yield f"{name} is open: costs are for {name} = {value:,} (`--size {name}=N` for another)"
 
 
-def quantity(number: float, unit: str = "") -> str:
-    """A large number in three digits: 12.3 M."""
+def format_quantity(number: float, unit: str = "") -> str:
+    """A large number with three digits and an SI prefix: 12.3 M."""
     for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= factor:
             digits = ".3g" if number / factor < 999.5 else ".0f"
@@ -61,34 +73,55 @@ def quantity(number: float, unit: str = "") -> str:
     return f"{number:.0f} {unit}".rstrip()
 
 
-def memory(cost: Cost) -> str:
-    """Activation memory of one example, in 32-bit floats."""
-    return quantity(4 * cost.activations, "B")
+def format_activation_memory(cost: Cost) -> str:
+    """Bytes of the activations of one example, in float32."""
+    return format_quantity(4 * cost.activations, "B")
 
 
-def text_table(network: Network) -> str:
+def format_summary(network: Network) -> str:
     """The table in plain text."""
-    head = ("layer", "output", "parameters", "multiply-adds", "activations")
+    header = ("layer", "output", "parameters", "multiply-adds", "activations")
     body = [
-        (row.layer, row.output, f"{row.cost.parameters:,}", quantity(row.cost.multiply_adds), memory(row.cost))
-        for row in rows(network)
+        (
+            row.layer,
+            row.output,
+            f"{row.cost.parameters:,}",
+            format_quantity(row.cost.multiply_adds),
+            format_activation_memory(row.cost),
+        )
+        for row in build_rows(network)
     ]
     total = network.cost
-    shape = show(network.output, batch=True)
-    foot = ("total", shape, f"{total.parameters:,}", quantity(total.multiply_adds), memory(total))
-    calls = [textwrap.wrap(line[0], WIDEST_CALL, subsequent_indent="    ", break_long_words=False) for line in body]
-    lengths = [len(piece) for call in calls for piece in call]
-    widths = [max(8, *lengths), *(max(len(line[column]) for line in (head, *body, foot)) for column in range(1, 5))]
+    shape = format_shape(network.output, batch=True)
+    footer = (
+        "total",
+        shape,
+        f"{total.parameters:,}",
+        format_quantity(total.multiply_adds),
+        format_activation_memory(total),
+    )
+    wrapped_calls = [
+        textwrap.wrap(row[0], MAX_CALL_WIDTH, subsequent_indent="    ", break_long_words=False)
+        for row in body
+    ]
+    lengths = [len(call_line) for call_lines in wrapped_calls for call_line in call_lines]
+    widths = [
+        max(8, *lengths),
+        *(max(len(row[column]) for row in (header, *body, footer)) for column in range(1, 5)),
+    ]
 
-    def line(cells: tuple[str, ...]) -> str:
+    def format_line(cells: tuple[str, ...]) -> str:
+        """Two columns aligned left, three numbers aligned right."""
         left = [cell.ljust(width) for cell, width in zip(cells[:2], widths[:2], strict=True)]
         right = [cell.rjust(width) for cell, width in zip(cells[2:], widths[2:], strict=True)]
         return "  ".join([*left, *right]).rstrip()
 
     lines = []
-    for cells, call in zip(body, calls, strict=True):
-        lines += [line((call[0], *cells[1:])), *call[1:]]
+    for cells, call_lines in zip(body, wrapped_calls, strict=True):
+        lines += [format_line((call_lines[0], *cells[1:])), *call_lines[1:]]
     rule = "─" * (sum(widths) + 8)
-    title = f"{network.name}: {show(network.input, batch=True)} → {show(network.output, batch=True)}"
-    said = [f"  · {one}" for one in remarks(network)]
-    return "\n".join([title, "", line(head), rule, *lines, rule, line(foot), *said])
+    title = f"{network.name}: {format_shape(network.input, batch=True)} → {shape}"
+    notes = [f"  · {note}" for note in iter_notes(network)]
+    return "\n".join(
+        [title, "", format_line(header), rule, *lines, rule, format_line(footer), *notes]
+    )

@@ -1,4 +1,6 @@
-"""What a program says: the tree that the parser makes, with places and comments, and no meaning yet.
+"""Syntax tree of a `.neural` program, with spans and comments; names are not looked up yet.
+
+A `tail` holds the comments before a closing bracket or the end; a `broken` node has a syntax error.
 
 program : (network | section | layer)*              sections and layers alone: fragments
 network : "network" NAME "{" section* "}"
@@ -13,19 +15,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from neural.core.diagnostics import Where
+from neural.core.diagnostics import SourceSpan
 
-Plain = int | float | str | bool | None
+Scalar = int | float | str | bool | None
 
-SECTIONS = ("input", "layers", "loss", "optimizer", "train")
-"""What a network is made of. The parser finds its footing by them; `check` refuses all others."""
+SECTION_NAMES = ("input", "layers", "loss", "optimizer", "train")
+"""Sections of a network. The parser resumes at them after an error; `check` refuses others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comments:
-    """The comments that belong to a line: those above it, the one behind it, and whether a blank line came first.
+    """Comments of a line: above it, behind it, and whether a blank line comes first.
 
-    Each is its text from `#` on; an empty text between those above is a blank line.
+    Each is its text from `#` on; an empty text among those above is a blank line.
     """
 
     above: tuple[str, ...] = ()
@@ -35,36 +37,36 @@ class Comments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Literal:
-    """A number, string, truth value or None. `text` is how a number was spelt (`2e-5`, `10_000`)."""
+    """A number, string, bool or None. `text` is the spelling of a number (`2e-5`, `10_000`)."""
 
-    value: Plain
+    value: Scalar
     text: str
-    where: Where
+    span: SourceSpan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """A tuple or a list; its items are nameless arguments."""
+class SequenceLiteral:
+    """A tuple or a list, by `bracket`: `(` or `[`; its items are arguments without names."""
 
     bracket: str
     items: tuple[Argument, ...]
-    where: Where
+    span: SourceSpan
     tail: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """`Name(…)`. A broken call had a mistake inside: its place is known, its arguments are not to be trusted."""
+class CallExpression:
+    """`Name(…)`. A broken call contains a syntax error: its arguments are incomplete."""
 
     name: str
-    name_where: Where
+    name_span: SourceSpan
     arguments: tuple[Argument, ...]
-    where: Where
+    span: SourceSpan
     tail: tuple[str, ...] = ()
     broken: bool = False
 
 
-Value = Literal | Group | Call
+Value = Literal | SequenceLiteral | CallExpression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,17 +75,18 @@ class Argument:
 
     name: str | None
     value: Value
-    where: Where
+    span: SourceSpan
     comments: Comments = field(default_factory=Comments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
-    """A call in `layers:`, perhaps `* N`."""
+class LayerStatement:
+    """A call in `layers:`, optionally with `* N`."""
 
-    call: Call
+    call: CallExpression
     copies: Literal | None
-    where: Where
+    """N, if the program gives it."""
+    span: SourceSpan
     comments: Comments = field(default_factory=Comments)
 
 
@@ -92,45 +95,46 @@ class Section:
     """`name: value`, `layers:` with its layers, or `name { … }` with its pairs (sections again)."""
 
     name: str
-    name_where: Where
-    body: Value | tuple[Layer, ...] | tuple[Section, ...]
-    block: bool
-    where: Where
+    name_span: SourceSpan
+    body: Value | tuple[LayerStatement, ...] | tuple[Section, ...]
+    is_block: bool
+    """Whether it is written `name { … }`."""
+    span: SourceSpan
     comments: Comments = field(default_factory=Comments)
     tail: tuple[str, ...] = ()
     broken: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class NetworkBlock:
     """`network Name { … }`."""
 
     name: str
-    name_where: Where
+    name_span: SourceSpan
     sections: tuple[Section, ...]
-    where: Where
+    span: SourceSpan
     comments: Comments = field(default_factory=Comments)
     tail: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A whole file."""
+    """The content of a file."""
 
-    items: tuple[Block | Section | Layer, ...]
+    items: tuple[NetworkBlock | Section | LayerStatement, ...]
     tail: tuple[str, ...] = ()
 
     @property
-    def networks(self) -> tuple[Block, ...]:
-        """The networks in the order in which they stand."""
-        return tuple(item for item in self.items if isinstance(item, Block))
+    def networks(self) -> tuple[NetworkBlock, ...]:
+        """The networks in file order."""
+        return tuple(item for item in self.items if isinstance(item, NetworkBlock))
 
 
-def plain(value: Value) -> object:
-    """The value as Python has it: tuples, lists and scalars; a call stays a call."""
+def to_python(value: Value) -> object:
+    """The value as Python tuples, lists and scalars; a call stays a call."""
     if isinstance(value, Literal):
         return value.value
-    if isinstance(value, Group):
-        items = [plain(item.value) for item in value.items]
+    if isinstance(value, SequenceLiteral):
+        items = [to_python(item.value) for item in value.items]
         return tuple(items) if value.bracket == "(" else items
     return value

@@ -1,10 +1,9 @@
-"""What editors ask about a program: text and a place → an answer. All but server.py are plain functions.
+"""Language server for `.neural` programs and experiment files.
 
-positions    line and character as editors count them ↔ places in the text
-outline      text → networks, sections and calls, also where half of them is not written yet
-document     a text with what can be known of it: outline, diagnostics, networks
-meaning      a place → the declaration, the argument or the entry that stands there
-completion, hover, symbols, formatting        the answers
-experiments  what is wrong with an experiment file
-server       the protocol around all that (pygls)
+positions    line and character as editors count them ↔ offsets
+outline      text → networks, sections and calls, also of unfinished programs
+document     a text with its outline, diagnostics, networks and symbols
+lookup       offset → declaration, argument or registry entry
+completion, hover    text and offset → answers; plain functions
+server       the protocol (pygls)
 """

@@ -1,4 +1,8 @@
-"""What could be written at a place."""
+"""Completion for editors: what can be written at an offset of a `.neural` program.
+
+The outline (outline.py) gives the node around the offset: file, network, section, `train` block,
+call or other brackets. Registries list what can be called: layers, losses, optimizers, …
+"""
 
 from __future__ import annotations
 
@@ -7,182 +11,262 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from neural.core.diagnostics import Where
+from neural.core.diagnostics import SourceSpan
 from neural.core.registry import Registry
-from neural.language.declaration import Declared, Setting
-from neural.language.kinds import Entry, Flag, Several
-from neural.language.train import Train
-from neural.lsp.document import Document
-from neural.lsp.meaning import NETWORK, SECTIONS, arguments, declaration, entry, options, registry_of, setting_at
-from neural.lsp.outline import Part
-from neural.lsp.wording import of_entry, of_setting
+from neural.language.argument_types import BoolType, EntryListType, EntryType
+from neural.language.declaration import ArgumentSpec, Declaration
+from neural.language.train_options import TrainOptions
+from neural.lsp.document import ProgramDocument
+from neural.lsp.hover import describe_argument, describe_entry
+from neural.lsp.lookup import (
+    NETWORK_DOC,
+    SECTION_DOCS,
+    find_argument_spec,
+    find_declaration,
+    find_entry,
+    find_registry,
+    list_arguments,
+    list_options,
+)
+from neural.lsp.outline import OutlineNode
 
-STARTS = {
-    "input": "input: (${1:100}, ${2:64})", "layers": "layers:\n  $0", "loss": 'loss: "$1"',
-    "optimizer": "optimizer: $0", "train": "train {\n  $0\n}",
-}  # fmt: skip
-WHOLE = "network ${1:Name} {\n  input: (${2:100}, ${3:64})\n  layers:\n    $0\n}"
-NAMES_NOTHING = ("*", "network")
-"""Behind these comes a number, or a name that nobody knows yet."""
-_HOLE = re.compile(r"\$(?:\d|\{\d:(\d*)[^}]*\})")
+SECTION_SNIPPETS = {
+    "input": "input: (${1:100}, ${2:64})",
+    "layers": "layers:\n  $0",
+    "loss": 'loss: "$1"',
+    "optimizer": "optimizer: $0",
+    "train": "train {\n  $0\n}",
+}
+"""Text that completes a section; `$1` and `${1:value}` are placeholders of the editor."""
+NETWORK_SNIPPET = "network ${1:Name} {\n  input: (${2:100}, ${3:64})\n  layers:\n    $0\n}"
+NO_COMPLETION_AFTER = ("*", "network")
+"""A number or a new name follows these."""
+_PLACEHOLDER = re.compile(r"\$(?:\d|\{\d:(\d*)[^}]*\})")
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """Something that could stand there; `text` is a snippet with places to fill in (`$1`) where `snippet` says so."""
+class Completion:
+    """A completion item: `text` is inserted, `label` and `doc` (Markdown) are shown.
+
+    With `is_snippet`, `text` contains placeholders (`$1`).
+    """
 
     label: str
     kind: str
     doc: str
     text: str
-    snippet: bool = False
+    is_snippet: bool = False
 
     @property
-    def plain(self) -> str:
-        """For editors that know no snippets: sizes stay as they are proposed, other places are empty."""
-        return _HOLE.sub(r"\1", self.text) if self.snippet else self.text
+    def plain_text(self) -> str:
+        """For editors without snippets: proposed sizes stay, other placeholders are empty."""
+        return _PLACEHOLDER.sub(r"\1", self.text) if self.is_snippet else self.text
 
 
-def complete(document: Document, offset: int) -> tuple[Where, list[Offer]]:
-    """What could be written, and the stretch of text that it replaces."""
+def list_completions(document: ProgramDocument, offset: int) -> tuple[SourceSpan, list[Completion]]:
+    """The completions at an offset, and the span of text that they replace."""
     outline = document.outline
-    token = outline.token(offset)
-    if outline.comment(offset):
-        return Where(offset, offset), []
-    if token is not None and token.kind == "string" and token.where.start < offset:
-        closed = len(token.text) > 1 and document.text[token.where.end - 1] == token.text[0]
-        inner = Where(token.where.start + 1, token.where.end - closed)
+    token = outline.find_token(offset)
+    if outline.is_comment(offset):
+        return SourceSpan(offset, offset), []
+    if token is not None and token.kind == "string" and token.span.start < offset:
+        is_closed = len(token.text) > 1 and document.text[token.span.end - 1] == token.text[0]
+        inner = SourceSpan(token.span.start + 1, token.span.end - is_closed)
         if offset <= inner.end:
-            return inner, list(_words(document, token.where.start))
-        return Where(offset, offset), []
-    before = outline.before(token.where.start if token is not None and token.kind == "name" else offset)
-    if (token is not None and token.kind == "number") or (before is not None and before.text in NAMES_NOTHING):
-        return Where(offset, offset), []
-    is_word = token is not None and token.kind == "name" and token.where.start < offset
-    word = token.where if token is not None and is_word else Where(offset, offset)
-    follows = document.text[word.end : word.end + 40].lstrip()[:1]
-    return word, list(_offers(document, word, follows))
+            return inner, list(_complete_string(document, token.span.start))
+        return SourceSpan(offset, offset), []
+    previous = outline.find_token_before(
+        token.span.start if token is not None and token.kind == "name" else offset
+    )
+    if (token is not None and token.kind == "number") or (
+        previous is not None and previous.text in NO_COMPLETION_AFTER
+    ):
+        return SourceSpan(offset, offset), []
+    is_word = token is not None and token.kind == "name" and token.span.start < offset
+    word = token.span if token is not None and is_word else SourceSpan(offset, offset)
+    next_character = document.text[word.end : word.end + 40].lstrip()[:1]
+    return word, list(_complete_word(document, word, next_character))
 
 
-def _words(document: Document, offset: int) -> Iterator[Offer]:
-    """What may stand in quotes."""
-    part = document.outline.file.at(offset)
-    registry = registry_of(part, document.catalogue, offset)
-    one = setting_at(part, document.catalogue, offset)
-    names = options(one) if one else registry.names() if registry and part.kind == "section" else []
+def _complete_string(document: ProgramDocument, offset: int) -> Iterator[Completion]:
+    """Completions inside quotes; `offset` is that of the opening quote."""
+    node = document.outline.root.find_innermost(offset)
+    registry = find_registry(node, document.catalogue, offset)
+    spec = find_argument_spec(node, document.catalogue, offset)
+    names = (
+        list_options(spec)
+        if spec
+        else registry.names()
+        if registry and node.kind == "section"
+        else []
+    )
     for name in names:
-        chosen = entry(registry, name)
-        yield Offer(name, "value", of_entry(chosen, registry) if chosen and registry else "", name)
+        entry = find_entry(registry, name)
+        yield Completion(
+            name, "value", describe_entry(entry, registry) if entry and registry else "", name
+        )
 
 
-def _offers(document: Document, word: Where, follows: str) -> Iterator[Offer]:
-    part = document.outline.file.at(word.start)
-    if part.kind == "group":
+def _complete_word(
+    document: ProgramDocument, word: SourceSpan, next_character: str
+) -> Iterator[Completion]:
+    """Completions of a word outside quotes.
+
+    `word` is its span, `next_character` the first one behind it that is not a space.
+    """
+    node = document.outline.root.find_innermost(word.start)
+    if node.kind == "group":  # brackets that are no call: a tuple or list of numbers
         return
-    if part.kind == "call":
-        yield from _in_call(document, part, word, follows)
-    elif part.kind == "section" and not _is_over(document, part, word):
-        yield from _in_section(document, part, word, follows)
+    if node.kind == "call":
+        yield from _complete_call(document, node, word, next_character)
+    elif node.kind == "section" and not _is_section_finished(document, node, word):
+        yield from _complete_section(document, node, word, next_character)
     else:
-        if part.kind == "section":
-            yield from _calls(document.catalogue.layers, follows) if part.name == "layers" else ()
-            part = part.outer or part
-        yield from _starts(part, follows)
+        if node.kind == "section":
+            yield from (
+                _complete_calls(document.catalogue.layers, next_character)
+                if node.name == "layers"
+                else ()
+            )
+            node = node.parent or node
+        yield from _complete_line_start(node, next_character)
 
 
-def _is_over(document: Document, section: Part, word: Where) -> bool:
-    """Whether a new line begins behind a section's value: its next one may be meant."""
+def _is_section_finished(document: ProgramDocument, section: OutlineNode, word: SourceSpan) -> bool:
+    """Whether a new line starts after a section's value, so that a new section may follow."""
     before = document.text[section.start : word.start]
-    fresh = not before.rpartition("\n")[2].strip() and "\n" in before
-    return fresh and (section.name == "layers" or bool(before.strip()))
+    is_new_line = not before.rpartition("\n")[2].strip() and "\n" in before
+    return is_new_line and (section.name == "layers" or bool(before.strip()))
 
 
-def _starts(part: Part, follows: str) -> Iterator[Offer]:
-    """What begins a line of a network, of `train`, or of a file."""
-    given = {one.name for one in part.inside}
-    if part.kind == "block":
-        for one in Train.settings().values() if part.name == "train" else ():
-            if one.name not in given:
-                yield Offer(one.name, "argument", of_setting(one, "train"), _then(one.name, ": ", follows))
+def _complete_line_start(node: OutlineNode, next_character: str) -> Iterator[Completion]:
+    """What can start a line of a network, of `train`, or of a file."""
+    given_names = {child.name for child in node.children}
+    if node.kind == "block":
+        for spec in TrainOptions.argument_specs().values() if node.name == "train" else ():
+            if spec.name not in given_names:
+                yield Completion(
+                    spec.name,
+                    "argument",
+                    describe_argument(spec, "train"),
+                    _append_mark(spec.name, ": ", next_character),
+                )
         return
-    if part.kind == "file":
-        yield Offer("network", "section", NETWORK, WHOLE, snippet=True)
-    for name, doc in SECTIONS.items():
-        if name not in given and (part.kind == "network" or name == "train"):
-            plain = follows in (":", "{")
-            yield Offer(name, "section", doc, name if plain else STARTS[name], snippet=not plain)
+    if node.kind == "file":
+        yield Completion("network", "section", NETWORK_DOC, NETWORK_SNIPPET, is_snippet=True)
+    for name, doc in SECTION_DOCS.items():
+        if name not in given_names and (node.kind == "network" or name == "train"):
+            has_mark = next_character in (":", "{")
+            yield Completion(
+                name,
+                "section",
+                doc,
+                name if has_mark else SECTION_SNIPPETS[name],
+                is_snippet=not has_mark,
+            )
 
 
-def _in_section(document: Document, part: Part, word: Where, follows: str) -> Iterator[Offer]:
+def _complete_section(
+    document: ProgramDocument, node: OutlineNode, word: SourceSpan, next_character: str
+) -> Iterator[Completion]:
     """The value of a section, or of a key of `train`."""
-    registry = registry_of(part, document.catalogue, word.start)
-    one = setting_at(part, document.catalogue, word.start)
-    if one is not None:
-        yield from _values(one, follows)
+    registry = find_registry(node, document.catalogue, word.start)
+    spec = find_argument_spec(node, document.catalogue, word.start)
+    if spec is not None:
+        yield from _complete_value(spec, next_character)
     elif registry is not None:
-        if registry.spelling == "file":
-            yield from _quoted(registry)
-        yield from _calls(registry, follows)
+        if registry.spelling == "file":  # its entries may be written as strings: "mse"
+            yield from _complete_quoted_entries(registry)
+        yield from _complete_calls(registry, next_character)
 
 
-def _in_call(document: Document, call: Part, word: Where, follows: str) -> Iterator[Offer]:
-    """Names of arguments that are not given yet; behind `=`, values."""
-    found = call.argument(word.start)
-    declared = declaration(call, document.catalogue)
-    if found is None or declared is None:
+def _complete_call(
+    document: ProgramDocument, call: OutlineNode, word: SourceSpan, next_character: str
+) -> Iterator[Completion]:
+    """Names of arguments that are not given yet; after `=`, values."""
+    match = call.find_argument(word.start)
+    declaration = find_declaration(call, document.catalogue)
+    if match is None or declaration is None:
         return
-    number, here = found
-    one = setting_at(call, document.catalogue, word.start)
-    if here.name is not None and here.name.where.end <= word.start:
-        yield from _values(one, follows) if one else ()
+    index, argument = match
+    spec = find_argument_spec(call, document.catalogue, word.start)
+    if argument.name is not None and argument.name.span.end <= word.start:
+        yield from _complete_value(spec, next_character) if spec else ()
         return
-    if one is not None and isinstance(one.kind, Several):
-        yield from _values(one, follows)
-    order = list(declared.settings())
-    given = {other.name.text for other in call.given if other.name is not None and other is not here}
-    given |= {name for place, name in enumerate(order) if place < number and call.given[place].name is None}
-    for name, each in arguments(call, document.catalogue).items():
-        if not given & {name, *each.aliases} and not isinstance(each.kind, Several):
+    if spec is not None and isinstance(spec.kind, EntryListType):
+        yield from _complete_value(spec, next_character)
+    order = list(declaration.argument_specs())
+    given_names = {
+        other.name.text
+        for other in call.arguments
+        if other.name is not None and other is not argument
+    }
+    given_names |= {
+        name
+        for position, name in enumerate(order)
+        if position < index and call.arguments[position].name is None
+    }
+    for name, argument_spec in list_arguments(call, document.catalogue).items():
+        is_given = bool(given_names & {name, *argument_spec.aliases})
+        if not is_given and not isinstance(argument_spec.kind, EntryListType):
             owner = call.name if name in order else "the chosen entry"
-            yield Offer(name, "argument", of_setting(each, owner), _then(name, "=", follows))
+            yield Completion(
+                name,
+                "argument",
+                describe_argument(argument_spec, owner),
+                _append_mark(name, "=", next_character),
+            )
 
 
-def _values(one: Setting, follows: str) -> Iterator[Offer]:
-    """What an argument takes, as far as it can be listed."""
-    if isinstance(one.kind, Flag):
-        yield from (Offer(word, "value", of_setting(one, one.name), word) for word in ("true", "false"))
-    elif isinstance(one.kind, Entry):
-        if one.kind.or_number is None:
-            yield from _quoted(one.kind.registry)
+def _complete_value(spec: ArgumentSpec, next_character: str) -> Iterator[Completion]:
+    """Values of an argument, as far as they can be listed."""
+    if isinstance(spec.kind, BoolType):
+        yield from (
+            Completion(word, "value", describe_argument(spec, spec.name), word)
+            for word in ("true", "false")
+        )
+    elif isinstance(spec.kind, EntryType):
+        if spec.kind.or_number is None:
+            yield from _complete_quoted_entries(spec.kind.registry)
         else:
-            yield from _calls(one.kind.registry, follows)
-    elif isinstance(one.kind, Several):
-        yield from _calls(one.kind.registry, follows)
+            yield from _complete_calls(spec.kind.registry, next_character)
+    elif isinstance(spec.kind, EntryListType):
+        yield from _complete_calls(spec.kind.registry, next_character)
     else:
-        yield from (Offer(f'"{word}"', "value", of_setting(one, one.name), f'"{word}"') for word in options(one))
+        yield from (
+            Completion(f'"{word}"', "value", describe_argument(spec, spec.name), f'"{word}"')
+            for word in list_options(spec)
+        )
 
 
-def _quoted(registry: Registry[Any]) -> Iterator[Offer]:
+def _complete_quoted_entries(registry: Registry[Any]) -> Iterator[Completion]:
+    """The entries of a registry as strings."""
     for name in registry.names():
-        yield Offer(f'"{name}"', "value", of_entry(registry.get(name), registry), f'"{name}"')
+        yield Completion(
+            f'"{name}"', "value", describe_entry(registry.get(name), registry), f'"{name}"'
+        )
 
 
-def _calls(registry: Registry[Any], follows: str) -> Iterator[Offer]:
+def _complete_calls(registry: Registry[Any], next_character: str) -> Iterator[Completion]:
+    """The entries of a registry as calls; brackets are not added where they follow already."""
     for name in registry.names():
-        declared = registry.get(name)
-        bare = follows == "("
-        text = name if bare else f"{name}({_needed(declared)})"
-        yield Offer(name, "layer", of_entry(declared, registry), text, snippet=not bare)
+        declaration = registry.get(name)
+        has_bracket = next_character == "("
+        text = name if has_bracket else f"{name}({_format_required_arguments(declaration)})"
+        yield Completion(
+            name, "layer", describe_entry(declaration, registry), text, is_snippet=not has_bracket
+        )
 
 
-def _needed(declared: type[Declared]) -> str:
-    """The arguments that have no default, as places to fill in."""
-    needed = [one for one in declared.settings().values() if one.required]
+def _format_required_arguments(declaration: type[Declaration]) -> str:
+    """The required arguments as snippet placeholders."""
+    required = [spec for spec in declaration.argument_specs().values() if spec.is_required]
     return ", ".join(
-        f"{one.name}=${place}" if declared.names_all else f"${{{place}:{one.name}}}"
-        for place, one in enumerate(needed, start=1)
+        f"{spec.name}=${number}" if declaration.print_all_names else f"${{{number}:{spec.name}}}"
+        for number, spec in enumerate(required, start=1)
     )
 
 
-def _then(name: str, mark: str, follows: str) -> str:
-    return name if follows == mark.strip() else f"{name}{mark}"
+def _append_mark(name: str, mark: str, next_character: str) -> str:
+    """The name with `mark` (`=` or `: `), unless it follows already."""
+    return name if next_character == mark.strip() else f"{name}{mark}"

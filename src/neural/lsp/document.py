@@ -1,82 +1,133 @@
-"""A text and what can be known of it, each thing found out when it is first asked for."""
+"""The text of a `.neural` program in an editor, and what is derived from it on first use."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from neural.core.diagnostics import Diagnostic, Findings, Where
+from neural.core.diagnostics import Diagnostic, DiagnosticCollector, SourceSpan
 from neural.language.catalogue import Catalogue
-from neural.language.check import Checked, check
-from neural.language.network import Network, Placed
+from neural.language.check import CheckResult, check
+from neural.language.formatter import format_program
+from neural.language.network import Network, PlacedLayer
 from neural.language.parser import parse
-from neural.language.printer import print_program
-from neural.language.syntax import Block
-from neural.lsp.outline import Outline, Part, outline
+from neural.language.syntax import NetworkBlock
+from neural.lsp.outline import Outline, OutlineNode, build_outline
 
-WHICH = "E0408"
-"""Which of the networks: a question to whoever trains one, not to who writes them."""
+AMBIGUOUS_NETWORK_CODE = "E0408"
+"""Code of "which of these networks?": an error for commands that build one, not for editors."""
 
 
 @dataclass(frozen=True)
-class Document:
-    """A program as it stands in an editor."""
+class ProgramDocument:
+    """A program open in an editor."""
 
     text: str
     catalogue: Catalogue
+    """What programs may name: layers, losses, optimizers."""
 
     @cached_property
     def outline(self) -> Outline:
-        """What opens and closes."""
-        return outline(self.text)
+        """Networks, sections and calls, also of unfinished text."""
+        return build_outline(self.text)
 
     @cached_property
-    def checked(self) -> Checked:
-        """What the checker says, with all networks that work."""
+    def check_result(self) -> CheckResult:
+        """Result of the checker, with all networks that have no errors."""
         return check(self.text, self.catalogue)
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What `neural check` says; of several networks each is checked."""
-        said = self.checked.diagnostics
-        if any(one.code == WHICH for one in said):
-            first = self.checked.program.networks[0].name
-            said = check(self.text, self.catalogue, network=first).diagnostics
-        return said
+        """The diagnostics of `neural check`, of all networks, without AMBIGUOUS_NETWORK_CODE."""
+        diagnostics = self.check_result.diagnostics
+        if any(diagnostic.code == AMBIGUOUS_NETWORK_CODE for diagnostic in diagnostics):
+            first = self.check_result.program.networks[0].name
+            diagnostics = check(self.text, self.catalogue, network=first).diagnostics
+        return diagnostics
 
-    def formatted(self) -> str | None:
-        """The text as `neural fmt` lays it out; None where it cannot be read."""
-        findings = Findings()
-        program = parse(self.text, findings)
-        return None if findings.mistakes else print_program(program)
+    def format_text(self) -> str | None:
+        """The text as `neural fmt` formats it; None after syntax errors."""
+        diagnostics = DiagnosticCollector()
+        program = parse(self.text, diagnostics)
+        return None if diagnostics.errors else format_program(program)
 
-    def network(self, part: Part) -> Network | None:
-        """The network that a part of the outline is, if it works."""
-        return next((one for one in self.checked.networks if one.name == part.name), None)
+    def find_network(self, node: OutlineNode) -> Network | None:
+        """The checked network of an outline node, if it has no errors."""
+        return next(
+            (network for network in self.check_result.networks if network.name == node.name), None
+        )
 
-    def placed(self, call: Part) -> tuple[Placed, Network] | None:
-        """A layer at its place, with its network: shapes and costs. Behind it there may be mistakes."""
-        for block in self.checked.program.networks:
-            if block.where.start <= call.where.start < block.where.end:
-                for network in self.checked.networks:
-                    for placed in network.layers:
-                        if placed.where.start == call.where.start and not placed.automatic:
-                            return placed, network
-                return self._last(block, call.where.start)
+    def find_placed_layer(self, call: OutlineNode) -> tuple[PlacedLayer, Network] | None:
+        """The layer that a call creates, with shapes and costs, and its network.
+
+        Later layers may have errors: then the network ends with this layer.
+        """
+        for block in self.check_result.program.networks:
+            if block.span.start <= call.span.start < block.span.end:
+                for network in self.check_result.networks:
+                    for placed_layer in network.layers:
+                        is_call = placed_layer.span.start == call.span.start
+                        if is_call and not placed_layer.automatic:
+                            return placed_layer, network
+                return self._place_last_layer(block, call.span.start)
         return None
 
-    def _last(self, block: Block, start: int) -> tuple[Placed, Network] | None:
-        """The layer that starts there, in the network as if it ended with it."""
-        pieces = {"input": "", "layers": ""}
+    def _place_last_layer(
+        self, block: NetworkBlock, start: int
+    ) -> tuple[PlacedLayer, Network] | None:
+        """The layer at the offset `start`, in the network truncated after it."""
+        section_texts = {"input": "", "layers": ""}
         for section in block.sections:
             if section.name == "input" and not section.broken:
-                pieces["input"] = self._piece(section.where)
+                section_texts["input"] = self._get_text(section.span)
             elif section.name == "layers" and isinstance(section.body, tuple):
-                before = [self._piece(one.where) for one in section.body if one.where.start <= start]
-                pieces["layers"] = "\n".join(["layers:", *before])
-        shortened = check("\n".join([f"network {block.name} {{", *pieces.values(), "}"]), self.catalogue)
-        written = [(one, network) for network in shortened.networks for one in network.layers if not one.automatic]
-        return written[-1] if written else None
+                layers = [
+                    self._get_text(layer.span)
+                    for layer in section.body
+                    if layer.span.start <= start
+                ]
+                section_texts["layers"] = "\n".join(["layers:", *layers])
+        truncated_result = check(
+            "\n".join([f"network {block.name} {{", *section_texts.values(), "}"]), self.catalogue
+        )
+        layers_with_network = [
+            (layer, network)
+            for network in truncated_result.networks
+            for layer in network.layers
+            if not layer.automatic
+        ]
+        return layers_with_network[-1] if layers_with_network else None
 
-    def _piece(self, where: Where) -> str:
-        return self.text[where.start : where.end]
+    def _get_text(self, span: SourceSpan) -> str:
+        return self.text[span.start : span.end]
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineSymbol:
+    """An item of the editor's outline view; `span` is of its name, `full_span` of all of it."""
+
+    kind: str
+    name: str
+    span: SourceSpan
+    full_span: SourceSpan
+    children: tuple[OutlineSymbol, ...]
+
+
+def list_symbols(document: ProgramDocument) -> tuple[OutlineSymbol, ...]:
+    """The symbols of a program, nested."""
+    return tuple(_iter_symbols(document.outline.root))
+
+
+def _iter_symbols(node: OutlineNode) -> Iterator[OutlineSymbol]:
+    """Symbols of the children of a node; calls inside calls are left out."""
+    for child in node.children:
+        if child.kind != "group" and child.name:
+            children = tuple(_iter_symbols(child)) if child.kind != "call" else ()
+            yield OutlineSymbol(
+                child.kind,
+                child.name,
+                child.span,
+                SourceSpan(child.span.start, max(child.span.end, child.end)),
+                children,
+            )

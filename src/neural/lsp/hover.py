@@ -1,66 +1,172 @@
-"""What stands under the pointer, in words."""
+"""Hover texts for editors: explain the word at an offset of a `.neural` program, in Markdown.
+
+The outline (outline.py) finds the call, section or network around the word; an entry is what a
+registry lists, such as a layer or loss, a declaration its class.
+"""
 
 from __future__ import annotations
 
-from neural.core.diagnostics import Where
+from typing import Any
+
+from neural.core.diagnostics import SourceSpan
+from neural.core.registry import Registry
+from neural.language.declaration import ArgumentSpec, Declaration, format_value
 from neural.language.lexer import Token
-from neural.language.train import Train
-from neural.lsp.document import Document
-from neural.lsp.meaning import NETWORK, SECTIONS, declaration, entry, registry_of, setting_at
-from neural.lsp.outline import Part
-from neural.lsp.wording import of_entry, of_network, of_place, of_setting
+from neural.language.network import Network, PlacedLayer
+from neural.language.shapes import format_shape
+from neural.language.summary import format_activation_memory, format_quantity, format_summary
+from neural.language.train_options import TrainOptions
+from neural.lsp.document import ProgramDocument
+from neural.lsp.lookup import (
+    NETWORK_DOC,
+    SECTION_DOCS,
+    find_argument_spec,
+    find_declaration,
+    find_entry,
+    find_registry,
+    list_options,
+)
+from neural.lsp.outline import OutlineNode
 
 
-def hover(document: Document, offset: int) -> tuple[str, Where] | None:
-    """Markdown, and the stretch of text that it is about; None where there is nothing to say."""
-    token = document.outline.token(offset)
-    if token is None or token.kind not in ("name", "string", "number") or document.outline.comment(offset):
+def get_hover(document: ProgramDocument, offset: int) -> tuple[str, SourceSpan] | None:
+    """Markdown and the span it explains; None where there is nothing to explain."""
+    token = document.outline.find_token(offset)
+    if (
+        token is None
+        or token.kind not in ("name", "string", "number")
+        or document.outline.is_comment(offset)
+    ):
         return None
-    named = _named(document.outline.file, token)
-    said = _part(document, named) if named is not None else _word(document, token)
-    return (said, token.where) if said else None
+    node = _find_named_node(document.outline.root, token)
+    text = _describe_node(document, node) if node is not None else _describe_word(document, token)
+    return (text, token.span) if text else None
 
 
-def _named(part: Part, token: Token) -> Part | None:
-    """The part whose name this is."""
-    for one in part.inside:
-        if one.where == token.where and one.kind != "group":
-            return one
-        if one.where.start <= token.where.start < one.end:
-            return _named(one, token)
+def _find_named_node(node: OutlineNode, token: Token) -> OutlineNode | None:
+    """The node whose name this token is."""
+    for child in node.children:
+        if child.span == token.span and child.kind != "group":
+            return child
+        if child.span.start <= token.span.start < child.end:
+            return _find_named_node(child, token)
     return None
 
 
-def _part(document: Document, part: Part) -> str | None:
-    if part.kind == "network":
-        network = document.network(part)
-        return of_network(network) if network else NETWORK
-    if part.kind == "call":
-        declared = declaration(part, document.catalogue)
-        registry = registry_of(part.outer, document.catalogue, part.where.start) if part.outer else None
-        if declared is None or registry is None:
+def _describe_node(document: ProgramDocument, node: OutlineNode) -> str | None:
+    """Explain the name of a network, call, section or key of `train`."""
+    if node.kind == "network":
+        network = document.find_network(node)
+        return describe_network(network) if network else NETWORK_DOC
+    if node.kind == "call":
+        declaration = find_declaration(node, document.catalogue)
+        registry = (
+            find_registry(node.parent, document.catalogue, node.span.start) if node.parent else None
+        )
+        if declaration is None or registry is None:
             return None
-        found = document.placed(part) if registry is document.catalogue.layers else None
-        return of_entry(declared, registry) + (f"\n\n{of_place(*found)}" if found else "")
-    if part.outer is not None and part.outer.kind == "block":
-        one = Train.settings().get(part.name) if part.outer.name == "train" else None
-        return of_setting(one, "train") if one else None
-    return f"`{part.name}`: {SECTIONS[part.name]}" if part.name in SECTIONS else None
+        layer_and_network = (
+            document.find_placed_layer(node) if registry is document.catalogue.layers else None
+        )
+        return describe_entry(declaration, registry) + (
+            f"\n\n{describe_placed_layer(*layer_and_network)}" if layer_and_network else ""
+        )
+    if node.parent is not None and node.parent.kind == "block":
+        spec = TrainOptions.argument_specs().get(node.name) if node.parent.name == "train" else None
+        return describe_argument(spec, "train") if spec else None
+    return f"`{node.name}`: {SECTION_DOCS[node.name]}" if node.name in SECTION_DOCS else None
 
 
-def _word(document: Document, token: Token) -> str | None:
-    """An argument's name, a value."""
-    part = document.outline.file.at(token.where.start)
-    while part.kind == "group" and part.outer is not None:
-        part = part.outer
-    if token.text == "network" and part.kind == "file":
-        return NETWORK
-    one = setting_at(part, document.catalogue, token.where.start)
-    given = part.argument(token.where.start)
-    is_name = given is not None and given[1].name is not None and given[1].name.where == token.where
+def _describe_word(document: ProgramDocument, token: Token) -> str | None:
+    """Explain an argument's name or a value."""
+    node = document.outline.root.find_innermost(token.span.start)
+    while node.kind == "group" and node.parent is not None:  # brackets of a tuple or list
+        node = node.parent
+    if token.text == "network" and node.kind == "file":
+        return NETWORK_DOC
+    spec = find_argument_spec(node, document.catalogue, token.span.start)
+    index_and_argument = node.find_argument(token.span.start)
+    is_name = (
+        index_and_argument is not None
+        and index_and_argument[1].name is not None
+        and index_and_argument[1].name.span == token.span
+    )
     if token.kind == "string" and not is_name:
-        registry = registry_of(part, document.catalogue, token.where.start)
-        chosen = entry(registry, str(token.value))
-        if chosen is not None and registry is not None:
-            return of_entry(chosen, registry)
-    return of_setting(one, part.name if part.kind == "call" else "train") if one else None
+        registry = find_registry(node, document.catalogue, token.span.start)
+        entry = find_entry(registry, str(token.value))
+        if entry is not None and registry is not None:
+            return describe_entry(entry, registry)
+    return describe_argument(spec, node.name if node.kind == "call" else "train") if spec else None
+
+
+MAX_SIGNATURE_WIDTH = 88
+"""In characters; longer signatures have one argument per line."""
+
+
+def format_signature(declaration: type[Declaration], name: str) -> str:
+    """`Dense(units, activation="linear", bias=true)`, on several lines where it is long."""
+    parts = [
+        spec.name if spec.is_required else f"{spec.name}={format_value(spec.default)}"
+        for spec in declaration.argument_specs().values()
+    ]
+    flat = f"{name}({', '.join(parts)})"
+    return (
+        flat
+        if len(flat) <= MAX_SIGNATURE_WIDTH
+        else "\n".join([f"{name}(", *(f"  {part}," for part in parts), ")"])
+    )
+
+
+def describe_entry(declaration: type[Declaration], registry: Registry[Any]) -> str:
+    """Signature and docstring of a registry entry."""
+    signature = format_signature(declaration, registry.name_of(declaration))
+    return f"{_format_code(signature)}\n{(declaration.__doc__ or '').strip()}"
+
+
+def describe_argument(spec: ArgumentSpec, owner: str) -> str:
+    """Meaning, type and default of an argument; `owner` is the name of what takes it."""
+    default = (
+        "needed"
+        if spec.is_required
+        else "optional"
+        if spec.default is None
+        else f"default `{format_value(spec.default)}`"
+    )
+    aliases = (
+        f"; also called {', '.join(f'`{name}`' for name in spec.aliases)}" if spec.aliases else ""
+    )
+    options = ", ".join(f'`"{name}"`' for name in list_options(spec))
+    return "\n\n".join(
+        text
+        for text in (
+            f"`{spec.name}` of `{owner}`: {spec.doc}",
+            f"{spec.kind.description}; {default}{aliases}",
+            options,
+        )
+        if text
+    )
+
+
+def describe_placed_layer(placed: PlacedLayer, network: Network) -> str:
+    """Shapes and cost of a layer in its network."""
+    cost = placed.cost
+    facts = [
+        f"`{format_shape(placed.input_shape, batch=True)}` → "
+        f"`{format_shape(placed.output_shape, batch=True)}`",
+        f"{cost.parameters:,} parameters",
+        f"{format_quantity(cost.multiply_adds)} multiply-adds",
+        f"{format_activation_memory(cost)} activations",
+    ]
+    if placed.copies > 1:
+        facts.append(f"all {placed.copies} copies together")
+    open_sizes = [f"{name} = {value:,}" for name, value in network.assumed_sizes.items()]
+    return " · ".join(facts) + (f"  \ncosts for {', '.join(open_sizes)}" if open_sizes else "")
+
+
+def describe_network(network: Network) -> str:
+    """The table of layers that `neural check` prints."""
+    return _format_code(format_summary(network), "text")
+
+
+def _format_code(text: str, language: str = "neural") -> str:
+    return f"```{language}\n{text}\n```"

@@ -1,7 +1,8 @@
-"""Text → what opens and closes in it: networks, sections, calls, each with what is given inside.
+"""Text of a `.neural` program → nested networks, sections and calls, also of unfinished programs.
 
-The parser reads what is right and says what is wrong; this reads what is being written. It works on tokens alone, so
-it knows that `Dense(10, activation=` is inside a call whose second argument is called `activation`.
+Unlike the parser (neural/language/parser.py), the outline needs no valid syntax: it is built from
+tokens alone. In `Dense(10, activation=`, the end is inside a call whose second argument is
+`activation`. Offsets are character indices in the text, from 0.
 """
 
 from __future__ import annotations
@@ -9,18 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from neural.core.diagnostics import Findings, Where
+from neural.core.diagnostics import DiagnosticCollector, SourceSpan
 from neural.language.lexer import Token, tokenize
-from neural.language.parser import LARGEST
-from neural.language.syntax import SECTIONS
+from neural.language.parser import MAX_PROGRAM_CHARACTERS
+from neural.language.syntax import SECTION_NAMES
 
-Kind = Literal["file", "network", "section", "block", "call", "group"]
-BRACKETS = ("call", "group")
+NodeKind = Literal["file", "network", "section", "block", "call", "group"]
+"""A section is `name: …`, a block `name { … }`, a group brackets that are no call."""
+BRACKET_KINDS = ("call", "group")
 
 
 @dataclass(slots=True)
-class Given:
-    """An argument: its name if it has one, and the first token of its value."""
+class OutlineArgument:
+    """An argument: offset of its start, its name if it has one, the first token of its value."""
 
     start: int
     name: Token | None = None
@@ -28,135 +30,174 @@ class Given:
 
 
 @dataclass(slots=True, eq=False)
-class Part:
-    """Something that opens and closes."""
+class OutlineNode:
+    """A network, section, block, call or group of brackets."""
 
-    kind: Kind
+    kind: NodeKind
     name: str
-    where: Where
-    """Of its name."""
+    span: SourceSpan
+    """Span of its name."""
     start: int
-    """Behind what opens it."""
-    outer: Part | None = None
+    """Offset after its opening token."""
+    parent: OutlineNode | None = None
     end: int = 0
-    """Before what closes it."""
-    inside: list[Part] = field(default_factory=list)
-    given: list[Given] = field(default_factory=list)
-    """Of a call."""
+    """Offset of its closing token."""
+    children: list[OutlineNode] = field(default_factory=list)
+    arguments: list[OutlineArgument] = field(default_factory=list)
+    """Arguments of a call, or items of a group."""
 
-    def at(self, offset: int) -> Part:
-        """The innermost part around a place."""
-        for one in self.inside:
-            if one.start <= offset <= one.end:
-                return one.at(offset)
+    def find_innermost(self, offset: int) -> OutlineNode:
+        """The innermost node around an offset; this node if no child is."""
+        for child in self.children:
+            if child.start <= offset <= child.end:
+                return child.find_innermost(offset)
         return self
 
-    def argument(self, offset: int) -> tuple[int, Given] | None:
-        """The argument around a place, with its number."""
-        before = [(number, one) for number, one in enumerate(self.given) if one.start <= offset]
-        return before[-1] if before else None
+    def find_argument(self, offset: int) -> tuple[int, OutlineArgument] | None:
+        """The argument around an offset, with its index."""
+        started = [
+            (index, argument)
+            for index, argument in enumerate(self.arguments)
+            if argument.start <= offset
+        ]
+        return started[-1] if started else None
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A text's tokens and parts."""
+    """Tokens and nodes of a text."""
 
     text: str
     tokens: list[Token]
-    file: Part
+    root: OutlineNode
 
-    def token(self, offset: int) -> Token | None:
-        """The word that a place is in or right behind, else what it is right before."""
-        touching = [one for one in self.tokens if one.where.start <= offset <= one.where.end and one.kind != "end"]
-        words = [one for one in touching if one.kind in ("name", "string", "number")]
+    def find_token(self, offset: int) -> Token | None:
+        """The word that contains or ends at an offset, else the token that starts there."""
+        touching = [
+            token
+            for token in self.tokens
+            if token.span.start <= offset <= token.span.end and token.kind != "end"
+        ]
+        words = [token for token in touching if token.kind in ("name", "string", "number")]
         return next(iter(words or touching[::-1]), None)
 
-    def before(self, offset: int) -> Token | None:
-        """The last token that has ended there."""
-        return next((one for one in self.tokens[-2::-1] if one.where.end <= offset), None)
+    def find_token_before(self, offset: int) -> Token | None:
+        """The last token that ends at or before an offset."""
+        return next((token for token in self.tokens[-2::-1] if token.span.end <= offset), None)
 
-    def comment(self, offset: int) -> bool:
-        """Whether the place is in a comment."""
-        before = self.before(offset)
-        inside = any(one.where.start < offset < one.where.end for one in self.tokens)
-        return not inside and "#" in self.text[before.where.end if before else 0 : offset].rpartition("\n")[2]
-
-
-def outline(text: str) -> Outline:
-    """Everything that opens in a text; what is too long for a program has nothing in it."""
-    tokens = tokenize(text if len(text) <= LARGEST else "", Findings())
-    return Outline(text, tokens, _Outliner(tokens, len(text)).file)
+    def is_comment(self, offset: int) -> bool:
+        """Whether the offset is in a comment."""
+        previous = self.find_token_before(offset)
+        in_token = any(token.span.start < offset < token.span.end for token in self.tokens)
+        return (
+            not in_token
+            and "#" in self.text[previous.span.end if previous else 0 : offset].rpartition("\n")[2]
+        )
 
 
-class _Outliner:
+def build_outline(text: str) -> Outline:
+    """The outline of a text; empty for a text longer than a program may be."""
+    tokens = tokenize(text if len(text) <= MAX_PROGRAM_CHARACTERS else "", DiagnosticCollector())
+    return Outline(text, tokens, _OutlineBuilder(tokens, len(text)).root)
+
+
+class _OutlineBuilder:
+    """Reads tokens one by one; `node` is the innermost node that is open."""
+
     def __init__(self, tokens: list[Token], length: int) -> None:
         self.tokens = tokens
-        self.file = self.part = Part("file", "", Where(0, 0), 0)
+        self.root = self.node = OutlineNode("file", "", SourceSpan(0, 0), 0)
         for index, token in enumerate(tokens[:-1]):
-            self.read(index, token)
-        while self.part is not self.file:
-            self.close(length)
-        self.file.end = length
+            self.read_token(index, token)
+        while self.node is not self.root:
+            self.close_node(length)
+        self.root.end = length
 
-    def kind(self, index: int) -> str:
+    def token_kind(self, index: int) -> str:
+        """Kind of a token, "end" outside the list."""
         return self.tokens[index].kind if 0 <= index < len(self.tokens) else "end"
 
-    def read(self, index: int, token: Token) -> None:
-        behind = self.kind(index + 1)
-        section = token.kind == "name" and behind in (":", "{") and (self.part.kind not in BRACKETS or token.first)
-        network = section and behind == "{" and self.kind(index - 1) == "name" and not token.first
-        if self.part.kind in BRACKETS and (
-            token.kind == "}" or (section and token.text in SECTIONS) or self.forgotten(index, token)
+    def read_token(self, index: int, token: Token) -> None:
+        """Open and close nodes at a token."""
+        next_kind = self.token_kind(index + 1)
+        is_section = (
+            token.kind == "name"
+            and next_kind in (":", "{")
+            and (self.node.kind not in BRACKET_KINDS or token.is_first_on_line)
+        )
+        is_network = (
+            is_section
+            and next_kind == "{"
+            and self.token_kind(index - 1) == "name"
+            and not token.is_first_on_line
+        )
+        if self.node.kind in BRACKET_KINDS and (
+            token.kind == "}"
+            or (is_section and token.text in SECTION_NAMES)
+            or self.is_bracket_missing(index, token)
         ):
-            while self.part.kind in BRACKETS:
-                self.close(token.where.start)
-        if self.part.kind in BRACKETS:
-            self.inside(index, token)
-        elif network:
-            self.leave(token, "network")
-            self.open("network", token, self.tokens[index + 1])
-        elif section:
-            self.leave(token, "section")
-            self.open("block" if behind == "{" else "section", token, self.tokens[index + 1])
+            while self.node.kind in BRACKET_KINDS:
+                self.close_node(token.span.start)
+        if self.node.kind in BRACKET_KINDS:
+            self.read_in_brackets(index, token)
+        elif is_network:
+            self.close_until(token, "network")
+            self.open_node("network", token, self.tokens[index + 1])
+        elif is_section:
+            self.close_until(token, "section")
+            self.open_node(
+                "block" if next_kind == "{" else "section", token, self.tokens[index + 1]
+            )
         elif token.kind == "}":
-            self.leave(token, "section")
-            if self.part is not self.file:
-                self.close(token.where.start)
+            self.close_until(token, "section")
+            if self.node is not self.root:
+                self.close_node(token.span.start)
         elif token.kind in ("(", "["):
-            self.bracket(index, token)
+            self.open_bracket(index, token)
 
-    def forgotten(self, index: int, token: Token) -> bool:
-        """Whether a call begins on a line of its own where a comma or a bracket should stand."""
-        return token.first and self.kind(index + 1) == "(" and self.kind(index - 1) not in (",", "(", "[", "=")
+    def is_bracket_missing(self, index: int, token: Token) -> bool:
+        """Whether a call starts a line where a comma or closing bracket is missing before it."""
+        return (
+            token.is_first_on_line
+            and self.token_kind(index + 1) == "("
+            and self.token_kind(index - 1) not in (",", "(", "[", "=")
+        )
 
-    def inside(self, index: int, token: Token) -> None:
-        """Between brackets."""
+    def read_in_brackets(self, index: int, token: Token) -> None:
+        """Read a token inside brackets."""
         if token.kind in (")", "]"):
-            self.close(token.where.start)
+            self.close_node(token.span.start)
         elif token.kind == ",":
-            self.part.given.append(Given(token.where.end))
+            self.node.arguments.append(OutlineArgument(token.span.end))
         elif token.kind in ("(", "["):
-            self.bracket(index, token)
-        elif token.kind == "name" and self.kind(index + 1) == "=":
-            self.part.given[-1].name = token
-        elif token.kind in ("name", "string", "number") and self.part.given[-1].value is None:
-            self.part.given[-1].value = token
+            self.open_bracket(index, token)
+        elif token.kind == "name" and self.token_kind(index + 1) == "=":
+            self.node.arguments[-1].name = token
+        elif token.kind in ("name", "string", "number") and self.node.arguments[-1].value is None:
+            self.node.arguments[-1].value = token
 
-    def bracket(self, index: int, token: Token) -> None:
-        called = token.kind == "(" and self.kind(index - 1) == "name"
-        self.open("call" if called else "group", self.tokens[index - 1] if called else token, token)
-        self.part.given.append(Given(token.where.end))
+    def open_bracket(self, index: int, token: Token) -> None:
+        """Open a call or group at `(` or `[`, with an empty first argument."""
+        is_call = token.kind == "(" and self.token_kind(index - 1) == "name"
+        self.open_node(
+            "call" if is_call else "group", self.tokens[index - 1] if is_call else token, token
+        )
+        self.node.arguments.append(OutlineArgument(token.span.end))
 
-    def leave(self, token: Token, kind: Kind) -> None:
-        """Close what cannot hold a section, or a network."""
-        while self.part.kind == "section" or (kind == "network" and self.part is not self.file):
-            self.close(token.where.start)
+    def close_until(self, token: Token, kind: NodeKind) -> None:
+        """Close the nodes that cannot contain a node of `kind`: "section" or "network"."""
+        while self.node.kind == "section" or (kind == "network" and self.node is not self.root):
+            self.close_node(token.span.start)
 
-    def open(self, kind: Kind, name: Token, mark: Token) -> None:
-        made = Part(kind, name.text if name is not mark else "", name.where, mark.where.end, self.part)
-        self.part.inside.append(made)
-        self.part = made
+    def open_node(self, kind: NodeKind, name: Token, mark: Token) -> None:
+        """Open a node; `mark` is its opening token, and also `name` if it has none."""
+        node = OutlineNode(
+            kind, name.text if name is not mark else "", name.span, mark.span.end, self.node
+        )
+        self.node.children.append(node)
+        self.node = node
 
-    def close(self, end: int) -> None:
-        self.part.end = max(end, self.part.start)
-        self.part = self.part.outer or self.file
+    def close_node(self, end: int) -> None:
+        """Close the innermost node at the offset `end`."""
+        self.node.end = max(end, self.node.start)
+        self.node = self.node.parent or self.root

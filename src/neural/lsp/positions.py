@@ -1,4 +1,7 @@
-"""Line and character as editors count them: from 0, in units of UTF-16 unless something else was agreed on."""
+"""Convert offsets in a text to line and character as editors count them, and back.
+
+Both count from 0. A character is counted in code units of an encoding, by default UTF-16.
+"""
 
 from __future__ import annotations
 
@@ -7,52 +10,54 @@ from bisect import bisect_right
 from functools import cached_property
 from typing import Literal
 
-from neural.core.diagnostics import Where
+from neural.core.diagnostics import SourceSpan
 
-Units = Literal["utf-8", "utf-16", "utf-32"]
+PositionEncoding = Literal["utf-8", "utf-16", "utf-32"]
 _END_OF_LINE = re.compile(r"\r\n|\n|\r")
 
 
-class Positions:
-    """The lines of a text. Whatever an editor asks for lies in the text: a place behind its end is its end."""
+class TextPositions:
+    """The lines of a text. Positions past the end of a line or the text are clipped to it."""
 
-    def __init__(self, text: str, units: Units = "utf-16") -> None:
-        self.text, self.units = text, units
+    def __init__(self, text: str, encoding: PositionEncoding = "utf-16") -> None:
+        self.text, self.encoding = text, encoding
 
     @cached_property
     def _lines(self) -> list[tuple[int, int]]:
-        """Start and end of every line, its end mark left out."""
-        marks = list(_END_OF_LINE.finditer(self.text))
-        starts = [0, *(mark.end() for mark in marks)]
-        return list(zip(starts, [*(mark.start() for mark in marks), len(self.text)], strict=True))
+        """Start and end offset of every line, without line ending."""
+        line_ends = list(_END_OF_LINE.finditer(self.text))
+        starts = [0, *(line_end.end() for line_end in line_ends)]
+        ends = [*(line_end.start() for line_end in line_ends), len(self.text)]
+        return list(zip(starts, ends, strict=True))
 
-    def place(self, offset: int) -> tuple[int, int]:
-        """Line and character of a place in the text."""
+    def to_line_character(self, offset: int) -> tuple[int, int]:
+        """Line and character of an offset."""
         line = bisect_right(self._lines, (offset, len(self.text) + 1)) - 1
         start, end = self._lines[line]
-        return line, self._length(self.text[start : min(offset, end)])
+        return line, self._count_units(self.text[start : min(offset, end)])
 
-    def offset(self, line: int, character: int) -> int:
-        """The place in the text; inside a character, its start."""
+    def to_offset(self, line: int, character: int) -> int:
+        """The offset of a position; if it is inside a character, the start of that."""
         if line >= len(self._lines):
             return len(self.text)
         start, end = self._lines[max(0, line)]
         low, high = 0, end - start
-        while low < high:   # the most letters that are not longer than that
+        while low < high:  # bisect the largest number of characters within `character` units
             middle = (low + high + 1) // 2
-            if self._length(self.text[start : start + middle]) <= character:
+            if self._count_units(self.text[start : start + middle]) <= character:
                 low = middle
             else:
                 high = middle - 1
         return start + low
 
-    def span(self, where: Where) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Where a stretch begins and ends."""
-        return self.place(where.start), self.place(where.end)
+    def to_range(self, span: SourceSpan) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Start and end position of a span."""
+        return self.to_line_character(span.start), self.to_line_character(span.end)
 
-    def _length(self, text: str) -> int:
-        if self.units == "utf-32" or text.isascii():
+    def _count_units(self, text: str) -> int:
+        """Length of a text in code units of the encoding."""
+        if self.encoding == "utf-32" or text.isascii():
             return len(text)
-        if self.units == "utf-8":
+        if self.encoding == "utf-8":
             return len(text.encode("utf-8", "surrogatepass"))
-        return len(text) + sum(letter > "\uffff" for letter in text)
+        return len(text) + sum(character > "\uffff" for character in text)

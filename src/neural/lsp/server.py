@@ -1,8 +1,13 @@
-"""The language server: pygls around the functions of this folder. Programs, and experiments in YAML."""
+"""The language server (pygls) for `.neural` programs and for experiments in YAML.
+
+A program declares networks; an experiment holds the settings of a training run. Both are checked
+and give diagnostics; all other features of the server are for programs.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
@@ -11,30 +16,54 @@ from lsprotocol import types
 from pygls.capabilities import get_capability
 from pygls.lsp.server import LanguageServer
 
-from neural.core.diagnostics import Diagnostic, Where
-from neural.language import codes
-from neural.lsp.completion import complete
-from neural.lsp.document import Document
-from neural.lsp.experiments import experiment_diagnostics
-from neural.lsp.hover import hover
-from neural.lsp.positions import Positions
-from neural.lsp.symbols import Symbol, symbols
-from neural.standard import CATALOGUE
+from neural.core.diagnostics import Diagnostic, SourceSpan, SourceText
+from neural.language import diagnostic_codes
+from neural.lsp.completion import list_completions
+from neural.lsp.document import OutlineSymbol, ProgramDocument, list_symbols
+from neural.lsp.hover import get_hover
+from neural.lsp.positions import TextPositions
+from neural.optim.catalogue import CATALOGUE
 
-PAUSE = 0.15
-"""Seconds without a keystroke before a text is checked."""
-SEVERITY = {
+_TASK_KEY = re.compile(r"""^task[ \t]*:[ \t]*["']?([\w-]+)""", re.M)
+"""The line `task: name`, which makes a YAML file an experiment if the task is known."""
+
+
+def check_experiment(text: str) -> tuple[Diagnostic, ...]:
+    """Errors in an experiment file; none for a YAML file that is no experiment."""
+    match = _TASK_KEY.search(text)
+    if match is None:
+        return ()
+    # Imported late: pydantic is slow, and only experiment files need it.
+    from neural.core.experiment import read_experiment
+    from neural.core.settings import SettingsError
+    from neural.tasks import registry
+
+    if registry.guess(match[1]) is None:
+        return ()
+    try:
+        read_experiment(
+            SourceText("experiment.yaml", text),
+            find_settings=lambda name: registry.get(name).Settings,
+        )
+    except SettingsError as error:
+        return error.diagnostics
+    return ()
+
+
+CHECK_DELAY_SECONDS = 0.15
+"""Time without a keystroke before a text is checked."""
+SEVERITY_KINDS = {
     "error": types.DiagnosticSeverity.Error,
     "warning": types.DiagnosticSeverity.Warning,
     "note": types.DiagnosticSeverity.Information,
 }
-OFFERS = {
+COMPLETION_KINDS = {
     "layer": types.CompletionItemKind.Class,
     "argument": types.CompletionItemKind.Field,
     "value": types.CompletionItemKind.Value,
     "section": types.CompletionItemKind.Keyword,
 }
-SYMBOLS = {
+SYMBOL_KINDS = {
     "network": types.SymbolKind.Module,
     "section": types.SymbolKind.Property,
     "block": types.SymbolKind.Property,
@@ -42,176 +71,226 @@ SYMBOLS = {
 }
 
 
-class Server(LanguageServer):
-    """Texts come whole with every change: programs are short, and nothing can get out of step."""
+class NeuralLanguageServer(LanguageServer):
+    """Server that gets the full text at every change: programs are short, and no edit is lost."""
 
     def __init__(self) -> None:
-        super().__init__("neural", version("neural"), text_document_sync_kind=types.TextDocumentSyncKind.Full)
-        self.waiting: dict[str, asyncio.TimerHandle] = {}
+        super().__init__(
+            "neural", version("neural"), text_document_sync_kind=types.TextDocumentSyncKind.Full
+        )
+        self.pending_checks: dict[str, asyncio.TimerHandle] = {}
+        """Timer of the scheduled check, by URI."""
 
-    def text(self, uri: str) -> str:
-        """As it stands in the editor, or on the disk where it is not open there; else there is nothing to say about it.
-        """
+    def get_text(self, uri: str) -> str:
+        """The text in the editor, or on disk if it is not open; "" where there is none."""
         try:
             return self.workspace.get_text_document(uri).source
         except (OSError, UnicodeDecodeError):
             return ""
 
-    def document(self, uri: str) -> Document:
-        """The program in the editor; what was found out about the same text is kept."""
-        return _document(self.text(uri))
+    def get_document(self, uri: str) -> ProgramDocument:
+        """The program in the editor; cached by text."""
+        return _load_document(self.get_text(uri))
 
-    def positions(self, uri: str) -> Positions:
-        """Places in the text, counted as was agreed on."""
-        units: Any = self.workspace.position_encoding
-        return Positions(self.text(uri), getattr(units, "value", units) or "utf-16")
+    def get_positions(self, uri: str) -> TextPositions:
+        """Converter between offsets and LSP positions, in the encoding agreed with the editor."""
+        encoding: Any = self.workspace.position_encoding
+        return TextPositions(self.get_text(uri), getattr(encoding, "value", encoding) or "utf-16")
 
-    def said(self, uri: str) -> tuple[Diagnostic, ...]:
-        """What is to be said about a text."""
+    def get_diagnostics(self, uri: str) -> tuple[Diagnostic, ...]:
+        """The diagnostics of a program or an experiment."""
         if is_program(uri):
-            return self.document(uri).diagnostics
-        return _experiment(self.text(uri))
+            return self.get_document(uri).diagnostics
+        return _check_experiment_cached(self.get_text(uri))
 
-    def publish(self, uri: str) -> None:
-        """Check a text and tell the editor."""
-        self.waiting.pop(uri, None)
-        positions = self.positions(uri)
-        found = [diagnostic(one, positions, uri) for one in self.said(uri)]
-        number = self.workspace.get_text_document(uri).version
+    def publish_diagnostics(self, uri: str) -> None:
+        """Check a text and send its diagnostics to the editor."""
+        self.pending_checks.pop(uri, None)
+        positions = self.get_positions(uri)
+        diagnostics = [
+            to_lsp_diagnostic(diagnostic, positions, uri)
+            for diagnostic in self.get_diagnostics(uri)
+        ]
+        document_version = self.workspace.get_text_document(uri).version
         self.text_document_publish_diagnostics(
-            types.PublishDiagnosticsParams(uri=uri, diagnostics=found, version=number)
+            types.PublishDiagnosticsParams(
+                uri=uri, diagnostics=diagnostics, version=document_version
+            )
         )
 
-    def forget(self, uri: str) -> None:
-        """Do not check it any more."""
-        if (handle := self.waiting.pop(uri, None)) is not None:
+    def cancel_check(self, uri: str) -> None:
+        """Cancel a scheduled check."""
+        if (handle := self.pending_checks.pop(uri, None)) is not None:
             handle.cancel()
 
 
 @lru_cache(maxsize=16)
-def _document(text: str) -> Document:
-    return Document(text, CATALOGUE)
+def _load_document(text: str) -> ProgramDocument:
+    """The parsed program; CATALOGUE lists the layers, losses and optimizers it may name."""
+    return ProgramDocument(text, CATALOGUE)
 
 
-_experiment = lru_cache(maxsize=16)(experiment_diagnostics)
-server = Server()
+_check_experiment_cached = lru_cache(maxsize=16)(check_experiment)
+server = NeuralLanguageServer()
 
 
 def is_program(uri: str) -> bool:
-    """Whether it is a program rather than an experiment."""
+    """Whether the file is a program rather than an experiment."""
     return not uri.lower().endswith((".yaml", ".yml"))
 
 
-def diagnostic(one: Diagnostic, positions: Positions, uri: str) -> types.Diagnostic:
-    """As editors want it: help lines in the message, other places beside it, the code a link to its explanation."""
-    story = codes.FOLDER / f"{one.code}.md"
+def to_lsp_diagnostic(
+    diagnostic: Diagnostic, positions: TextPositions, uri: str
+) -> types.Diagnostic:
+    """A diagnostic in LSP form.
+
+    Help texts are part of the message, labels are related information, the code links to its
+    explanation.
+    """
+    explanation = diagnostic_codes.EXPLANATIONS_FOLDER / f"{diagnostic.code}.md"
     related = [
-        types.DiagnosticRelatedInformation(types.Location(uri, span(label.where, positions)), label.text)
-        for label in one.labels
+        types.DiagnosticRelatedInformation(
+            types.Location(uri, to_lsp_range(label.span, positions)), label.text
+        )
+        for label in diagnostic.labels
     ]
     return types.Diagnostic(
-        range=span(one.where, positions),
-        message="\n".join([one.message, *(f"help: {text}" for text in one.helps)]),
-        severity=SEVERITY[one.severity],
-        code=one.code,
-        code_description=types.CodeDescription(story.as_uri()) if story.exists() else None,
+        range=to_lsp_range(diagnostic.span, positions),
+        message="\n".join([diagnostic.message, *(f"help: {text}" for text in diagnostic.helps)]),
+        severity=SEVERITY_KINDS[diagnostic.severity],
+        code=diagnostic.code,
+        code_description=types.CodeDescription(explanation.as_uri())
+        if explanation.exists()
+        else None,
         source="neural",
         related_information=related or None,
     )
 
 
-def span(where: Where, positions: Positions) -> types.Range:
-    """A stretch of text as editors count it."""
-    start, end = positions.span(where)
+def to_lsp_range(span: SourceSpan, positions: TextPositions) -> types.Range:
+    """A span of character offsets as lines and columns."""
+    start, end = positions.to_range(span)
     return types.Range(types.Position(*start), types.Position(*end))
 
 
 @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
-def opened(ls: Server, asked: types.DidOpenTextDocumentParams) -> None:
-    """Checked at once."""
-    ls.publish(asked.text_document.uri)
+def on_open(ls: NeuralLanguageServer, params: types.DidOpenTextDocumentParams) -> None:
+    """Check immediately."""
+    ls.publish_diagnostics(params.text_document.uri)
 
 
 @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
-def changed(ls: Server, asked: types.DidChangeTextDocumentParams) -> None:
-    """Checked as soon as nobody types."""
-    uri = asked.text_document.uri
-    ls.forget(uri)
-    ls.waiting[uri] = asyncio.get_running_loop().call_later(PAUSE, ls.publish, uri)
+def on_change(ls: NeuralLanguageServer, params: types.DidChangeTextDocumentParams) -> None:
+    """Check after a pause in typing."""
+    uri = params.text_document.uri
+    ls.cancel_check(uri)
+    ls.pending_checks[uri] = asyncio.get_running_loop().call_later(
+        CHECK_DELAY_SECONDS, ls.publish_diagnostics, uri
+    )
 
 
 @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
-def closed(ls: Server, asked: types.DidCloseTextDocumentParams) -> None:
-    """Nothing more to say."""
-    ls.forget(asked.text_document.uri)
-    ls.text_document_publish_diagnostics(types.PublishDiagnosticsParams(asked.text_document.uri, []))
+def on_close(ls: NeuralLanguageServer, params: types.DidCloseTextDocumentParams) -> None:
+    """Clear the diagnostics."""
+    ls.cancel_check(params.text_document.uri)
+    ls.text_document_publish_diagnostics(
+        types.PublishDiagnosticsParams(params.text_document.uri, [])
+    )
 
 
 @server.feature(types.TEXT_DOCUMENT_HOVER)
-def hovered(ls: Server, asked: types.HoverParams) -> types.Hover | None:
-    """What stands under the pointer."""
-    uri = asked.text_document.uri
-    positions = ls.positions(uri)
-    place = positions.offset(asked.position.line, asked.position.character)
-    found = hover(ls.document(uri), place) if is_program(uri) else None
-    if found is None:
+def on_hover(ls: NeuralLanguageServer, params: types.HoverParams) -> types.Hover | None:
+    """Explain what is under the cursor."""
+    uri = params.text_document.uri
+    positions = ls.get_positions(uri)
+    offset = positions.to_offset(params.position.line, params.position.character)
+    hover = get_hover(ls.get_document(uri), offset) if is_program(uri) else None
+    if hover is None:
         return None
-    text, where = found
-    return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, text), span(where, positions))
+    text, span = hover
+    return types.Hover(
+        types.MarkupContent(types.MarkupKind.Markdown, text), to_lsp_range(span, positions)
+    )
 
 
-@server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=["(", ",", "=", '"', "'"]))
-def completed(ls: Server, asked: types.CompletionParams) -> list[types.CompletionItem]:
-    """What could be written here, in the order of the declarations."""
-    uri = asked.text_document.uri
+@server.feature(
+    types.TEXT_DOCUMENT_COMPLETION,
+    types.CompletionOptions(trigger_characters=["(", ",", "=", '"', "'"]),
+)
+def on_completion(
+    ls: NeuralLanguageServer, params: types.CompletionParams
+) -> list[types.CompletionItem]:
+    """Completions at the cursor, in the order of the declarations."""
+    uri = params.text_document.uri
     if not is_program(uri):
         return []
-    positions = ls.positions(uri)
-    place = positions.offset(asked.position.line, asked.position.character)
-    where, offers = complete(ls.document(uri), place)
-    fills_in = get_capability(ls.client_capabilities, "text_document.completion.completion_item.snippet_support", False)
-    forms = {True: types.InsertTextFormat.Snippet, False: types.InsertTextFormat.PlainText}
+    positions = ls.get_positions(uri)
+    offset = positions.to_offset(params.position.line, params.position.character)
+    span, completions = list_completions(ls.get_document(uri), offset)
+    supports_snippets = get_capability(
+        ls.client_capabilities, "text_document.completion.completion_item.snippet_support", False
+    )
+    insert_formats = {True: types.InsertTextFormat.Snippet, False: types.InsertTextFormat.PlainText}
     return [
         types.CompletionItem(
-            label=one.label,
-            kind=OFFERS[one.kind],
-            documentation=types.MarkupContent(types.MarkupKind.Markdown, one.doc) if one.doc else None,
-            insert_text_format=forms[bool(fills_in and one.snippet)],
-            text_edit=types.TextEdit(span(where, positions), one.text if fills_in else one.plain),
-            filter_text=one.label,
-            sort_text=f"{number:04}",
+            label=completion.label,
+            kind=COMPLETION_KINDS[completion.kind],
+            documentation=types.MarkupContent(types.MarkupKind.Markdown, completion.doc)
+            if completion.doc
+            else None,
+            insert_text_format=insert_formats[bool(supports_snippets and completion.is_snippet)],
+            text_edit=types.TextEdit(
+                to_lsp_range(span, positions),
+                completion.text if supports_snippets else completion.plain_text,
+            ),
+            filter_text=completion.label,
+            sort_text=f"{index:04}",
         )
-        for number, one in enumerate(offers)
+        for index, completion in enumerate(completions)
     ]
 
 
 @server.feature(types.TEXT_DOCUMENT_FORMATTING)
-def formatted(ls: Server, asked: types.DocumentFormattingParams) -> list[types.TextEdit]:
-    """`neural fmt`; a text with syntax mistakes stays as it is."""
-    uri = asked.text_document.uri
-    text = ls.text(uri)
-    laid_out = ls.document(uri).formatted() if is_program(uri) else None
-    if laid_out is None or laid_out == text:
+def on_formatting(
+    ls: NeuralLanguageServer, params: types.DocumentFormattingParams
+) -> list[types.TextEdit]:
+    """Format like `neural fmt`; a text with syntax errors stays as it is."""
+    uri = params.text_document.uri
+    text = ls.get_text(uri)
+    formatted = ls.get_document(uri).format_text() if is_program(uri) else None
+    if formatted is None or formatted == text:
         return []
-    return [types.TextEdit(span(Where(0, len(text)), ls.positions(uri)), laid_out)]
+    return [
+        types.TextEdit(to_lsp_range(SourceSpan(0, len(text)), ls.get_positions(uri)), formatted)
+    ]
 
 
 @server.feature(
-    types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])
+    types.TEXT_DOCUMENT_CODE_ACTION,
+    types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix]),
 )
-def acted(ls: Server, asked: types.CodeActionParams) -> list[types.CodeAction]:
-    """The diagnostics in this range that can be mended without asking."""
-    uri = asked.text_document.uri
-    positions = ls.positions(uri)
-    start, end = (positions.offset(one.line, one.character) for one in (asked.range.start, asked.range.end))
+def on_code_action(
+    ls: NeuralLanguageServer, params: types.CodeActionParams
+) -> list[types.CodeAction]:
+    """Quick fixes for diagnostics in the range."""
+    uri = params.text_document.uri
+    positions = ls.get_positions(uri)
+    start, end = (
+        positions.to_offset(position.line, position.character)
+        for position in (params.range.start, params.range.end)
+    )
     actions = []
-    for one in ls.said(uri):
-        if one.fix is not None and one.where.start <= end and start <= one.where.end:
-            edit = types.TextEdit(span(one.fix.where, positions), one.fix.text)
+    for diagnostic in ls.get_diagnostics(uri):
+        if (
+            diagnostic.fix is not None
+            and diagnostic.span.start <= end
+            and start <= diagnostic.span.end
+        ):
+            edit = types.TextEdit(to_lsp_range(diagnostic.fix.span, positions), diagnostic.fix.text)
             action = types.CodeAction(
-                title=f"Change to `{one.fix.text}`",
+                title=f"Change to `{diagnostic.fix.text}`",
                 kind=types.CodeActionKind.QuickFix,
-                diagnostics=[diagnostic(one, positions, uri)],
+                diagnostics=[to_lsp_diagnostic(diagnostic, positions, uri)],
                 is_preferred=True,
                 edit=types.WorkspaceEdit(changes={uri: [edit]}),
             )
@@ -220,14 +299,21 @@ def acted(ls: Server, asked: types.CodeActionParams) -> list[types.CodeAction]:
 
 
 @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
-def listed(ls: Server, asked: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
+def on_document_symbol(
+    ls: NeuralLanguageServer, params: types.DocumentSymbolParams
+) -> list[types.DocumentSymbol]:
     """Networks with their sections and layers."""
-    uri = asked.text_document.uri
-    positions = ls.positions(uri)
+    uri = params.text_document.uri
+    positions = ls.get_positions(uri)
 
-    def made(one: Symbol) -> types.DocumentSymbol:
-        inside = [made(each) for each in one.inside]
-        where, whole = span(one.where, positions), span(one.whole, positions)
-        return types.DocumentSymbol(one.name, SYMBOLS[one.kind], whole, where, children=inside)
+    def convert(symbol: OutlineSymbol) -> types.DocumentSymbol:
+        return types.DocumentSymbol(
+            symbol.name,
+            SYMBOL_KINDS[symbol.kind],
+            range=to_lsp_range(symbol.full_span, positions),
+            selection_range=to_lsp_range(symbol.span, positions),
+            children=[convert(child) for child in symbol.children],
+        )
 
-    return [made(one) for one in symbols(ls.document(uri))] if is_program(uri) else []
+    symbols = list_symbols(ls.get_document(uri)) if is_program(uri) else ()
+    return [convert(symbol) for symbol in symbols]

@@ -1,158 +1,310 @@
-"""What every task promises: batches, a loss, scores. The engine knows nothing else of it.
+"""Base class of tasks: batches, loss and metrics; predictions and scores of trained runs.
 
-Batches are counted, not drawn: `batch(17)` is the same for ever under one seed, whatever was asked before it and
-however many processes share the work. So a run that was killed goes on bit for bit, and two processes see what one
-would have seen.
+A task is what a model is trained for, such as `language_model`. An experiment is its settings
+(core/experiment.py), and a run the folder of one training.
+
+Batches are indexed, not drawn: `batch(17)` depends on the seed and the index alone. So a resumed
+run is bit-identical to an undisturbed one, and several processes see the same batches as one.
+
+`neural predict`, `neural evaluate` and `neural generate` open a run and call the class methods of
+its task, so a task of another package works with them unchanged.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from neural.tasks.experiment import Experiment
+from neural.core.errors import TaskError
+from neural.core.experiment import Experiment
+from neural.core.metadata_fields import MetadataField
+from neural.core.page_section import PageSection
+from neural.nn.lazy_torch import torch
+from neural.optim.optimizer import Optimizer
+from neural.optim.optimizer_factory import create_optimizer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from torch import Tensor, nn
 
+    from neural.core.page_section import SectionRun
     from neural.language.catalogue import Catalogue
+    from neural.language.network import Network
 
     Batch = Mapping[str, Tensor]
-    """Named tensors, the examples along the first axis of each."""
+    """Tensors by name; examples are along the first axis."""
     Scores = dict[str, Any]
-    """Numbers by name, and arrays: what the numbers are means of, for those who compare."""
-
-
-class TaskError(ValueError):
-    """The data or the network cannot be used as asked; the message says why and what to do."""
+    """Metrics by name, and arrays of the values that some metrics average."""
 
 
 def split_scores(scores: Scores) -> tuple[dict[str, float], dict[str, np.ndarray]]:
-    """What `Task.evaluate` gave: the numbers, and the arrays that some of them are means of."""
+    """Split the result of `Task.evaluate` into (numbers, arrays)."""
     arrays = {name: value for name, value in scores.items() if isinstance(value, np.ndarray)}
     return {name: value for name, value in scores.items() if name not in arrays}, arrays
 
 
+class TrainedRun(Protocol):
+    """A run folder as tasks see it; `neural.workflows.trained_run` implements it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]: ...
+
+    def metadata(self, key: str, default: Any = None) -> Any:
+        """The value of `key` in what the task saved with `Task.metadata`."""
+
+    @property
+    def working_folder(self) -> Path:
+        """The folder that the training was started in; relative paths start there."""
+
+    def scalars(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """(steps, values) of a metric; empty if it was not logged."""
+
+    def load_experiment(self) -> Experiment:
+        """The settings of the run, checked."""
+
+    def load_network(self) -> Network:
+        """The checked network of the run's program. RunError if it has no program."""
+
+    def load_model(self) -> nn.Module:
+        """The model with its best weights, in evaluation mode."""
+
+    def load_task(self) -> Task:
+        """The task with its data. TaskError if the data is gone."""
+
+    def best_checkpoint(self) -> str:
+        """Name of the checkpoint that `load_model` loads."""
+
+
+class Prediction(Protocol):
+    """The prediction for one document, or for all examples of a file."""
+
+    def to_records(self) -> Iterator[dict[str, Any]]:
+        """JSON objects, one per document or example."""
+
+    def to_section(self, width: int) -> PageSection:
+        """The text or table to print in a terminal of `width` columns."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Result of `Task.predict`."""
+
+    items: Iterable[Prediction]
+    """Predictions in the order of the input; may be a generator."""
+    notes: tuple[str, ...] = ()
+    """Notes about how the input was read."""
+
+
+class Evaluation(Protocol):
+    """Result of `Task.evaluate_run`."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All scores as JSON."""
+
+    def to_sections(self, width: int) -> list[PageSection]:
+        """Texts and tables to print in a terminal of `width` columns."""
+
+
+@dataclass(frozen=True)
+class HeldOutScores:
+    """Scores of a task on its own validation data: the default evaluation."""
+
+    run_name: str
+    task_name: str
+    scores: Mapping[str, float]
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Scores by name."""
+        return {"run": self.run_name, "scores": dict(self.scores), "notes": list(self.notes)}
+
+    def to_sections(self, width: int) -> list[PageSection]:
+        """One table."""
+        lines = [f"{self.task_name}, on its held-out data", *(f"note: {n}" for n in self.notes)]
+        rows = [
+            (name.removeprefix("valid/").replace("_", " "), value)
+            for name, value in self.scores.items()
+        ]
+        return [PageSection(title=self.run_name, text="\n".join(lines), table_rows=rows)]
+
+
 class Task(ABC):
-    """What is learned, from what, and what counts as wrong."""
+    """Base class of tasks: data, model, loss and metrics of one experiment."""
 
     Settings: ClassVar[type[Experiment]] = Experiment
-    """What an experiment file of this task may say."""
-    watched: ClassVar[str] = "valid/loss"
-    """The score that decides which checkpoint is best and when to stop."""
+    """Schema of the experiment files of this task."""
+    monitor: ClassVar[str] = "valid/loss"
+    """Metric that selects the best checkpoint and decides early stopping."""
     larger_is_better: ClassVar[bool] = False
+    """Whether larger values of `monitor` are better."""
+    metadata_fields: ClassVar[Mapping[str, MetadataField]] = {}
+    """Types of the task's own keys in `metadata()`; readers of a run check values against them."""
 
     experiment: Experiment
-    """All settings, resolved: it means the same from any folder, and a run can be made again from it alone."""
-    remarks: tuple[str, ...] = ()
-    """What is worth knowing about the data before training, a sentence each."""
+    """Resolved settings: independent of the working folder, enough to repeat the run."""
+    notes: tuple[str, ...] = ()
+    """Notes for the user about the data, one sentence each."""
 
     def __init__(self, experiment: Experiment, folder: Path, catalogue: Catalogue) -> None:
-        """Read the data and check it against the network; paths in the experiment are seen from `folder`.
+        """Read the data and check it against the network. Raises TaskError before any training.
 
-        `catalogue` is where the names in a program are looked up. Raises TaskError, before anything is trained or
-        written.
+        Relative paths in the experiment start at `folder`. `catalogue` resolves the names of
+        layers and losses in a program.
         """
         self.experiment = experiment
 
+    @property
+    def optimizer(self) -> Optimizer:
+        """The optimizer to train with."""
+        return create_optimizer(self.experiment.training)
+
     @abstractmethod
     def build(self) -> nn.Module:
-        """A new model. The engine has set the seed."""
+        """A new, untrained model. The caller has set the seed."""
 
     @property
     @abstractmethod
-    def epoch(self) -> int:
-        """Batches that go once through the training data."""
+    def batches_per_epoch(self) -> int:
+        """Number of batches in one pass over the training data."""
 
     @abstractmethod
     def batch(self, index: int) -> Batch:
-        """The training batch of that number, from 0; a pure function of the seed and the number."""
+        """Training batch `index`, from 0; a pure function of the seed and the index."""
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        """The mean loss over the batch, and what else is worth a curve: scalars, detached.
+        """Mean loss over the batch, and further curves as detached scalars by metric name.
 
-        `loss_weights` says what the mean is taken over.
+        `loss_weights` gives the number of targets that the means are taken over.
         """
 
     def loss_terms(
         self, model: nn.Module, batch: Batch
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """The loss as named terms whose sum it is, and the same curves as `loss` gives.
+        """The loss as named terms that sum to it, and the same curves as `loss` returns.
 
-        A task overrides this where its loss adds means over different things; `loss_weights` has
-        an entry for each term then.
+        A task overrides this if its loss adds means over different numbers of targets;
+        `loss_weights` then has an entry for each term.
         """
         loss, curves = self.loss(model, batch)
         return {"loss": loss}, curves
 
     def loss_weights(self, batch: Batch) -> dict[str, float]:
-        """What the means of `loss` are taken over, by name: targets, or the sum of their weights.
+        """Number of targets (or sum of their weights) that each mean of `loss` is taken over.
 
         The engine combines the batches of a step (gradient accumulation, several processes) by
-        these weights, so that the result does not depend on how the step was cut. Names are those
-        of the terms and curves; what is missing weighs as "loss" does. The default is right where
-        every batch has as many targets as any other. Needs no model: it is asked before the first
-        forward pass of the step.
+        these weights, so that the result does not depend on how the step is divided. Keys are
+        names of terms and curves; a missing one has the weight of "loss". The default is right if
+        all batches have equally many targets. Called before the first forward pass of a step.
         """
         return {"loss": 1.0}
 
     @abstractmethod
     def evaluate(self, model: nn.Module) -> Scores:
-        """Scores on all of the validation data, in a fixed order: `watched` and others, each named `valid/…`.
+        """Metrics on all validation data: `monitor` and others, each named `valid/…`.
 
-        An array among them holds what a score is the mean of, in the order of the data (`valid/window_losses`).
-
-        The engine has put the model into evaluation mode and turned gradients off. Empty without validation data.
+        An array holds the values that a metric averages, in the order of the data
+        (`valid/window_losses`). The caller has set evaluation mode and disabled gradients.
+        Empty without validation data.
         """
 
     @abstractmethod
-    def probe(self) -> Batch:
-        """A few fixed examples to look at while learning."""
+    def probe_batch(self) -> Batch:
+        """A few fixed examples whose attention is captured during training."""
 
     @abstractmethod
-    def look(self, model: nn.Module, batch: Batch) -> Tensor:
-        """One forward pass of the model."""
+    def forward(self, model: nn.Module, batch: Batch) -> Tensor:
+        """One forward pass of the model on a batch."""
 
-    def tokens(self, batch: Batch) -> Tensor | None:
-        """Which token each position of a batch is, where there are tokens: (B, T)."""
+    def token_ids(self, batch: Batch) -> Tensor | None:
+        """Token id of each position, (B, T); None if inputs are not tokens."""
         return None
 
-    def labels(self, batch: Batch) -> list[list[str]] | None:
-        """What to write beside the rows of a map, per example and position."""
+    def position_labels(self, batch: Batch) -> list[list[str]] | None:
+        """Labels of the rows of an attention map, per example and position."""
         return None
 
-    def facts(self) -> dict[str, Any]:
-        """What a reader of the run needs to know without the data, such as the vocabulary; plain data."""
+    def metadata(self) -> dict[str, Any]:
+        """Metadata saved with a run for readers without the data, such as the vocabulary. JSON."""
         return {}
 
-    def news(self) -> list[tuple[str, str]]:
-        """What happened once since this was last asked, as the kind and the text of an event: a switch of the loss."""
+    def pop_events(self) -> list[tuple[str, str]]:
+        """New events since the last call as (kind, text), such as a switch of the loss."""
         return []
 
-    def layout(self) -> str:
-        """What is trained, part by part with its parameters, as a table to read."""
+    def model_summary(self) -> str:
+        """Table of the model's modules with their parameters, as text."""
         return ""
 
     @property
     def program(self) -> str | None:
-        """The network as a program, where it is one."""
+        """Text of the `.neural` program that defines the network; None if there is none."""
         return None
 
     @classmethod
-    def without_data(cls, experiment: Experiment, catalogue: Catalogue) -> nn.Module | None:
-        """The network of settings that a run kept, untrained, where they are enough: the data may be gone."""
+    def build_from_settings(cls, experiment: Experiment, catalogue: Catalogue) -> nn.Module | None:
+        """Untrained model from a run's settings, without its data; None if they are not enough."""
         return None
+
+    @classmethod
+    def page_sections(cls, run: SectionRun) -> list[PageSection]:
+        """Sections that report and board add to the page of a run of this task.
+
+        They are made from the run folder alone: the data may be gone, and metrics that another
+        version did not log may be missing.
+        """
+        return []
+
+    @classmethod
+    def predict(cls, run: TrainedRun, source: str | bytes) -> Predictions:
+        """Predict for a file, or for the bytes of a text. By default a TaskError."""
+        raise TaskError(
+            f"{run.name} is a run of `{run.settings.get('task')}`, which does not predict from files"
+        )
+
+    @classmethod
+    def evaluate_run(cls, run: TrainedRun, **options: Any) -> Evaluation:
+        """Scores on data the model was not trained on; by default those of `evaluate`.
+
+        `options` are the options of `neural evaluate` that the user gave: `data`, `threshold`,
+        `allow_duplicates`. A task refuses those it does not know.
+        """
+        if options:
+            option = next(iter(options)).replace("_", "-")
+            raise TaskError(f"--{option} does not apply to runs of `{run.settings.get('task')}`")
+        task = run.load_task()
+        model = run.load_model()
+        with torch.no_grad():
+            scores, _ = split_scores(task.evaluate(model))
+        if not scores:
+            raise TaskError(f"{run.name} has no held-out data to score it on")
+        return HeldOutScores(run.name, str(run.settings.get("task")), scores, task.notes)
+
+    @classmethod
+    def load_generator(cls, run: TrainedRun) -> Any:
+        """A text generator, see `TextGenerator`. By default a TaskError."""
+        raise TaskError(
+            f"{run.name} is a run of `{run.settings.get('task')}`: it generates no text; "
+            "name a run of `language_model`"
+        )
 
     @classmethod
     @abstractmethod
-    def tiny(cls, folder: Path, catalogue: Catalogue) -> Task:
-        """The smallest real instance, made from nothing, in `folder`: trains a step in milliseconds."""
+    def example(cls, folder: Path, catalogue: Catalogue) -> Task:
+        """A minimal working instance with generated data in `folder`, for contract tests.
+
+        A training step takes milliseconds.
+        """
 
     @classmethod
     def summary(cls) -> str:

@@ -1,326 +1,484 @@
-"""The loop: batches in, a finished run out. Everything that learns here learns through `fit`.
+"""The training loop.
 
-Nothing that changes is hidden: which batch comes next and every random number follow from the seed and the step, the
-rest is in the checkpoint. So a run that was killed goes on as if nothing had happened, bit for bit.
+Everything that is trained goes through `fit`. No state is hidden: the batches and every random
+number follow from the seed and the step; everything else is in the checkpoint. So a run that was
+killed resumes bit for bit.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import signal
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from neural.core.settings import resolved
-from neural.modules.late import torch
-from neural.tasks.task import Task, TaskError, split_scores
-from neural.tracking.run import Run
-from neural.tracking.sink import flat
-from neural.tracking.tracker import Tracker
-from neural.training.buffers import BufferSync
-from neural.training.failure import Diverged, last_checkpoint, memory_in_words
-from neural.training.objective import Objective, blocks_of, recompute, shares_of
-from neural.training.signals import Signals
-from neural.training.state import State, of_this_network, weights_in
-from neural.training.workers import Workers
+from neural.capture.tracker import AttentionTracker
+from neural.core.errors import TaskError
+from neural.core.settings import dump_settings, flatten_settings
+from neural.nn.lazy_torch import torch
+from neural.runs.checkpoint import check_network_match, select_weights
+from neural.runs.run import Run
+from neural.tasks.task import Task, split_scores
+from neural.training.buffer_sync import BufferSync
+from neural.training.errors import (
+    DivergenceError,
+    describe_last_checkpoint,
+    translate_memory_errors,
+)
+from neural.training.loss_module import (
+    LossModule,
+    compute_shares,
+    enable_checkpointing,
+    find_blocks,
+)
+from neural.training.process_group import ProcessGroup
+from neural.training.state import TrainingState
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from neural.tasks.task import Batch
 
-    Also = Callable[[int, nn.Module], Mapping[str, float]]
-    """From a step and the model, in evaluation mode."""
+    ExtraMetrics = Callable[[int, nn.Module], Mapping[str, float]]
+    """Metrics to log with the scores of a validation, from the step and the model in eval mode."""
 
 Result = TypeVar("Result")
-ENDED = ("finished", "stopped")
-RARELY, OFTEN = 250, 50
-"""Steps between validations at most and at least, whatever an epoch is, where nothing else was said."""
+ENDED_STATES = ("finished", "stopped")
+"""States of a run that ended without an error."""
+MAX_VALIDATE_EVERY, MIN_VALIDATE_EVERY = 250, 50
+"""Bounds, in steps, of the default of `validate_every`, which is an epoch."""
 
 
 @dataclass(frozen=True)
-class Progress:
-    """What there is to say after a step."""
+class TrainingProgress:
+    """Progress of a training after a step, as `on_step` gets it."""
 
     step: int
+    """Optimizer steps done, including those before the run was resumed."""
     steps: int
+    """Optimizer steps of the complete training."""
     loss: float
-    rate: float
-    """Learning rate."""
+    learning_rate: float
     seconds: float
-    """Since this process began to train."""
-    done: int
-    """Steps that this process made."""
-    looked: tuple[str, float] | None = None
-    """The liveliest measure of the last look at the attention."""
+    """Time since this process started to train."""
+    steps_done: int
+    """Steps of this process; fewer than `step` in a resumed run."""
+    attention_summary: tuple[str, float] | None = None
+    """Name and mean of the attention measure (say, entropy) that changed most, last snapshot."""
     scores: dict[str, float] | None = None
-    """Of a validation, where one followed this step."""
+    """Scores of a validation, if one followed this step."""
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a run ended."""
+class TrainingResult:
+    """How a training ended."""
 
     state: str
-    """finished or stopped."""
+    """`finished` or `stopped`."""
     step: int
     scores: dict[str, float]
-    """Of the best validation."""
+    """Scores of the best validation."""
     message: str
 
 
 def fit(
-    task: Task, run: Run | None, *, workers: Workers | None = None,
-    tell: Callable[[Progress], None] = lambda progress: None, also: Also | None = None,
-    remark: Callable[[str], None] = lambda text: None,
-) -> Outcome:  # fmt: skip
-    """Train until done, stopped or out of patience; goes on from the run's newest checkpoint where there is one.
+    task: Task,
+    run: Run | None,
+    *,
+    group: ProcessGroup | None = None,
+    on_step: Callable[[TrainingProgress], None] = lambda progress: None,
+    extra_metrics: ExtraMetrics | None = None,
+    on_warning: Callable[[str], None] = lambda text: None,
+) -> TrainingResult:
+    """Train until the last step, early stopping or a stop signal.
 
-    Of several workers the first one writes the run; the others have none. `also` gives rows beside the scores of a
-    validation; `remark` hears what the user should know before it begins.
+    Resumes from the run's newest checkpoint. In a `group` of several processes only rank 0 has a
+    run and writes to it. `extra_metrics` are logged at every validation; `on_warning` is called
+    before the first step.
     """
-    workers, loop = workers or Workers(), None
-    with Signals() as signals:
+    group, loop = group or ProcessGroup(), None
+    with StopSignals() as stop_signals:
         try:
-            with memory_in_words(run, task.experiment.training):
-                loop = _Loop(task, run, workers, tell, also)
-                for text in loop.remarks:
-                    remark(text)
-                outcome = loop.go(signals)
+            with translate_memory_errors(run, task.experiment.training):
+                loop = _TrainingLoop(task, run, group, on_step, extra_metrics)
+                for text in loop.warnings:
+                    on_warning(text)
+                result = loop.train(stop_signals)
         except KeyboardInterrupt:
-            message = "stopped at once; goes on from the last checkpoint"
-            _end(run, "stopped", message, begun=loop is not None)
+            message = "stopped at once; resumes from the last checkpoint"
+            _finish_run(run, "stopped", message, has_started=loop is not None)
             raise
-        except BaseException as wrong:
-            _end(run, "failed", f"{type(wrong).__name__}: {wrong}", begun=loop is not None)
+        except BaseException as error:
+            _finish_run(
+                run, "failed", f"{type(error).__name__}: {error}", has_started=loop is not None
+            )
             raise
-    _end(run, outcome.state, outcome.message)
-    return outcome
+    _finish_run(run, result.state, result.message)
+    return result
 
 
-def _end(run: Run | None, state: str, message: str, *, begun: bool = True) -> None:
-    """Say how the run ended. One that had ended before and could not be resumed stays as it was."""
+def _finish_run(run: Run | None, state: str, message: str, *, has_started: bool = True) -> None:
+    """Write the final status. A run that had ended and could not be resumed keeps its state."""
     if run is None:
         return
-    if not begun and run.previous is not None and run.previous.state in ENDED:
-        state, message = run.previous.state, f"cannot be resumed like this: {message}"
+    if not has_started and run.previous is not None and run.previous.state in ENDED_STATES:
+        state, message = run.previous.state, f"cannot be resumed with these settings: {message}"
     run.finish(state, message)
 
 
-class _Loop:
+class _TrainingLoop:
+    """One process's training: set up or restored by the constructor, run by `train`."""
+
     def __init__(
-        self, task: Task, run: Run | None, workers: Workers, tell: Callable[[Progress], None], also: Also | None
+        self,
+        task: Task,
+        run: Run | None,
+        group: ProcessGroup,
+        on_step: Callable[[TrainingProgress], None],
+        extra_metrics: ExtraMetrics | None,
     ) -> None:
-        self.task, self.run, self.workers, self.tell, self.also = task, run, workers, tell, also
+        self.task, self.run, self.group = task, run, group
+        self.on_step, self.extra_metrics = on_step, extra_metrics
         self.settings = task.experiment.training
-        self.device = workers.device(self.settings.device)
-        self.steps = steps_of(task, workers.count)
-        epoch = max(1, task.epoch // (self.settings.gradient_accumulation_steps * workers.count))
-        self.validate_every = self.settings.validate_every or min(max(epoch, OFTEN), RARELY, self.steps)
+        self.device = group.select_device(self.settings.device)
+        self.steps = count_steps(task, group.size)
+        batches_per_step = self.settings.gradient_accumulation_steps * group.size
+        steps_per_epoch = max(1, task.batches_per_epoch // batches_per_step)
+        self.validate_every = self.settings.validate_every or min(
+            max(steps_per_epoch, MIN_VALIDATE_EVERY), MAX_VALIDATE_EVERY, self.steps
+        )
         self.checkpoint_every = self.settings.checkpoint_every or self.validate_every
         torch.manual_seed(self.settings.seed)
         model = task.build().to(self.device)
-        saved = workers.told(run.restore() if run is not None else None)
-        where = run.path if run is not None else ""
-        if saved is not None:
-            with of_this_network(saved, where):
-                model.load_state_dict(weights_in(saved))
-        blocks = blocks_of(model) if self.settings.gradient_checkpointing else []
-        recompute(blocks)
-        self.split = self.settings.shard and workers.count > 1
-        self.objective: Any = workers.spread(Objective(task, model), self.device, shard=self.split)
-        self.buffers = BufferSync(model, workers)
-        self.state = State.first(model, self.settings, self.steps)
-        self.parameters = list(model.parameters())   # a walk through the modules costs 1 % of a small step
-        if saved is not None:
-            with of_this_network(saved, where):
-                self.state.load(saved)
-        damaged = saved.skipped if saved is not None and run is not None else ()
-        self.remarks = [f"{text}; goes on from the checkpoint of step {self.state.step}" for text in damaged]
-        """What the user should know before it begins, a sentence each."""
-        if self.settings.gradient_checkpointing and not blocks and workers.first:
-            self.remarks.append("`gradient_checkpointing` saves nothing here: there are no transformer blocks")
-        # a split model runs in all processes or in none: all of them look, one writes
-        self.tracker = Tracker(task, run, task.experiment.tracking) if run is not None or self.split else None
+        checkpoint = group.broadcast_object(run.load_checkpoint() if run is not None else None)
+        source = run.path if run is not None else ""
+        # weights are loaded before FSDP shards them; the optimizers' state is loaded after that,
+        # because it is sharded in the same way
+        if checkpoint is not None:
+            with check_network_match(checkpoint, source):
+                model.load_state_dict(select_weights(checkpoint))
+        blocks = find_blocks(model) if self.settings.gradient_checkpointing else []
+        enable_checkpointing(blocks)
+        self.is_sharded = self.settings.shard and group.size > 1
+        self.loss_module: Any = group.distribute(
+            LossModule(task, model), self.device, shard=self.is_sharded
+        )
+        self.buffers = BufferSync(model, group)
+        self.state = TrainingState.create(model, task.optimizer, self.settings, self.steps)
+        # listed once: walking through the modules takes 1 % of a small step
+        self.parameters = list(model.parameters())
+        if checkpoint is not None:
+            with check_network_match(checkpoint, source):
+                self.state.load_checkpoint(checkpoint)
+        # newer checkpoints that were damaged, one message each
+        skipped = checkpoint.skipped if checkpoint is not None and run is not None else ()
+        self.warnings = [
+            f"{text}; resumes from the checkpoint of step {self.state.step}" for text in skipped
+        ]
+        """Messages for the user before the first step."""
+        if self.settings.gradient_checkpointing and not blocks and group.is_first:
+            self.warnings.append(
+                "`gradient_checkpointing` has no effect: the network has no transformer blocks"
+            )
+        # a sharded model runs in all processes or in none: all capture, only rank 0 writes
+        self.tracker = (
+            AttentionTracker(task, run, task.experiment.tracking)
+            if run is not None or self.is_sharded
+            else None
+        )
         if run is not None:
-            run.send_to(task.experiment.tracking.sinks)
-            run.forget_after(self.state.step)
-            if saved is not None:
-                changed = self.keep_settings(run) if self.state.step < self.steps else ""
-                where = f"goes on from the checkpoint of step {self.state.step}"
-                run.event(self.state.step, "restart", where + (f"; {changed}" if changed else ""))
-            run.describe("parameters", sum(one.numel() for one in model.parameters()))
-            epoch = task.epoch / (self.settings.gradient_accumulation_steps * workers.count)
-            for key, value in {"steps": self.steps, "epoch": epoch, **task.facts()}.items():
-                run.describe(key, value)
+            run.add_sinks(task.experiment.tracking.sinks)  # loggers such as TensorBoard
+            # rows that were logged after the checkpoint: these steps are trained again
+            run.delete_after(self.state.step)
+            if checkpoint is not None:
+                changes = self.update_settings(run) if self.state.step < self.steps else ""
+                event = f"resumes from the checkpoint of step {self.state.step}"
+                run.log_event(
+                    self.state.step, "restart", event + (f"; {changes}" if changes else "")
+                )
+            run.set_metadata("parameters", sum(param.numel() for param in self.parameters))
+            metadata = {
+                "steps": self.steps,
+                "batches_per_epoch": task.batches_per_epoch / batches_per_step,
+                **task.metadata(),
+            }
+            for key, value in metadata.items():
+                run.set_metadata(key, value)
 
-    def keep_settings(self, run: Run) -> str:
-        """Write the settings of a resumed run if they changed; returns what changed, as text."""
-        before, now = run.settings, resolved(self.task.experiment)
-        if before == now:
+    def update_settings(self, run: Run) -> str:
+        """Write the settings to a resumed run if they changed; returns the changes as text."""
+        previous, current = run.settings, dump_settings(self.task.experiment)
+        if previous == current:
             return ""
-        run.replace_settings(now, self.task.program)
-        old, new = flat(before), flat(now)
+        run.replace_settings(current, self.task.program)
+        old_values, new_values = flatten_settings(previous), flatten_settings(current)
         changes = [
-            f"{key} {json.dumps(old.get(key))} → {json.dumps(value)}"
-            for key, value in new.items()
-            if key != "network" and old.get(key) != value
+            f"{key} {json.dumps(old_values.get(key))} → {json.dumps(value)}"
+            for key, value in new_values.items()
+            if key != "network" and old_values.get(key) != value
         ]
         return ", ".join(changes)
 
-    def go(self, signals: Signals) -> Outcome:
-        """Step after step."""
-        state, settings, every = self.state, self.settings, self.task.experiment.tracking.track_every
-        started, done, looked = time.perf_counter(), 0, None
-        if state.step == 0 and every:
-            looked = self.look(0)
+    def train(self, stop_signals: StopSignals) -> TrainingResult:
+        """Train from the current step to the end, to early stopping or to a stop signal."""
+        state, patience = self.state, self.settings.patience
+        track_every = self.task.experiment.tracking.track_every
+        start_time, steps_done, attention_summary = time.perf_counter(), 0, None
+        if state.step == 0 and track_every:
+            attention_summary = self.capture_snapshot(0)
         state.model.train()
-        while state.step < self.steps and not state.patience_is_out(settings.patience):
-            loss, terms = self.learn()
-            norm = self.clip()
-            if not (math.isfinite(loss) and math.isfinite(norm)):
-                raise Diverged(self.divergence(loss, norm))
-            rate = state.optimizing.rate(state.step)
-            state.optimizing.take(state.step)
+        while state.step < self.steps and not state.is_out_of_patience(patience):
+            loss, curves = self.accumulate_gradients()
+            grad_norm = self.clip_gradients()
+            if not (math.isfinite(loss) and math.isfinite(grad_norm)):
+                raise DivergenceError(self.describe_divergence(loss, grad_norm))
+            learning_rate = state.optimizers.learning_rate_at(state.step)
+            state.optimizers.step(state.step)
             state.step += 1
-            done += 1
-            if state.average is not None:
-                state.average.update(state.step)
-            last = state.step == self.steps
+            steps_done += 1
+            if state.ema is not None:
+                state.ema.update(state.step)
+            is_last = state.step == self.steps
             if self.run is not None:
-                self.run.log(state.step, {"train/loss": loss, "train/grad_norm": norm, "train/rate": rate, **terms})
-                for kind, text in self.task.news():
-                    self.run.event(state.step, kind, text)
-            if every and state.step % every == 0:
-                looked = self.look(state.step, last=state.step + every > self.steps)
-            scores = self.validate() if last or state.step % self.validate_every == 0 else None
-            stop = self.workers.any(signals.asked is not None)
-            if last or stop or scores is not None or state.step % self.checkpoint_every == 0:
-                self.save(best=scores is not None and state.waited == 0)
+                metrics = {
+                    "train/loss": loss,
+                    "train/grad_norm": grad_norm,
+                    "train/learning_rate": learning_rate,
+                }
+                self.run.log(state.step, {**metrics, **curves})
+                for kind, text in self.task.pop_events():
+                    self.run.log_event(state.step, kind, text)
+            if track_every and state.step % track_every == 0:
+                attention_summary = self.capture_snapshot(
+                    state.step, last=state.step + track_every > self.steps
+                )
+            scores = self.validate() if is_last or state.step % self.validate_every == 0 else None
+            # a signal may reach one process only: all of them stop after the same step
+            must_stop = self.group.any(stop_signals.requested is not None)
+            is_due = scores is not None or state.step % self.checkpoint_every == 0
+            if is_last or must_stop or is_due:
+                self.save_checkpoint(
+                    is_best=scores is not None and state.validations_since_best == 0
+                )
             if self.run is not None:
-                self.run.beat(state.step, steps=self.steps, loss=loss, best=state.best)
-                seconds = time.perf_counter() - started
-                self.tell(Progress(state.step, self.steps, loss, rate, seconds, done, looked, scores))
-            if stop and not last:
-                return Outcome("stopped", state.step, state.best, f"stopped after step {state.step} by {signals.asked}")
-        early = state.step < self.steps
-        said = f"no better for {state.waited} validations" if early else ""
-        return Outcome("finished", state.step, state.best, said)
+                self.run.heartbeat(state.step, steps=self.steps, loss=loss, best=state.best)
+                self.on_step(
+                    TrainingProgress(
+                        step=state.step,
+                        steps=self.steps,
+                        loss=loss,
+                        learning_rate=learning_rate,
+                        seconds=time.perf_counter() - start_time,
+                        steps_done=steps_done,
+                        attention_summary=attention_summary,
+                        scores=scores,
+                    )
+                )
+            if must_stop and not is_last:
+                message = f"stopped after step {state.step} by {stop_signals.requested}"
+                return TrainingResult("stopped", state.step, state.best, message)
+        message = (
+            f"stopped early: no improvement in {state.validations_since_best} validations"
+            if state.step < self.steps
+            else ""
+        )
+        return TrainingResult("finished", state.step, state.best, message)
 
-    def learn(self) -> tuple[float, dict[str, float]]:
-        """Gradients of one step: forward and backward for each of its batches."""
-        accumulation, workers = self.settings.gradient_accumulation_steps, self.workers
-        first = self.state.step * accumulation * workers.count + workers.rank
-        numbers = [first + turn * workers.count for turn in range(accumulation)]
-        batches = [self.task.batch(number) for number in numbers]
-        shares = self.shares(batches)
-        total: dict[str, Tensor] = {}
-        for number, batch, share in zip(numbers, batches, shares, strict=True):
+    def accumulate_gradients(self) -> tuple[float, dict[str, float]]:
+        """Forward and backward pass of each micro-batch of a step.
+
+        Returns the loss and the task's other curves by name, as means over the step and all
+        processes.
+        """
+        accumulation, group = self.settings.gradient_accumulation_steps, self.group
+        first = self.state.step * accumulation * group.size + group.rank
+        batch_indices = [first + micro_step * group.size for micro_step in range(accumulation)]
+        batches = [self.task.batch(index) for index in batch_indices]
+        totals: dict[str, Tensor] = {}
+        for index, batch, shares in zip(
+            batch_indices, batches, self.batch_shares(batches), strict=True
+        ):
             batch = {name: tensor.to(self.device) for name, tensor in batch.items()}
-            torch.manual_seed(seed_of(self.settings.seed, number))
-            with workers.adding(self.objective, last=number == numbers[-1]):
-                with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.mixed_precision):
-                    loss, curves = self.objective(batch, share)
+            torch.manual_seed(batch_seed(self.settings.seed, index))
+            with group.accumulate(self.loss_module, last=index == batch_indices[-1]):
+                with torch.autocast(
+                    self.device.type, torch.bfloat16, enabled=self.settings.mixed_precision
+                ):
+                    loss, curves = self.loss_module(batch, shares)
                 loss.backward()
             for name, value in {"loss": loss, **curves}.items():
-                total[name] = total[name] + value.detach() if name in total else value.detach().clone()
+                totals[name] = (
+                    totals[name] + value.detach() if name in totals else value.detach().clone()
+                )
         self.buffers.step()
-        means = workers.mean(torch.stack([value.float() for value in total.values()])).tolist()
-        curves = dict(zip(total, means, strict=True))
-        return curves.pop("loss"), curves
+        means = group.mean(torch.stack([value.float() for value in totals.values()])).tolist()
+        mean_curves = dict(zip(totals, means, strict=True))
+        return mean_curves.pop("loss"), mean_curves
 
-    def shares(self, batches: Sequence[Batch]) -> list[dict[str, float]]:
-        """How much of the means of the step each of this process's batches is.
+    def batch_shares(self, batches: Sequence[Batch]) -> list[dict[str, float]]:
+        """The weight of each of this process's batches in the means of the step, by term or curve.
 
         Padding makes batches differ in their number of targets. The mean over all targets of the
-        step is the mean of the batches' means, weighted by these numbers, over all processes.
+        step is the mean of the batches' means, over all processes, weighted by these numbers.
+        Empty for a step of one batch: its mean needs no weight.
         """
-        if len(batches) * self.workers.count == 1:
+        if len(batches) * self.group.size == 1:
             return [{}]
         weights = [self.task.loss_weights(batch) for batch in batches]
         names = sorted(weights[0])
-        sums = self.workers.sums([sum(weight[name] for weight in weights) for name in names])
+        sums = self.group.sum_numbers([sum(weight[name] for weight in weights) for name in names])
         totals = dict(zip(names, sums, strict=True))
-        return [shares_of(weight, totals, self.workers.count) for weight in weights]
+        return [compute_shares(weight, totals, self.group.size) for weight in weights]
 
-    def clip(self) -> float:
-        """The norm of all gradients together, cut where it is too large."""
-        most = self.state.optimizing.clip
-        norm = torch.nn.utils.clip_grad_norm_(self.parameters, math.inf if most is None else most)
+    def clip_gradients(self) -> float:
+        """Clip the gradients to `clip_norm`, if it is set; returns their norm before clipping."""
+        clip_norm = self.state.optimizers.clip_norm
+        norm = torch.nn.utils.clip_grad_norm_(
+            self.parameters, math.inf if clip_norm is None else clip_norm
+        )
         return float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
 
-    def look(self, step: int, *, last: bool = False) -> tuple[str, float] | None:
-        """At the attention of the probe."""
+    def capture_snapshot(self, step: int, *, last: bool = False) -> tuple[str, float] | None:
+        """Capture and log the attention of the probe, a few fixed examples (`Task.probe_batch`).
+
+        Returns name and mean of the measure that changed most; `last` marks the last snapshot.
+        """
         tracker = self.tracker
         if tracker is None:
             return None
-        return self.with_model(lambda model: tracker.look(model, step, last=last))
+        return self.call_with_full_weights(
+            lambda model: tracker.capture_snapshot(model, step, last=last)
+        )
 
-    def with_model(self, call: Callable[[nn.Module], Result]) -> Result:
-        """Call a function with the model and its whole weights, outside of a training step."""
-        if not self.split:
+    def call_with_full_weights(self, call: Callable[[nn.Module], Result]) -> Result:
+        """Call a function with the model and its full weights, outside of a training step."""
+        if not self.is_sharded:
             return call(self.state.model)
         with torch.no_grad():
-            result = self.objective.run(call)
-        self.objective.reshard()   # the root stays whole otherwise: stale once the weights change
+            result = self.loss_module.call_with_model(call)
+        # FSDP keeps the root gathered, and the copy would be stale after the next step
+        self.loss_module.reshard()
         return result
 
     def validate(self) -> dict[str, float]:
-        """Scores on the validation data, by the average of the weights where one is kept."""
+        """Compute and log the validation scores, with the averaged (EMA) weights if there are any.
+
+        Rank 0 computes them alone, or all processes together if the model is sharded.
+        """
         state = self.state
-        scores: dict[str, Any] = {}
-        rows: Mapping[str, float] = {}
-        if self.run is not None or self.split:
+        all_scores: dict[str, Any] = {}
+        extra_metrics: Mapping[str, float] = {}
+        if self.run is not None or self.is_sharded:
             state.model.eval()
-            with torch.no_grad(), state.averaged(), torch.autocast(
-                self.device.type, torch.bfloat16, enabled=self.settings.mixed_precision
+            with (
+                torch.no_grad(),
+                state.use_ema_weights(),
+                torch.autocast(
+                    self.device.type, torch.bfloat16, enabled=self.settings.mixed_precision
+                ),
             ):
-                scores = self.with_model(self.task.evaluate)
-                rows = self.also(state.step, state.model) if self.also and self.run is not None else {}
+                all_scores = self.call_with_full_weights(self.task.evaluate)
+                if self.extra_metrics and self.run is not None:
+                    extra_metrics = self.extra_metrics(state.step, state.model)
             state.model.train()
-        scores = self.workers.told(scores)
-        scores, arrays = split_scores(scores)
-        state.judge(scores, self.task.watched, larger=self.task.larger_is_better, settings=self.settings)
-        if self.run is not None and (scores or rows):
-            self.run.log(state.step, {**scores, **rows})
+        scores, arrays = split_scores(self.group.broadcast_object(all_scores))
+        state.update_best(
+            scores,
+            self.task.monitor,
+            larger_is_better=self.task.larger_is_better,
+            settings=self.settings,
+        )
+        if self.run is not None and (scores or extra_metrics):
+            self.run.log(state.step, {**scores, **extra_metrics})
             self.run.log_arrays(state.step, arrays)
         return scores
 
-    def save(self, *, best: bool) -> None:
-        """A checkpoint from which the run goes on."""
-        tensors, facts = self.state.saved()   # all processes help where the weights are split
+    def save_checkpoint(self, *, is_best: bool) -> None:
+        """Save a checkpoint from which the run can resume."""
+        tensors, metadata = self.state.state_dict()  # under FSDP a collective call
         if self.run is not None:
-            self.run.save(self.state.step, tensors, facts, best=best, keep=self.settings.keep_checkpoints)
-        self.workers.any(False)   # nobody runs ahead of what is on disk
+            self.run.save(
+                self.state.step,
+                tensors,
+                metadata,
+                best=is_best,
+                keep=self.settings.keep_checkpoints,
+            )
+        # used as a barrier: no process runs ahead of the checkpoint on disk
+        self.group.any(False)
 
-    def divergence(self, loss: float, norm: float) -> str:
-        """What to tell the user; the run's last checkpoint is from before."""
-        what = f"the loss is {loss}" if not math.isfinite(loss) else f"the gradients' norm is {norm}"
-        batches = self.settings.gradient_accumulation_steps * self.workers.count
+    def describe_divergence(self, loss: float, grad_norm: float) -> str:
+        """The message of a DivergenceError, which is logged as an event, too."""
+        name, value = ("loss", loss) if not math.isfinite(loss) else ("gradient norm", grad_norm)
+        batches = self.settings.gradient_accumulation_steps * self.group.size
         first = self.state.step * batches
-        numbers = f"batch {first}" if batches == 1 else f"batches {first} to {first + batches - 1}"
-        kept = last_checkpoint(self.run) if self.run is not None else "the first process tells what is kept"
+        indices = f"batch {first}" if batches == 1 else f"batches {first} to {first + batches - 1}"
+        checkpoint = (
+            describe_last_checkpoint(self.run)
+            if self.run is not None
+            else "process 0 reports the last checkpoint"
+        )
         message = (
-            f"{what} at step {self.state.step + 1} ({numbers}); {kept}. "
+            f"{name} is {'NaN' if math.isnan(value) else value} at step {self.state.step + 1} "
+            f"({indices}); {checkpoint}. "
             "Try a smaller learning rate, `clip_norm: 1.0` or some `warmup_steps`"
         )
         if self.run is not None:
-            self.run.event(self.state.step + 1, "diverged", message)
+            self.run.log_event(self.state.step + 1, "diverged", message)
         return message
 
 
-def steps_of(task: Task, workers: int = 1) -> int:
-    """How many steps a task's settings ask for."""
+def count_steps(task: Task, processes: int = 1) -> int:
+    """The number of optimizer steps that a task's settings ask for."""
     settings = task.experiment.training
-    steps = settings.total_steps(task.epoch, settings.gradient_accumulation_steps * workers)
+    steps = settings.total_steps(
+        task.batches_per_epoch, settings.gradient_accumulation_steps * processes
+    )
     if steps < 1:
-        raise TaskError("there is nothing to train on: not one batch")
+        raise TaskError("there is nothing to train on: the data does not fill one batch")
     return steps
 
 
-def seed_of(seed: int, batch: int) -> int:
-    """For what is random while a batch is learned: dropout, sampling. The same in however many processes."""
+def batch_seed(seed: int, batch: int) -> int:
+    """The torch seed for dropout and sampling of a batch, from the training's seed.
+
+    `batch` is the index of the batch over all steps and processes, from 0. So the result is the
+    same for any number of processes.
+    """
     return int.from_bytes(blake2b(f"{seed}/{batch}".encode(), digest_size=7).digest())
+
+
+class StopSignals:
+    """Turns SIGINT and SIGTERM inside the `with` block into a request, `requested`, to stop.
+
+    The training loop stops after the current step.
+
+    A second SIGINT raises KeyboardInterrupt.
+    """
+
+    def __init__(self) -> None:
+        self.requested: str | None = None
+        """Name of the signal that was received."""
+        self._previous_handlers: dict[int, Any] = {}
+
+    def __enter__(self) -> StopSignals:
+        # Python allows signal handlers in the main thread only
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._previous_handlers[number] = signal.signal(number, self._request_stop)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._previous_handlers.items():
+            signal.signal(number, handler)
+
+    def _request_stop(self, number: int, _frame: FrameType | None) -> None:
+        if self.requested is not None and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.requested = signal.Signals(number).name

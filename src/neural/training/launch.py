@@ -1,4 +1,4 @@
-"""Several processes on this machine, without torchrun's command line; and finding the way back after one died."""
+"""`--devices N`: run this command in several processes with torchrun; resume after a crash."""
 
 from __future__ import annotations
 
@@ -7,38 +7,47 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from neural.tracking.run import Run
-from neural.tracking.trouble import RunError
+from neural.runs.errors import RunError
+from neural.runs.run import Run
 
-RESTARTS = 3
-"""Times that all processes are started again after one of them died."""
+MAX_RESTARTS = 3
+"""How often torchrun restarts all processes after one of them died."""
 
 
-def launch(count: int) -> int:
-    """This very command in `count` processes; the exit code of the worst."""
+def launch_processes(count: int) -> int:
+    """Run this command line in `count` processes; returns 0, or the highest failed exit code."""
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import main
 
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // count)))
-    options = ["--standalone", f"--nproc-per-node={count}", f"--max-restarts={RESTARTS}", "-m", "neural"]
+    options = [
+        "--standalone",
+        f"--nproc-per-node={count}",
+        f"--max-restarts={MAX_RESTARTS}",
+        "-m",
+        "neural",
+    ]
     try:
         main([*options, *sys.argv[1:]])
-    except ChildFailedError as failed:
-        return max(one.exitcode for one in failed.failures.values()) or 1
+    except ChildFailedError as error:
+        return max(failure.exitcode for failure in error.failures.values()) or 1
     return 0
 
 
-def launched() -> str | None:
-    """What torchrun calls this training, however often it starts it again."""
+def launch_id() -> str | None:
+    """torchrun's id of this training, the same after restarts; None without torchrun."""
     return os.environ.get("TORCHELASTIC_RUN_ID")
 
 
-def attempt_before(runs: Path) -> Path | None:
-    """The folder of the attempt that died, where torchrun has started us again."""
+def find_previous_attempt(runs: Path) -> Path | None:
+    """The folder in `runs` of the attempt that died, if torchrun restarted this process.
+
+    A run folder has the id of its launch in its environment, as `create_run` saved it.
+    """
     if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) == 0:
         return None
     for path in sorted(runs.glob("*"), reverse=True):
         with suppress(RunError), Run.open(path) as run:
-            if run.environment.get("launch") == launched() and run.status.state != "finished":
+            if run.environment.get("launch") == launch_id() and run.status.state != "finished":
                 return path
     return None

@@ -1,11 +1,12 @@
-"""Where the trials of a sweep run: each one is a child process that trains, wherever that process is started.
+"""Base class of sweep runners. Every trial of a sweep is a child process that trains.
 
-A trial's run folder tells how far it came, so starting a trial again is always the same: go on with its run if there
-is one, begin if there is none.
+A sweep trains a model once per combination of settings; a trial is one of these trainings. An
+attempt is one process of a trial. The next attempt resumes the trial's run folder if there is one.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -18,38 +19,44 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
 
-from neural.tracking.run import Run
-from neural.tracking.trouble import RunError
+from neural.runs.errors import RunError
+from neural.runs.run import Run
 
-TICK = 0.1
-"""Seconds between two looks at a process."""
-STAMP = r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d"
-"""What the name of a run folder begins with."""
+POLL_SECONDS = 0.1
+"""Interval at which processes are polled."""
+TIMESTAMP_PATTERN = r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d"
+"""Start of a run folder's name."""
+ATTEMPT_HEADER = "==> "
+"""Start of the line that an attempt begins with in a job's log."""
 
 
 @dataclass(frozen=True)
-class Job:
-    """A trial to run; made of plain things, so that it can be sent to another machine."""
+class TrialJob:
+    """A trial to run. Plain data, so that it can be sent to another machine."""
 
     name: str
     folder: Path
-    """Of the sweep: the trial's run and its output lie in it. All machines see it."""
-    arguments: tuple[str, ...]
-    """Of `neural train`, the first time."""
+    """Folder of the sweep, for the trial's run and log. All machines must see it."""
+    request: str
+    """What to train: the `TrainRequest` (workflows/train.py) of the first attempt, as JSON."""
+    worker: str
+    """Module that trains a request: `python -m WORKER PARENT_PID REQUEST`."""
 
     @property
-    def output(self) -> Path:
-        """What the process said."""
+    def log_path(self) -> Path:
+        """The file that gets the output of all attempts."""
         return self.folder / f"{self.name}.log"
 
-    def run(self) -> Path | None:
-        """The trial's run folder, if it has come that far."""
-        pattern = re.compile(rf"{STAMP}_{re.escape(self.name)}(-\d+)?")
-        return max((one for one in self.folder.iterdir() if pattern.fullmatch(one.name)), default=None)
+    def find_run(self) -> Path | None:
+        """The trial's run folder, if it exists; the newest of several."""
+        pattern = re.compile(rf"{TIMESTAMP_PATTERN}_{re.escape(self.name)}(-\d+)?")
+        return max(
+            (path for path in self.folder.iterdir() if pattern.fullmatch(path.name)), default=None
+        )
 
-    def state(self) -> str:
-        """Of its run: finished, running, … or "" where there is none yet."""
-        path = self.run()
+    def read_state(self) -> str:
+        """State of the trial's run (`finished`, `running`, …); "" if there is no run yet."""
+        path = self.find_run()
         with suppress(RunError):
             if path is not None:
                 with Run.open(path) as run:
@@ -57,42 +64,43 @@ class Job:
         return ""
 
 
-class Ended(NamedTuple):
-    """How an attempt at a trial ended."""
+class TrialResult(NamedTuple):
+    """How an attempt of a trial ended."""
 
     state: str
-    """finished, failed, or stopped; "refused" is a failure that would be the same again."""
+    """`finished`, `failed`, `stopped`, or `refused`: failed in a way that a retry would repeat."""
     reason: str = ""
+    """Why it failed, in one line."""
 
 
 class Runner(ABC):
-    """Starts jobs and says which have ended. Used in a `with` block, which leaves no process behind."""
+    """Starts jobs and reports which have ended. On exit of its `with` block no process is left."""
 
     threads: int
-    """For each job."""
-    starts_at_once: ClassVar[bool] = True
-    """Whether a job that was started runs; elsewhere it may wait for its turn, until its run folder is there."""
+    """Number of CPU threads per job."""
+    starts_immediately: ClassVar[bool] = True
+    """Whether `start` starts a job at once. Else it may be queued until its run folder appears."""
 
     def __init__(self, workers: int | None) -> None:
-        """`workers` is how many jobs run at the same time, at most; None leaves it to the runner."""
+        """`workers` is the largest number of concurrent jobs; None leaves it to the runner."""
         self.workers = workers
 
     @property
     @abstractmethod
-    def room(self) -> bool:
+    def has_capacity(self) -> bool:
         """Whether another job can be started."""
 
     @abstractmethod
-    def start(self, job: Job) -> None:
-        """Begin an attempt, or go on where the last one ended."""
+    def start(self, job: TrialJob) -> None:
+        """Start an attempt, which resumes the trial's run if there is one."""
 
     @abstractmethod
-    def ended(self) -> list[tuple[Job, Ended]]:
-        """Those that have ended since this was last asked. Answers within a second."""
+    def poll_finished(self) -> list[tuple[TrialJob, TrialResult]]:
+        """Jobs that ended since the last call. Returns within a second."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Ask all to save and stop; come back when they have."""
+        """Ask all jobs to save and stop, and wait for them."""
 
     def __enter__(self) -> Self:
         return self
@@ -101,73 +109,86 @@ class Runner(ABC):
     def __exit__(self, *_: object) -> None: ...
 
 
-def begin(job: Job, threads: int) -> subprocess.Popen[bytes]:
-    """The process of an attempt; its output is added to the job's file."""
-    command = [sys.executable, "-m", "neural.training.child", str(os.getpid()), *words(job)]
-    with job.output.open("ab") as output:
-        # in a session of its own: Ctrl-C is for the sweep, which then asks each child once
+def start_process(job: TrialJob, threads: int) -> subprocess.Popen[bytes]:
+    """Start the child process of an attempt; its output is appended to the job's log."""
+    command = [sys.executable, "-m", job.worker, str(os.getpid()), create_request(job)]
+    with job.log_path.open("ab") as log:
+        # in its own session: Ctrl-C goes to the sweep only, which then signals each child once
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            start_new_session=True,
         )
 
 
-def words(job: Job) -> list[str]:
-    """What to say to `neural` for the next attempt, which is announced in the job's file."""
-    old = job.run()
-    with job.output.open("ab") as output:
-        output.write(_header(old).encode())
-    return ["train", *(["--resume", str(old)] if old else [*job.arguments, "--runs", str(job.folder)]), "--quiet"]
+def create_request(job: TrialJob) -> str:
+    """The request of the next attempt as JSON: start, or resume the run.
+
+    Also writes the header line of the attempt to the job's log.
+    """
+    run = job.find_run()
+    with job.log_path.open("ab") as log:
+        log.write(_format_header(run).encode())
+    if run is not None:
+        return json.dumps({"resume": str(run)})
+    return json.dumps({**json.loads(job.request), "runs": str(job.folder)})
 
 
-def judged(job: Job, code: int) -> Ended:
-    """How an attempt ended, by its exit code and its last words."""
-    if code == 0:
-        return Ended("finished")
-    if code < 0:
-        return Ended("failed", f"killed by {_signal(-code)}")
-    said = last_words(job.output)
-    return Ended({130: "stopped", 2: "refused"}.get(code, "failed"), said or f"ended with exit code {code}")
+def interpret_exit(job: TrialJob, exit_code: int) -> TrialResult:
+    """The result of an attempt, from its exit code and the last error in its log."""
+    if exit_code == 0:
+        return TrialResult("finished")
+    if exit_code < 0:
+        return TrialResult("failed", f"killed by {_signal_name(-exit_code)}")
+    reason = read_last_error(job.log_path)
+    return TrialResult(
+        # exit codes of workflows/train_worker.py
+        {130: "stopped", 2: "refused"}.get(exit_code, "failed"),
+        reason or f"ended with exit code {exit_code}",
+    )
 
 
-def attempt(job: Job, threads: int) -> Ended:
-    """The whole of an attempt, for a process that does nothing else; interrupted, it stops the child and goes."""
-    # of a worker that was killed the child may still be saving
-    while job.state() == "running":
-        time.sleep(TICK)
-    if job.state() == "finished":
-        return Ended("finished")
-    child = begin(job, threads)
+def run_attempt(job: TrialJob, threads: int) -> TrialResult:
+    """Run an attempt to its end. An exception, such as an interrupt, stops the child first."""
+    # the child process of an earlier attempt, whose parent was killed, may still be saving
+    while job.read_state() == "running":
+        time.sleep(POLL_SECONDS)
+    if job.read_state() == "finished":
+        return TrialResult("finished")
+    child = start_process(job, threads)
     try:
         while child.poll() is None:
-            time.sleep(TICK)
+            time.sleep(POLL_SECONDS)
     except BaseException:
         child.terminate()
         child.wait()
         raise
-    return judged(job, child.returncode)
+    return interpret_exit(job, child.returncode)
 
 
-def last_words(output: Path) -> str:
-    """What the last attempt said last: its last error, else its last line."""
+def read_last_error(log_path: Path) -> str:
+    """The last error line of the last attempt in a log, else its last line."""
     try:
-        text = output.read_text(encoding="utf-8", errors="replace")
+        text = log_path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    lines = [line.strip() for line in text.rpartition(HEADER)[2].splitlines()[1:] if line.strip()]
+    lines = [
+        line.strip() for line in text.rpartition(ATTEMPT_HEADER)[2].splitlines()[1:] if line.strip()
+    ]
     errors = [line for line in lines if line.startswith("error")]
     return (errors or lines or [""])[-1]
 
 
-HEADER = "==> "
+def _format_header(run: Path | None) -> str:
+    now = time.strftime("%Y-%m-%d %H:%M:%S")
+    return f"{ATTEMPT_HEADER}{now} {f'resumes {run.name}' if run else 'starts'}\n"
 
 
-def _header(old: Path | None) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M:%S")
-    return f"{HEADER}{when} {f'goes on with {old.name}' if old else 'begins'}\n"
-
-
-def _signal(number: int) -> str:
+def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:

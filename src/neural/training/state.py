@@ -1,111 +1,150 @@
-"""All that a run has learned so far: weights, optimizer, average, and how it has gone. Saved whole, loaded whole."""
+"""The state of a training, as a checkpoint holds it; best scores, early stopping, plateaus."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neural.tasks.experiment import Training
-from neural.tasks.task import TaskError
-from neural.tracking.trouble import RunError
-from neural.training.average import Average
-from neural.training.rates import Steps
+from neural.core.errors import TaskError
+from neural.core.experiment import TrainingSettings
+from neural.optim.optimizer import Optimizer
+from neural.optim.optimizer_factory import PLATEAU, ScheduledOptimizers
+from neural.runs.checkpoint import EMA_PREFIX, MODEL_PREFIX, Checkpoint, select_weights
+from neural.runs.errors import RunError
+from neural.training.ema import ExponentialMovingAverage
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from neural.tracking.checkpoint import Checkpoint
-
 
 @dataclass
-class State:
-    """What changes from step to step."""
+class TrainingState:
+    """Everything that changes from step to step."""
 
     model: nn.Module
-    optimizing: Steps
-    average: Average | None
+    optimizers: ScheduledOptimizers
+    ema: ExponentialMovingAverage | None
+    """Moving average of the weights; None if `training.ema` is off."""
     step: int = 0
-    """Optimizer steps made."""
+    """Optimizer steps done."""
     best: dict[str, float] = field(default_factory=dict)
-    """The scores of the best validation."""
-    waited: int = 0
-    """Validations since then."""
-    flat: int = 0
-    """Validations since the rate was lowered or the scores improved."""
+    """Scores of the best validation."""
+    validations_since_best: int = 0
+    validations_since_change: int = 0
+    """Validations since the scores improved or a plateau lowered the learning rate."""
 
     @classmethod
-    def first(cls, model: nn.Module, settings: Training, steps: int) -> State:
-        """Before the first step; TaskError where no step would change anything."""
+    def create(
+        cls, model: nn.Module, optimizer: Optimizer, settings: TrainingSettings, steps: int
+    ) -> TrainingState:
+        """The state before the first of `steps` steps. Raises TaskError without parameters."""
         if not any(True for _ in model.parameters()):
-            raise TaskError("there is nothing to learn: no layer of the network has weights")
-        optimizing = Steps(settings, steps, list(model.named_parameters()), getattr(model, "faster", None))
-        return cls(model, optimizing, Average(model, settings.ema) if settings.ema else None)
+            raise TaskError("there is nothing to train: no layer of the network has weights")
+        optimizers = ScheduledOptimizers(
+            optimizer,
+            settings,
+            steps,
+            list(model.named_parameters()),
+            getattr(model, "rate_factors", None),
+        )
+        ema = ExponentialMovingAverage(model, settings.ema) if settings.ema else None
+        return cls(model, optimizers, ema)
 
-    def averaged(self) -> AbstractContextManager[None]:
-        """The model with its averaged weights, where there are any."""
-        return self.average.in_place() if self.average is not None else nullcontext()
+    def use_ema_weights(self) -> AbstractContextManager[None]:
+        """Give the model its averaged weights inside the `with` block, if there is an average."""
+        return self.ema.swap_in() if self.ema is not None else nullcontext()
 
-    def judge(self, scores: dict[str, float], watched: str, *, larger: bool, settings: Training) -> None:
-        """Remember the best; count the others; lower the rate on a plateau."""
-        if watched not in scores:
+    def update_best(
+        self,
+        scores: dict[str, float],
+        metric: str,
+        *,
+        larger_is_better: bool,
+        settings: TrainingSettings,
+    ) -> None:
+        """Record a validation: keep the best scores, by `metric`.
+
+        With the schedule `plateau`, halve the learning rate after `plateau_patience` validations
+        without improvement.
+        """
+        if metric not in scores:
             return
-        new, old = scores[watched], self.best.get(watched)
-        # any number is better than none: a first score may be NaN
-        better = old is None or math.isnan(old) > math.isnan(new) or (new > old if larger else new < old)
-        if better:
-            self.best, self.waited, self.flat = dict(scores), 0, 0
+        score, best = scores[metric], self.best.get(metric)
+        # any number is better than NaN, which the first score may be
+        is_better = (
+            best is None
+            or math.isnan(best) > math.isnan(score)
+            or (score > best if larger_is_better else score < best)
+        )
+        if is_better:
+            self.best = dict(scores)
+            self.validations_since_best = self.validations_since_change = 0
             return
-        self.waited += 1
-        self.flat += 1
-        if settings.scheduler == "plateau" and self.flat >= settings.plateau_patience:
-            least = min(1.0, settings.min_learning_rate / self.optimizing.full)
-            self.optimizing.lowered = max(least, self.optimizing.lowered / 2)
-            self.flat = 0
+        self.validations_since_best += 1
+        self.validations_since_change += 1
+        if (
+            settings.scheduler == PLATEAU
+            and self.validations_since_change >= settings.plateau_patience
+        ):
+            min_factor = min(1.0, settings.min_learning_rate / self.optimizers.peak_learning_rate)
+            self.optimizers.plateau_factor = max(min_factor, self.optimizers.plateau_factor / 2)
+            self.validations_since_change = 0
 
-    def patience_is_out(self, patience: int | None) -> bool:
-        """Whether to stop early."""
-        return patience is not None and self.waited >= patience
+    def is_out_of_patience(self, patience: int | None) -> bool:
+        """Whether to stop early: `patience` validations in a row without improvement."""
+        return patience is not None and self.validations_since_best >= patience
 
-    def saved(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Everything, as tensors and plain data."""
-        tensors = {f"model.{name}": one for name, one in self.model.state_dict().items()}
-        moved, optimizers = self.optimizing.state()
-        tensors |= moved
-        if self.average is not None:
-            tensors |= self.average.state()
-        whole = {name: one.full_tensor() if hasattr(one, "full_tensor") else one for name, one in tensors.items()}
-        facts = {
-            "step": self.step, "best": self.best, "waited": self.waited, "flat": self.flat,
-            "lowered": self.optimizing.lowered, "optimizers": optimizers,
-        }  # fmt: skip
-        return whole, facts
+    def state_dict(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors by name, and everything else as plain data.
 
-    def load(self, checkpoint: Checkpoint) -> None:
-        """Go on from there; the model has its weights already."""
-        tensors, facts = checkpoint.tensors, checkpoint.facts
-        self.optimizing.load(tensors, facts["optimizers"])
-        self.optimizing.lowered = facts["lowered"]
-        if self.average is not None:
-            if not weights_in(checkpoint, "average."):
-                raise RunError("the run keeps no average of its weights, so `ema` cannot begin now; begin a new one")
-            self.average.load(tensors)
-        self.step, self.best, self.waited, self.flat = (facts[name] for name in ("step", "best", "waited", "flat"))
+        Under FSDP all processes must call this: shards are gathered into full tensors.
+        """
+        tensors = {
+            f"{MODEL_PREFIX}{name}": tensor for name, tensor in self.model.state_dict().items()
+        }
+        optimizer_tensors, optimizers = self.optimizers.state_dict()
+        tensors |= optimizer_tensors
+        if self.ema is not None:
+            tensors |= self.ema.state_dict()
+        full_tensors = {
+            name: tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+            for name, tensor in tensors.items()
+        }
+        metadata = {
+            "step": self.step,
+            "best": self.best,
+            "validations_since_best": self.validations_since_best,
+            "validations_since_change": self.validations_since_change,
+            "plateau_factor": self.optimizers.plateau_factor,
+            "optimizers": optimizers,
+        }
+        return full_tensors, metadata
 
+    def load_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Restore everything but the model's weights, which are loaded before it is distributed."""
+        tensors, metadata = checkpoint.tensors, checkpoint.metadata
+        self._check_optimizer_kinds(metadata["optimizers"])
+        self.optimizers.load_state_dict(tensors, metadata["optimizers"])
+        self.optimizers.plateau_factor = metadata["plateau_factor"]
+        if self.ema is not None:
+            if not select_weights(checkpoint, EMA_PREFIX):
+                raise RunError(
+                    "the run has no average of its weights, so `ema` cannot be turned on when it "
+                    "resumes; start a new run"
+                )
+            self.ema.load_state_dict(tensors)
+        self.step, self.best = metadata["step"], metadata["best"]
+        self.validations_since_best = metadata["validations_since_best"]
+        self.validations_since_change = metadata["validations_since_change"]
 
-@contextmanager
-def of_this_network(checkpoint: Checkpoint, where: Path | str) -> Iterator[None]:
-    """What is taken from a checkpoint inside the block must be there; RunError tells whose checkpoint it is not."""
-    try:
-        yield
-    except (RuntimeError, LookupError, TypeError, ValueError, AttributeError) as problem:
-        why = (str(problem).strip() or type(problem).__name__).splitlines()[-1].strip()
-        raise RunError(f"{where}: the checkpoint of step {checkpoint.step} is of another network: {why}") from problem
-
-
-def weights_in(checkpoint: Checkpoint, start: str = "model.") -> dict[str, Tensor]:
-    """The model's part of a checkpoint; "average." is that of its averaged weights, empty where none are kept."""
-    return {name.removeprefix(start): one for name, one in checkpoint.tensors.items() if name.startswith(start)}
+    def _check_optimizer_kinds(self, saved_optimizers: list[dict[str, Any]]) -> None:
+        """Raise RunError if the checkpoint is of other optimizers, say Adam instead of Muon."""
+        saved_kinds = [str(saved["kind"]) for saved in saved_optimizers]
+        if saved_kinds != self.optimizers.kinds:
+            saved, current = (" and ".join(kinds) for kinds in (saved_kinds, self.optimizers.kinds))
+            raise RunError(
+                f"the run was trained with {saved} and cannot resume with {current}; "
+                "start a new run"
+            )

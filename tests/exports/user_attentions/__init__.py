@@ -1,1 +1,1 @@
-"""Attention as a user writes it, in modules whose helpers are called like ours but do other things."""
+"""Mechanisms of a user, in modules whose helpers have names of ours but do other things."""

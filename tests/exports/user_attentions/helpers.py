@@ -1,21 +1,21 @@
-"""Helpers under names that neural uses as well: each does something else here."""
+"""Helpers with names that neural uses, too; each does something else here."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
-BLOCK = 3
-EPSILON: float = 0.25
+BLOCK_SIZE = 3
+QK_NORM_EPSILON: float = 0.25
 
 
-def scores(q: Tensor, k: Tensor) -> Tensor:
+def dot_product_scores(q: Tensor, k: Tensor) -> Tensor:
     """Scaled by the width, not by its root, and shifted."""
-    return q @ k.transpose(-1, -2) / q.shape[-1] + EPSILON
+    return q @ k.transpose(-1, -2) / q.shape[-1] + QK_NORM_EPSILON
 
 
-def in_blocks(x: Tensor) -> Tensor:
-    """Not cut at all."""
-    return x * BLOCK
+def split_into_blocks(x: Tensor) -> Tensor:
+    """Does not split."""
+    return x * BLOCK_SIZE
 
 
 class Linear:

@@ -1,1 +1,1 @@
-"""What a training has to survive, one fault per file: each has a function `survive(bench)` that tells what it saw."""
+"""Faults that a training must survive, one per file: each has a function `survive(bench)`."""

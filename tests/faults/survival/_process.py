@@ -1,4 +1,4 @@
-"""`neural …` as a process of its own: a copy of this one, so that torch's import is paid for once."""
+"""Run `neural …` in a forked child process, so that torch is imported once."""
 
 from __future__ import annotations
 
@@ -15,123 +15,134 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from neural.tracking.run import Run
-from neural.training.runners.forked import NEEDED, Copy, be_neural
+from neural.cli.main import main as run_command_line
+from neural.runs.run import Run
+from neural.training.runners.forked import ForkedProcess, preload_modules, run_in_child
 
-Does = Callable[[], object]
-TOLD = struct.Struct("=qqqd")
-"""What a process tells while it runs: its first step, its last, the last that was saved, and when the first was."""
-PATIENCE = 300.0
-"""Seconds until a process that does not end is a fault of its own."""
+Action = Callable[[], object]
+PROGRESS = struct.Struct("=qqqd")
+"""Progress in shared memory: first step, last step, last saved step, time of the first step."""
+TIMEOUT_SECONDS = 300.0
+"""Seconds after which a process that does not end is a failure."""
 
 
-class Ended(NamedTuple):
-    """What became of it."""
+class ProcessResult(NamedTuple):
+    """Exit code and output of a process."""
 
     code: int
-    """Minus the signal's number, where one killed it."""
+    """Minus the number of the signal that killed it."""
     text: str
-    """All that it said."""
+    """Its complete output."""
 
 
-class Attempt(Copy):
-    """The process, with what `subprocess.Popen` has, and how far it is, known without asking its folder."""
+class Attempt(ForkedProcess):
+    """A process like `subprocess.Popen` that reports its progress without its run folder."""
 
     def __init__(
-        self, words: list[str], folder: Path, before: Does | None = None, *, names: Path | None = None
+        self,
+        words: list[str],
+        folder: Path,
+        before: Action | None = None,
+        *,
+        modules_file: Path | None = None,
     ) -> None:
-        """`before` is done to it first; a training that ends writes the `names` of what it has imported."""
-        self.output = folder / f"said-{time.monotonic_ns()}.txt"
+        """The child calls `before` first, and finally writes its imports to `modules_file`."""
+        self.output = folder / f"output-{time.monotonic_ns()}.txt"
         self.output.touch()
-        self._told = mmap.mmap(-1, TOLD.size)
-        self._told[:] = TOLD.pack(0, 0, 0, 0.0)
-        self.begun = time.monotonic()
-        number = os.fork()
-        if number == 0:
-            be_neural(words, self.output, partial(_prepare, self._told, names, before))
-        super().__init__(number)
+        self._progress = mmap.mmap(-1, PROGRESS.size)
+        self._progress[:] = PROGRESS.pack(0, 0, 0, 0.0)
+        self.start_time = time.monotonic()
+        pid = os.fork()
+        if pid == 0:
+            work = partial(run_command_line, words, prog_name="neural")
+            prepare = partial(_prepare, self._progress, modules_file, before)
+            run_in_child(work, self.output, prepare)
+        super().__init__(pid)
 
     @property
-    def made(self) -> int:
-        """The last step that was made."""
-        return TOLD.unpack(self._told[:])[1]
+    def last_step(self) -> int:
+        """The last completed step."""
+        return PROGRESS.unpack(self._progress[:])[1]
 
     @property
-    def done(self) -> int:
-        """Steps that it made itself."""
-        first, made, _, _ = TOLD.unpack(self._told[:])
-        return made - first + 1 if made else 0
+    def step_count(self) -> int:
+        """Number of steps of this process."""
+        first, last, _, _ = PROGRESS.unpack(self._progress[:])
+        return last - first + 1 if last else 0
 
     @property
-    def saved(self) -> int:
-        """The last step whose checkpoint was there when the training went on."""
-        return TOLD.unpack(self._told[:])[2]
+    def saved_step(self) -> int:
+        """The last step whose `Run.save` has returned."""
+        return PROGRESS.unpack(self._progress[:])[2]
 
     @property
-    def until_a_step(self) -> float:
-        """Seconds from its start to its first step."""
-        when = TOLD.unpack(self._told[:])[3]
-        return when - self.begun if when else 0.0
+    def seconds_to_first_step(self) -> float:
+        """Seconds from its start to its first step; 0 if there was none."""
+        first_time = PROGRESS.unpack(self._progress[:])[3]
+        return first_time - self.start_time if first_time else 0.0
 
-    def ended(self) -> Ended:
-        """Wait for its end."""
-        end = time.monotonic() + PATIENCE
+    def wait_for_end(self) -> ProcessResult:
+        """Wait until it ends; kills it after TIMEOUT_SECONDS."""
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while self.poll() is None:
-            if time.monotonic() > end:
+            if time.monotonic() > deadline:
                 self.kill()
                 self.wait()
-                raise TimeoutError(f"{self.output.read_text()} … and did not end within {PATIENCE:.0f} s")
+                raise TimeoutError(
+                    f"{self.output.read_text()} … and did not end within {TIMEOUT_SECONDS:.0f} s"
+                )
             time.sleep(0.002)
         text = self.output.read_text(encoding="utf-8", errors="replace")
         self.output.unlink()
-        return Ended(self.wait(), text)
+        return ProcessResult(self.wait(), text)
 
-    def send(self, what: signal.Signals) -> None:
-        """A signal, unless it has ended."""
-        self._send(what)
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal, unless the process has ended."""
+        self._send_signal(number)
 
 
-def load(names: Path | None = None) -> None:
-    """Import here what every process will need, and what one has said that it imported: the next begin with it.
+def load(modules_file: Path | None = None) -> None:
+    """Import what child processes need, and the modules that one of them has listed.
 
-    Only imported: what has computed must not be copied, its threads are not.
+    Only imports: nothing may be computed before forking, because threads are not copied.
     """
-    for name in names.read_text().split() if names else (*NEEDED, "numba"):
-        with suppress(Exception):   # it is loaded for speed alone
+    preload_modules()
+    for name in modules_file.read_text().split() if modules_file else ("numba",):
+        with suppress(Exception):  # only for speed
             importlib.import_module(name)
 
 
-def _prepare(told: mmap.mmap, names: Path | None, before: Does | None) -> None:
-    _note_steps(told)
-    if names is not None:
-        _note_modules(names)
+def _prepare(progress: mmap.mmap, modules_file: Path | None, before: Action | None) -> None:
+    _record_progress(progress)
+    if modules_file is not None:
+        _record_modules(modules_file)
     if before is not None:
         before()
 
 
-def _note_steps(told: mmap.mmap) -> None:
-    """Have the run say in shared memory, which outlives a kill, what was made and what was saved."""
+def _record_progress(progress: mmap.mmap) -> None:
+    """Patch `Run` to record steps and checkpoints in shared memory, which survives a kill."""
     log, save = Run.log, Run.save
 
-    def logs(run: Run, step: int, values: Any) -> None:
-        first, _, saved, when = TOLD.unpack(told[:])
-        told[:] = TOLD.pack(first or step, step, saved, when or time.monotonic())
+    def log_and_record(run: Run, step: int, values: Any) -> None:
+        first, _, saved, first_time = PROGRESS.unpack(progress[:])
+        progress[:] = PROGRESS.pack(first or step, step, saved, first_time or time.monotonic())
         log(run, step, values)
 
-    def saves(run: Run, step: int, *rest: Any, **more: Any) -> None:
-        save(run, step, *rest, **more)
-        first, made, _, when = TOLD.unpack(told[:])
-        told[:] = TOLD.pack(first, made, step, when)
+    def save_and_record(run: Run, step: int, *args: Any, **kwargs: Any) -> None:
+        save(run, step, *args, **kwargs)
+        first, last, _, first_time = PROGRESS.unpack(progress[:])
+        progress[:] = PROGRESS.pack(first, last, step, first_time)
 
-    Run.log, Run.save = logs, saves
+    Run.log, Run.save = log_and_record, save_and_record
 
 
-def _note_modules(names: Path) -> None:
-    """Have the run's end say what was imported for it."""
+def _record_modules(modules_file: Path) -> None:
+    """Patch `Run.finish` to write the names of all imported modules."""
     finish = Run.finish
 
-    def finishes(run: Run, *rest: Any) -> None:
-        finish(run, *rest)
-        names.write_text("\n".join(sys.modules))
+    def finish_and_record(run: Run, *args: Any) -> None:
+        finish(run, *args)
+        modules_file.write_text("\n".join(sys.modules))
 
-    Run.finish = finishes
+    Run.finish = finish_and_record

@@ -1,4 +1,4 @@
-"""A folder that cannot be written: said before anything is trained; reading goes on."""
+"""A read-only folder: reported before anything is trained; reading still works."""
 
 from __future__ import annotations
 
@@ -9,53 +9,67 @@ from pathlib import Path
 
 import numba
 
-from tests.faults.survival._bench import Bench, Survived
-from tests.faults.survival._disk import changed, small_disk
+from tests.faults.survival._bench import Bench, SurvivalResult
+from tests.faults.survival._disk import remount, small_disk
 
 
-def survive(bench: Bench) -> Survived:
-    """Begin a run, go on with one, and read one, where nothing can be written."""
-    runs, out = bench.fresh("closed"), bench.fresh("out")
+def survive(bench: Bench) -> SurvivalResult:
+    """Start a run, resume one, and read one, in a read-only folder."""
+    runs, out = bench.create_folder("closed"), bench.create_folder("out")
     out.chmod(0o777)
     with small_disk(runs, "20m") as mounted:
-        run = runs / bench.straight.name
-        shutil.copytree(bench.straight, run)
+        run = runs / bench.reference_run.name
+        shutil.copytree(bench.reference_run, run)
         if mounted:
-            changed(runs, "ro")
+            remount(runs, "ro")
         else:
-            _modes(runs, 0o555)
-        nobody = None if mounted or os.getuid() else _be_nobody
+            _set_modes(runs, 0o555)
+        nobody = None if mounted or os.getuid() else _become_nobody
         try:
-            before = {one: one.stat().st_mtime_ns for one in runs.rglob("*")}
-            said = []
+            before = {path: path.stat().st_mtime_ns for path in runs.rglob("*")}
+            messages = []
             for attempt in (bench.train(runs, before=nobody), bench.resume(run, before=nobody)):
-                code, text = attempt.ended()
-                bench.expect(code == 2 and attempt.made == 0, f"exit code {code} after {attempt.made} steps")
-                bench.clear(text, runs, "no right to write")
-                said.append(bench.message(text, run))
-            for words in (["show", run], ["runs", "--runs", runs], ["analyze", run], ["generate", run, "--tokens", 3],
-                          ["report", run, "-o", out / "a.html"]):  # fmt: skip
-                code, text = bench.neural(*words, before=nobody).ended()
-                bench.expect(code == 0, f"neural {words[0]} of a folder that cannot be written: {code}, {text[-1500:]}")
-            after = {one: one.stat().st_mtime_ns for one in runs.rglob("*")}
-            bench.expect(before == after, "something was written")
+                code, text = attempt.wait_for_end()
+                bench.expect(
+                    code == 2 and attempt.last_step == 0,
+                    f"exit code {code} after {attempt.last_step} steps",
+                )
+                bench.expect_message(text, runs, "no permission to write")
+                messages.append(bench.extract_message(text, run))
+            for words in (
+                ["show", run],
+                ["runs", "--runs", runs],
+                ["analyze", run],
+                ["generate", run, "--tokens", 3],
+                ["report", run, "-o", out / "a.html"],
+            ):
+                code, text = bench.run_neural(*words, before=nobody).wait_for_end()
+                bench.expect(
+                    code == 0,
+                    f"neural {words[0]} of a folder that cannot be written: {code}, {text[-1500:]}",
+                )
+            after = {path: path.stat().st_mtime_ns for path in runs.rglob("*")}
+            bench.expect(before == after, "a file was changed")
         finally:
             if not mounted:
-                _modes(runs, 0o755)
-    return Survived(
-        rounds=2, checked="a new run and `--resume` are refused with exit code 2, reading goes on",
-        lost="no step was made", said=said[-1], how="mounted read-only" if mounted else "the folder's mode",
-    )  # fmt: skip
+                _set_modes(runs, 0o755)
+    return SurvivalResult(
+        rounds=2,
+        checked="a new run and `--resume` are refused with exit code 2, reading works",
+        lost="no step",
+        message=messages[-1],
+        method="mounted read-only" if mounted else "the folder's mode",
+    )
 
 
-def _modes(runs: Path, mode: int) -> None:
-    for one in (runs, *runs.rglob("*")):
-        if one.is_dir():
-            one.chmod(mode)
+def _set_modes(runs: Path, mode: int) -> None:
+    for path in (runs, *runs.rglob("*")):
+        if path.is_dir():
+            path.chmod(mode)
 
 
-def _be_nobody() -> None:
-    """Who has no folder of his own either: numba needs one, which place_for_kernels gives to a new process."""
+def _become_nobody() -> None:
+    """Become the user `nobody`, who has no home folder: numba needs another cache folder then."""
     os.setgid(65534)
     os.setuid(65534)
     numba.config.CACHE_DIR = tempfile.mkdtemp()

@@ -1,208 +1,266 @@
-// Runs from the server: asked for once, then kept up to date by what it tells. One connection for all that is looked at.
+// Runs from the board's server: each is fetched once and then updated by server-sent events. One
+// EventSource serves all runs that are followed.
 
-import { decodeStep, type StepMaps } from "../maps"
-import { decodeRun, mergeRun, type Finding, type Group, type Index, type Run } from "../model"
-import { keptMaps, type DataSource } from "../source"
-import { addressOf, asked, type FoundIn, type Listed } from "./server"
+import { decodeStep, type StepMaps } from "../attention_maps"
+import { errorMessage } from "../format"
+import { decodeRun, mergeRun, type Finding, type Group, type Index, type Run } from "../run_data"
+import { createMapCache, type DataSource } from "../data_source"
+import { runUrl, request, type RunFindings, type RunListEntry } from "./api"
 
-type Tell = (run: Run) => void
+type OnRun = (run: Run) => void
 
-const RETRY = 3000
-/** How long a tab that nobody sees keeps its connection: of the six that a browser opens to one server, those in sight need theirs. */
-const UNSEEN = 30_000
+const RETRY_MS = 3000
+/** A hidden tab closes its connection after this time: browsers open only six to one server. */
+const HIDDEN_TAB_MS = 30_000
 
 export class FetchSource implements DataSource {
   readonly live = true
-  /** Whether the server answers. */
-  reached = true
+  /** Whether the server responds. */
+  isConnected = true
   title = ""
-  list = new Map<string, Listed>()
+  entries = new Map<string, RunListEntry>()
   findings = new Map<string, Finding[]>()
-  private listed: Promise<void> | null = null
+  private loadedList: Promise<void> | null = null
   private runs = new Map<string, Promise<Run>>()
-  private kept = keptMaps()
-  private followers = new Map<string, Set<Tell>>()
+  private mapCache = createMapCache()
+  private followers = new Map<string, Set<OnRun>>()
   private watchers = new Set<() => void>()
   private stream: EventSource | null = null
-  private streamed = ""
+  private streamedIds = ""
   private timer = 0
-  private unseen = 0
+  private hiddenTimer = 0
 
   constructor() {
-    document.addEventListener("visibilitychange", () => this.looked())
+    document.addEventListener("visibilitychange", () => this.onVisibilityChange())
   }
 
   async index(): Promise<Index> {
-    this.listed ??= this.askForList().catch((problem) => {
-      this.listed = null // it may do better the next time
-      throw problem
+    this.loadedList ??= this.fetchList().catch((error) => {
+      this.loadedList = null // try again at the next call
+      throw error
     })
-    await this.listed
-    const runs = [...this.list.values()]
-    const groups: Group[] = runs.map(({ id, name }) => ({ label: name, data: "", runs: [id], findings: this.findings.get(id) ?? [] }))
-    return { title: this.title, kind: "board", runs: runs.map((one) => ({ ...one, best: null })), groups }
+    await this.loadedList
+    const runs = [...this.entries.values()]
+    const groups: Group[] = runs.map(({ id, name }) => ({
+      label: name,
+      data: "",
+      runs: [id],
+      findings: this.findings.get(id) ?? [],
+    }))
+    return {
+      title: this.title,
+      kind: "board",
+      runs: runs.map((entry) => ({ ...entry, best: null })),
+      groups,
+    }
   }
 
   run(id: string): Promise<Run> {
-    const known = this.runs.get(id) ?? this.askForRun(id)
-    this.runs.set(id, known)
-    return known
+    const run = this.runs.get(id) ?? this.fetchRun(id)
+    this.runs.set(id, run)
+    return run
   }
 
   maps(id: string, step: number): Promise<StepMaps> {
-    return this.kept.get(`${id} ${step}`, async () => {
-      const bytes = new Uint8Array(await (await asked(`${addressOf(id)}/maps/${step}`)).arrayBuffer())
+    return this.mapCache.get(`${id} ${step}`, async () => {
+      const bytes = new Uint8Array(
+        await (await request(`${runUrl(id)}/maps/${step}`)).arrayBuffer(),
+      )
       return decodeStep(bytes, step)
     })
   }
 
-  follow(id: string, tell: Tell): () => void {
-    const tells = this.followers.get(id) ?? new Set()
-    this.followers.set(id, tells.add(tell))
-    this.listenSoon()
+  follow(id: string, onRun: OnRun): () => void {
+    const listeners = this.followers.get(id) ?? new Set()
+    this.followers.set(id, listeners.add(onRun))
+    this.scheduleConnect()
     return () => {
-      tells.delete(tell)
-      if (!tells.size) this.followers.delete(id)
-      this.listenSoon()
+      listeners.delete(onRun)
+      if (!listeners.size) this.followers.delete(id)
+      this.scheduleConnect()
     }
   }
 
-  /** Calls when the list, the findings or the connection changed; gives back what stops it. */
-  watch(tell: () => void): () => void {
-    this.watchers.add(tell)
-    this.listenSoon()
-    return () => this.watchers.delete(tell)
+  /** Subscribe to changes of the list, the findings or the connection. Returns the unsubscribe function. */
+  watch(onChange: () => void): () => void {
+    this.watchers.add(onChange)
+    this.scheduleConnect()
+    return () => this.watchers.delete(onChange)
   }
 
-  private async askForList(): Promise<void> {
-    const found: { title: string; runs: Listed[] } = await (await asked("api/runs")).json()
-    this.title = found.title
-    this.list = new Map(found.runs.map((one) => [one.id, one]))
+  private async fetchList(): Promise<void> {
+    const list: { title: string; runs: RunListEntry[] } = await (await request("api/runs")).json()
+    this.title = list.title
+    this.entries = new Map(list.runs.map((entry) => [entry.id, entry]))
   }
 
-  private async askForRun(id: string): Promise<Run> {
+  private async fetchRun(id: string): Promise<Run> {
     try {
-      const run = decodeRun(await (await asked(addressOf(id))).json())
-      asked(`${addressOf(id)}/findings`).then((answer) => answer.json()).then((found) => this.found({ run: id, findings: found }), () => {})
+      const run = decodeRun(await (await request(runUrl(id))).json())
+      request(`${runUrl(id)}/findings`)
+        .then((response) => response.json())
+        .then(
+          (findings) => this.setFindings({ run: id, findings }),
+          () => {},
+        )
       return run
-    } catch (problem) {
-      this.runs.delete(id) // it may do better the next time
-      return broken(id, String((problem as Error).message))
+    } catch (error) {
+      this.runs.delete(id) // try again at the next call
+      return brokenRun(id, errorMessage(error))
     }
   }
 
-  /** One connection at a time: browsers open few to one server, and every tab of the board needs one. */
-  private listenSoon(): void {
+  /** Debounced: several panes subscribe at the same time, and each tab may hold only one connection. */
+  private scheduleConnect(): void {
     clearTimeout(this.timer)
-    this.timer = window.setTimeout(() => void this.listen(), 50)
+    this.timer = window.setTimeout(() => void this.connect(), 50)
   }
 
-  private looked(): void {
-    clearTimeout(this.unseen)
-    if (document.hidden) this.unseen = window.setTimeout(() => this.leave(), UNSEEN)
-    else if (!this.stream) void this.again()
+  private onVisibilityChange(): void {
+    clearTimeout(this.hiddenTimer)
+    if (document.hidden)
+      this.hiddenTimer = window.setTimeout(() => this.disconnect(), HIDDEN_TAB_MS)
+    else if (!this.stream) void this.reload()
   }
 
-  private leave(): void {
+  private disconnect(): void {
     this.stream?.close()
     this.stream = null
   }
 
-  private async listen(): Promise<void> {
-    if (document.hidden && !this.stream) return // when somebody looks
+  private async connect(): Promise<void> {
+    if (document.hidden && !this.stream) return // connects when the tab becomes visible
     const ids = [...this.followers.keys()]
-    const runs = (await Promise.all(ids.map((id) => this.run(id)))).filter((one) => one.state !== "broken")
-    if (ids.join("\n") !== [...this.followers.keys()].join("\n")) return // somebody has looked away meanwhile: another call is under way
-    const wanted = JSON.stringify(runs.map((one) => one.id))
-    if (this.stream && this.streamed === wanted) return
+    const runs = (await Promise.all(ids.map((id) => this.run(id)))).filter(
+      (run) => run.state !== "broken",
+    )
+    if (ids.join("\n") !== [...this.followers.keys()].join("\n")) return // subscriptions changed meanwhile: another connect() is scheduled
+    const runIds = JSON.stringify(runs.map((run) => run.id))
+    if (this.stream && this.streamedIds === runIds) return
     this.stream?.close()
-    const query = new URLSearchParams(runs.map((one) => ["run", one.id]))
-    // a score may come after the other rows of its step: that step is asked for again
-    query.set("after", String(runs.length ? Math.max(-1, Math.min(...runs.map((one) => one.step)) - 1) : -1))
-    this.streamed = wanted
+    const query = new URLSearchParams(runs.map((run) => ["run", run.id]))
+    // a score may be written after the other rows of its step: request that step again
+    query.set(
+      "after",
+      String(runs.length ? Math.max(-1, Math.min(...runs.map((run) => run.step)) - 1) : -1),
+    )
+    this.streamedIds = runIds
     this.stream = new EventSource(`api/events?${query}`)
-    const hear = <Data,>(kind: string, take: (data: Data) => void) =>
-      this.stream!.addEventListener(kind, (event) => take(JSON.parse((event as MessageEvent<string>).data)))
-    hear("runs", (data: { runs: Listed[]; gone: string[] }) => this.changed(data))
-    hear("news", (data: Parameters<typeof decodeRun>[0]) => void this.news(decodeRun(data)))
-    hear("findings", (data: FoundIn) => this.found(data))
-    hear("broken", (data: { run: string; message: string }) => this.tell(broken(data.run, data.message)))
-    hear("again", () => void this.again())
-    this.stream.onopen = () => this.reach(true)
-    this.stream.onerror = () => this.lost()
+    const on = <Data>(kind: string, handle: (data: Data) => void) =>
+      this.stream!.addEventListener(kind, (event) =>
+        handle(JSON.parse((event as MessageEvent<string>).data)),
+      )
+    on("runs", (data: { runs: RunListEntry[]; removed: string[] }) => this.updateList(data))
+    on("update", (data: Parameters<typeof decodeRun>[0]) => void this.applyUpdate(decodeRun(data)))
+    on("findings", (data: RunFindings) => this.setFindings(data))
+    on("run_error", (data: { run: string; message: string }) =>
+      this.notifyFollowers(brokenRun(data.run, data.message)),
+    )
+    on("reload", () => void this.reload())
+    this.stream.onopen = () => this.setConnected(true)
+    this.stream.onerror = () => this.onStreamError()
   }
 
-  /** A browser connects again by itself, but not where the server refused: a run may be gone, or a token have changed. */
-  private lost(): void {
-    this.reach(false)
+  /**
+   * The browser reconnects by itself unless the server refused the request: a run may be deleted or
+   * the token may have changed.
+   */
+  private onStreamError(): void {
+    this.setConnected(false)
     if (this.stream?.readyState !== EventSource.CLOSED) return
-    this.leave()
+    this.disconnect()
     for (const id of this.followers.keys()) this.runs.delete(id)
     clearTimeout(this.timer)
-    this.timer = window.setTimeout(() => void this.listen(), RETRY)
+    this.timer = window.setTimeout(() => void this.connect(), RETRY_MS)
   }
 
-  private reach(reached: boolean): void {
-    if (reached && !this.reached) void this.again() // it may have been another server, or away for long
-    this.reached = reached
-    this.notify()
+  private setConnected(isConnected: boolean): void {
+    if (isConnected && !this.isConnected) void this.reload() // events were missed, or the server was restarted
+    this.isConnected = isConnected
+    this.notifyWatchers()
   }
 
-  private changed({ runs, gone }: { runs: Listed[]; gone: string[] }): void {
-    for (const one of runs) {
-      this.list.set(one.id, one)
-      if (one.kind !== "run" || !this.followers.has(one.id)) continue
-      const known = this.runs.get(one.id)
-      if (!known) void this.again() // it could not be read before
-      // a process that is gone without a word writes nothing: the list alone knows
-      void known?.then((run) => {
-        if (run.state !== one.state) void this.news({ ...run, state: one.state })
+  private updateList({ runs, removed }: { runs: RunListEntry[]; removed: string[] }): void {
+    for (const entry of runs) {
+      this.entries.set(entry.id, entry)
+      if (entry.kind !== "run" || !this.followers.has(entry.id)) continue
+      const loading = this.runs.get(entry.id)
+      if (!loading) void this.reload() // it was unreadable before
+      // a killed process writes no event: only the list shows its new state
+      void loading?.then((run) => {
+        if (run.state !== entry.state) void this.applyUpdate({ ...run, state: entry.state })
       })
     }
-    for (const id of gone) this.list.delete(id)
-    this.notify()
+    for (const id of removed) this.entries.delete(id)
+    this.notifyWatchers()
   }
 
-  private async news(more: Run): Promise<void> {
-    const merged = this.run(more.id).then((before) => mergeRun(before, more))
-    this.runs.set(more.id, merged) // at once, so that the next news come on top of these
-    this.tell(await merged)
+  private async applyUpdate(update: Run): Promise<void> {
+    const merged = this.run(update.id).then((run) => mergeRun(run, update))
+    this.runs.set(update.id, merged) // before the await, so that the next update is merged into this one
+    this.notifyFollowers(await merged)
   }
 
-  private async again(): Promise<void> {
+  private async reload(): Promise<void> {
     try {
-      await this.askForList()
+      await this.fetchList()
     } catch {
-      return this.listenSoon() // nobody there: what is known stays, and the stream finds out when there is
+      return this.scheduleConnect() // server unreachable: keep the known data, the stream reconnects
     }
-    this.kept = keptMaps() // steps that were taken back are written anew
-    this.notify()
+    this.mapCache = createMapCache() // after a rollback the same steps have new maps
+    this.notifyWatchers()
     for (const id of this.followers.keys()) {
       this.runs.delete(id)
-      this.tell(await this.run(id))
+      this.notifyFollowers(await this.run(id))
     }
-    this.listenSoon() // to those that can be read again
+    this.scheduleConnect() // includes runs that are readable again
   }
 
-  private found({ run, findings }: FoundIn): void {
+  private setFindings({ run, findings }: RunFindings): void {
     this.findings.set(run, findings)
-    this.notify()
+    this.notifyWatchers()
   }
 
-  private tell(run: Run): void {
-    for (const tell of this.followers.get(run.id) ?? []) tell(run)
+  private notifyFollowers(run: Run): void {
+    for (const onRun of this.followers.get(run.id) ?? []) onRun(run)
   }
 
-  private notify(): void {
-    for (const tell of this.watchers) tell()
+  private notifyWatchers(): void {
+    for (const onChange of this.watchers) onChange()
   }
 }
 
-/** A run that cannot be read, with what there is to say about it. */
-function broken(id: string, message: string): Run {
+/** Placeholder for a run that cannot be read. */
+function brokenRun(id: string, message: string): Run {
   return {
-    id, name: id, state: "broken", step: 0, steps: null, started: null, time: null, message, best: null, seed: null, settings: {},
-    changed: [], network: {}, program: null, environment: {}, remarks: [message], scalars: {}, measures: {}, layers: [], heads: [],
-    map_steps: [], pooled: {}, labels: null, events: [], checkpoints: [], samples: [], real: {}, calibration: null,
+    id,
+    name: id,
+    state: "broken",
+    step: 0,
+    steps: null,
+    started: null,
+    time: null,
+    message,
+    best: null,
+    seed: null,
+    settings: {},
+    changed_settings: [],
+    network: {},
+    program: null,
+    environment: {},
+    notes: [message],
+    scalars: {},
+    measures: {},
+    layers: [],
+    heads: [],
+    map_steps: [],
+    downsampling: {},
+    labels: null,
+    events: [],
+    checkpoints: [],
+    samples: [],
+    real_text: {},
+    calibration: null,
+    sections: [],
   }
 }

@@ -1,131 +1,226 @@
-// One measure over time: layer by layer, and every head as a line of a table of colours.
+// One attention measure over time: lines per layer and head, and a heatmap of all heads.
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 
-import { ends, mean } from "../bands"
+import { valueRange, finiteMean } from "../aggregation"
 import { layerColour } from "../draw/colours"
-import { cellAt, drawTable } from "../draw/map"
-import { lastUpTo, type Measure, type Run } from "../model"
-import { headName, number, whole, words } from "../numbers"
-import type { Pane, ViewProps } from "../pane"
-import { Lines, type Drawn } from "../parts/lines"
-import { Scale } from "../parts/scale"
-import { Choice } from "../parts/table"
+import { findCell, drawHeatmap } from "../draw/heatmap"
+import { lastIndexUpTo, type Measure, type Run } from "../run_data"
+import { formatHead, formatNumber, formatInteger, formatName } from "../format"
+import type { PaneDefinition, PaneProps } from "../pane"
+import { LineChart, type ChartLine } from "../components/line_chart"
+import { ColourScale } from "../components/colour_scale"
+import { Select } from "../components/form_controls"
 import type { Theme } from "../theme"
 
-function View({ run, place, go, theme }: ViewProps) {
-  const names = run ? measuresOf(run) : []
-  const name = names.includes(String(place.measure)) ? String(place.measure) : names.includes("entropy") ? "entropy" : names[0]
+function MeasuresPane({ run, route, navigate, theme }: PaneProps) {
+  const names = run ? listMeasures(run) : []
+  const name = names.includes(String(route.measure))
+    ? String(route.measure)
+    : names.includes("entropy")
+      ? "entropy"
+      : names[0]
   const measure = run?.measures[name]
-  const layer = Math.min(place.layer ?? 0, (measure?.shape[1] ?? 1) - 1)
-  const byLayer = useMemo(() => (measure ? layerLines(measure, theme) : []), [measure, theme])
+  const layer = Math.min(route.layer ?? 0, (measure?.shape[1] ?? 1) - 1)
+  const byLayer = useMemo(() => (measure ? buildLayerLines(measure, theme) : []), [measure, theme])
   const byHead = useMemo(
-    () => (measure?.axes === "head" ? headLines(measure, layer, place.head ?? 0, theme) : []), [measure, layer, place.head, theme],
+    () => (measure?.axes === "head" ? buildHeadLines(measure, layer, route.head ?? 0, theme) : []),
+    [measure, layer, route.head, theme],
   )
-  if (!run || !measure) return <p class="soft">no attention was measured</p>
-  const told = { unit: measure.unit, theme, step: place.step, onStep: (step: number) => go({ step }) }
+  if (!run || !measure) return <p class="muted">no attention measures</p>
+  const shared = {
+    unit: measure.unit,
+    theme,
+    step: route.step,
+    onStep: (step: number) => navigate({ step }),
+  }
   return (
     <>
-      <div class="tools">
-        <Choice label="measure" value={name} among={names} onChange={(chosen) => go({ measure: chosen })} />
-        <span class="soft">{measure.says}</span>
+      <div class="toolbar">
+        <Select
+          label="measure"
+          value={name}
+          options={names}
+          onChange={(measure) => navigate({ measure })}
+        />
+        <span class="muted">{measure.description}</span>
       </div>
       {measure.steps.length > 1 ? (
         <div class="charts">
-          <Lines title={`${words(name)}, layer by layer`} lines={byLayer} {...told} height={260} />
-          {byHead.length ? <Lines title={`heads of ${headName(layer)}`} lines={byHead} {...told} height={260} /> : null}
+          <LineChart
+            title={`${formatName(name)}, layer by layer`}
+            lines={byLayer}
+            {...shared}
+            height={260}
+          />
+          {byHead.length ? (
+            <LineChart
+              title={`heads of ${formatHead(layer)}`}
+              lines={byHead}
+              {...shared}
+              height={260}
+            />
+          ) : null}
         </div>
       ) : null}
-      <Strip measure={measure} run={run} step={place.step ?? Infinity} theme={theme} chosen={[layer, place.head ?? 0]}
-        onPick={(picked, head, step) => go({ layer: picked, head, step })} />
+      <MeasureHeatmap
+        measure={measure}
+        run={run}
+        step={route.step ?? Infinity}
+        theme={theme}
+        selected={[layer, route.head ?? 0]}
+        onSelect={(layer, head, step) => navigate({ layer, head, step })}
+      />
     </>
   )
 }
 
-interface StripProps {
+interface HeatmapProps {
   measure: Measure
   run: Run
   step: number
   theme: Theme
-  chosen: [layer: number, head: number]
-  onPick: (layer: number, head: number, step: number) => void
+  selected: [layer: number, head: number]
+  onSelect: (layer: number, head: number, step: number) => void
 }
 
-/** A row for every head, a column for every look. */
-function Strip({ measure, run, step, theme, chosen, onPick }: StripProps) {
+/** Heatmap with a row per head and a column per snapshot. */
+function MeasureHeatmap({ measure, run, step, theme, selected, onSelect }: HeatmapProps) {
   const canvas = useRef<HTMLCanvasElement>(null)
-  const [looks, layers] = measure.shape
+  const [snapshots, layers] = measure.shape
   const heads = measure.axes === "head" ? measure.shape[2] : 1
-  const range = ends(measure)
+  const range = valueRange(measure)
   useLayoutEffect(() => {
-    const turned = new Float32Array(measure.values.length)
-    for (let look = 0; look < looks; look++)
-      for (let row = 0; row < layers * heads; row++) turned[row * looks + look] = measure.values[look * layers * heads + row]
-    drawTable(canvas.current!, turned, layers * heads, looks, range, theme)
+    const transposed = new Float32Array(measure.values.length)
+    for (let snapshot = 0; snapshot < snapshots; snapshot++)
+      for (let row = 0; row < layers * heads; row++)
+        transposed[row * snapshots + snapshot] = measure.values[snapshot * layers * heads + row]
+    drawHeatmap(canvas.current!, transposed, layers * heads, snapshots, range, theme)
   }, [measure, theme])
-  const [pointed, setPointed] = useState<[row: number, look: number] | null>(null)
-  const tall = Math.max(9, Math.min(20, 460 / (layers * heads)))
-  const now = lastUpTo(measure.steps, step)
-  const [row, look] = pointed ?? [chosen[0] * heads + Math.min(chosen[1], heads - 1), now]
-  const place = (event: MouseEvent) => cellAt(event, canvas.current!, layers * heads, looks)
-  const pick = (event: MouseEvent) => {
-    const [picked, at] = place(event)
-    onPick(Math.floor(picked / heads), picked % heads, measure.steps[at])
+  const [hovered, setHovered] = useState<[row: number, snapshot: number] | null>(null)
+  const rowHeight = Math.max(9, Math.min(20, 460 / (layers * heads)))
+  const current = lastIndexUpTo(measure.steps, step)
+  const [row, snapshot] = hovered ?? [
+    selected[0] * heads + Math.min(selected[1], heads - 1),
+    current,
+  ]
+  const findHovered = (event: MouseEvent) =>
+    findCell(event, canvas.current!, layers * heads, snapshots)
+  const onClick = (event: MouseEvent) => {
+    const [row, snapshot] = findHovered(event)
+    onSelect(Math.floor(row / heads), row % heads, measure.steps[snapshot])
   }
   return (
-    <figure class="strips">
+    <figure class="measure-heatmap">
       <figcaption>
         <b>{heads > 1 ? "every head" : "every layer"} over time</b>{" "}
-        <Scale low={number(range[0])} high={number(range[1])} unit={measure.unit} theme={theme} />
-        {look >= 0 ? (
-          <span class="at"><span class="soft">{heads > 1 ? headName(Math.floor(row / heads), row % heads) : headName(row)}, step {whole(measure.steps[look])} </span>
-            <b>{number(measure.values[look * layers * heads + row])}</b></span>
+        <ColourScale
+          low={formatNumber(range[0])}
+          high={formatNumber(range[1])}
+          unit={measure.unit}
+          theme={theme}
+        />
+        {snapshot >= 0 ? (
+          <span class="cursor-value">
+            <span class="muted">
+              {heads > 1 ? formatHead(Math.floor(row / heads), row % heads) : formatHead(row)}, step{" "}
+              {formatInteger(measure.steps[snapshot])}{" "}
+            </span>
+            <b>{formatNumber(measure.values[snapshot * layers * heads + row])}</b>
+          </span>
         ) : null}
       </figcaption>
-      <div class="strip-rows">
-        <div class="strip-names">
-          {Array.from({ length: layers }, (_, at) => (
-            <span key={at} class={at === chosen[0] ? "chosen" : ""} style={{ height: `${tall * heads}px` }} title={run.layers[at]}>{headName(at)}</span>
+      <div class="heatmap-rows">
+        <div class="heatmap-labels">
+          {Array.from({ length: layers }, (_, layer) => (
+            <span
+              key={layer}
+              class={layer === selected[0] ? "selected" : ""}
+              style={{ height: `${rowHeight * heads}px` }}
+              title={run.layers[layer]}
+            >
+              {formatHead(layer)}
+            </span>
           ))}
         </div>
-        <div class="strip-picture">
-          <canvas ref={canvas} role="img" aria-label="every row over time, as colours" style={{ height: `${tall * layers * heads}px` }} onClick={pick}
-            onMouseMove={(event) => setPointed(place(event))} onMouseLeave={() => setPointed(null)} />
-          <i class="now" style={{ left: `${((now + 0.5) / looks) * 100}%` }} />
-          {heads > 1 ? <i class="row-now" style={{ top: `${(chosen[0] * heads + chosen[1]) * tall}px`, height: `${tall}px` }} /> : null}
+        <div class="heatmap-canvas">
+          <canvas
+            ref={canvas}
+            role="img"
+            aria-label="heatmap of every row over time"
+            style={{ height: `${rowHeight * layers * heads}px` }}
+            onClick={onClick}
+            onMouseMove={(event) => setHovered(findHovered(event))}
+            onMouseLeave={() => setHovered(null)}
+          />
+          <i class="step-marker" style={{ left: `${((current + 0.5) / snapshots) * 100}%` }} />
+          {heads > 1 ? (
+            <i
+              class="row-marker"
+              style={{
+                top: `${(selected[0] * heads + selected[1]) * rowHeight}px`,
+                height: `${rowHeight}px`,
+              }}
+            />
+          ) : null}
         </div>
       </div>
     </figure>
   )
 }
 
-/** Measures of heads or layers; those of pairs have a view of their own. */
-export function measuresOf(run: Run): string[] {
-  return Object.keys(run.measures).filter((name) => run.measures[name].axes !== "pair").sort()
+/** Measures of heads or layers. Measures of pairs of layers are in the attention pane. */
+function listMeasures(run: Run): string[] {
+  return Object.keys(run.measures)
+    .filter((name) => run.measures[name].axes !== "pair")
+    .sort()
 }
 
-function layerLines(measure: Measure, theme: Theme): Drawn[] {
-  const [looks, layers] = measure.shape
+function buildLayerLines(measure: Measure, theme: Theme): ChartLine[] {
+  const [snapshots, layers] = measure.shape
   const heads = measure.axes === "head" ? measure.shape[2] : 1
   return Array.from({ length: layers }, (_, layer) => {
-    const rows = Array.from({ length: looks }, (_, look) =>
-      measure.values.subarray((look * layers + layer) * heads, (look * layers + layer + 1) * heads))
-    return { label: headName(layer), steps: measure.steps, values: rows.map(mean), colour: layerColour(layer, layers, theme) }
+    const rows = Array.from({ length: snapshots }, (_, snapshot) =>
+      measure.values.subarray(
+        (snapshot * layers + layer) * heads,
+        (snapshot * layers + layer + 1) * heads,
+      ),
+    )
+    return {
+      label: formatHead(layer),
+      steps: measure.steps,
+      values: rows.map(finiteMean),
+      colour: layerColour(layer, layers, theme),
+    }
   })
 }
 
-function headLines(measure: Measure, layer: number, chosen: number, theme: Theme): Drawn[] {
-  const [looks, layers, heads] = measure.shape
+function buildHeadLines(
+  measure: Measure,
+  layer: number,
+  selectedHead: number,
+  theme: Theme,
+): ChartLine[] {
+  const [snapshots, layers, heads] = measure.shape
   return Array.from({ length: heads }, (_, head) => ({
-    label: headName(layer, head), steps: measure.steps, chosen: head === chosen, colour: layerColour(head, heads, theme),
-    values: Array.from({ length: looks }, (_, look) => finite(measure.values[(look * layers + layer) * heads + head])),
+    label: formatHead(layer, head),
+    steps: measure.steps,
+    isSelected: head === selectedHead,
+    colour: layerColour(head, heads, theme),
+    values: Array.from({ length: snapshots }, (_, snapshot) =>
+      finiteOrNull(measure.values[(snapshot * layers + layer) * heads + head]),
+    ),
   }))
 }
 
-function finite(value: number): number | null {
+function finiteOrNull(value: number): number | null {
   return Number.isFinite(value) ? value : null
 }
 
-export const measures: Pane = {
-  key: "measures", title: "Measures", View, slides: true, shown: (run) => run !== null && measuresOf(run).length > 0,
-}
+export default {
+  title: "Measures",
+  order: 30,
+  component: MeasuresPane,
+  hasStepSlider: true,
+  applies: ({ run }) => run !== null && listMeasures(run).length > 0,
+} satisfies PaneDefinition

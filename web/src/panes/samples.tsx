@@ -1,60 +1,94 @@
-// What a language model wrote while it learned, and how good it was in numbers.
+// Samples that a language model generated during training, with their quality scores.
 
-import { lastUpTo, type Run } from "../model"
-import { number, whole, words } from "../numbers"
-import type { Pane, ViewProps } from "../pane"
-import { Facts } from "../parts/table"
+import { lastIndexUpTo, type Run } from "../run_data"
+import { formatNumber, formatInteger, formatName } from "../format"
+import type { PaneDefinition, PaneProps } from "../pane"
+import { DescriptionList } from "../components/description_list"
 
-const PREFIX = "generation/"
+const SCORE_PREFIX = "generation/"
 
-function View({ run, place }: ViewProps) {
+function SamplesPane({ run, route }: PaneProps) {
   if (!run) return null
-  const steps = run.samples.map((one) => one.step)
-  const now = Math.max(0, lastUpTo(steps, place.step ?? Infinity))
-  const sample = run.samples[now]
+  const steps = run.samples.map((sample) => sample.step)
+  const current = Math.max(0, lastIndexUpTo(steps, route.step ?? Infinity))
+  const sample = run.samples[current]
   return (
     <>
-      {sample ? <section class="card"><h2>After step {whole(sample.step)}</h2><pre class="sample">{sample.text}</pre></section> : null}
-      <Scores run={run} unfolded={place.pane === "all"} />
+      {sample ? (
+        <section class="card">
+          <h2>After step {formatInteger(sample.step)}</h2>
+          <pre class="sample">{sample.text}</pre>
+        </section>
+      ) : null}
+      <SampleScores run={run} isOpen={route.pane === "all"} />
       {run.samples.length > 1 ? (
         <section>
-          <h2>All of them</h2>
-          {run.samples.map((one) => <details key={one.step}><summary>step {whole(one.step)}</summary><pre class="sample">{one.text}</pre></details>)}
+          <h2>All samples</h2>
+          {run.samples.map((sample) => (
+            <details key={sample.step}>
+              <summary>step {formatInteger(sample.step)}</summary>
+              <pre class="sample">{sample.text}</pre>
+            </details>
+          ))}
         </section>
       ) : null}
     </>
   )
 }
 
-function Scores({ run, unfolded }: { run: Run; unfolded: boolean }) {
-  const known = (name: string) => run.scalars[name].values.filter((one): one is number => one !== null)
-  const names = Object.keys(run.scalars).filter((name) => name.startsWith(PREFIX) && known(name).length)
-  const meanings = Object.entries(run.scores ?? {}).map(([name, says]): [string, string] => [words(name), says])
+function SampleScores({ run, isOpen }: { run: Run; isOpen: boolean }) {
+  const finiteValues = (name: string) =>
+    run.scalars[name].values.filter((value): value is number => value !== null)
+  const names = Object.keys(run.scalars).filter(
+    (name) => name.startsWith(SCORE_PREFIX) && finiteValues(name).length,
+  )
+  const meanings = Object.entries(run.scores ?? {}).map(([name, meaning]): [string, string] => [
+    formatName(name),
+    meaning,
+  ])
   if (!names.length) return null
   return (
     <section>
-      <h2>In numbers</h2>
-      <div class="wide">
+      <h2>Scores</h2>
+      <div class="scroll-x">
         <table>
-          <thead><tr><th /><th class="right">first validation</th><th class="right">last validation</th><th class="right">real text</th></tr></thead>
+          <thead>
+            <tr>
+              <th />
+              <th class="right">first validation</th>
+              <th class="right">last validation</th>
+              <th class="right">real text</th>
+            </tr>
+          </thead>
           <tbody>
             {names.map((name) => (
               <tr key={name}>
-                <td>{words(name.slice(PREFIX.length))}</td>
-                <td class="right">{number(known(name)[0])}</td>
-                <td class="right">{number(known(name).at(-1))}</td>
-                <td class="right">{number(run.real[name])}</td>
+                <td>{formatName(name.slice(SCORE_PREFIX.length))}</td>
+                <td class="right">{formatNumber(finiteValues(name)[0])}</td>
+                <td class="right">{formatNumber(finiteValues(name).at(-1))}</td>
+                <td class="right">{formatNumber(run.real_text[name])}</td>
               </tr>
             ))}
           </tbody>
         </table>
       </div>
-      {meanings.length ? <details open={unfolded}><summary>What they say</summary><Facts rows={meanings} /></details> : null}
+      {meanings.length ? (
+        <details open={isOpen}>
+          <summary>What the scores measure</summary>
+          <DescriptionList rows={meanings} />
+        </details>
+      ) : null}
     </section>
   )
 }
 
-export const samples: Pane = {
-  key: "samples", title: "Samples", View, slides: true,
-  shown: (run) => run !== null && (run.samples.length > 0 || Object.keys(run.scalars).some((name) => name.startsWith(PREFIX))),
-}
+export default {
+  title: "Samples",
+  order: 70,
+  component: SamplesPane,
+  hasStepSlider: true,
+  applies: ({ run }) =>
+    run !== null &&
+    (run.samples.length > 0 ||
+      Object.keys(run.scalars).some((name) => name.startsWith(SCORE_PREFIX))),
+} satisfies PaneDefinition

@@ -1,4 +1,4 @@
-"""One file per place where the trials of a sweep can run: `neural sweep --on NAME`."""
+"""One file per runner of sweep trials: `neural sweep --runner NAME`."""
 
 from neural.core.registry import Registry
 from neural.training.runner import Runner

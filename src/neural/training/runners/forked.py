@@ -1,110 +1,120 @@
-"""Processes of this machine that begin with torch imported: for trials so short that starting is most of them."""
+"""Runner that forks this process, with torch already imported: for trials of a few seconds.
+
+A trial is one training of a sweep; see runner.py.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-import runpy
 import signal
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-from neural.modules.late import torch
-from neural.training.child import follow
-from neural.training.runner import Job, words
-from neural.training.runners.local import Local, Process
+from neural.nn.lazy_torch import torch
+from neural.training.parent_watch import watch_parent
+from neural.training.runner import TrialJob, create_request
+from neural.training.runners.local import Local, ProcessHandle
 
-NEEDED = ("torch", "torch._dynamo", "neural.training.engine")
-"""What every trial imports, the second behind its first step: seconds, which are paid once."""
+
+def preload_modules() -> None:
+    """Import what every trial needs, once, before forking: torch, its compiler, the engine."""
+    import torch._dynamo  # noqa: F401
+
+    import neural.training.engine  # noqa: F401
 
 
 class Forked(Local):
-    """Like `local`, but a trial is a copy of this process and not a new one; where that cannot be, it is the same."""
+    """Like `local`, but each trial is a fork of this process; without `os.fork` it is the same."""
 
-    def __init__(self, workers: int | None, also: Sequence[str] = ()) -> None:
-        """`also` are further modules that the trials will need."""
+    def __init__(self, workers: int | None) -> None:
         super().__init__(workers)
-        for name in (*NEEDED, *also) if hasattr(os, "fork") else ():
-            import_module(name)
+        if hasattr(os, "fork"):
+            preload_modules()
 
-    def process(self, job: Job) -> Process:
-        """Nothing has been computed here yet, so no thread is left behind by the copy."""
+    def start_process(self, job: TrialJob) -> ProcessHandle:
+        """Fork. This process has computed nothing, so it has no torch threads, which forks lose."""
         if not hasattr(os, "fork"):
-            return super().process(job)
-        said, parent = words(job), os.getpid()
-        number = os.fork()
-        if number == 0:
-            be_neural(said, job.output, partial(_prepare, parent, self.threads))
-        return Copy(number)
+            return super().start_process(job)
+        worker = import_module(job.worker)  # before the fork, so that it is imported once
+        request, parent_pid = json.loads(create_request(job)), os.getpid()
+
+        def prepare() -> None:
+            watch_parent(parent_pid)
+            torch.set_num_threads(self.threads)
+
+        pid = os.fork()
+        if pid == 0:
+            run_in_child(lambda: worker.run_request(request), job.log_path, prepare)
+        return ForkedProcess(pid)
 
 
-class Copy:
-    """A process that was forked, with what `subprocess.Popen` has."""
+class ForkedProcess:
+    """A forked process with the interface of `subprocess.Popen`."""
 
-    def __init__(self, number: int) -> None:
-        self.pid = number
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """The exit code, or None while it runs; a signal's number is negative."""
-        return self._look(os.WNOHANG)
+        """The exit code, or None while it runs. Minus the signal number if a signal killed it."""
+        return self._wait(os.WNOHANG)
 
     def wait(self) -> int:
-        """Until it has ended."""
-        found = self._look(0)
-        assert found is not None
-        return found
+        """Wait for the end; returns the exit code."""
+        exit_code = self._wait(0)
+        assert exit_code is not None
+        return exit_code
 
     def terminate(self) -> None:
-        """Finish the step, save and stop."""
-        self._send(signal.SIGTERM)
+        """Send SIGTERM: the training finishes its step, saves and stops."""
+        self._send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """At once."""
-        self._send(signal.SIGKILL)
+        """Send SIGKILL."""
+        self._send_signal(signal.SIGKILL)
 
-    def _look(self, how: int) -> int | None:
+    def _wait(self, options: int) -> int | None:
         if self.returncode is None:
-            number, status = os.waitpid(self.pid, how)
-            self.returncode = os.waitstatus_to_exitcode(status) if number else None
+            pid, status = os.waitpid(self.pid, options)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
         return self.returncode
 
-    def _send(self, what: signal.Signals) -> None:
+    def _send_signal(self, number: signal.Signals) -> None:
         if self.poll() is None:
-            os.kill(self.pid, what)
+            os.kill(self.pid, number)
 
 
-def _prepare(parent: int, threads: int) -> None:
-    threading.Thread(target=follow, args=(parent,), daemon=True).start()
-    torch.set_num_threads(threads)
+def run_in_child(
+    work: Callable[[], int], log_path: Path, prepare: Callable[[], object]
+) -> NoReturn:
+    """Call `prepare` and `work` in a forked child, and exit with the exit code of `work`.
 
-
-def be_neural(said: Sequence[str], told: Path, prepare: Callable[[], object]) -> NoReturn:
-    """In a copy: `neural …` with its own session, signals and output, which is added to a file; never comes back."""
-    code = 1
+    The child gets its own session and default signals; its output is appended to a file.
+    """
+    exit_code = 1
     try:
         os.setsid()
-        for one in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(one, signal.SIG_DFL)
-        nothing, output = os.open(os.devnull, os.O_RDONLY), os.open(told, os.O_WRONLY | os.O_APPEND)
-        for old, new in ((nothing, 0), (output, 1), (output, 2)):
-            os.dup2(old, new)
-        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")   # noqa: SIM115 (open to the end)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        null, log = os.open(os.devnull, os.O_RDONLY), os.open(log_path, os.O_WRONLY | os.O_APPEND)
+        stdin, stdout, stderr = 0, 1, 2
+        for source, target in ((null, stdin), (log, stdout), (log, stderr)):
+            os.dup2(source, target)
+        # never closed: they are needed until the process ends
+        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
         prepare()
-        sys.argv = ["neural", *said]
-        runpy.run_module("neural", run_name="__main__", alter_sys=True)
-        code = 0
+        exit_code = work()
     except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        exit_code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:
         traceback.print_exc()
     with suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
-    os._exit(code)
+    os._exit(exit_code)

@@ -1,4 +1,4 @@
-"""Processes of this machine."""
+"""Runner of child processes on this machine. A job is a trial, one training, of a sweep."""
 
 from __future__ import annotations
 
@@ -6,11 +6,18 @@ import os
 import time
 from typing import Any, Protocol
 
-from neural.training.runner import TICK, Ended, Job, Runner, begin, judged
+from neural.training.runner import (
+    POLL_SECONDS,
+    Runner,
+    TrialJob,
+    TrialResult,
+    interpret_exit,
+    start_process,
+)
 
 
-class Process(Protocol):
-    """What there is to do with one: as in `subprocess.Popen`."""
+class ProcessHandle(Protocol):
+    """The methods of `subprocess.Popen` that a runner needs."""
 
     @property
     def returncode(self) -> int | Any: ...
@@ -25,38 +32,44 @@ class Process(Protocol):
 
 
 class Local(Runner):
-    """As many processes at once as there are cores, or as asked for; the cores are shared among them."""
+    """Runs one process per core, or up to `workers` processes that share the cores."""
 
     def __init__(self, workers: int | None) -> None:
-        """By default one per core."""
         cores = os.cpu_count() or 1
         super().__init__(workers or cores)
         self.threads = max(1, cores // (workers or cores))
-        self._running: dict[Job, Process] = {}
-        self._waiting: list[Job] = []
+        self._running: dict[TrialJob, ProcessHandle] = {}
+        self._waiting: list[TrialJob] = []
 
     @property
-    def room(self) -> bool:
-        """Whether a process is free."""
+    def has_capacity(self) -> bool:
+        """Whether fewer than `workers` jobs are running or waiting."""
         return len(self._running) + len(self._waiting) < (self.workers or 1)
 
-    def start(self, job: Job) -> None:
-        """At the next look, or once nobody else writes its run: a child of a sweep that was killed may be saving."""
-        self._waiting.append(job)
-        self._begin()
+    def start(self, job: TrialJob) -> None:
+        """Start a job as soon as no other process trains its run.
 
-    def ended(self) -> list[tuple[Job, Ended]]:
-        """Looks at all, and takes a short rest where nothing has happened."""
-        self._begin()
-        gone = [(job, process.returncode) for job, process in self._running.items() if process.poll() is not None]
-        for job, _ in gone:
+        A child process of a killed sweep may still be saving.
+        """
+        self._waiting.append(job)
+        self._start_waiting()
+
+    def poll_finished(self) -> list[tuple[TrialJob, TrialResult]]:
+        """Jobs that ended since the last call; sleeps for POLL_SECONDS if there is none."""
+        self._start_waiting()
+        ended = [
+            (job, process.returncode)
+            for job, process in self._running.items()
+            if process.poll() is not None
+        ]
+        for job, _ in ended:
             del self._running[job]
-        if not gone:
-            time.sleep(TICK)
-        return [(job, judged(job, code)) for job, code in gone]
+        if not ended:
+            time.sleep(POLL_SECONDS)
+        return [(job, interpret_exit(job, exit_code)) for job, exit_code in ended]
 
     def stop(self) -> None:
-        """SIGTERM to each: they finish their step and save."""
+        """Send SIGTERM to every process and wait: each finishes its step and saves."""
         self._waiting.clear()
         for process in self._running.values():
             process.terminate()
@@ -64,17 +77,19 @@ class Local(Runner):
             process.wait()
 
     def __exit__(self, *_: object) -> None:
-        for process in self._running.values():   # none, unless somebody could not wait
+        # no process is left, unless an exception interrupted the sweep
+        for process in self._running.values():
             process.kill()
             process.wait()
         self._running.clear()
 
-    def _begin(self) -> None:
+    def _start_waiting(self) -> None:
+        """Start the waiting jobs whose run is free."""
         for job in list(self._waiting):
-            if job.state() != "running":
+            if job.read_state() != "running":
                 self._waiting.remove(job)
-                self._running[job] = self.process(job)
+                self._running[job] = self.start_process(job)
 
-    def process(self, job: Job) -> Process:
-        """A new one, that trains."""
-        return begin(job, self.threads)
+    def start_process(self, job: TrialJob) -> ProcessHandle:
+        """Start the child process of a job."""
+        return start_process(job, self.threads)

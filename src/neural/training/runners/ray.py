@@ -1,4 +1,4 @@
-"""A Ray cluster: every trial is a task of one CPU that starts the same child process on a worker.
+"""Runner on a Ray cluster: every trial is a Ray task with one CPU that starts a child process.
 
 All machines must see the sweep's folder and the experiment's files under the same paths.
 """
@@ -12,90 +12,105 @@ import sys
 from contextlib import ExitStack, redirect_stdout
 from typing import Any, ClassVar
 
-from neural.tracking.trouble import RunError
-from neural.training.runner import TICK, Ended, Job, Runner, attempt
+from neural.runs.errors import RunError
+from neural.training.runner import POLL_SECONDS, Runner, TrialJob, TrialResult, run_attempt
 
-PATIENCE = 60.0
-"""Seconds for the trials to save, when all are stopped."""
+STOP_TIMEOUT_SECONDS = 60.0
+"""How long `stop` waits for the trials to save."""
 
 
 class Ray(Runner):
-    """The cluster that RAY_ADDRESS names, or the session that is open; else one on this machine alone."""
+    """Runs trials on the cluster at RAY_ADDRESS, in an open Ray session, or on a local cluster."""
 
     threads = 1
-    starts_at_once: ClassVar[bool] = False
+    starts_immediately: ClassVar[bool] = False
 
     def __init__(self, workers: int | None) -> None:
-        """By default as many at once as the cluster has CPUs: it keeps the others waiting."""
+        """Without `workers`, Ray queues trials until a CPU of the cluster is free."""
         super().__init__(workers)
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")   # no word to anybody outside
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
         try:
             self._ray: Any = importlib.import_module("ray")
-        except ImportError as missing:
-            raise RunError('`--on ray` needs a package that is not here; `pip install "neural[sweep]"`') from missing
-        self._opened = ExitStack()
+        except ImportError as error:
+            raise RunError(
+                '`--runner ray` needs a package that is not installed: pip install "neural[sweep]"'
+            ) from error
+        self._session = ExitStack()
         if not self._ray.is_initialized():
-            self._opened.enter_context(redirect_stdout(_FirstLines()))
-            self._open(workers)
-            self._opened.callback(self._ray.shutdown)
-        # retries are counted by the sweep, which names them; a worker that dies is one failed attempt
-        self._task = self._ray.remote(num_cpus=self.threads, max_retries=0)(attempt)
-        self._jobs: dict[Any, Job] = {}
+            self._session.enter_context(redirect_stdout(_FirstLineWriter()))
+            self._connect(workers)
+            self._session.callback(self._ray.shutdown)
+        # the sweep counts and reports retries; a worker that dies is one failed attempt
+        self._task = self._ray.remote(num_cpus=self.threads, max_retries=0)(run_attempt)
+        self._jobs: dict[Any, TrialJob] = {}
+        """Submitted trials, by the reference to the result of their Ray task."""
 
     @property
-    def room(self) -> bool:
-        """Ray keeps what does not fit waiting, unless fewer were asked for."""
+    def has_capacity(self) -> bool:
+        """Whether another trial may be given to Ray, which queues what does not fit."""
         return self.workers is None or len(self._jobs) < self.workers
 
-    def start(self, job: Job) -> None:
-        """Hand the trial to the cluster."""
+    def start(self, job: TrialJob) -> None:
+        """Submit the trial to the cluster."""
         self._jobs[self._task.options(name=job.name).remote(job, self.threads)] = job
 
-    def ended(self) -> list[tuple[Job, Ended]]:
-        """A worker or a whole node that died has failed; its trial goes on elsewhere."""
+    def poll_finished(self) -> list[tuple[TrialJob, TrialResult]]:
+        """Trials that ended since the last call. A worker or node that died is a failed attempt."""
         if not self._jobs:
             return []
-        gone, _ = self._ray.wait(list(self._jobs), num_returns=len(self._jobs), timeout=TICK)
-        return [(self._jobs.pop(one), self._result(one)) for one in gone]
+        ended, _ = self._ray.wait(
+            list(self._jobs), num_returns=len(self._jobs), timeout=POLL_SECONDS
+        )
+        return [(self._jobs.pop(ref), self._get_result(ref)) for ref in ended]
 
     def stop(self) -> None:
-        """Interrupts the tasks: each asks its child to save, and waits for it."""
-        for one in self._jobs:
-            self._ray.cancel(one)
+        """Cancel all tasks: each asks its child process to save, and waits for it."""
+        for ref in self._jobs:
+            self._ray.cancel(ref)
         if self._jobs:
-            self._ray.wait(list(self._jobs), num_returns=len(self._jobs), timeout=PATIENCE)
+            self._ray.wait(
+                list(self._jobs), num_returns=len(self._jobs), timeout=STOP_TIMEOUT_SECONDS
+            )
         self._jobs.clear()
 
     def __exit__(self, *_: object) -> None:
-        for one in self._jobs:
-            self._ray.cancel(one, force=True)   # the children see that their parents are gone
+        for ref in self._jobs:
+            self._ray.cancel(ref, force=True)  # the children stop because their parent is gone
         self._jobs.clear()
-        self._opened.close()
+        self._session.close()
 
-    def _open(self, workers: int | None) -> None:
-        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    def _connect(self, workers: int | None) -> None:
+        """Connect to the cluster at RAY_ADDRESS, else start a local one with `workers` CPUs."""
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         try:
             if os.environ.get("RAY_ADDRESS"):
-                self._ray.init(address="auto", **quiet)
+                self._ray.init(address="auto", **options)
             else:
-                self._ray.init(address="local", num_cpus=workers or os.cpu_count(), include_dashboard=False, **quiet)
-        except (ConnectionError, ValueError, RuntimeError) as wrong:
-            self._opened.close()
-            raise RunError(f"no Ray cluster answers: {str(wrong).strip().splitlines()[0]}") from wrong
+                self._ray.init(
+                    address="local",
+                    num_cpus=workers or os.cpu_count(),
+                    include_dashboard=False,
+                    **options,
+                )
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            self._session.close()
+            raise RunError(
+                f"cannot connect to a Ray cluster: {str(error).strip().splitlines()[0]}"
+            ) from error
 
-    def _result(self, one: Any) -> Ended:
+    def _get_result(self, ref: Any) -> TrialResult:
         try:
-            return self._ray.get(one)
+            return self._ray.get(ref)
         except self._ray.exceptions.TaskCancelledError:
-            return Ended("stopped")
-        except self._ray.exceptions.RayError as died:
-            return Ended("failed", f"the worker died: {str(died).strip().splitlines()[0]}")
+            return TrialResult("stopped")
+        except self._ray.exceptions.RayError as error:
+            return TrialResult("failed", f"the worker died: {str(error).strip().splitlines()[0]}")
 
 
-class _FirstLines(io.TextIOBase):
-    """Ray prints pages of its own state to standard output when a node dies; what happened is in the first line."""
+class _FirstLineWriter(io.TextIOBase):
+    """Shortens Ray's messages to one line: when a node dies, Ray prints pages."""
 
     def write(self, text: str) -> int:
-        """The first line of a message, to standard error."""
+        """Write the first line of a message to stderr."""
         sys.stderr.write(text if text == "\n" else text.partition("\n")[0])
         return len(text)

@@ -1,0 +1,57 @@
+"""Claim (docs/claims.md): "some heads specialize in very local (1-3 token) patterns"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from neural.analysis.check import AnalysisCheck, Finding
+from neural.analysis.confidence_intervals import estimate_share
+from neural.analysis.run_loading import has_learned, load_measure
+from neural.runs.run import Run
+
+MAX_LOCAL_SPAN = 3.0
+"""Distance from the query, in positions, within which 90 % of a local head's mass lies."""
+
+
+class LocalHeads(AnalysisCheck):
+    """Share of heads with 90 % of their mass within 3 positions at the end but not at the start.
+
+    Supported if every seed has such a head and another with a wider span; refuted if no seed has.
+    Runs whose validation scores did not improve are ignored.
+    """
+
+    code: ClassVar[str] = "EVO003"
+    claim: ClassVar[str] = "some heads become local (1–3 characters) while others look further back"
+    unit: ClassVar[str] = "of the heads"
+
+    def check_runs(self, runs: Sequence[Run]) -> Finding:
+        """By the number of seeds with both kinds of heads."""
+        local_counts, head_totals, has_both, count_texts, unlearned = [], [], [], [], 0
+        for run in runs:
+            steps, span = load_measure(run, "span90")
+            if len(steps) < 2:
+                continue
+            if not has_learned(run):
+                unlearned += 1
+                continue
+            has_head = np.isfinite(span[-1])
+            became_local = (span[-1] <= MAX_LOCAL_SPAN) & ~(span[0] <= MAX_LOCAL_SPAN) & has_head
+            local_counts.append(int(became_local.sum()))
+            head_totals.append(int(has_head.sum()))
+            has_both.append(bool(became_local.any() and (span[-1] > MAX_LOCAL_SPAN).any()))
+            count_texts.append(f"{became_local.sum()} of {has_head.sum()}")
+        share = estimate_share(local_counts, head_totals)
+        if not has_both:
+            reason = (
+                "no run has learned" if unlearned else "no run has two snapshots of its attention"
+            )
+            return self.create_finding("undecided", share, reason)
+        supported = "yes" if all(has_both) else "no" if not any(has_both) else "undecided"
+        evidence = (
+            f"heads that became local, by seed: {', '.join(count_texts)}; "
+            f"with others that look further in {sum(has_both)} of {len(has_both)} seeds"
+        )
+        return self.create_finding(supported, share, evidence)

@@ -1,0 +1,50 @@
+"""Plateau before the best score: the patience that early stopping needs.
+
+A plateau is an interval of validations without a new best score (analysis/phases.py).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from neural.analysis.check import DiagnosticCheck, FindingKind, Symptom
+from neural.analysis.phases import estimate_noise_threshold, find_longest_plateau
+from neural.analysis.run_loading import estimate_standard_error, load_monitored_score
+from neural.runs.run import Run
+
+
+class Patience(DiagnosticCheck):
+    """Longest plateau before a best score beyond the noise, in validations; three or more."""
+
+    code: ClassVar[str] = "TRN002"
+    claim: ClassVar[str] = "the best came after a plateau"
+    unit: ClassVar[str] = "validations"
+    kind: ClassVar[FindingKind] = "warning"
+    advice: ClassVar[str] = (
+        "set `training.patience` above that, or such a training stops before its best"
+    )
+
+    def find_symptom(self, run: Run) -> Symptom | None:
+        """By the validation scores and the setting `training.patience`."""
+        score = load_monitored_score(run)
+        values = score.curve.values if score.larger_is_better else -score.curve.values
+        if len(values) < 2:
+            return None
+        plateau = find_longest_plateau(
+            values, estimate_noise_threshold(values, estimate_standard_error(run))
+        )
+        if plateau is None:
+            return None
+        start, end = score.curve.steps[plateau.start], score.curve.steps[plateau.end]
+        training = run.settings.get("training")
+        patience = training.get("patience") if isinstance(training, dict) else None
+        setting = (
+            "no patience is set: it never stops early"
+            if patience is None
+            else f"patience is {patience}"
+        )
+        evidence = (
+            f"no new best of {score.name} in {plateau.epochs} validations after step {start:,}, "
+            f"then one at {end:,}; {setting}"
+        )
+        return Symptom(float(plateau.epochs), evidence)

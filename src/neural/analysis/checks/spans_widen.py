@@ -1,0 +1,45 @@
+"""Claim (docs/claims.md): early layers attend locally, "later layers show more global patterns"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from neural.analysis.check import AnalysisCheck, Finding, decide_above
+from neural.analysis.confidence_intervals import estimate_mean, format_number
+from neural.analysis.run_loading import finite_mean, load_measure, split_layer_halves
+from neural.runs.run import Run
+
+
+class SpansWiden(AnalysisCheck):
+    """Final mean span of the higher half of the layers minus that of the lower half, in positions.
+
+    Without the first key: attention sinks are not long-range attention.
+    """
+
+    code: ClassVar[str] = "EVO002"
+    claim: ClassVar[str] = "early layers look nearby, later ones further back"
+    unit: ClassVar[str] = "positions"
+
+    def check_runs(self, runs: Sequence[Run]) -> Finding:
+        """By the interval of the difference."""
+        differences, profiles = [], []
+        for run in runs:
+            layer_spans = finite_mean(load_measure(run, "span_without_sink")[1][-1], axis=1)
+            lower, higher = split_layer_halves(len(layer_spans))
+            if higher and np.isfinite(layer_spans).all():
+                differences.append(
+                    float(finite_mean(layer_spans[higher]) - finite_mean(layer_spans[lower]))
+                )
+                profiles.append(layer_spans)
+        difference = estimate_mean(differences)
+        if not profiles:
+            return self.create_finding("undecided", difference, "needs two layers with attention")
+        same_depth = [profile for profile in profiles if len(profile) == len(profiles[0])]
+        profile = ", ".join(
+            format_number(sum(spans) / len(same_depth)) for spans in zip(*same_depth, strict=True)
+        )
+        evidence = f"span of the layers from the first to the last: {profile}"
+        return self.create_finding(decide_above(difference), difference, evidence)

@@ -1,0 +1,92 @@
+"""Claim (docs/claims.md): "layer specialization emerges around iteration 2000" of 5,000."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from neural.analysis.change_points import has_level_shift
+from neural.analysis.check import AnalysisCheck, Finding
+from neural.analysis.confidence_intervals import estimate_mean
+from neural.analysis.correlation import Curve
+from neural.analysis.layer_divergence import load_excess_curves
+from neural.analysis.run_loading import finite_mean
+from neural.runs.run import Run
+
+EARLIEST_ONSET, LATEST_ONSET = 0.2, 0.6
+"""Bounds of the onset, as shares of the training, that count as "about two fifths"."""
+
+
+class Specialisation(AnalysisCheck):
+    """Onset of the specialisation of layers, as a share of the training.
+
+    Specialisation is a rise of the mean divergence of layers beyond that of random groups of heads
+    (analysis/layer_divergence.py). Its onset is the snapshot from which the divergence is closer to
+    its last value than to its first. Two levels must fit the curve better than a straight line: a
+    steady rise has no onset.
+    """
+
+    code: ClassVar[str] = "EVO005"
+    claim: ClassVar[str] = (
+        "layers specialise about two fifths into the training (step 2,000 of 5,000)"
+    )
+    unit: ClassVar[str] = "of the training"
+    advice: ClassVar[str] = (
+        "the onset is known to one snapshot: track more often for a better estimate"
+    )
+
+    def check_runs(self, runs: Sequence[Run]) -> Finding:
+        """By the interval of the onset, if the divergence rises in all seeds."""
+        curves = [load_specialisation_curve(run) for run in runs]
+        curves = [curve for curve in curves if len(curve.steps) > 2]
+        rises = estimate_mean(curve.values[-1] - curve.values[0] for curve in curves)
+        curves_with_onset = [curve for curve in curves if has_level_shift(curve.values)]
+        resolution = max(
+            (float(np.diff(curve.steps).max() / curve.steps[-1]) for curve in curves), default=0.0
+        )
+        onset_share = estimate_mean(
+            (find_curve_onset(curve) / curve.steps[-1] for curve in curves_with_onset),
+            resolution=resolution,
+        )
+        low, high = np.clip([onset_share.low, onset_share.high], 0, 1).tolist()
+        onset_share = replace(onset_share, low=low, high=high, seeds=rises.seeds)
+        if not rises.seeds:
+            return self.create_finding(
+                "undecided",
+                onset_share,
+                "needs two layers with attention, and three snapshots of them",
+            )
+        evidence = f"divergence between layers changes by {rises} over {rises.seeds} seeds"
+        if not rises.low > 0:
+            supported = "no" if rises.high < 0 else "undecided"
+            return self.create_finding(supported, onset_share, f"{evidence}: no clear rise")
+        evidence += f"; it has an onset in {len(curves_with_onset)} of {len(curves)} seeds"
+        supported = "undecided"
+        if len(curves_with_onset) < len(curves):
+            evidence += " and rises steadily in the others"
+        elif onset_share.low >= EARLIEST_ONSET and onset_share.high <= LATEST_ONSET:
+            supported = "yes"
+        elif onset_share.high < EARLIEST_ONSET or onset_share.low > LATEST_ONSET:
+            supported = "no"
+        return self.create_finding(supported, onset_share, evidence)
+
+
+def load_specialisation_curve(run: Run) -> Curve:
+    """The excess divergence, averaged over all pairs of layers."""
+    steps, pairs = load_excess_curves(run)
+    return Curve(steps, finite_mean(pairs.reshape(len(steps), -1), axis=1))
+
+
+def find_curve_onset(curve: Curve) -> float:
+    """The step from which a curve stays above the middle of its ends; NaN if it does not rise."""
+    finite = np.isfinite(curve.values)
+    steps, values = curve.steps[finite], curve.values[finite]
+    if len(values) < 2 or values[-1] <= values[0]:
+        return math.nan
+    is_above = values >= (values[0] + values[-1]) / 2
+    # the snapshot after the last one below the middle
+    return float(steps[len(is_above) - np.argmin(is_above[::-1])])

@@ -1,0 +1,390 @@
+"""Correlation of two series of a training, over several seeds, beyond their shared trend.
+
+Everything correlates with the step, so any two series of a training correlate with each other. What
+all seeds share (the trend, the schedule, the order of learning) is therefore removed, in two ways.
+Both are Spearman correlations, computed per seed and averaged:
+
+    changes   of the changes from one step to the next, minus the correlation of the changes of one
+              seed with those of *another* seed. Detects fast relations; noise hides slow ones.
+    levels    of the differences from the mean of all seeds at the same step. Detects slow ones.
+
+Each has a permutation test: are a seed's own two series more related than series of different
+seeds? The second series of the seeds are reassigned to the first ones in every possible way (in
+random ways where there are more than `permutations`). p is the share of assignments whose mean is
+at least as far from the average as that of the true assignment. As there are two tests, each uses
+half of the significance level. Intervals are over seeds.
+
+The verdict "unrelated" needs enough power. Where both series were measured twice at every step, on
+two halves of the examples, the halves show how much of a series is noise (reliability, Spearman and
+Brown). The intervals of changes and levels, corrected for that noise (divided by the root of both
+reliabilities), must both lie within ±0.3: series may be related slowly although their fast changes
+are not. Without halves, or where less than half of the variance is signal, the verdict is
+"undecided".
+
+Two more numbers are given because publications quote them: `raw`, the correlation of the values,
+which a shared trend alone makes large, and `partial`, with the ranks of the steps held fixed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations as all_permutations
+from typing import Literal
+
+import numpy as np
+
+from neural.analysis.confidence_intervals import (
+    MIN_SEEDS,
+    SeedEstimate,
+    estimate_mean,
+    format_number,
+)
+
+MAX_PERMUTATIONS = 10_000
+MIN_SHARED_STEPS = 6
+"""Steps that two series must share."""
+SIGNIFICANCE_LEVEL = 0.05
+SMALL_CORRELATION = 0.3
+"""A smaller correlation explains less than a tenth of the variance."""
+MIN_RELIABILITY = 0.5
+"""Share of the variance that must be signal for the verdict "unrelated"."""
+MIN_RELATIVE_CHANGE = 1e-6
+"""Changes that differ by less than this share of the values are rounding errors."""
+
+CorrelationVerdict = Literal["related", "unrelated", "undecided", "too few"]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A series of one seed: values at distinct steps, in ascending order."""
+
+    steps: np.ndarray
+    values: np.ndarray
+    halves: tuple[np.ndarray, np.ndarray] | None = None
+    """The same values, measured on two halves of the examples."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Association:
+    """One of the two correlations: of changes or of levels."""
+
+    excess: SeedEstimate
+    """Correlation of a seed's own two series minus that of series of different seeds."""
+    p: float
+    """Of the permutation test."""
+    reliability: float
+    """Share of the variance that is signal, geometric mean of both series; NaN if unknown."""
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether p is at most half of the level (there are two tests) and the interval excludes 0."""
+        return self.p <= SIGNIFICANCE_LEVEL / 2 and not self.excess.low <= 0 <= self.excess.high
+
+    @property
+    def is_ruled_out(self) -> bool:
+        """Whether a correlation of `SMALL_CORRELATION` or more is excluded, despite the noise."""
+        if not self.p > SIGNIFICANCE_LEVEL / 2 or not self.reliability >= MIN_RELIABILITY:
+            return False
+        return max(-self.excess.low, self.excess.high) / self.reliability < SMALL_CORRELATION
+
+    def __str__(self) -> str:
+        text = str(self.excess)
+        if math.isfinite(self.p):
+            text += f", p {format_number(self.p)}"
+        if math.isfinite(self.reliability):
+            text += f", reliability {format_number(self.reliability)}"
+        return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correlation:
+    """Result of `correlate`."""
+
+    verdict: CorrelationVerdict
+    raw: SeedEstimate
+    partial: SeedEstimate
+    changes: Association
+    levels: Association
+    permutation_count: int
+    """Assignments of the permutation test."""
+    excluded: tuple[str, ...]
+    """Reasons for excluded seeds, one line each."""
+
+    @property
+    def seeds(self) -> int:
+        """Included seeds."""
+        return self.raw.seeds
+
+    @property
+    def excess(self) -> SeedEstimate:
+        """`excess` of the significant association; of changes if both or none are significant."""
+        return (
+            self.levels.excess
+            if self.levels.is_significant and not self.changes.is_significant
+            else self.changes.excess
+        )
+
+    def __str__(self) -> str:
+        verdict = {
+            "related": "related beyond the shared trend",
+            "unrelated": "not related beyond the shared trend",
+            "undecided": f"undecided{self._explain_undecided()}",
+            "too few": f"too few seeds ({self.seeds}; at least {MIN_SEEDS})",
+        }[self.verdict]
+        text = (
+            f"{verdict}: of changes {self.changes}; of levels {self.levels}; "
+            f"raw {self.raw}, partial {self.partial}"
+        )
+        if self.permutation_count:
+            text += f"; {self.permutation_count:,} permutations"
+        if self.excluded:
+            text += f"; excluded: {'; '.join(self.excluded)}"
+        return text
+
+    def _explain_undecided(self) -> str:
+        reliability = max(self.changes.reliability, self.levels.reliability)
+        if math.isnan(reliability):
+            return " (no relation found, but the noise of the measures is unknown)"
+        if reliability < MIN_RELIABILITY:
+            return " (seeds differ by little more than noise)"
+        if self.changes.is_ruled_out:
+            return " (fast changes are unrelated, slow ones may be related)"
+        return ""
+
+
+def correlate(
+    seeds: Sequence[tuple[Curve, Curve]], *, permutations: int = MAX_PERMUTATIONS, seed: int = 0
+) -> Correlation:
+    """Correlate two curves at the steps where both are finite.
+
+    `seeds`: the two curves of each training. `permutations`: most assignments to test. `seed`: of
+    the random assignments.
+    """
+    included, excluded = [], []
+    for index, pair in enumerate(seeds):
+        reason = _exclusion_reason(*pair)
+        if reason:
+            excluded.append(f"seed {index + 1} of {len(seeds)}, {reason}")
+        else:
+            included.append(pair)
+    # [i, j]: first series of seed i with second series of seed j
+    change_matrix = np.empty((len(included), len(included)))
+    for i, (first_curve, _) in enumerate(included):
+        for j, (_, second_curve) in enumerate(included):
+            change_matrix[i, j] = _apply_statistic(correlate_changes, first_curve, second_curve)
+    first, second = (align_halves([pair[side] for pair in included]) for side in (0, 1))
+    options = {"permutations": permutations, "seed": seed}
+    p, permutation_count = permutation_test(change_matrix, **options)
+    changes = Association(
+        excess=_clip_interval(estimate_mean(_excess_over_other_seeds(change_matrix))),
+        p=p,
+        reliability=_estimate_reliability(first, np.diff) * _estimate_reliability(second, np.diff),
+    )
+    level_matrix = _correlate_levels(*align_pairs(included))
+    levels = Association(
+        excess=_clip_interval(estimate_mean(_excess_over_other_seeds(level_matrix))),
+        p=permutation_test(level_matrix, **options)[0],
+        reliability=_estimate_reliability(first) * _estimate_reliability(second),
+    )
+    verdict: CorrelationVerdict = "undecided"
+    if len(included) < MIN_SEEDS:
+        verdict = "too few"
+    elif changes.is_significant or levels.is_significant:
+        verdict = "related"
+    elif changes.is_ruled_out and levels.is_ruled_out:
+        verdict = "unrelated"
+    return Correlation(
+        verdict=verdict,
+        changes=changes,
+        levels=levels,
+        permutation_count=permutation_count,
+        excluded=tuple(excluded),
+        raw=_clip_interval(
+            estimate_mean(
+                _apply_statistic(lambda steps, x, y: spearman(x, y), *pair) for pair in included
+            )
+        ),
+        partial=_clip_interval(
+            estimate_mean(_apply_statistic(partial_correlation, *pair) for pair in included)
+        ),
+    )
+
+
+def _clip_interval(correlation: SeedEstimate) -> SeedEstimate:
+    """Limit the interval to −1 … 1."""
+    low, high = np.clip([correlation.low, correlation.high], -1, 1).tolist()
+    return replace(correlation, low=low, high=high)
+
+
+def align_pairs(pairs: Sequence[tuple[Curve, Curve]]) -> tuple[np.ndarray, np.ndarray]:
+    """Both series of all seeds at their shared steps, (seed, step) each."""
+    steps = _shared_steps([curve for pair in pairs for curve in pair])
+    series = np.empty((2, len(pairs), len(steps)))
+    for seed, pair in enumerate(pairs):
+        series[:, seed] = [_values_at(curve.steps, curve.values, steps) for curve in pair]
+    return series[0], series[1]
+
+
+def align_halves(curves: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Both halves of one series at the shared steps, (seed, step) each; None without halves."""
+    if not curves or any(curve.halves is None for curve in curves):
+        return None
+    steps = _shared_steps(curves)
+    halves = [
+        [_values_at(curve.steps, half, steps) for half in curve.halves or ()] for curve in curves
+    ]
+    values = np.array(halves)  # (seed, half, step)
+    return values[:, 0], values[:, 1]
+
+
+def _shared_steps(curves: Sequence[Curve]) -> np.ndarray:
+    """Steps at which all curves are finite."""
+    steps: np.ndarray | None = None
+    for curve in curves:
+        finite = curve.steps[np.isfinite(np.asarray(curve.values, float))]
+        steps = finite if steps is None else np.intersect1d(steps, finite)
+    return np.empty(0, dtype=int) if steps is None else steps
+
+
+def _values_at(steps: np.ndarray, values: np.ndarray, target_steps: np.ndarray) -> np.ndarray:
+    """Values at `target_steps`, all of which occur in `steps`."""
+    return np.asarray(values, float)[np.searchsorted(steps, target_steps)]
+
+
+def _correlate_levels(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Correlation of every first with every second series, after removing the mean of all seeds."""
+    count = len(first)
+    if count < 2 or first.shape[1] < MIN_SHARED_STEPS:
+        return np.full((count, count), np.nan)
+    first, second = first - first.mean(axis=0), second - second.mean(axis=0)
+    return np.array([[spearman(a, b) for b in second] for a in first])
+
+
+def _estimate_reliability(
+    halves: tuple[np.ndarray, np.ndarray] | None,
+    transform: Callable[[np.ndarray], np.ndarray] = lambda values: values,
+) -> float:
+    """Root of the reliability of the differences between seeds, from two halves of the examples.
+
+    `halves`: as `align_halves` returns them. `transform` (`np.diff`: changes) is applied first.
+    """
+    if halves is None or halves[0].shape[1] < MIN_SHARED_STEPS:
+        return math.nan
+    deviations = [transform(half) - transform(half).mean(axis=0) for half in halves]
+    # by ranks and per seed, like the correlations: a few large changes must not dominate
+    agreement = float(
+        np.mean([spearman(first, second) for first, second in zip(*deviations, strict=True)])
+    )
+    # Spearman–Brown: reliability of the mean of two halves
+    return math.sqrt(max(0.0, 2 * agreement / (1 + agreement))) if agreement > -1 else 0.0
+
+
+def spearman(x: np.ndarray, y: np.ndarray) -> float:
+    """Rank correlation, −1 to 1; NaN where a series is constant."""
+    return _pearson(rank_values(x), rank_values(y))
+
+
+def rank_values(values: np.ndarray) -> np.ndarray:
+    """Ranks from 1; equal values share their mean rank."""
+    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (counts.cumsum() - (counts - 1) / 2)[group]
+
+
+def correlate_changes(steps: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
+    """Rank correlation of the changes from each step to the next; NaN if a series hardly changes.
+
+    `steps` is not used: all statistics take the same arguments (`_apply_statistic`).
+    """
+    changes = np.diff(x), np.diff(y)
+    if any(
+        np.ptp(change) <= MIN_RELATIVE_CHANGE * np.abs(values).max()
+        for change, values in zip(changes, (x, y), strict=True)
+    ):
+        return math.nan
+    return spearman(*changes)
+
+
+def partial_correlation(steps: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
+    """Rank correlation with the steps held fixed; NaN where a series follows them exactly."""
+    xy, x_steps, y_steps = spearman(x, y), spearman(x, steps), spearman(y, steps)
+    unexplained = (1 - x_steps**2) * (1 - y_steps**2)
+    return (xy - x_steps * y_steps) / math.sqrt(unexplained) if unexplained > 1e-12 else math.nan
+
+
+def permutation_test(matrix: np.ndarray, *, permutations: int, seed: int) -> tuple[float, int]:
+    """p of the diagonal among all assignments of columns to rows, and the number of assignments.
+
+    `matrix[i, j]`: correlation of the first series of seed i with the second one of seed j. All
+    assignments if there are no more than `permutations`, else random ones.
+    """
+    count = len(matrix)
+    if count < 2 or np.isnan(matrix).any():
+        return math.nan, 0
+    is_exhaustive = math.factorial(count) <= permutations
+    if is_exhaustive:
+        assignments = np.array(list(all_permutations(range(count))))
+    else:
+        assignments = np.random.default_rng(seed).permuted(
+            np.tile(np.arange(count), (permutations, 1)), axis=1
+        )
+    means = matrix[np.arange(count), assignments].mean(axis=1)
+    expected = matrix.mean()
+    distance = abs(np.diag(matrix).mean() - expected)
+    # 1e-12: equal means may differ by rounding
+    extreme_count = int((abs(means - expected) >= distance - 1e-12).sum())
+    total = len(assignments)
+    return (extreme_count / total if is_exhaustive else (extreme_count + 1) / (total + 1)), total
+
+
+def _exclusion_reason(first_curve: Curve, second_curve: Curve) -> str:
+    """Why a seed with these curves is left out; empty if it is not."""
+    steps, first, second = align_curves(first_curve, second_curve)
+    if len(steps) < MIN_SHARED_STEPS:
+        return f"{len(steps)} shared steps (at least {MIN_SHARED_STEPS})"
+    return "a series without change" if math.isnan(correlate_changes(steps, first, second)) else ""
+
+
+def align_curves(
+    first_curve: Curve, second_curve: Curve
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Steps at which both curves are finite, and both values there."""
+    steps, first_rows, second_rows = np.intersect1d(
+        first_curve.steps, second_curve.steps, return_indices=True
+    )
+    first, second = (
+        np.asarray(first_curve.values, float)[first_rows],
+        np.asarray(second_curve.values, float)[second_rows],
+    )
+    finite = np.isfinite(first) & np.isfinite(second)
+    return steps[finite], first[finite], second[finite]
+
+
+def _apply_statistic(
+    statistic: Callable[[np.ndarray, np.ndarray, np.ndarray], float],
+    first_curve: Curve,
+    second_curve: Curve,
+) -> float:
+    """`statistic(steps, x, y)` at the shared steps of two curves; NaN if they share too few."""
+    steps, first, second = align_curves(first_curve, second_curve)
+    return statistic(steps, first, second) if len(steps) >= MIN_SHARED_STEPS else math.nan
+
+
+def _pearson(x: np.ndarray, y: np.ndarray) -> float:
+    x, y = x - x.mean(), y - y.mean()
+    norm = math.sqrt((x**2).sum() * (y**2).sum())
+    return float((x * y).sum() / norm) if norm else math.nan
+
+
+def _excess_over_other_seeds(matrix: np.ndarray) -> list[float]:
+    """For each seed, its own correlation minus the mean correlation with series of other seeds.
+
+    `matrix`: as in `permutation_test`.
+    """
+    count = len(matrix)
+    if count < 2:
+        return []
+    own = np.diag(matrix)
+    others = (matrix.sum(axis=0) + matrix.sum(axis=1) - 2 * own) / (2 * (count - 1))
+    return list(own - others)

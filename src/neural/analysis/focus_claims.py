@@ -1,0 +1,436 @@
+"""Claims about focus paradigms, tested over seeds.
+
+A focus model (tasks/focus) gives the m segments of an example weights, its focus, and classifies
+the segment in focus. A paradigm is the loss that trains both: soft (classifies the mean segment),
+hard (a sampled segment), lvml (marginal likelihood over segments), hybrid (one paradigm, then a
+switch to another), auto (chosen by theory). SAIF is the share of examples in which the weight of
+the foreground segment and the probability of the true class both exceed a threshold. Calls are
+classifier calls per example and step.
+
+A claim is a difference between two paradigms on the same data and the same budget, paired by seed.
+It is supported or refuted by a test over seeds after Holm's correction for all tests of the report,
+and undecided otherwise. There are three kinds of numbers:
+
+    measured    SAIF, weights, calls that follow the focus: Student's t and Hall's transformation
+    times       steps to 90 % accuracy. If a seed never reached it, a rank test: never is latest
+    exact       calls that the settings alone determine: the same in every seed, nothing to test
+
+Error rates and power are simulated in tests/validity/test_focus_reports.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from neural.analysis.confidence_intervals import (
+    MIN_SEEDS,
+    SeedEstimate,
+    estimate_mean,
+    format_number,
+)
+from neural.analysis.focus_results import (
+    FocusGroups,
+    FocusResult,
+    TimeToReach,
+    estimate_time_to_reach,
+    list_segment_counts,
+    pair_by_seed,
+)
+from neural.analysis.significance import (
+    NO_TEST,
+    SIGNIFICANCE_LEVEL,
+    OneSidedPValues,
+    adjust_p_values,
+    mean_test,
+    min_deciding_pairs,
+    rank_test,
+)
+
+SAIF_TOLERANCE = 0.02
+"""Largest difference of SAIF between paradigms that count as equally good."""
+MANY_SEGMENT_PARADIGMS = ("hybrid", "auto")
+"""Paradigms recommended for many segments."""
+LVML_HARD_HYBRID = 'hybrid(first="lvml")'
+"""Switches from LVML to hard; plain `hybrid` starts with soft."""
+
+
+@dataclass(frozen=True)
+class ClaimVerdict:
+    """Verdict on a claim, from examples with m segments."""
+
+    claim: str
+    segments: int
+    """m."""
+    supported: str
+    """yes, no, or undecided."""
+    number: SeedEstimate
+    """The difference; of several comparisons, the one with the weakest support."""
+    quantity: str
+    """Meaning of the number."""
+    evidence: str
+    """A sentence per comparison."""
+    p: float
+    """Two-sided, after Holm's correction for all tests of the report; NaN without a test."""
+    is_exact: bool = False
+    """Determined by the settings: equal in every seed, so there is no interval and no test."""
+
+
+@dataclass(frozen=True)
+class FocusClaim:
+    """`paradigm` has a larger (`sign` 1) or smaller (−1) score than each of the others.
+
+    With `strict`, equal scores refute the claim. The score may be worse by `margin`.
+    """
+
+    statement: str
+    paradigm: str
+    others: tuple[str, ...]
+    score: str
+    """Key of SCORE_NAMES."""
+    sign: int = 1
+    margin: float = 0.0
+    strict: bool = False
+
+
+FOCUS_CLAIMS = (
+    FocusClaim(
+        "soft starts fast: it reaches 90 % accuracy before hard",
+        "soft",
+        ("hard",),
+        "steps_to_target",
+        -1,
+        strict=True,
+    ),
+    FocusClaim(
+        "soft then stalls: it ends with less SAIF than LVML",
+        "soft",
+        ("lvml",),
+        "saif",
+        -1,
+        strict=True,
+    ),
+    FocusClaim(
+        "soft's focus stays vague: its largest weight is below hard's",
+        "soft",
+        ("hard",),
+        "focus_confidence",
+        -1,
+        strict=True,
+    ),
+    FocusClaim(
+        "hard starts slowly: it reaches 90 % accuracy after LVML",
+        "hard",
+        ("lvml",),
+        "steps_to_target",
+        1,
+        strict=True,
+    ),
+    FocusClaim("hard ends above soft: more SAIF", "hard", ("soft",), "saif", 1, strict=True),
+    FocusClaim(
+        "LVML has the best of both: at least the SAIF of soft and of hard",
+        "lvml",
+        ("soft", "hard"),
+        "saif",
+        1,
+    ),
+    FocusClaim(
+        f"the hybrid is near LVML: SAIF less by {SAIF_TOLERANCE:g} at most",
+        "hybrid",
+        ("lvml",),
+        "saif",
+        1,
+        SAIF_TOLERANCE,
+    ),
+    FocusClaim(
+        "the hybrid is cheaper than LVML: fewer classifier calls",
+        "hybrid",
+        ("lvml",),
+        "classifier_calls",
+        -1,
+        strict=True,
+    ),
+    FocusClaim(
+        f"LVML → hard is as good as each: SAIF less by {SAIF_TOLERANCE:g} at most",
+        LVML_HARD_HYBRID,
+        ("soft", "hard", "lvml", "hybrid"),
+        "saif",
+        1,
+        SAIF_TOLERANCE,
+    ),
+    FocusClaim("auto has at least the SAIF of LVML", "auto", ("lvml",), "saif", 1),
+    FocusClaim(
+        "auto needs at most half of LVML's calls", "auto", ("lvml",), "classifier_calls_half", -1
+    ),
+)
+MIN_SEGMENT_RATIO, MAX_SAIF_LOSS, MAX_STEP_COST_RATIO = 10, 0.05, 3.0
+"""Ratio of segment counts that are compared; tolerated loss of SAIF; cost of a step over soft's."""
+SCORE_NAMES = {
+    "saif": "SAIF",
+    "steps_to_target": "steps",
+    "focus_confidence": "largest weight",
+    "classifier_calls": "calls",
+    "classifier_calls_half": "calls − half of LVML's",
+}
+"""Names in reports of the scores in `FocusResult.scores`; `classifier_calls_half` is derived."""
+CALL_SCORES = ("classifier_calls", "classifier_calls_half")
+
+
+def evaluate_claims(
+    groups: FocusGroups, claims: Sequence[FocusClaim] = FOCUS_CLAIMS
+) -> list[ClaimVerdict]:
+    """Verdicts on all claims, for every m that has the runs, corrected for the number of tests."""
+    tests = [_test_claim(groups, claim, m) for claim in claims for m in list_segment_counts(groups)]
+    tests += [
+        test for name in MANY_SEGMENT_PARADIGMS for test in _compare_many_segments(groups, name)
+    ]
+    return _decide_claims([test for test in tests if test is not None])
+
+
+def count_tests(verdicts: Sequence[ClaimVerdict]) -> int:
+    """The number of tests that Holm's correction counts."""
+    return sum(not math.isnan(verdict.p) for verdict in verdicts)
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """Difference of two paradigms in one score over seeds, with its p-values."""
+
+    number: SeedEstimate
+    tails: OneSidedPValues
+    """`above` is small if the claim holds, `below` if it fails."""
+    text: str
+    """Evidence, for `ClaimVerdict.evidence`."""
+    is_exact: bool = False
+    is_ranked: bool = False
+    """Whether it was decided by a rank test."""
+
+
+@dataclass(frozen=True)
+class _ClaimTest:
+    """A claim at one number of segments with its comparisons, before Holm's correction."""
+
+    claim: str
+    segments: int
+    quantity: str
+    comparisons: list[_Comparison] = field(default_factory=list)
+
+    @property
+    def tails(self) -> OneSidedPValues:
+        """A claim with several comparisons holds if all of them do, and fails if one fails."""
+        all_tails = [comparison.tails for comparison in self.comparisons]
+        if all(math.isnan(tails.above) for tails in all_tails):
+            return NO_TEST
+        above = max(_p_or_one(tails.above) for tails in all_tails)
+        below = min(_p_or_one(tails.below) for tails in all_tails)
+        return OneSidedPValues(above, min(1.0, len(all_tails) * below))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all comparisons are exact, so that there is nothing to test."""
+        return all(comparison.is_exact for comparison in self.comparisons)
+
+    @property
+    def weakest_comparison(self) -> _Comparison:
+        """The comparison with the weakest support of the claim."""
+        return max(self.comparisons, key=lambda comparison: _p_or_one(comparison.tails.above))
+
+
+def _p_or_one(p: float) -> float:
+    """The p-value; 1 if there was no test (NaN)."""
+    return 1.0 if math.isnan(p) else p
+
+
+def _decide_claims(claim_tests: Sequence[_ClaimTest]) -> list[ClaimVerdict]:
+    """Verdicts after Holm's correction for the number of tests; exact claims are not counted."""
+    adjusted = adjust_p_values(
+        [math.nan if test.is_exact else test.tails.two_sided for test in claim_tests]
+    )
+    test_count = sum(not math.isnan(p) for p in adjusted)
+    verdicts = []
+    for test, p in zip(claim_tests, adjusted, strict=True):
+        tails = test.tails
+        supported = "undecided"
+        if test.is_exact or p <= SIGNIFICANCE_LEVEL:
+            supported = "yes" if tails.above < tails.below else "no"
+        weakest = test.weakest_comparison
+        text = "; ".join(comparison.text for comparison in test.comparisons)
+        seeds = weakest.number.seeds
+        if seeds < MIN_SEEDS and not test.is_exact:
+            text += f"; at least {MIN_SEEDS} seeds are needed"
+        elif (
+            weakest.is_ranked
+            and supported == "undecided"
+            and seeds < min_deciding_pairs(test_count)
+        ):
+            text += (
+                f"; ranks of {seeds} seeds cannot decide: {min_deciding_pairs(test_count)} could"
+            )
+        verdicts.append(
+            ClaimVerdict(
+                claim=test.claim,
+                segments=test.segments,
+                supported=supported,
+                number=weakest.number,
+                quantity=test.quantity,
+                evidence=text,
+                p=p,
+                is_exact=test.is_exact,
+            )
+        )
+    return verdicts
+
+
+def _test_claim(groups: FocusGroups, claim: FocusClaim, m: int) -> _ClaimTest | None:
+    """Test a claim with m segments; None if a paradigm has no runs with the same seeds."""
+    pairs_by_paradigm = {
+        other: pair_by_seed(groups, claim.paradigm, other, m) for other in claim.others
+    }
+    if not all(pairs_by_paradigm.values()):
+        return None
+    quantity = SCORE_NAMES[claim.score]
+    if claim.score != "classifier_calls_half":
+        quantity += f", {claim.paradigm} − {' or '.join(claim.others)}"
+    comparisons = []
+    for other, pairs in pairs_by_paradigm.items():
+        comparison = _compare(claim, pairs)
+        if len(claim.others) > 1:
+            comparison = replace(comparison, text=f"− {other}: {comparison.text}")
+        comparisons.append(comparison)
+    return _ClaimTest(claim.statement, m, quantity, comparisons)
+
+
+def _compare(claim: FocusClaim, pairs: Sequence[tuple[FocusResult, FocusResult]]) -> _Comparison:
+    """Compare two paradigms over their shared seeds; a pair has the results of one seed."""
+    if claim.score == "steps_to_target":
+        return _compare_times(claim, pairs)
+    differences = [_score_difference(claim.score, *pair) for pair in pairs]
+    if claim.score in CALL_SCORES and all(
+        _has_fixed_calls(result) for pair in pairs for result in pair
+    ):
+        directed_value = claim.sign * differences[0] + claim.margin
+        holds = directed_value > 0 or (directed_value == 0 and not claim.strict)
+        tails = OneSidedPValues(0.0, 1.0) if holds else OneSidedPValues(1.0, 0.0)
+        exact_estimate = SeedEstimate(
+            value=differences[0], low=math.nan, high=math.nan, seeds=len(differences)
+        )
+        text = (
+            f"{format_number(differences[0])}, "
+            "exact: determined by the settings, equal in every seed"
+        )
+        return _Comparison(exact_estimate, tails, text, is_exact=True)
+    return _compare_values(differences, lambda value: claim.sign * value + claim.margin)
+
+
+def _compare_values(
+    differences: Sequence[float], directed: Callable[[float], float]
+) -> _Comparison:
+    """Test measured differences, one per seed.
+
+    `directed` maps a difference to a number that is positive where the claim holds.
+
+    A rank test if all differences are equal: their variance is unknown then.
+    """
+    estimate = estimate_mean(differences)
+    finite = [difference for difference in differences if math.isfinite(difference)]
+    text = f"{estimate}, {len(finite)} seeds"
+    if len(finite) < MIN_SEEDS:
+        return _Comparison(estimate, NO_TEST, text)
+    tails = mean_test(map(directed, finite))
+    if not math.isnan(tails.above):
+        return _Comparison(estimate, tails, text)
+    text = f"{format_number(estimate.value)} in each of {len(finite)} seeds, by ranks"
+    return _Comparison(estimate, rank_test(map(directed, finite)), text, is_ranked=True)
+
+
+def _compare_times(
+    claim: FocusClaim, pairs: Sequence[tuple[FocusResult, FocusResult]]
+) -> _Comparison:
+    """Compare steps to 90 %. A rank test if a seed never reached it: never is the latest."""
+    times = [tuple(_time_or_inf(result, claim.score) for result in pair) for pair in pairs]
+    first_time, second_time = (
+        estimate_time_to_reach([pair[side] for pair in pairs], claim.score) for side in (0, 1)
+    )
+    medians = f"median {_format_time(first_time)} against {_format_time(second_time)}"
+    # two seeds that never reached it are a tie, not inf − inf
+    differences = [0.0 if first == second else first - second for first, second in times]
+    if all(map(math.isfinite, differences)) and all(math.isfinite(first) for first, _ in times):
+        comparison = _compare_values(differences, lambda value: claim.sign * value + claim.margin)
+        return replace(comparison, text=f"{medians}; difference {comparison.text}")
+    no_estimate = SeedEstimate(value=math.nan, low=math.nan, high=math.nan, seeds=len(differences))
+    if len(differences) < MIN_SEEDS:
+        return _Comparison(no_estimate, NO_TEST, medians)
+    tails = rank_test(claim.sign * value + claim.margin for value in differences)
+    return _Comparison(no_estimate, tails, f"{medians}; by ranks, never is last", is_ranked=True)
+
+
+def _format_time(time: TimeToReach) -> str:
+    median = "never" if math.isinf(time.median) else f"{format_number(time.median)} steps"
+    return f"{median} (reached in {time.reached_seeds} of {time.seeds} seeds)"
+
+
+def _time_or_inf(result: FocusResult, score: str) -> float:
+    """Steps until the target; infinite if it was never reached (NaN or missing)."""
+    time = result.scores.get(score, math.nan)
+    return math.inf if math.isnan(time) else time
+
+
+def _score_difference(score: str, result: FocusResult, other: FocusResult) -> float:
+    """Score difference of one seed."""
+    if (
+        score == "classifier_calls_half"
+    ):  # the claim "at most half" is: own calls − other calls / 2 ≤ 0
+        return _get_score(result, "classifier_calls") - _get_score(other, "classifier_calls") / 2
+    return _get_score(result, score) - _get_score(other, score)
+
+
+def _get_score(result: FocusResult, name: str) -> float:
+    return result.scores.get(name, math.nan)
+
+
+def _has_fixed_calls(result: FocusResult) -> bool:
+    """Whether every training step made the same number of calls."""
+    return result.scores.get("classifier_calls_range") == 0
+
+
+def _compare_many_segments(groups: FocusGroups, paradigm: str) -> list[_ClaimTest]:
+    """Tests that SAIF and step time hold up with many segments.
+
+    Compares the largest with the smallest m; empty if it is not MIN_SEGMENT_RATIO times as large.
+    """
+    few, many = min(list_segment_counts(groups)), max(list_segment_counts(groups))
+    if many < MIN_SEGMENT_RATIO * few or not {
+        (paradigm, few),
+        (paradigm, many),
+        ("soft", many),
+    } <= set(groups):
+        return []
+    saif_few = {result.seed: _get_score(result, "saif") for result in groups[paradigm, few]}
+    shared = [result for result in groups[paradigm, many] if result.seed in saif_few]
+    saif_changes = [_get_score(result, "saif") - saif_few[result.seed] for result in shared]
+    cost_ratios = [
+        _get_score(result, "step_ms") / _get_score(soft, "step_ms")
+        for result, soft in pair_by_seed(groups, paradigm, "soft", many)
+    ]
+    saif_claim = (
+        f"{paradigm} keeps its SAIF among {many:,} segments: less by {MAX_SAIF_LOSS:g} at most"
+    )
+    cost_claim = (
+        f"a step of {paradigm} among {many:,} segments "
+        f"costs {MAX_STEP_COST_RATIO:g} times soft's at most"
+    )
+    return [
+        _ClaimTest(
+            saif_claim,
+            many,
+            f"SAIF, m = {many} − {few}",
+            [_compare_values(saif_changes, lambda value: value + MAX_SAIF_LOSS)],
+        ),
+        _ClaimTest(
+            cost_claim,
+            many,
+            "step time relative to soft",
+            [_compare_values(cost_ratios, lambda value: MAX_STEP_COST_RATIO - value)],
+        ),
+    ]

@@ -1,0 +1,176 @@
+"""Test results of focus models: file format, grouping by paradigm and averages over seeds.
+
+A focus model (tasks/focus) gives the m segments of an example weights, its focus, and classifies
+the segment in focus; only the foreground segment shows the class. A paradigm is the loss that
+trains it. Hybrid paradigms switch from one loss to another during training.
+
+`neural dynamics` writes one file for each run that it compares: `dynamics/<run>.npz`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neural.analysis.confidence_intervals import SeedEstimate, estimate_mean, format_number
+from neural.core.errors import TaskError
+from neural.core.files import open_atomic
+from neural.core.json_values import parse_json
+from neural.data.numpy_files import load_npz
+from neural.runs.errors import RunError
+from neural.runs.run import Run
+
+TARGET_ACCURACY = 0.9
+"""Validation accuracy; the time until it is reached is measured."""
+TIME_SCORES = ("steps_to_target", "seconds_to_target", "switch_share")
+"""Scores in which NaN means "never"; a mean would ignore the seeds that never got there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FocusResult:
+    """Test result of one run."""
+
+    run: str
+    """Name of the run folder."""
+    paradigm: str
+    segments: int
+    """Number of segments m of an example."""
+    seed: int
+    classes: tuple[str, ...]
+    """Class names, by class index."""
+    scores: dict[str, float]
+    """On the test examples; also the values of `measure_speed`."""
+    heat_map: np.ndarray
+    """Histogram of examples over [0, 1]².
+
+    Rows: focus on the foreground. Columns: probability of the true class.
+    """
+    examples: dict[str, np.ndarray]
+    """A few test examples: `x`, `focus`, `foreground`, `label`, `predicted`."""
+
+    def write(self, path: Path) -> None:
+        """Write the result atomically."""
+        metadata = {
+            "run": self.run,
+            "paradigm": self.paradigm,
+            "segments": self.segments,
+            "seed": self.seed,
+            "classes": self.classes,
+            "scores": self.scores,
+        }
+        arrays: dict[str, Any] = {f"shown_{name}": array for name, array in self.examples.items()}
+        with open_atomic(path, durable=False) as file:
+            np.savez(file, about=np.array(json.dumps(metadata)), heat=self.heat_map, **arrays)
+
+
+def read_result(path: Path) -> FocusResult:
+    """Read a file of `FocusResult.write`; RunError where it is damaged."""
+    try:
+        arrays = load_npz(path)
+        metadata: dict[str, Any] = parse_json(str(arrays["about"]))
+        examples = {
+            name.removeprefix("shown_"): array
+            for name, array in arrays.items()
+            if name.startswith("shown_")
+        }
+        metadata["classes"] = tuple(metadata["classes"])
+        return FocusResult(**metadata, heat_map=arrays["heat"], examples=examples)
+    except (TaskError, ValueError, KeyError, TypeError) as problem:
+        raise RunError(f"{path} cannot be read: {problem}") from None
+
+
+def measure_speed(run: Run, target_accuracy: float = TARGET_ACCURACY) -> dict[str, float]:
+    """Time to reach an accuracy (NaN: never), cost of a step, and time of the switch.
+
+    `steps_to_target` and `seconds_to_target` until the validation accuracy; `step_ms`;
+    `classifier_calls` per example and step, with `classifier_calls_range`; `switch_share`, the
+    share of the steps before the switch.
+    """
+    steps, accuracy = run.scalars("valid/accuracy")
+    reached = np.flatnonzero(accuracy >= target_accuracy)
+    first_step = float(steps[reached[0]]) if len(reached) else float("nan")
+    status = run.status
+    seconds_per_step = (status.time - status.started) / max(1, status.step)
+    calls = run.scalars("train/classifier_calls")[1]
+    switches = [step for step, kind, _, _ in run.events() if kind == "switch"]
+    return {
+        "steps_to_target": first_step,
+        "seconds_to_target": first_step * seconds_per_step,
+        "step_ms": 1000 * seconds_per_step,
+        "classifier_calls": float(np.mean(calls)),
+        # 0 where the settings alone determine the calls: soft, exact hard, lvml …
+        "classifier_calls_range": float(np.ptp(calls)),
+        "switch_share": switches[0] / max(1, status.step) if switches else float("nan"),
+    }
+
+
+FocusGroups = dict[tuple[str, int], list[FocusResult]]
+"""Results by paradigm and number of segments m; those of a list differ only by their seed."""
+
+
+def group_results(results: Iterable[FocusResult]) -> FocusGroups:
+    """Group by paradigm and m, in the order of first occurrence; groups are sorted by seed."""
+    groups: FocusGroups = {}
+    for result in results:
+        groups.setdefault((result.paradigm, result.segments), []).append(result)
+    return {key: sorted(group, key=lambda result: result.seed) for key, group in groups.items()}
+
+
+def list_paradigms(groups: FocusGroups) -> list[str]:
+    """Distinct paradigms in order."""
+    return list(dict.fromkeys(name for name, _ in groups))
+
+
+def list_segment_counts(groups: FocusGroups) -> list[int]:
+    """Every m, smallest first."""
+    return sorted({m for _, m in groups})
+
+
+def estimate_score(group: Sequence[FocusResult], name: str) -> SeedEstimate:
+    """Mean of a score over seeds with its interval."""
+    return estimate_mean(result.scores.get(name, float("nan")) for result in group)
+
+
+def pair_by_seed(
+    groups: FocusGroups, first: str, second: str, m: int
+) -> list[tuple[FocusResult, FocusResult]]:
+    """Results of two paradigms paired by seed: both of a pair have the same data."""
+    by_seed = {result.seed: result for result in groups.get((second, m), [])}
+    return [
+        (result, by_seed[result.seed])
+        for result in groups.get((first, m), [])
+        if result.seed in by_seed
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeToReach:
+    """Median time over seeds. A seed that never reached the target counts as the latest."""
+
+    median: float
+    """Infinite if half of the seeds or more never reached it; NaN without seeds."""
+    reached_seeds: int
+    seeds: int
+
+    def __str__(self) -> str:
+        median = "never" if math.isinf(self.median) else format_number(self.median)
+        if self.reached_seeds == self.seeds:
+            return median
+        return f"{median} ({self.reached_seeds} of {self.seeds})"
+
+
+def estimate_time_to_reach(group: Sequence[FocusResult], name: str) -> TimeToReach:
+    """Median over seeds of the score `name`, one of `TIME_SCORES`."""
+    times = [result.scores[name] for result in group if name in result.scores]
+    ordered = sorted(math.inf if math.isnan(time) else time for time in times)
+    if not ordered:
+        return TimeToReach(math.nan, 0, 0)
+    # with an even number of seeds the mean of the two middle times; infinite if one of them is
+    median = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+    return TimeToReach(median, sum(map(math.isfinite, ordered)), len(ordered))

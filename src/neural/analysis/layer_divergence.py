@@ -1,0 +1,139 @@
+"""Divergence of the attention of layers, independent of the order of their heads.
+
+The heads of two layers are matched by an optimal assignment; the divergence is the mean over the
+matched pairs. The excess is that minus the divergence of two random groups of the same heads. So 0
+means that both layers have the same kinds of heads, in any order. Positive values mean that the
+layers differ by more than heads of one layer differ among themselves, negative values by less. The
+unit is squared Hellinger distance, as in `heads/divergence` of a run: the distances between all
+pairs of N heads (capture/head_divergence.py), (N, N), heads in the order of the layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from neural.analysis.run_loading import MissingDataError, finite_mean
+from neural.runs.errors import RunError
+from neural.runs.run import Run
+from neural.runs.run_reader import HEAD_DIVERGENCE_KEY
+
+RANDOM_GROUPINGS = 32
+"""Random groupings of the heads of two layers, as the baseline of their divergence."""
+
+
+def match_heads(divergence: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
+    """Mean divergence of two groups of heads, matched by an optimal assignment.
+
+    `divergence` is (N, N) for all heads; `first` and `second` are indices of heads.
+    """
+    block = divergence[np.ix_(first, second)]
+    rows, columns = linear_sum_assignment(block)
+    return float(block[rows, columns].mean())
+
+
+def compute_layer_excess(
+    divergence: np.ndarray, heads: Sequence[int], *, seed: int = 0
+) -> np.ndarray:
+    """Matched divergence minus that of random groups of the same heads, [layer, layer].
+
+    `heads`: number of heads of each layer. NaN on and below the diagonal, and for layers of one
+    head, which allow no other grouping.
+    """
+    starts = np.concatenate([[0], np.cumsum(heads)])
+    layers = [np.arange(start, end) for start, end in pairwise(starts)]
+    excess = np.full((len(heads), len(heads)), np.nan)
+    for i in range(len(heads)):
+        for j in range(i + 1, len(heads)):
+            if min(len(layers[i]), len(layers[j])) > 1:
+                baseline = _random_group_divergence(
+                    divergence, layers[i], layers[j], np.random.default_rng((seed, i, j))
+                )
+                excess[i, j] = match_heads(divergence, layers[i], layers[j]) - baseline
+    return excess
+
+
+def _random_group_divergence(
+    divergence: np.ndarray, first: np.ndarray, second: np.ndarray, generator: np.random.Generator
+) -> float:
+    """Mean matched divergence of random groups that mix the heads of both layers."""
+    heads, values = np.concatenate([first, second]), []
+    while len(values) < RANDOM_GROUPINGS:
+        shuffled = generator.permutation(heads)
+        group, others = shuffled[: len(first)], shuffled[len(first) :]
+        if set(group) not in (set(first), set(second)):  # not the layers themselves
+            values.append(match_heads(divergence, group, others))
+    return float(np.mean(values))
+
+
+def load_excess_curves(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and `compute_layer_excess` at each, [step, layer, layer].
+
+    MissingDataError where the divergence of heads was not recorded.
+    """
+    steps, values, heads = _load_comparable(run)
+    return steps, np.stack([compute_layer_excess(matrix, heads) for matrix in values])
+
+
+def load_last_excess(run: Run) -> np.ndarray:
+    """`compute_layer_excess` at the last step."""
+    _, values, heads = _load_comparable(run)
+    return compute_layer_excess(values[-1], heads)
+
+
+def _load_comparable(run: Run) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """`_load_divergences`; MissingDataError unless there are two layers of two heads."""
+    steps, values, heads = _load_divergences(run)
+    if len(heads) < 2 or min(heads) < 2:
+        raise MissingDataError(f"{run.name}: comparing layers needs two layers with two heads each")
+    return steps, values, heads
+
+
+def load_matched_curves(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and the matched divergence of all pairs of layers, [step, layer, layer]."""
+    steps, values, heads = _load_divergences(run)
+    starts = np.concatenate([[0], np.cumsum(heads)])
+    layers = [np.arange(start, end) for start, end in pairwise(starts)]
+    distances = np.full((len(steps), len(heads), len(heads)), np.nan)
+    for row, matrix in zip(distances, values, strict=True):
+        for i, j in combinations(range(len(heads)), 2):
+            row[i, j] = match_heads(matrix, layers[i], layers[j])
+    return steps, distances
+
+
+def _load_divergences(run: Run) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Steps, divergence of heads [step, N, N], and number of heads of each layer."""
+    try:
+        steps, values = run.measure(HEAD_DIVERGENCE_KEY)
+    except RunError:
+        raise MissingDataError(f"{run.name} has no divergence of heads; see `tracking`") from None
+    heads = run.metadata("attention/heads") or []
+    if not len(steps) or sum(heads) != values.shape[1]:
+        raise MissingDataError(f"{run.name}: the recorded divergence does not fit its layers")
+    return steps, values.astype(float), heads
+
+
+def compare_at_equal_distance(
+    pairs: np.ndarray,
+    first_pairs: Sequence[tuple[int, int]],
+    second_pairs: Sequence[tuple[int, int]],
+) -> float:
+    """Mean of the second minus the first group of layer pairs, compared at equal distance.
+
+    `pairs` [layer, layer] has a value for each pair; the distance of layers i and j is j − i.
+    Neighbouring layers are always similar, so pairs of different distance are not compared. NaN
+    where no distance occurs in both groups.
+    """
+    differences = []
+    for distance in range(1, len(pairs)):
+        first, second = (
+            [pairs[i, j] for i, j in group if j - i == distance]
+            for group in (first_pairs, second_pairs)
+        )
+        if first and second:
+            difference = finite_mean(np.array(second)) - finite_mean(np.array(first))
+            differences.append(float(difference))
+    return float(finite_mean(np.array(differences))) if differences else float("nan")

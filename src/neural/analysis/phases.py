@@ -1,0 +1,179 @@
+"""Phases of a training, from its validation curve: rapid, steady, plateau or dip, recovery, best.
+
+    1 ── rapid ── 5 ── steady ── 15 ── dip ── 20 ── recovery ── 23 best ── after
+
+An epoch is one validation, a score the monitored metric. A phase is an interval of epochs and the
+change of the score in it; causes are not considered. Changes within the noise of the curve are not
+phases: a curve that does not rise beyond its noise has none, and a new best, the end of a plateau
+or a dip must exceed it (`estimate_noise_threshold`). tests/validity/ measures how often noise alone
+makes phases.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from neural.analysis.change_points import estimate_curve_noise
+
+PhaseName = Literal["rapid", "steady", "plateau", "dip", "recovery", "best", "after"]
+RAPID_SLOPE_RATIO = 1.5
+"""Slope of a rapid rise, relative to the slope after it."""
+MIN_PLATEAU_EPOCHS = 3
+"""Epochs without a new best; a tenth of the epochs up to the best one if that is more."""
+MIN_DIP_SHARE = 0.03
+"""Share of the whole rise: a smaller fall is a plateau, a larger one a dip."""
+MIN_SCORES_FOR_NOISE = 8
+"""Length from which the noise is estimated from the curve itself."""
+MIN_RELATIVE_RISE = 1e-3
+"""Relative to the first score: a smaller rise does not count, however smooth."""
+
+
+class Phase(NamedTuple):
+    """An interval of a curve; the next phase starts where it ends."""
+
+    name: PhaseName
+    first: int
+    """First epoch, counted from 1."""
+    last: int
+    """Last epoch, included."""
+    change: float
+    """Of the score, from the first epoch to the last."""
+
+
+def estimate_noise_threshold(scores: np.ndarray, standard_error: float = 0.0) -> float:
+    """The smallest difference between two selected scores of a curve that noise does not explain.
+
+    The largest of n normal deviates is about √(2 log n); 2.5 more for the other score; more for
+    small n, because the noise is estimated from few values. Curves of few scores bend too much
+    to show their noise: for them the `standard_error` of a difference is used if it is known.
+    """
+    count = len(scores)
+    if count < 3:
+        return 0.0
+    noise = estimate_curve_noise(scores)
+    if count < MIN_SCORES_FOR_NOISE and standard_error > 0:
+        noise = standard_error / math.sqrt(2)
+    return noise * (math.sqrt(2 * math.log(count)) + 2.5) * (1 + 5 / count)
+
+
+def find_phases(
+    curve: Sequence[float], *, larger_is_better: bool = True, standard_error: float = 0.0
+) -> list[Phase]:
+    """Phases of a curve with one score per epoch, in order; empty without a change beyond noise.
+
+    `standard_error` is that of the difference of two scores, 0 if unknown: the whole rise or fall
+    must exceed it twice.
+    """
+    scores = np.asarray(curve, dtype=np.float64)
+    if scores.ndim != 1 or not np.isfinite(scores).all():
+        raise ValueError("a curve must have one finite score per epoch")
+    if len(scores) < 2:
+        return []
+    rising = scores if larger_is_better else -scores
+    tolerance = estimate_noise_threshold(scores, standard_error)
+    peak, end = int(rising.argmax()), len(scores) - 1
+    min_change = max(tolerance, 2 * standard_error, MIN_RELATIVE_RISE * abs(float(scores[0])))
+    if max(rising[peak] - rising[0], rising[peak] - rising[-1]) <= min_change:
+        return []
+    intervals = _split_rise(rising[: peak + 1], tolerance) if peak else []
+    intervals.append(("best", peak, peak))
+    if peak < end:
+        intervals.append(("after", peak, end))
+    return [
+        Phase(name, first + 1, last + 1, float(scores[last] - scores[first]))
+        for name, first, last in intervals
+    ]
+
+
+class Plateau(NamedTuple):
+    """An interval without a new best, before the best score."""
+
+    start: int
+    """Index of the best score before it."""
+    end: int
+    """Index of the next best score."""
+
+    @property
+    def epochs(self) -> int:
+        """Epochs between the two."""
+        return self.end - self.start - 1
+
+
+def find_longest_plateau(rising: np.ndarray, tolerance: float) -> Plateau | None:
+    """The longest plateau before the best score of a curve whose larger scores are better, or None.
+
+    `tolerance`: largest difference that noise explains (`estimate_noise_threshold`). After a
+    plateau, the next epochs (as many as it has) lie above its second half by more than the noise
+    and by three times its own rise: a curve that merely flattens has no plateau. An interval that
+    falls by more than the noise counts too: it is a dip.
+    """
+    peak = int(rising.argmax())
+    bests = [0, *(index for index in range(1, peak + 1) if rising[index] > rising[:index].max())]
+    candidates = sorted(
+        (Plateau(*pair) for pair in pairwise(bests)), key=lambda plateau: -plateau.epochs
+    )
+    for plateau in candidates:
+        if plateau.epochs < MIN_PLATEAU_EPOCHS:
+            return None
+        inside = rising[plateau.start + 1 : plateau.end]
+        first_half, second_half = np.split(inside, [len(inside) // 2])
+        after = rising[plateau.end : min(plateau.end + plateau.epochs, peak + 1)]
+        rise_after = float(after.mean() - second_half.mean())
+        rise_inside = float(second_half.mean() - first_half.mean())
+        # 1.5 times: the best score before and the worst inside are both selected
+        is_dip = float(rising[plateau.start] - inside.min()) > 1.5 * tolerance
+        if is_dip or (rise_after > tolerance and rise_after > 3 * rise_inside):
+            return plateau
+    return None
+
+
+def _split_rise(rising: np.ndarray, tolerance: float) -> list[tuple[PhaseName, int, int]]:
+    """Split a curve that ends at its best score into (name, first index, last index)."""
+    peak, total_rise = len(rising) - 1, float(rising[-1] - rising[0])
+    plateau = find_longest_plateau(rising, tolerance)
+    if plateau is None or plateau.end - plateau.start <= max(MIN_PLATEAU_EPOCHS, (peak + 1) / 10):
+        return _split_climb(rising, 0, peak)
+    start, end = plateau
+    lowest = start + int(rising[start : end + 1].argmin())
+    if rising[start] - rising[lowest] < max(MIN_DIP_SHARE * total_rise, tolerance):
+        return [
+            *_split_climb(rising, 0, start),
+            ("plateau", start, end),
+            *_steady_phase(end, peak),
+        ]
+    # the recovery ends at the next best score, or at the peak if that is about as close
+    recovery_end = peak if peak - end <= max(2, end - lowest) else end
+    return [
+        *_split_climb(rising, 0, start),
+        ("dip", start, lowest),
+        ("recovery", lowest, recovery_end),
+        *_steady_phase(recovery_end, peak),
+    ]
+
+
+def _split_climb(rising: np.ndarray, first: int, last: int) -> list[tuple[PhaseName, int, int]]:
+    """Split the rise from index `first` to `last` at its strongest bend, if it starts much steeper.
+
+    The bend is where the running best is farthest above the straight line between its ends.
+    """
+    if last - first < 2:
+        return _steady_phase(first, last)
+    running_best = np.maximum.accumulate(rising[first : last + 1])
+    line = np.linspace(running_best[0], running_best[-1], len(running_best))
+    bend = int((running_best - line).argmax())
+    if 0 < bend < len(running_best) - 1:
+        slope_before = (running_best[bend] - running_best[0]) / bend
+        slope_after = (running_best[-1] - running_best[bend]) / (len(running_best) - 1 - bend)
+        if slope_before >= RAPID_SLOPE_RATIO * slope_after:
+            return [("rapid", first, first + bend), ("steady", first + bend, last)]
+    return _steady_phase(first, last)
+
+
+def _steady_phase(first: int, last: int) -> list[tuple[PhaseName, int, int]]:
+    """One steady phase; none if it is empty."""
+    return [("steady", first, last)] if last > first else []

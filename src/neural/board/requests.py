@@ -1,0 +1,87 @@
+"""Requests to generate or segment text, and the lock that runs one such job at a time.
+
+Both need torch and much computing time, so a second request is refused while one runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from neural.board.responses import encode_json, format_error
+
+BUSY_MESSAGE = "the board is busy with another text; try again in a moment"
+END_OF_STREAM = object()
+"""Returned by `_next_line` after the last line."""
+
+
+class BoardRequest(BaseModel):
+    """Base class of request bodies; unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class GenerateRequest(BoardRequest):
+    """Generate text after a prompt with the network of a run."""
+
+    run: str
+    """Name of the run."""
+    prompt: str = Field(min_length=1, max_length=10_000)
+    tokens: int = Field(100, ge=1, le=1_000)
+    temperature: float = Field(0.8, ge=0, le=100)
+    top_k: int | None = Field(None, ge=1, le=1_000_000)
+    seed: int = Field(0, ge=0, le=2**31)
+
+
+class SegmentRequest(BoardRequest):
+    """Segment a text with the network of a run; without a run, with the shipped network.
+
+    `min_elements` and `max_elements` limit a segment (elements are sentences, for example);
+    `threshold` is the probability from which an element is a boundary.
+    """
+
+    run: str | None = None
+    text: str = Field(min_length=1, max_length=500_000)
+    min_elements: int | None = Field(None, ge=1, le=10_000)
+    max_elements: int | None = Field(None, ge=1, le=1_000_000)
+    threshold: float | None = Field(None, gt=0, lt=1)
+
+
+class JobLock:
+    """Runs one job at a time."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    async def stream_lines(
+        self, start_job: Callable[[], Iterator[dict[str, Any]]]
+    ) -> AsyncIterator[bytes]:
+        """Run a job in threads and stream its results as JSON lines; an error is the last line."""
+        if self._lock.locked():
+            yield encode_json({"error": BUSY_MESSAGE}) + b"\n"
+            return
+        # closing the stream (the page was closed) releases the lock; no further line is computed
+        async with self._lock:
+            results = start_job()
+            while (line := await asyncio.to_thread(_next_line, results)) is not END_OF_STREAM:
+                yield encode_json(line) + b"\n"
+
+
+def format_validation_error(error: ValidationError) -> str:
+    """Every invalid key of a request with its reason."""
+    reasons = "; ".join(
+        f"{'.'.join(map(str, detail['loc'])) or 'body'}: {detail['msg'].lower()}"
+        for detail in error.errors()
+    )
+    return f"invalid request: {reasons}"
+
+
+def _next_line(results: Iterator[dict[str, Any]]) -> Any:
+    """The next line of a job, an error as a line, or END_OF_STREAM."""
+    try:
+        return next(results, END_OF_STREAM)
+    except Exception as error:  # shown by the page; the board continues
+        return {"error": str(error) if isinstance(error, ValueError) else format_error(error)}

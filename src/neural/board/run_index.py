@@ -1,0 +1,178 @@
+"""The runs of a folder, summarized from their small files alone: hundreds take milliseconds.
+
+A run name that comes from a request is looked up among the names found here. It is never made into
+a path, and links that lead out of the folder are not followed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from neural.board.responses import format_error
+from neural.core.errors import describe_os_error
+from neural.core.registry import UnknownNameError
+from neural.runs.errors import RunError
+from neural.runs.folder import (
+    ROWS_FILE,
+    STATUS_FILE,
+    find_escaping_link,
+    load_status,
+    read_json_file,
+)
+from neural.runs.status import parse_status
+from neural.tasks import registry as tasks
+from neural.tasks.task import Task
+
+SWEEP_FILE = "trials.json"
+"""Marks the folder of a sweep: its runs are one level below."""
+
+
+@dataclass(frozen=True)
+class RunEntry:
+    """A folder that is a run or should be one."""
+
+    id: str
+    """Its name; below a sweep, "sweep/name"."""
+    path: Path
+    sweep: str | None = None
+    """Name of the sweep (a set of runs over a grid of settings) that it belongs to."""
+    error: str = ""
+    """Why the folder is not opened; empty if it is."""
+
+
+class RunIndex:
+    """The runs of one folder, or the single run that the folder is."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self._summaries: dict[str, tuple[int, dict[str, Any]]] = {}
+        """By run id: modification time of the status file, and the summary read then."""
+        self._lock = Lock()
+
+    def list_entries(self) -> list[RunEntry]:
+        """All runs, sorted by name, which starts with the date."""
+        if (self.root / ROWS_FILE).is_file():
+            return [self._create_entry(self.root, _decode_name(self.root.name))]
+        return list(self._scan_folder(self.root))
+
+    def find(self, name: str) -> RunEntry | None:
+        """The run of that name, or None."""
+        return next((entry for entry in self.list_entries() if entry.id == name), None)
+
+    def summarize_runs(self) -> list[dict[str, Any]]:
+        """One summary per run; that of an unreadable run has the error message."""
+        entries = self.list_entries()
+        with self._lock:
+            summaries = [self._summarize(entry) for entry in entries]
+            ids = {entry.id for entry in entries}
+            self._summaries = {
+                run_id: cached for run_id, cached in self._summaries.items() if run_id in ids
+            }
+        return summaries
+
+    def _scan_folder(self, folder: Path, sweep: str | None = None) -> Iterator[RunEntry]:
+        """Entries of the runs in a folder, or in the folder of a sweep if its name is given."""
+        try:
+            children = sorted(os.scandir(folder), key=lambda child: child.name)
+        except OSError as error:
+            if sweep is None:
+                raise RunError(f"{folder} cannot be read: {describe_os_error(error)}") from None
+            return  # it was removed meanwhile
+        for child in children:
+            # Path.is_dir, unlike DirEntry.is_dir, does not raise for a link to itself
+            if child.name.startswith(".") or not Path(child.path).is_dir():
+                continue
+            if sweep is not None and not any(
+                Path(child.path, file).exists() for file in (STATUS_FILE, ROWS_FILE)
+            ):
+                continue  # results of a study or comparison, beside the runs
+            name = _decode_name(child.name)
+            entry = self._create_entry(
+                Path(child.path), name if sweep is None else f"{sweep}/{name}", sweep
+            )
+            if sweep is None and not entry.error and (entry.path / SWEEP_FILE).is_file():
+                yield from self._scan_folder(entry.path, name)
+            else:
+                yield entry
+
+    def _create_entry(self, path: Path, name: str, sweep: str | None = None) -> RunEntry:
+        """Entry of a folder; with an error if it is a link out of the root folder."""
+        link = find_escaping_link(path, self.root)
+        error = f"{link} is a link out of the folder; it is not followed" if link else ""
+        return RunEntry(name, path, sweep, error)
+
+    def _summarize(self, entry: RunEntry) -> dict[str, Any]:
+        """Summary of a run, read again only if its status file changed."""
+        try:
+            if entry.error:
+                raise RunError(entry.error)
+            status_path = entry.path / STATUS_FILE
+            status_time = status_path.stat().st_mtime_ns if status_path.exists() else 0
+            cached_time, summary = self._summaries.get(entry.id, (-1, {}))
+            if cached_time != status_time or not status_time:
+                summary = _read_summary(entry)
+                self._summaries[entry.id] = status_time, summary
+            elif summary["state"] == "running":
+                # a killed process leaves its status file unchanged: check that it is alive
+                status = parse_status(status_path.read_text(encoding="utf-8"))
+                summary = {**summary, "state": status.state}
+            return summary
+        except Exception as error:  # one damaged folder must not hide the other runs
+            return {
+                "id": entry.id,
+                "name": _decode_name(entry.path.name),
+                "kind": "broken",
+                "state": "broken",
+                "sweep": entry.sweep,
+                "message": format_error(error),
+            }
+
+
+def _read_summary(entry: RunEntry) -> dict[str, Any]:
+    """Summary of a run from its status and its settings; RunError if they are damaged."""
+    if not (entry.path / ROWS_FILE).is_file():
+        raise RunError(f"not a run folder: it has no {ROWS_FILE}")
+    status, settings = load_status(entry.path), read_json_file(entry.path / "settings.json")
+    if not isinstance(settings, dict):
+        raise RunError("settings.json is damaged: it is not an object")
+    training, task = settings.get("training"), str(settings.get("task", ""))
+    best_scores, monitored_metric = status.best, _monitored_metric(task)
+    has_best = isinstance(best_scores, dict) and isinstance(
+        best_scores.get(monitored_metric), int | float
+    )
+    return {
+        "id": entry.id,
+        "name": _decode_name(entry.path.name),
+        "kind": "run",
+        "sweep": entry.sweep,
+        "state": status.state,
+        "step": status.step,
+        "steps": status.facts.get("steps"),
+        "started": status.started,
+        "time": status.time,
+        "message": status.message,
+        "task": task,
+        "seed": training.get("seed") if isinstance(training, dict) else None,
+        "loss": status.facts.get("loss"),
+        "best": {"name": monitored_metric, "score": best_scores[monitored_metric]}
+        if has_best
+        else None,
+    }
+
+
+def _monitored_metric(task: str) -> str:
+    """The metric that selects the best checkpoint of a task."""
+    try:
+        return tasks.get(task).monitor
+    except UnknownNameError:
+        return Task.monitor
+
+
+def _decode_name(name: str) -> str:
+    """A folder name as valid text: file systems allow any bytes."""
+    return os.fsencode(name).decode("utf-8", errors="replace")

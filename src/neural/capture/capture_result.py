@@ -1,0 +1,290 @@
+"""Result of `neural.watch(model)`: the captured attention calls in order, measures and maps.
+
+    capture[0].path                  "transformer_encoder.0.attention.sublayer"
+    capture[0].measures["entropy"]   per head, (H,)
+    capture[0].maps()                attention weights, (B, H, Q, K)
+    capture.measure_arrays()         measure → (layer, head)
+    capture.compare_layers()         measure of two layers → (layer, layer)
+
+A measure is a number per head, such as the entropy (capture/measures/). A layer is one captured
+call. Weights are those without dropout, in 32 bits. Everything is computed on first use and cached.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+
+from neural.capture.attention_call import AttentionCall, full_precision
+from neural.capture.dense_weights import DenseAttentionCall
+from neural.capture.head_divergence import compute_head_divergence
+from neural.capture.measure import HeadMeasure, LayerMeasure, Measure, PairMeasure
+from neural.capture.measures import registry
+from neural.capture.statistics import average_rows, is_applicable, measure_rows
+from neural.nn.attention.self import Self
+from neural.nn.kernel_dispatch import no_kernels
+from neural.nn.lazy_torch import torch
+from neural.nn.mask import Mask
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+MAX_LAYERS_ALL_PAIRS = 12
+"""Up to this many layers, all pairs are compared; with more, each layer with the next."""
+
+
+@dataclass(frozen=True)
+class CapturedCall:
+    """One call of one attention module."""
+
+    path: str
+    """Path of the module, for `model.get_submodule`."""
+    heads: int
+    attention: AttentionCall | None
+    """None if queries or keys were not finite: then nothing can be measured."""
+    measure_names: tuple[str, ...] | None = None
+    """Measures to compute; all that apply if None."""
+    note: str = ""
+    """Why measures of positions are left out; empty if they are included."""
+
+    @cached_property
+    def measures(self) -> dict[str, Float[np.ndarray, " H"]]:
+        """Values per head; one number for measures of all heads together.
+
+        A value is the mean over rows (queries). NaN if no row counts: all are padding, or the
+        measure is undefined for them.
+        """
+        names = [
+            name
+            for name in _select_measures(self.measure_names, HeadMeasure | LayerMeasure)
+            if self._applies(registry.get(name))
+        ]
+        if self.attention is None:
+            per_head = {name for name in names if issubclass(registry.get(name), HeadMeasure)}
+            return {
+                name: np.full(self.heads if name in per_head else (), np.nan, np.float32)
+                for name in names
+            }
+        return {
+            name: values.cpu().numpy()
+            for name, values in average_rows(self._measure_rows(names)).items()
+        }
+
+    def _measure_rows(self, names: Sequence[str]) -> dict[str, torch.Tensor]:
+        """Values of every row, (B, H, Q) or (B, Q); cached with the call."""
+        assert self.attention is not None
+        cache = self.__dict__.setdefault("_row_cache", {})
+        missing = [name for name in names if name not in cache]
+        if missing:
+            cache |= _measure_calls(missing, self.attention)
+        return {name: cache[name] for name in names}
+
+    def half_means(self) -> dict[str, Float[np.ndarray, "2 H"]]:
+        """Every measure on the even and on the odd examples: their difference shows its noise.
+
+        Empty if there is only one example.
+        """
+        if self.attention is None or self.attention.batch < 2:
+            return {}
+        rows = self._measure_rows(list(self.measures))
+        halves = [
+            average_rows({name: values[start::2] for name, values in rows.items()})
+            for start in (0, 1)
+        ]
+        return {name: np.stack([half[name].cpu().numpy() for half in halves]) for name in rows}
+
+    def _applies(self, measure: type[Measure]) -> bool:
+        if self.attention is None:
+            # without queries and keys: neither tokens nor extra keys are known
+            return not {"induction", "extra"} & set(measure.required_statistics)
+        return is_applicable(measure, self.attention)
+
+    def maps(
+        self, examples: int | None = None, positions: int | None = None
+    ) -> Float[np.ndarray, "B H Q K"]:
+        """Attention weights, limited to the first `examples` and to the first `positions` if given.
+
+        One column for every key that is a position. With other keys (a learned sink), a row sums to
+        1 minus their weight; the measure `extra_key_mass` is the mean of that weight.
+        """
+        call = self.attention
+        if call is None:
+            raise ValueError(
+                f"`{self.path}` has queries or keys that are not finite: there are no weights"
+            )
+        batch = min(examples or call.batch, call.batch)
+        queries = min(positions or call.queries, call.queries)
+        keys = min(positions or call.positions, call.positions)
+        maps = np.empty((batch, call.heads, queries, keys), np.float32)
+        with full_precision(call.q.device):
+            for block in call.iter_blocks(heads=call.heads):
+                if block.batch.start < batch and block.rows.start < queries:
+                    target = maps[block]  # a view; the last block may reach beyond it
+                    weights = call.compute_maps(block).weights
+                    target[:] = weights[: len(target), :, : target.shape[2], :keys].cpu().numpy()
+        return maps
+
+
+class Capture(Sequence[CapturedCall]):
+    """All captured attention calls, in order."""
+
+    def __init__(self, measure_names: Iterable[str] | None = None) -> None:
+        """`measure_names`: measures of one layer and of two; all that apply if None."""
+        self.measure_names = None if measure_names is None else tuple(measure_names)
+        for name in self.measure_names or ():
+            registry.get(name)  # raises UnknownNameError with a suggestion
+        self.calls: list[CapturedCall] = []
+        self.refusals: dict[str, str] = {}
+        """Modules that attended but are not measured: path → reason."""
+
+    @overload
+    def __getitem__(self, index: int) -> CapturedCall: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[CapturedCall]: ...
+    def __getitem__(self, index: int | slice) -> CapturedCall | list[CapturedCall]:
+        return self.calls[index]
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    def __iter__(self) -> Iterator[CapturedCall]:
+        return iter(self.calls)
+
+    def layer_names(self) -> list[str]:
+        """A unique name for each call: its path, and `#2`, `#3` … for later calls of a module."""
+        names: list[str] = []
+        counts = Counter[str]()
+        for call in self.calls:
+            counts[call.path] += 1
+            number = counts[call.path]
+            names.append(call.path if number == 1 else f"{call.path}#{number}")
+        return names
+
+    def measure_arrays(self) -> dict[str, Float[np.ndarray, "layer head"]]:
+        """Every measure as (layer, head) or (layer,); NaN where a layer has no value."""
+        max_heads, arrays = max((call.heads for call in self.calls), default=0), {}
+        for layer, call in enumerate(self.calls):
+            for name, values in call.measures.items():
+                shape = (len(self), max_heads) if values.ndim else (len(self),)
+                array = arrays.setdefault(name, np.full(shape, np.nan, np.float32))
+                array[(layer, slice(len(values))) if values.ndim else layer] = values
+        return arrays
+
+    def half_means(self) -> dict[str, Float[np.ndarray, " 2"]]:
+        """Mean of every measure over all heads, on two halves of the examples."""
+        collected: dict[str, list[np.ndarray]] = {}
+        for call in self.calls:
+            for name, values in call.half_means().items():
+                collected.setdefault(name, []).append(values.reshape(2, -1))
+        for name, pairs in self._pair_rows.items():
+            for rows in pairs.values():
+                if rows.shape[0] > 1:
+                    halves = [average_rows({name: rows[start::2]})[name] for start in (0, 1)]
+                    stacked = np.stack([half.cpu().numpy() for half in halves])
+                    collected.setdefault(name, []).append(stacked)
+        means = {
+            name: mean_of_finite(np.concatenate(values, axis=1))
+            for name, values in collected.items()
+        }
+        return {name: values for name, values in means.items() if np.isfinite(values).all()}
+
+    def head_divergence(self) -> Float[np.ndarray, "N N"] | None:
+        """Distances between all pairs of heads, layer after layer; None if not comparable."""
+        return compute_head_divergence([call.attention for call in self.calls])
+
+    @cached_property
+    def _pair_rows(self) -> dict[str, dict[tuple[int, int], torch.Tensor]]:
+        """Rows (B, H, Q) of the measures of two layers: name → (layer, later layer) → rows."""
+        names = _select_measures(self.measure_names, PairMeasure)
+        pair_rows: dict[str, dict[tuple[int, int], torch.Tensor]] = {name: {} for name in names}
+        if not names:
+            return pair_rows
+        layers = range(len(self))
+        all_pairs = len(self) <= MAX_LAYERS_ALL_PAIRS
+        for i, j in combinations(layers, 2) if all_pairs else pairwise(layers):
+            pair = _align_pair(self.calls[i].attention, self.calls[j].attention)
+            for name, rows in _measure_calls(names, *pair).items() if pair else ():
+                pair_rows[name][i, j] = rows
+        return pair_rows
+
+    def compare_layers(self) -> dict[str, Float[np.ndarray, "layer layer"]]:
+        """Measures of two layers, averaged over heads: [i, j] compares layer i and a later layer j.
+
+        NaN elsewhere, and for layers with different numbers of heads, queries or keys. With more
+        than MAX_LAYERS_ALL_PAIRS layers, only neighbours are compared.
+        """
+        matrices = {}
+        for name, pairs in self._pair_rows.items():
+            matrices[name] = np.full((len(self), len(self)), np.nan, np.float32)
+            for pair, rows in pairs.items():
+                matrices[name][pair] = average_rows({name: rows})[name].nanmean()
+        return matrices
+
+
+def mean_of_finite(values: Float[np.ndarray, "2 N"]) -> Float[np.ndarray, " 2"]:
+    """Mean over the N heads that have a value in both halves of the examples; NaN without any."""
+    is_finite = np.isfinite(values).all(axis=0)
+    if not is_finite.any():
+        return np.full(2, np.nan, np.float32)
+    return values[:, is_finite].mean(axis=1)
+
+
+def _select_measures(names: tuple[str, ...] | None, kind: type) -> list[str]:
+    """Names of the measures of this class among `names`, or among all if None."""
+    return [
+        name
+        for name in (registry.names() if names is None else names)
+        if issubclass(registry.get(name), kind)
+    ]
+
+
+def _measure_calls(names: Sequence[str], *calls: AttentionCall) -> dict[str, torch.Tensor]:
+    """Measure rows of one or two calls.
+
+    Without the compiled loops (kernels.py) if weights are not a softmax of dot products.
+    """
+    with nullcontext() if all(type(call) is AttentionCall for call in calls) else no_kernels():
+        return measure_rows(names, *calls)
+
+
+def _align_pair(
+    first: AttentionCall | None, second: AttentionCall | None
+) -> tuple[AttentionCall, AttentionCall] | None:
+    """Prepare two calls for comparison; None if their shapes differ.
+
+    Equal masks become the same object, which the compiled loops require.
+    """
+    if first is None or second is None or _comparable_shape(first) != _comparable_shape(second):
+        return None
+    if (
+        isinstance(second, DenseAttentionCall)
+        and type(first) is AttentionCall
+        and first.scale is None
+        and first.k.shape[1] == first.heads
+    ):
+        # both calls must iterate over the same blocks
+        values = {field.name: getattr(first, field.name) for field in fields(AttentionCall)}
+        first = DenseAttentionCall(**values, mechanism=Self())
+    if _is_same_mask(first.mask, second.mask):
+        second = replace(second, mask=first.mask)
+    return first, second
+
+
+def _comparable_shape(call: AttentionCall) -> tuple[int, ...]:
+    return *call.q.shape[:3], call.keys, call.extra_keys
+
+
+def _is_same_mask(first: Mask, second: Mask) -> bool:
+    for field in fields(Mask):
+        a, b = getattr(first, field.name), getattr(second, field.name)
+        are_tensors = torch.is_tensor(a) and torch.is_tensor(b)
+        if not (a is b or (torch.equal(a, b) if are_tensors else a == b)):
+            return False
+    return True

@@ -1,0 +1,66 @@
+"""Distance between the attention of every two heads of a model, in any layers.
+
+Squared Hellinger distance of their weights, averaged over rows: 1 − Σⱼ √(pⱼ qⱼ); 0 is equal, 1
+shares no key. Unlike the Jensen–Shannon divergence it is a matrix product of square roots, so that
+all pairs of heads cost little more than computing the maps once. Layers can then be compared
+whatever the order of their heads, and relative to the distances between heads of one layer
+(see analysis/layer_divergence.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neural.capture.attention_call import AttentionCall, RowBlock, full_precision
+from neural.nn.lazy_torch import torch
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+MAX_DIVERGENCE_HEADS = 256
+"""With more heads, the matrix of all pairs is large and hard to read: it is not computed."""
+ROWS_PER_BLOCK = 64
+"""Rows (queries) whose weights are in memory together, for all heads of the model."""
+
+
+def compute_head_divergence(
+    calls: Sequence[AttentionCall | None],
+) -> Float[np.ndarray, "N N"] | None:
+    """Distances between all N heads of the calls, one call per layer, layer after layer.
+
+    None if layers are not comparable: different lengths, too many heads, or values that are not
+    finite. The mean is over valid rows that see at least two keys: with one key, heads are equal.
+    """
+    finite_calls = [call for call in calls if call is not None]
+    sizes = {(call.batch, call.queries, call.keys, call.extra_keys) for call in finite_calls}
+    heads = sum(call.heads for call in finite_calls)
+    if len(finite_calls) < len(calls) or len(sizes) != 1 or heads > MAX_DIVERGENCE_HEADS:
+        return None
+    first = finite_calls[0]
+    affinity, row_count = torch.zeros(heads, heads, dtype=torch.float64), 0
+    valid = first.valid_queries()
+    with full_precision(first.q.device):
+        for example in range(first.batch):
+            for start in range(0, first.queries, ROWS_PER_BLOCK):
+                rows = slice(start, min(start + ROWS_PER_BLOCK, first.queries))
+                examples = slice(example, example + 1)
+                maps = [
+                    call.compute_maps(RowBlock(examples, slice(0, call.heads), rows))
+                    for call in finite_calls
+                ]
+                key_counts = torch.stack(
+                    [layer_maps.visible_count[0].amin(dim=0) for layer_maps in maps]
+                )
+                is_counted = key_counts.amin(dim=0) > 1
+                if valid is not None:
+                    is_counted = is_counted & valid[example, rows]
+                weights = torch.cat([layer_maps.weights[0] for layer_maps in maps])[:, is_counted]
+                roots = weights.clamp(min=0).sqrt().transpose(0, 1).float()  # (rows, heads, K)
+                affinity += torch.bmm(roots, roots.transpose(1, 2)).sum(dim=0).double().cpu()
+                row_count += int(is_counted.sum())
+    if not row_count:
+        return None
+    return (1 - affinity / row_count).clamp(0, 1).float().numpy()

@@ -1,0 +1,31 @@
+"""Cosine similarity of two layers' attention weights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from neural.capture.measure import PairMeasure
+from neural.nn.lazy_torch import functional
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neural.capture.attention_maps import AttentionMaps
+
+
+class CosineBetween(PairMeasure):
+    """Cosine of two rows, a ratio: 0 shares no key, 1 is equal.
+
+    Two maps that are merely spread out come close to 1: see `centred_cosine_between`.
+    """
+
+    unit: ClassVar[str] = "ratio"
+    required_statistics: ClassVar[tuple[str, ...]] = ("cosine",)
+
+    def reference(self, *maps: AttentionMaps) -> Tensor:
+        """p·q / |p| |q|."""
+        return functional.cosine_similarity(maps[0].weights, maps[1].weights, dim=-1)
+
+    def value_range(self, heads: int, keys: int) -> tuple[float, float]:
+        """0 to 1: weights are never negative."""
+        return 0, 1

@@ -1,0 +1,34 @@
+"""Shannon entropy of a row's weights (Shannon, 1948)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, ClassVar
+
+from neural.capture.measure import HeadMeasure
+from neural.nn.lazy_torch import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neural.capture.attention_maps import AttentionMaps
+
+
+class Entropy(HeadMeasure):
+    """Entropy of the weights, in nats: 0 is a single key, log K is uniform."""
+
+    unit: ClassVar[str] = "nats"
+    required_statistics: ClassVar[tuple[str, ...]] = ("entropy",)
+
+    def reference(self, *maps: AttentionMaps) -> Tensor:
+        """−Σ w log w."""
+        return entropy_nats(maps[0].weights)
+
+    def value_range(self, heads: int, keys: int) -> tuple[float, float]:
+        """0 to log K: at most the log of the keys."""
+        return 0, math.log(keys)
+
+
+def entropy_nats(weights: Tensor) -> Tensor:
+    """Entropy over the last axis; a weight of 0 adds 0."""
+    return -torch.xlogy(weights, weights).sum(dim=-1)

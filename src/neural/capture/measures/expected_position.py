@@ -1,0 +1,35 @@
+"""Mean attended position."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from neural.capture.measure import HeadMeasure
+from neural.nn.lazy_torch import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neural.capture.attention_maps import AttentionMaps, Axis
+
+
+class ExpectedPosition(HeadMeasure):
+    """Mean attended position, in positions: 0 is the first key, K − 1 the last.
+
+    Counted from the first key of the call, padding included. Keys that are not positions, such as a
+    learned sink, are left out of the mean.
+    """
+
+    unit: ClassVar[str] = "positions"
+    axis: ClassVar[Axis] = "keys"
+    required_statistics: ClassVar[tuple[str, ...]] = ("position",)
+
+    def reference(self, *maps: AttentionMaps) -> Tensor:
+        """Σ wⱼ j / Σ wⱼ over the positions j."""
+        weights = maps[0].position_weights
+        sums = (weights * torch.arange(weights.shape[-1], device=weights.device)).sum(dim=-1)
+        return sums / weights.sum(dim=-1) if maps[0].extra_keys else sums
+
+    def value_range(self, heads: int, keys: int) -> tuple[float, float]:
+        """0 to K − 1: the first and the last key."""
+        return 0, keys - 1

@@ -1,0 +1,104 @@
+"""Replace the mechanism of attention modules of `neural` inside a block.
+
+A mechanism (nn/mechanism.py) computes the output of attention from q, k and v: `attend`, by a fast
+path, and `weights`, the definition. `extra` is a tensor that a mechanism with parameters of its own
+computes from the input, such as a bias of the scores; None for the others.
+
+with use_dense_weights(model): model(x)      weights @ v by the definition, not by the fast path
+with ablate_head(model, path, 2): model(x)   the output of head 2 is zero
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from neural.nn.multi_head_attention import MultiHeadAttentionModule
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from neural.nn.mask import Mask
+    from neural.nn.mechanism import Mechanism
+
+
+class FunctionPatch:
+    """Wraps a mechanism: everything that a subclass does not override is delegated."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.mechanism, name)
+
+
+class DenseWeightsPatch(FunctionPatch):
+    """Computes the output from dense weights."""
+
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Mask,
+        dropout: float = 0.0,
+        extra: Tensor | None = None,
+    ) -> Tensor:
+        """`weights @ v`, without dropout."""
+        return self.mechanism.weights(q, k, mask, extra) @ v
+
+
+class HeadAblationPatch(FunctionPatch):
+    """Sets the output of one head to zero."""
+
+    ablated_head = 0
+    """Index of the head, counted from 0."""
+
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Mask,
+        dropout: float = 0.0,
+        extra: Tensor | None = None,
+    ) -> Tensor:
+        """Output of all heads, with zeros for the ablated one."""
+        output = self.mechanism.attend(q, k, v, mask, dropout, extra).clone()
+        output[:, self.ablated_head] = 0
+        return output
+
+
+@contextmanager
+def patch_mechanism(module: MultiHeadAttentionModule, patch: FunctionPatch) -> Iterator[None]:
+    """Use `patch` as the module's mechanism inside the block."""
+    original = module.mechanism
+    module.mechanism = patch  # type: ignore[assignment]  # has all methods of a mechanism
+    try:
+        yield
+    finally:
+        module.mechanism = original
+
+
+@contextmanager
+def use_dense_weights(model: nn.Module) -> Iterator[None]:
+    """Compute every attention module of `neural` by its definition inside the block."""
+    with ExitStack() as stack:
+        for module in model.modules():
+            if isinstance(module, MultiHeadAttentionModule):
+                patch = DenseWeightsPatch(module.mechanism)
+                stack.enter_context(patch_mechanism(module, patch))
+        yield
+
+
+@contextmanager
+def ablate_head(model: nn.Module, path: str, head: int) -> Iterator[None]:
+    """Set the output of one head of the attention module at `path` to zero inside the block."""
+    module = model.get_submodule(path)
+    if not isinstance(module, MultiHeadAttentionModule):
+        raise TypeError(f"`{path}` is not an attention module of `neural`")
+    patch = HeadAblationPatch(module.mechanism)
+    patch.ablated_head = head
+    with patch_mechanism(module, patch):
+        yield

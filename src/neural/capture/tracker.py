@@ -1,0 +1,186 @@
+"""Attention snapshots during training: a fixed probe batch, every few steps, into the run folder.
+
+The task chooses the probe (`Task.probe_batch`). A measure is a number per head or layer
+(neural.capture.measures); a map is a matrix of attention weights (queries, keys).
+
+A snapshot changes nothing: the model's mode, the random state and the number of threads are
+restored, so that training with and without snapshots is bit-identical.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neural.capture.capture_result import Capture
+from neural.capture.map_encoding import encode_map
+from neural.capture.measure import HeadMeasure
+from neural.capture.measures import registry
+from neural.capture.watch import NoAttentionError, watch
+from neural.core.experiment import TrackingSettings
+from neural.nn.lazy_torch import torch  # the real torch, imported at the first use
+from neural.runs.run import Run
+from neural.runs.run_reader import HALVES_PREFIX, HEAD_DIVERGENCE_KEY
+from neural.tasks.task import Task
+
+if TYPE_CHECKING:
+    from torch import nn
+
+MAP_EXAMPLES = 1
+"""Number of probe examples whose maps are stored."""
+MAX_MAP_POSITIONS = 512
+"""Longer maps are cut to this many queries and keys."""
+
+
+class AttentionTracker:
+    """Takes attention snapshots of a model and writes them into a run."""
+
+    def __init__(self, task: Task, run: Run | None, settings: TrackingSettings) -> None:
+        """Without a `run`, snapshots are computed and not written: all processes of a sharded model
+        must run it. Raises UnknownNameError for an unknown measure.
+        """
+        self.task, self.run, self.settings = task, run, settings
+        Capture(settings.measures)  # raises on an unknown measure before training starts
+        self._probe: Any = None
+        self._written_layers: list[str] | None = None
+        """Layer names in the metadata; None before the first snapshot."""
+        self._previous_means: dict[str, float] = {}
+        self._movement: dict[str, float] = {}
+        """Sum of the absolute changes of each measure's mean, relative to its range."""
+
+    def capture_snapshot(
+        self, model: nn.Module, step: int, *, last: bool = False
+    ) -> tuple[str, float] | None:
+        """Measure and write; returns name and mean of the most changed measure, or None if none.
+
+        The `last` snapshot of a run always stores maps: it is the one that users open first.
+        """
+        with preserve_model_state(model):
+            capture = self._capture_probe(model, step)
+            if not capture:
+                return None
+            arrays = capture.measure_arrays()
+            if self.run is not None:
+                self._write_metadata(capture)
+                self.run.log_arrays(step, arrays | capture.compare_layers() | extra_arrays(capture))
+                if self._should_keep_maps(step, last):
+                    self.run.log_maps(step, encode_maps(capture))
+        return self._most_changed_measure(arrays, capture)
+
+    def _capture_probe(self, model: nn.Module, step: int) -> Capture:
+        device = next((param.device for param in model.parameters()), torch.device("cpu"))
+        if self._probe is None:
+            batch = self.task.probe_batch()
+            self._probe = {name: tensor.to(device) for name, tensor in batch.items()}
+        messages: list[str] = []
+        tokens, measures = self.task.token_ids(self._probe), self.settings.measures
+        try:
+            with watch(
+                model, tokens=tokens, measures=measures, on_warning=messages.append
+            ) as capture:
+                self.task.forward(model, self._probe)
+        except NoAttentionError as error:
+            capture, messages = Capture(), [str(error)]
+        else:
+            messages = messages if capture else []  # a network without attention is no problem
+        if self.run is not None and self._written_layers is None:
+            for message in messages:
+                self.run.log_event(step, "warning", message)
+            # Without attention there is no metadata: [] keeps later warnings from being repeated.
+            self._written_layers = self._written_layers if capture else []
+        return capture
+
+    def _should_keep_maps(self, step: int, last: bool) -> bool:
+        # by the step, not by counting snapshots: a resumed run stores the same maps
+        every = self.settings.maps_every
+        return every > 0 and (last or step // max(1, self.settings.track_every) % every == 0)
+
+    def _write_metadata(self, capture: Capture) -> None:
+        """Write layer names, heads, units and labels; again if the captured layers change."""
+        layers = capture.layer_names()
+        if self.run is None or layers == self._written_layers:
+            return
+        self._written_layers = layers
+        self.run.set_metadata("attention/layers", layers)
+        self.run.set_metadata("attention/heads", [call.heads for call in capture])
+        measures = {
+            name: registry.get(name)
+            for name in (*capture.measure_arrays(), *capture.compare_layers())
+        }
+        descriptions = {
+            name: {"unit": measure.unit, "description": measure.summary()}
+            for name, measure in measures.items()
+        }
+        self.run.set_metadata("attention/measures", descriptions)
+        self.run.set_metadata(
+            "attention/maps", {"examples": MAP_EXAMPLES, "positions": MAX_MAP_POSITIONS}
+        )
+        self.run.set_metadata("probe/labels", self.task.position_labels(self._probe))
+
+    def _most_changed_measure(
+        self, arrays: dict[str, np.ndarray], capture: Capture
+    ) -> tuple[str, float] | None:
+        """Name and mean of the head measure that has changed most so far, relative to its range.
+
+        Measures without a finite range do not count; the first measure if none has changed yet.
+        """
+        attention = next((call.attention for call in capture if call.attention is not None), None)
+        means = {
+            name: float(np.nanmean(array))
+            for name, array in arrays.items()
+            if not np.isnan(array).all()
+        }
+        for name, mean in means.items():
+            measure = registry.get(name)
+            if attention is None or not issubclass(measure, HeadMeasure):
+                continue
+            low, high = measure().value_range(attention.heads, attention.keys)
+            # with a single key some ranges are empty
+            if name in self._previous_means and 0 < high - low < np.inf:
+                change = abs(mean - self._previous_means[name]) / (high - low)
+                self._movement[name] = self._movement.get(name, 0.0) + change
+        self._previous_means |= means
+        first_name = next(iter(means), None)
+        name = max(self._movement, key=lambda name: self._movement[name], default=first_name)
+        name = name if name in means else first_name
+        return None if name is None else (name, means[name])
+
+
+def extra_arrays(capture: Capture) -> dict[str, np.ndarray]:
+    """Arrays for analyses: measures on even and odd examples, divergence of pairs of heads."""
+    arrays = {f"{HALVES_PREFIX}{name}": values for name, values in capture.half_means().items()}
+    divergence = capture.head_divergence()
+    return arrays if divergence is None else {**arrays, HEAD_DIVERGENCE_KEY: divergence}
+
+
+def encode_maps(capture: Capture) -> dict[str, bytes]:
+    """Encoded maps of the first MAP_EXAMPLES examples, by layer name; `decode_map` reads them."""
+    encoded = {}
+    for name, call in zip(capture.layer_names(), capture, strict=True):
+        if call.attention is None:
+            continue
+        causal, offset = call.attention.mask.causal, call.attention.first_query_position
+        for example, weights in enumerate(call.maps(MAP_EXAMPLES, MAX_MAP_POSITIONS)):
+            key = name if example == 0 else f"{name}@{example}"
+            encoded[key] = encode_map(weights, causal=causal, query_offset=offset)
+    return encoded
+
+
+@contextmanager
+def preserve_model_state(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode, no gradients inside the block; restores modes, random state, threads."""
+    modes = [(module, module.training) for module in model.modules()]
+    threads = torch.get_num_threads()
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    try:
+        with torch.random.fork_rng(devices=devices), torch.no_grad():
+            model.eval()
+            yield
+    finally:
+        for module, training in modes:
+            module.training = training
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)

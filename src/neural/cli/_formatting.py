@@ -1,0 +1,311 @@
+"""Terminal text: tables, numbers, curves and durations that fit into 80 columns.
+
+All subcommands are imported for `neural --help` and for shell completion, so numpy and rich are
+imported inside the functions that need them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence, Sized
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from neural.core.escape import escape_controls, escape_controls_keep_colours
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from neural.analysis.confidence_intervals import SeedEstimate
+    from neural.core.page_section import PageSection
+
+STATE_COLOURS = {
+    "running": "cyan",
+    "finished": "green",
+    "failed": "red",
+    "lost": "red",
+    "broken": "red",
+    "stopped": "yellow",
+}
+"""Of run states: failed raised an error, lost has no process any more, broken cannot be read."""
+BLOCKS = "▁▂▃▄▅▆▇█"
+"""Characters of a sparkline, from the lowest value to the highest."""
+_EMPTY_BRAILLE = 0x2800
+"""Code point of the Braille character without dots; the 8 dots are the bits of its last byte."""
+MAX_WIDTH = 110
+"""Columns used at most, also in a wider terminal."""
+LOG_SCALE_RATIO = 20
+"""`draw_plot` uses a logarithmic axis where the largest value is this many times the smallest."""
+
+
+def terminal_width() -> int:
+    """Columns to use: those of the terminal, or 80 where the output is not a terminal."""
+    return min(shutil.get_terminal_size((80, 24)).columns, MAX_WIDTH) if sys.stdout.isatty() else 80
+
+
+def relative_path(path: Path) -> Path:
+    """The path relative to the working directory if it lies below it, else unchanged."""
+    cwd = Path.cwd()
+    return path.relative_to(cwd) if path.is_relative_to(cwd) else path
+
+
+def style_state(name: str) -> str:
+    """The state of a run in its colour."""
+    return click.style(escape_controls(name), fg=STATE_COLOURS.get(name))
+
+
+def style_heading(text: str) -> str:
+    """The title of a section, bold."""
+    return click.style(escape_controls_keep_colours(text), bold=True)
+
+
+def format_table(
+    rows: Sequence[Sequence[str]], right_aligned: Sequence[int] = (), *, indent: str = "  "
+) -> list[str]:
+    """Lines of a table without borders; cells may hold colours of `click.style`.
+
+    Cells are never wrapped or cut: shorten them first. `right_aligned` holds column indices
+    from 0; in these columns spaces at the end of a cell are dropped.
+    """
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [
+        [Text.from_ansi(escape_controls_keep_colours(cell.replace("\n", " "))) for cell in row]
+        for row in rows
+    ]
+    if not cells:
+        return []
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for column in range(len(cells[0])):
+        table.add_column(justify="right" if column in right_aligned else "left", no_wrap=True)
+    for row in cells:
+        table.add_row(*row)
+    # Colours are always written; click.echo removes them where the output is not a terminal.
+    console = Console(
+        file=StringIO(),
+        width=sum(max(cell.cell_len for cell in column) + 2 for column in zip(*cells, strict=True)),
+        force_terminal=True,
+        force_jupyter=False,
+        color_system="256",
+        no_color=False,
+        legacy_windows=False,
+    )
+    with console.capture() as capture:
+        console.print(table)
+    return [(indent + line).rstrip() for line in capture.get().splitlines()]
+
+
+def print_section(section: PageSection) -> None:
+    """Print heading, text and table of a section; columns of numbers are right-aligned."""
+    # texts come from documents and run folders of others: no control character is printed
+    lines = escape_controls(section.text).split("\n") if section.text else []
+    if section.title:
+        first_line = lines.pop(0) if lines else ""
+        heading = style_heading(escape_controls(section.title))
+        click.echo(f"{heading}  {first_line}".rstrip())
+    for line in lines:
+        click.echo(f"  {line}".rstrip())
+    rows = [
+        [format_number(cell) if not isinstance(cell, str) else cell for cell in row]
+        for row in section.table_rows
+    ]
+    if not rows:
+        return
+    if section.text:
+        click.echo()
+    numeric_columns = [
+        column for column in range(len(rows[0])) if all(_is_numeric(row[column]) for row in rows)
+    ]
+    header_rows = [list(section.table_head)] if section.table_head else []
+    click.echo("\n".join(format_table([*header_rows, *rows], right_aligned=numeric_columns)))
+
+
+def _is_numeric(cell: str) -> bool:
+    """Whether a cell is a number, a dash or empty."""
+    return bool(re.fullmatch(r"[*+−-]?[\d.,]+|–|", cell))
+
+
+def format_number(value: float | None) -> str:
+    """Four significant digits; a dash for None and NaN."""
+    if value is None or math.isnan(value):
+        return "–"
+    return f"{value:.4g}" if value == 0 or 1e-3 <= abs(value) < 1e5 else f"{value:.2e}"
+
+
+def format_signed(value: float) -> str:
+    """A difference with its sign and two significant digits."""
+    return f"{value:+.2g}".replace("-", "−")
+
+
+def format_difference(estimate: SeedEstimate, verdict: str) -> str:
+    """A difference over pairs of seeds as a cell: `worse +0.12 (+0.03 … +0.21)`."""
+    if estimate.seeds < 2:
+        return f"{verdict} ({estimate.seeds or 'no'} shared seed)"
+    value, low, high = (
+        format_signed(number) for number in (estimate.value, estimate.low, estimate.high)
+    )
+    if not math.isfinite(estimate.low):  # all differences are equal, so there is no interval
+        return f"{verdict} {value} in each of {estimate.seeds} seeds"
+    return f"{verdict} {value} ({low} … {high})"
+
+
+def format_measure(value: float | None) -> str:
+    """A measure of a head: two decimals below 100, none above; a dash for None and NaN."""
+    if value is None or math.isnan(value):
+        return "–"
+    return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def format_count(items: Sized | int, noun: str) -> str:
+    """`1 trial`, `2 trials`."""
+    count = items if isinstance(items, int) else len(items)
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def format_age(timestamp: float) -> str:
+    """Time since a Unix timestamp: `3 min`, `2 h`, `5 d`."""
+    seconds = max(0.0, time.time() - timestamp)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def draw_sparkline(
+    steps: np.ndarray, values: np.ndarray, *, last: int, low: float, high: float, columns: int
+) -> str:
+    """A curve on one line of block characters.
+
+    `columns` characters stand for the steps from 0 to `last`; heights go from `low` to `high`.
+    Blank where there are no values.
+    """
+    import numpy as np
+
+    means = bucket_means(steps, values, last=last, columns=columns)
+    max_level = len(BLOCKS) - 1
+    heights = (means - low) / (high - low) * max_level if high > low else np.zeros_like(means)
+    return "".join(
+        " " if math.isnan(height) else BLOCKS[round(min(max(height, 0.0), max_level))]
+        for height in heights
+    ).rstrip()
+
+
+def bucket_means(steps: np.ndarray, values: np.ndarray, *, last: int, columns: int) -> np.ndarray:
+    """The mean of the finite values in each of `columns` equal ranges of steps from 0 to `last`.
+
+    Empty columns between two points are interpolated; before the first and after the last point
+    the result is NaN.
+    """
+    import numpy as np
+
+    is_finite = np.isfinite(values)
+    steps, values = steps[is_finite], values[is_finite]
+    column_of_step = np.clip((steps * columns // max(1, last + 1)).astype(int), 0, columns - 1)
+    counts = np.bincount(column_of_step, minlength=columns)
+    means = np.full(columns, np.nan)
+    has_values = counts > 0
+    sums = np.bincount(column_of_step, weights=values, minlength=columns)
+    means[has_values] = sums[has_values] / counts[has_values]
+    if has_values.any():
+        filled_columns = np.flatnonzero(has_values)
+        inner_columns = np.arange(filled_columns[0], filled_columns[-1] + 1)
+        means[inner_columns] = np.interp(inner_columns, filled_columns, means[filled_columns])
+    return means
+
+
+def draw_plot(
+    line: tuple[np.ndarray, np.ndarray],
+    points: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    *,
+    columns: int,
+    rows: int = 8,
+) -> list[str]:
+    """A curve (steps, values) in Braille dots, with the points of other series drawn over it.
+
+    The keys of `points` are the characters that mark them. The vertical axis is logarithmic where
+    the values span more than `LOG_SCALE_RATIO`.
+    """
+    import numpy as np
+
+    series = [line, *points.values()]
+    if not any(np.isfinite(values).any() for _, values in series):
+        return []
+    last = int(max(steps.max(initial=0) for steps, _ in series))
+    dot_columns = 2 * columns  # a Braille character holds 2 × 4 dots
+    means = bucket_means(*line, last=last, columns=columns)
+    filled = np.flatnonzero(np.isfinite(means))
+    curve = (
+        np.interp(np.arange(dot_columns) / 2 - 0.25, filled, means[filled], right=np.nan)
+        if len(filled)
+        else np.empty(0)
+    )
+    drawn_values = [curve, *(values for _, values in points.values())]
+    finite = np.concatenate([values[np.isfinite(values)] for values in drawn_values])
+    low, high = float(finite.min()), float(finite.max())
+    is_logarithmic = low > 0 and high / low > LOG_SCALE_RATIO
+    scale = np.log if is_logarithmic else np.asarray
+    bottom, extent = float(scale(low)), float(scale(high)) - float(scale(low)) or 1.0
+    heights = (scale(curve) - bottom) / extent
+    cells = _draw_curve(heights, columns, rows)
+    for marker, (steps, values) in points.items():
+        for step, value in zip(steps, values, strict=True):
+            if math.isfinite(value):
+                height = (float(scale(value)) - bottom) / extent
+                column = min(int(step) * columns // (last + 1), columns - 1)
+                cells[round((1 - height) * (rows - 1))][column] = marker
+    middle = math.exp(bottom + extent / 2) if is_logarithmic else bottom + extent / 2
+    labels = {
+        0: format_number(high),
+        rows // 2: format_number(middle),
+        rows - 1: format_number(low),
+    }
+    margin = max(map(len, labels.values()))
+    lines = [
+        f"  {labels.get(y, ''):>{margin}} ┤{''.join(row).rstrip(chr(_EMPTY_BRAILLE))}"
+        for y, row in enumerate(cells)
+    ]
+    axis_end = f"{last:,}" + ("  (logarithmic)" if is_logarithmic else "")
+    return [
+        *lines,
+        f"  {'':>{margin}} └{'─' * columns}",
+        f"  {'':>{margin}}  0{axis_end:>{columns - 1}}",
+    ]
+
+
+def _draw_curve(heights: np.ndarray, columns: int, rows: int) -> list[list[str]]:
+    """Characters of a curve whose heights go from 0 to 1, two per column; NaN leaves a gap."""
+    import numpy as np
+
+    dots = np.zeros((4 * rows, 2 * columns), dtype=bool)
+    previous_level: int | None = None
+    for dot_column, height in enumerate(heights):
+        if math.isnan(height):
+            previous_level = None
+            continue
+        level = round((1 - min(max(height, 0), 1)) * (4 * rows - 1))
+        # A vertical stroke from the previous level, so that a steep curve has no gaps.
+        ends = level, level if previous_level is None else previous_level
+        dots[min(ends) : max(ends) + 1, dot_column] = True
+        previous_level = level
+    return [
+        [_braille(dots[4 * y : 4 * y + 4, 2 * x : 2 * x + 2]) for x in range(columns)]
+        for y in range(rows)
+    ]
+
+
+def _braille(dots: np.ndarray) -> str:
+    """The Braille character with these (4, 2) dots."""
+    dot_bits = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+    return chr(
+        _EMPTY_BRAILLE + sum(dot_bits[y][x] for y in range(4) for x in range(2) if dots[y, x])
+    )

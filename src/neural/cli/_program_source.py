@@ -1,0 +1,36 @@
+"""Reading programs and printing their diagnostics, for check, compile and fmt."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from neural.cli._errors import UserError
+from neural.cli._formatting import format_count
+from neural.core.diagnostics import Diagnostic, SourceText, render_diagnostic
+from neural.core.errors import describe_os_error
+from neural.workflows.load import read_program
+
+
+def read_source(path: str) -> SourceText:
+    """The text of a file; `-` is standard input. A missing file is a message, not a traceback."""
+    if path == "-":
+        return SourceText("<stdin>", sys.stdin.read())
+    try:
+        return read_program(path)
+    except OSError as error:
+        raise UserError(f"{path}: {describe_os_error(error)}") from None
+
+
+def print_diagnostics(diagnostics: tuple[Diagnostic, ...], source: SourceText) -> None:
+    """Print diagnostics and the number of errors to standard error; in colour on a terminal."""
+    for diagnostic in diagnostics:
+        click.echo(render_diagnostic(diagnostic, source, click.style), err=True)
+    codes = [diagnostic.code for diagnostic in diagnostics if diagnostic.severity == "error"]
+    if codes:
+        click.echo(
+            f"{source.name}: {format_count(codes, 'error')}; "
+            f"`neural explain {min(codes)}` says more",
+            err=True,
+        )

@@ -1,0 +1,34 @@
+"""Make untrusted names and texts safe to print on a terminal.
+
+Control characters in the name of a run could clear the screen, overwrite earlier output, reverse
+the order of letters, or make printing fail.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CONTROL_CHARACTERS = r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+_CONTROL_PATTERN = re.compile(_CONTROL_CHARACTERS)
+_COLOUR_OR_CONTROL_PATTERN = re.compile(
+    rf"(\x1b\[(?:[0-7]|[39][0-7])(?:;(?:[0-7]|[39][0-7]))*m)|{_CONTROL_CHARACTERS}"
+)
+
+
+def escape_controls(text: str) -> str:
+    """Replace control characters by `�` and tabs by spaces; line breaks stay."""
+    return _CONTROL_PATTERN.sub("�", text.replace("\t", " "))
+
+
+def escape_controls_keep_colours(text: str) -> str:
+    """The same for a text that contains ANSI colours of our own."""
+    return _COLOUR_OR_CONTROL_PATTERN.sub(lambda match: match[1] or "�", text.replace("\t", " "))
+
+
+def shorten(text: str, max_length: int) -> str:
+    """The text on one line, with `…` in place of its middle if it is too long."""
+    line = escape_controls(" ".join(text.split()))
+    if len(line) <= max_length:
+        return line
+    front_length = (max_length - 1) * 2 // 3
+    return f"{line[:front_length]}…{line[len(line) - (max_length - 1 - front_length) :]}"

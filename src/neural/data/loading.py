@@ -1,0 +1,97 @@
+"""Load what the `data` setting names, with the matching data source (neural/data/sources)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neural.core.errors import TaskError
+from neural.core.names import suggest_name
+from neural.data.source import DataLocation, Examples
+from neural.data.sources import registry
+
+if TYPE_CHECKING:
+    from neural.language.network import Network
+
+
+IN_MEMORY = "arrays in memory"
+"""Value of the `data` setting in the saved settings of a run whose arrays came from Python."""
+
+
+def load_data(location: DataLocation, network: Network) -> Examples:
+    """Read examples with the one source that matches the location."""
+    sources = [registry.get(name) for name in registry.names()]
+    matching = [source for source in sources if source.matches(location)]
+    if len(matching) == 1:
+        return matching[0].read(location, network)
+    data_name = location if isinstance(location, str | Path) else "the data"
+    if matching:
+        raise TaskError(
+            f"{data_name} matches several kinds of data: "
+            f"{' or '.join(source.description for source in matching)}; keep one"
+        )
+    descriptions = "\n".join(f"  {source.description}" for source in sources)
+    raise TaskError(f"{data_name} is not a known kind of data; known are\n{descriptions}")
+
+
+def locate_data(data: Any, folder: Path) -> DataLocation:
+    """Resolve the `data` setting: a dataset name, existing absolute paths, or arrays as given.
+
+    Relative paths start at `folder`. A dataset name wins over a path: `./digits` is a folder.
+    """
+    if (
+        isinstance(data, Mapping)
+        and data
+        and all(isinstance(value, str | Path) for value in data.values())
+    ):
+        return {str(name): _resolve_path(value, folder) for name, value in data.items()}
+    if data == IN_MEMORY and isinstance(data, str):
+        raise TaskError(
+            "the data was in memory and is gone with its process; pass the arrays again"
+        )
+    if isinstance(data, str) and data in list_datasets():
+        return data
+    if isinstance(data, str | Path):
+        return _resolve_path(data, folder)
+    if isinstance(data, Mapping | tuple):
+        return data
+    if isinstance(data, list):
+        return tuple(data)
+    raise TaskError(f"data must be a name, a path or arrays, got {type(data).__name__}")
+
+
+def list_datasets() -> list[str]:
+    """Names of all datasets that the `data` setting can name."""
+    return [
+        dataset_name
+        for source_name in registry.names()
+        for dataset_name in registry.get(source_name).dataset_names
+    ]
+
+
+def serialize_location(location: DataLocation) -> str | dict[str, str]:
+    """Location as a value of the `data` setting; absolute, so that it works from any folder."""
+    if isinstance(location, str | Path):
+        return str(location)
+    if isinstance(location, Mapping) and all(
+        isinstance(value, Path) for value in location.values()
+    ):
+        return {name: str(value) for name, value in location.items()}
+    return IN_MEMORY
+
+
+def _resolve_path(data: str | Path, folder: Path) -> Path:
+    """The absolute path, from `folder` if relative. Raises TaskError if it does not exist."""
+    path = (folder / Path(data).expanduser()).absolute()
+    try:
+        if path.exists():
+            return path
+    except OSError:  # not a valid file name
+        pass
+    hint = (
+        suggest_name(str(data), list_datasets()) or f"known by name: {', '.join(list_datasets())}"
+    )
+    raise TaskError(
+        f"there is no data `{data}`: no such file or folder in {folder.absolute()}; {hint}"
+    )

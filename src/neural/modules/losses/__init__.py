@@ -1,6 +1,0 @@
-"""One file per loss."""
-
-from neural.core.registry import Registry
-from neural.language.loss import Loss
-
-registry = Registry(__name__, Loss, noun="loss", spelling="file")

@@ -1,0 +1,90 @@
+"""Additive attention (Bahdanau et al., 2015): scores from a small network, not a product.
+
+A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from neural.language.shapes import Cost
+from neural.nn.attention.self import masked_softmax
+from neural.nn.lazy_torch import Module, nn, torch
+from neural.nn.mask import Mask
+from neural.nn.mechanism import Mechanism
+from neural.nn.positionwise import attend_in_chunks, chunk_rows
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+
+class Additive(Mechanism):
+    """Weights are the softmax of u · tanh(q + k), with a learned u for each head."""
+
+    def weights(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D"],
+        mask: Mask,
+        extra: Tensor | None = None,
+    ) -> Float[Tensor, "B H Q K"]:
+        """softmax(u · tanh(q + k)); `extra` (H, D) is u.
+
+        The projections of queries and keys in the attention layer are W and U of the paper.
+        """
+        assert extra is not None
+        # Heads are a transposed view. Contiguous inputs give a contiguous sum, so that `flatten`
+        # does not copy the largest tensor.
+        hidden = torch.tanh(q.contiguous().unsqueeze(-2) + k.contiguous().unsqueeze(-3))
+        u = extra.to(hidden.dtype).unsqueeze(-1)
+        scores = (hidden.flatten(2, 3) @ u).view(hidden.shape[:-1])
+        bias = mask.combine_biases()
+        scores = scores if bias is None else scores + bias
+        return masked_softmax(scores, mask.to_keep_mask(q.shape[-2], k.shape[-2], q.device))
+
+    def attend(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D"],
+        v: Float[Tensor, "B H K V"],
+        mask: Mask,
+        dropout: float = 0.0,
+        extra: Tensor | None = None,
+    ) -> Float[Tensor, "B H Q V"]:
+        """`weights @ v` in chunks of queries: tanh needs a value per query, key and feature."""
+        return attend_in_chunks(
+            self, q, k, v, mask, dropout, extra, elements_per_weight=q.shape[-1]
+        )
+
+    def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
+        """Products with u and with the values; with one chunk, saves the tanh and the weights."""
+        saved = queries * keys * (width + 1) if queries <= chunk_rows(keys * width) else 0
+        return Cost(
+            multiply_adds=2 * heads * queries * keys * width,
+            activations=heads * (queries * width + saved),
+        )
+
+    def build_learned(self, width: int, heads: int, head_width: int) -> ScoreVector:
+        """The vector u of every head."""
+        return ScoreVector(heads, head_width)
+
+    def learned_cost(self, width: int, heads: int, head_width: int, keys: int) -> Cost:
+        """Parameters only: nothing is computed."""
+        return Cost(parameters=heads * head_width)
+
+    def example_extra(self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"]) -> Tensor:
+        """A vector u for every head."""
+        return torch.randn(q.shape[1], q.shape[-1], dtype=q.dtype, requires_grad=True)
+
+
+class ScoreVector(Module):
+    """The learned vector u of every head."""
+
+    def __init__(self, heads: int, head_width: int) -> None:
+        super().__init__()
+        self.u = nn.Parameter(torch.randn(heads, head_width) / head_width**0.5)
+
+    def forward(self, x: Float[Tensor, "B T E"]) -> Float[Tensor, "H D"]:
+        """The vectors, independent of the input."""
+        return self.u

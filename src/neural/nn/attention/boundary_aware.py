@@ -1,0 +1,138 @@
+"""Boundary-aware attention: keys that are likely to begin a segment of the text get more weight.
+
+A small network gives every position a boundary score s = sigmoid(logit / temperature);
+(s_i + s_j) / 2 is added to the attention score of query i and key j. The query's half is the same
+for all keys of a row and cancels in the softmax, so `attend` adds only the key's half, which folds
+into the fused kernel.
+
+A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import ModuleType
+from typing import TYPE_CHECKING, ClassVar
+
+from neural.language.declaration import float_field
+from neural.language.shapes import Cost
+from neural.nn.attention.self import Self, dot_product_scores, fused_attention, masked_softmax
+from neural.nn.kernel_dispatch import use_kernel
+from neural.nn.lazy_torch import Module, functional, nn, torch
+from neural.nn.mask import Mask
+from neural.nn.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+
+def _load_kernel() -> ModuleType:
+    """The compiled form of `attend`, imported at its first use."""
+    from neural.nn.kernels import boundary_aware
+
+    return boundary_aware
+
+
+class BoundaryAware(Mechanism):
+    """Adds (s_i + s_j) / 2 to every score, where s is the learned boundary score of a position."""
+
+    saved_inputs: ClassVar[str] = ""  # `cost` counts them, with the additional column
+
+    temperature: float = float_field(
+        "Temperature of the boundary scores; below 1 they are closer to 0 or 1.",
+        default=1.0,
+        above=0,
+    )
+
+    def weights(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D"],
+        mask: Mask,
+        extra: Tensor | None = None,
+    ) -> Float[Tensor, "B H Q K"]:
+        """The softmax with both halves of the bias; `extra` (B, K) are the boundary scores."""
+        assert extra is not None
+        queries, keys = q.shape[-2], k.shape[-2]
+        # The queries are the last keys. Queries of another sequence have no boundary scores; those
+        # would cancel anyway.
+        query_scores = (
+            extra[:, keys - queries :]
+            if queries <= keys
+            else extra.new_zeros(extra.shape[0], queries)
+        )
+        bias = (query_scores[:, None, :, None] + extra[:, None, None, :]) / 2
+        return masked_softmax(
+            dot_product_scores(q, k, mask) + bias, mask.to_keep_mask(queries, keys, q.device)
+        )
+
+    @use_kernel(_load_kernel)
+    def attend(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D"],
+        v: Float[Tensor, "B H K V"],
+        mask: Mask,
+        dropout: float = 0.0,
+        extra: Tensor | None = None,
+    ) -> Float[Tensor, "B H Q V"]:
+        """The fused kernel with the key's half of the bias."""
+        return fused_attention(q, k, v, self.softmax_mask(q, k, mask, extra), dropout)
+
+    def softmax_mask(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D"],
+        mask: Mask,
+        extra: Tensor | None = None,
+    ) -> Mask:
+        """The mask with the key's half as key bias."""
+        assert extra is not None
+        half = extra[:, None, :] / 2
+        return replace(mask, key_bias=half if mask.key_bias is None else mask.key_bias + half)
+
+    def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
+        """Full attention with one more column; saves queries, keys and values with that column."""
+        inputs = Cost(activations=heads * (queries + 2 * keys) * (width + 1))
+        return Self().cost(heads, queries, keys, width + 1) + inputs
+
+    def build_learned(self, width: int, heads: int, head_width: int) -> BoundaryScorer:
+        """The network of the boundary scores."""
+        return BoundaryScorer(width, self.temperature)
+
+    def learned_cost(self, width: int, heads: int, head_width: int, keys: int) -> Cost:
+        """Two linear maps, to half the width and to one value."""
+        half = width // 2
+        return Cost(
+            parameters=half * (width + 1) + half + 1,
+            multiply_adds=keys * half * (width + 1),
+            activations=keys * (half + 3),
+        )
+
+    def example_extra(self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"]) -> Tensor:
+        """Scores between 0 and 1."""
+        return torch.rand(k.shape[0], k.shape[-2], dtype=k.dtype, requires_grad=True)
+
+    @classmethod
+    def example(cls) -> Mechanism:
+        """Temperature 0.5."""
+        return cls(temperature=0.5)
+
+
+class BoundaryScorer(Module):
+    """Boundary score of each position, between 0 and 1."""
+
+    logits: Float[Tensor, "B T"] | None = None
+    """Logits of the last call, before temperature and sigmoid, for an auxiliary boundary loss."""
+
+    def __init__(self, width: int, temperature: float) -> None:
+        super().__init__()
+        self.up = nn.Linear(width, width // 2)
+        self.down = nn.Linear(width // 2, 1)
+        self.temperature = temperature
+
+    def forward(self, x: Float[Tensor, "B T E"]) -> Float[Tensor, "B T"]:
+        """sigmoid(logits / temperature), position by position."""
+        self.logits = self.down(functional.relu(self.up(x))).squeeze(-1)
+        return (self.logits / self.temperature).sigmoid()

@@ -1,0 +1,224 @@
+"""Linear attention (Katharopoulos et al., 2020): weights are products of positive features.
+
+With φ(x) = elu(x) + 1 the weight of key j for query i is φ(q_i)·φ(k_j), divided by the sum over the
+visible keys. Then Σ_j (φ(q_i)·φ(k_j)) v_j = φ(q_i)·(Σ_j φ(k_j) v_jᵀ): the sum in brackets is the
+same for all queries, so time and memory are linear in the length. A bias b on a score multiplies
+the weight by exp(b), as in a softmax.
+
+A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from neural.language.shapes import Cost
+from neural.nn.lazy_torch import functional, torch
+from neural.nn.mask import Mask, as_bool
+from neural.nn.mechanism import Mechanism
+from neural.nn.positionwise import attend_in_chunks, fill_masked
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+    from torch import Tensor
+
+    # Σ_j k_j v_jᵀ and Σ_j k_j over some keys j.
+    KeyValueSums = tuple[Float[Tensor, "B H D V"], Float[Tensor, "B H D"]]
+
+MAX_CHUNK_ELEMENTS = 2**20
+"""Largest number of values in one chunk of the queries or keys: 4 MB of float32."""
+BLOCK_SIZE = 64
+"""Positions of a causal block: products of pairs inside it, running sums for all before it."""
+
+
+class Linear(Mechanism):
+    """Weights are φ(q)·φ(k) over their sum, with φ(x) = elu(x) + 1: linear time and memory.
+
+    Dropout drops keys of a head, not single weights, which are never computed. A query whose
+    products with all keys underflow gets zeros.
+    """
+
+    def weights(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D"],
+        mask: Mask,
+        extra: Tensor | None = None,
+    ) -> Float[Tensor, "B H Q K"]:
+        """φ(q)·φ(k)·exp(bias), divided by the sum of the row."""
+        keep, bias = mask.to_keep_mask(q.shape[-2], k.shape[-2], q.device), mask.combine_biases()
+        products = feature_map(q) @ feature_map(k).transpose(-1, -2)
+        if bias is not None:
+            # The largest factor of a row becomes 1, so that none overflows.
+            bias = fill_masked(bias.to(products.dtype).expand_as(products), keep)
+            products = products * (bias - bias.amax(dim=-1, keepdim=True).detach()).exp()
+        if keep is not None:
+            products = products.masked_fill(~keep, 0)
+        return safe_divide(products, products.sum(dim=-1, keepdim=True)).to(q.dtype)
+
+    def attend(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D"],
+        v: Float[Tensor, "B H K V"],
+        mask: Mask,
+        dropout: float = 0.0,
+        extra: Tensor | None = None,
+    ) -> Float[Tensor, "B H Q V"]:
+        """Sums over the keys, running sums if causal: O(n). With other rules, in chunks."""
+        if dropout:
+            v = v * functional.dropout(v.new_ones(*v.shape[:-1], 1), dropout)
+        has_pair_rules = not all(
+            rule is None for rule in (mask.reach, mask.segments, mask.pairs, mask.bias)
+        )
+        # The factors of a key bias are scaled by its largest value. In a causal mask that key may
+        # be ahead of a query, and the factors of all keys before it may underflow.
+        if has_pair_rules or (mask.causal and mask.key_bias is not None) or k.shape[-2] == 0:
+            return attend_in_chunks(self, q, k, v, mask, 0.0, extra)
+        key_mask = None if mask.keys is None else as_bool(mask.keys)[:, None, :, None]
+        if mask.key_bias is not None:
+            key_bias = fill_masked(
+                mask.key_bias.to(k.dtype).expand(k.shape[:-1]),
+                None if key_mask is None else key_mask.squeeze(-1),
+            )
+            factor = (key_bias - key_bias.amax(dim=-1, keepdim=True).detach()).exp().unsqueeze(-1)
+        else:
+            factor = None
+        chunks = attend_chunks(q, k, v, factor, key_mask, causal=mask.causal)
+        return torch.cat([*chunks], dim=-2).to(v.dtype)
+
+    def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
+        """Products of keys with values and of queries with sums; saves the features as well.
+
+        Causal attention costs more than twice that.
+        """
+        return Cost(
+            multiply_adds=heads * width * (keys * width + queries * width + queries),
+            activations=heads * (width * (3 * queries + keys + width + 1) + queries),
+        )
+
+
+def feature_map(x: Float[Tensor, "B H T D"]) -> Float[Tensor, "B H T D"]:
+    """φ(x) = elu(x) + 1, all positive; in at least 32 bits, for the sums."""
+    return functional.elu(x.to(torch.promote_types(x.dtype, torch.float32))) + 1
+
+
+def safe_divide(
+    numerator: Float[Tensor, "B H Q N"], total: Float[Tensor, "B H Q 1"]
+) -> Float[Tensor, "B H Q N"]:
+    """numerator / total; 0 for a tiny total, so that no gradient overflows."""
+    is_safe = total > torch.finfo(total.dtype).tiny ** 0.5
+    return (numerator / total.where(is_safe, 1)).where(is_safe, 0)
+
+
+def attend_chunks(
+    q: Float[Tensor, "B H Q D"],
+    k: Float[Tensor, "B H K D"],
+    v: Float[Tensor, "B H K V"],
+    factor: Float[Tensor, "B H K 1"] | None,
+    key_mask: Bool[Tensor, "B 1 K"] | None,
+    *,
+    causal: bool,
+) -> Iterator[Float[Tensor, "B H P V"]]:
+    """Attention output in chunks of queries; each key's features are multiplied by its `factor`.
+
+    First the sums over the keys that all queries see: all keys, or, if causal, the keys before the
+    first query. Then the queries; if causal, the keys of each chunk join the sums after it.
+    """
+    # Causal queries are aligned with the last keys. With more queries than keys, the first ones are
+    # before the first key and see nothing.
+    num_blind = max(0, q.shape[-2] - k.shape[-2]) if causal else 0
+    num_seeing = q.shape[-2] - num_blind
+    num_shared_keys = k.shape[-2] - num_seeing if causal else k.shape[-2]
+    key_sizes, query_sizes = split_sizes(num_shared_keys, k), split_sizes(num_seeing, q)
+    # If causal, the keys after the shared ones are split like the queries. Split once, not chunk
+    # by chunk: the gradient of a slice is as large as its source.
+    key_chunks = zip(
+        *(
+            split_time(tensor, key_sizes + query_sizes * causal)
+            for tensor in (k, v, factor, key_mask)
+        ),
+        strict=True,
+    )
+    sums: KeyValueSums = (
+        k.new_zeros(*k.shape[:2], k.shape[-1], v.shape[-1]),
+        k.new_zeros(*k.shape[:2], k.shape[-1]),
+    )
+    for _ in key_sizes:
+        sums = add_to_sums(sums, *prepare_keys(*next(key_chunks)))
+    if num_blind:
+        yield v.new_zeros(*q.shape[:2], num_blind, v.shape[-1])
+    for query_chunk in q.split([num_blind, *query_sizes], dim=-2)[1:]:
+        queries = feature_map(query_chunk)
+        if causal:
+            keys_and_values = prepare_keys(*next(key_chunks))
+            yield safe_divide(*running_sums(queries, *keys_and_values, sums))
+            sums = add_to_sums(sums, *keys_and_values)
+        else:
+            yield safe_divide(queries @ sums[0], queries @ sums[1].unsqueeze(-1))
+
+
+def prepare_keys(
+    k: Tensor, v: Tensor, factor: Tensor | None, key_mask: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Features φ(k)·factor of the keys, 0 for padding, and the values in the same precision."""
+    k = feature_map(k)
+    if factor is not None:
+        k = k * factor
+    if key_mask is not None:
+        k = k.masked_fill(~key_mask, 0)
+    return k, v.to(k.dtype)
+
+
+def add_to_sums(
+    sums: KeyValueSums, k: Float[Tensor, "B H K D"], v: Float[Tensor, "B H K V"]
+) -> KeyValueSums:
+    """The sums Σ_j k_j v_jᵀ and Σ_j k_j with more keys added; `k` are features φ(k)."""
+    return sums[0] + k.transpose(-1, -2) @ v, sums[1] + k.sum(dim=-2)
+
+
+def running_sums(
+    q: Float[Tensor, "B H T D"],
+    k: Float[Tensor, "B H T D"],
+    v: Float[Tensor, "B H T V"],
+    before: KeyValueSums,
+) -> tuple[Float[Tensor, "B H T V"], Float[Tensor, "B H T 1"]]:
+    """Σ_j (q·k_j) v_j and Σ_j q·k_j over the keys up to each query; `q` and `k` are features φ.
+
+    Products of pairs inside a block of BLOCK_SIZE positions; sums for all earlier blocks and for
+    the keys before the first query, whose sums are `before`.
+    """
+    time = q.shape[-2]
+    q, k, v = (split_into_blocks(tensor) for tensor in (q, k, v))
+    block_sums = k.transpose(-1, -2) @ v, k.sum(dim=-2)
+    past_kv, past_k = (
+        torch.cat((start.unsqueeze(2), block[:, :, :-1]), dim=2).cumsum(dim=2)
+        for start, block in zip(before, block_sums, strict=True)
+    )
+    inside = (q @ k.transpose(-1, -2)).tril()
+    numerator = inside @ v + q @ past_kv
+    total = inside.sum(dim=-1, keepdim=True) + q @ past_k.unsqueeze(-1)
+    return numerator.flatten(2, 3)[..., :time, :], total.flatten(2, 3)[..., :time, :]
+
+
+def split_sizes(length: int, x: Float[Tensor, "B H T D"]) -> list[int]:
+    """Sizes of the chunks into which `length` positions of a tensor like `x` are split.
+
+    Larger tensors would be allocated by the operating system for each call, page by page.
+    """
+    step = max(1, MAX_CHUNK_ELEMENTS // max(1, x[..., :1, :].numel() * BLOCK_SIZE)) * BLOCK_SIZE
+    if torch.compiler.is_compiling() or length <= step:
+        return [length]
+    return [step] * (length // step) + [length % step] * (length % step > 0)
+
+
+def split_time(x: Tensor | None, sizes: list[int]) -> Iterable[Tensor | None]:
+    """Chunks along time; None for each chunk of None."""
+    return x.split(sizes, dim=-2) if x is not None else repeat(None, len(sizes))
+
+
+def split_into_blocks(x: Float[Tensor, "B H T D"]) -> Float[Tensor, "B H N T D"]:
+    """Blocks along time, the last one padded with zeros."""
+    return functional.pad(x, (0, 0, 0, -x.shape[-2] % BLOCK_SIZE)).unflatten(-2, (-1, BLOCK_SIZE))

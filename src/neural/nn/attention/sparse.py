@@ -1,0 +1,253 @@
+"""Sparse attention by a fixed pattern: window, global positions, strided keys, random blocks.
+
+Window and global positions are the Longformer (Beltagy et al., 2020), random blocks make it BigBird
+(Zaheer et al., 2020), strided keys are the fixed pattern of the sparse transformer (Child et al.,
+2019). The pattern depends only on positions counted from the start: a longer text keeps the pattern
+of a shorter one.
+
+A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from neural.language.declaration import int_field
+from neural.language.shapes import Cost
+from neural.nn.attention.self import Self, fused_attention
+from neural.nn.lazy_torch import functional, torch
+from neural.nn.mask import Mask, as_bool
+from neural.nn.mechanism import Mechanism
+from neural.nn.positionwise import slice_mask
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+    from torch import Tensor
+
+MIN_GATHER_RATIO = 4
+"""Copying the visible keys of a block is faster if all keys are at least this many times more."""
+
+
+class Sparse(Mechanism):
+    """Attention to a window, global positions, every `stride`-th key and random earlier blocks."""
+
+    self_attention_only: ClassVar[bool] = True  # depends on positions of one sequence
+
+    window: int = int_field(
+        "Width of the window, centred at the query; a causal block sees its earlier half.",
+        default=7,
+        odd=True,
+        shown=True,
+    )
+    global_tokens: int = int_field(
+        "Number of first positions that see all positions and are seen by all.",
+        default=1,
+        at_least=0,
+    )
+    stride: int | None = int_field(
+        "Distance between keys that all queries see, from the first key on.", default=None
+    )
+    random_blocks: int = int_field(
+        "Number of random blocks for each block, drawn from itself and earlier blocks.",
+        default=0,
+        at_least=0,
+    )
+    block: int = int_field("Number of positions of a block.", default=64)
+    seed: int = int_field("Seed of the random blocks.", default=0, at_least=0)
+
+    def weights(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D"],
+        mask: Mask,
+        extra: Tensor | None = None,
+    ) -> Float[Tensor, "B H Q K"]:
+        """The softmax over the pattern."""
+        return Self().weights(q, k, self.softmax_mask(q, k, mask))
+
+    def attend(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D"],
+        v: Float[Tensor, "B H K V"],
+        mask: Mask,
+        dropout: float = 0.0,
+        extra: Tensor | None = None,
+    ) -> Float[Tensor, "B H Q V"]:
+        """Blocks of queries, each with a copy of its keys; short sequences by the fused kernel."""
+        # Only causality and padding: no other rules and no biases.
+        is_simple = replace(mask, keys=None).is_order_only and mask.reach is None
+        if is_simple and self.should_gather(q.shape[-2], k.shape[-2]):
+            return self.attend_gathered(q, k, v, mask, dropout)
+        return fused_attention(q, k, v, self.softmax_mask(q, k, mask), dropout)
+
+    def softmax_mask(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D"],
+        mask: Mask,
+        extra: Tensor | None = None,
+    ) -> Mask:
+        """The mask combined with the pattern."""
+        queries, keys = q.shape[-2], k.shape[-2]
+        positions = torch.arange(keys - queries, keys, device=q.device).unsqueeze(-1)
+        pattern = self.is_visible(positions, torch.arange(keys, device=q.device))[None, None]
+        return replace(mask, pairs=pattern if mask.pairs is None else pattern & as_bool(mask.pairs))
+
+    def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
+        """Two products with the copied keys of each block; without copies as full attention."""
+        if not self.should_gather(queries, keys):
+            # The output before and after empty rows are zeroed, and the pattern of a batch.
+            masked = Cost(activations=heads * queries * width + queries * keys // 4)
+            return Self().cost(heads, queries, keys, width) + masked
+        blocks, gathered = -(-keys // self.block), self.count_gathered_keys(keys)
+        pairs = blocks * self.block * gathered + min(self.global_tokens, keys) * keys
+        copies = 2 * blocks * gathered * width + queries * (4 * width + 1)
+        pattern = blocks * self.block * gathered // 4  # a byte per pair, in 32-bit values
+        return Cost(multiply_adds=2 * heads * pairs * width, activations=heads * copies + pattern)
+
+    @classmethod
+    def example(cls) -> Mechanism:
+        """All four kinds of keys."""
+        return cls(window=3, global_tokens=1, stride=4, random_blocks=1, block=2)
+
+    def is_visible(
+        self, query: Int[Tensor, "... Q 1"], key: Int[Tensor, "... 1 K"]
+    ) -> Bool[Tensor, "... Q K"]:
+        """The pattern: whether a query at one position sees a key at another."""
+        visible = (
+            ((key - query).abs() <= self.window // 2)
+            | self.is_global(key)
+            | ((query >= 0) & (query < self.global_tokens))
+        )
+        if self.random_blocks:
+            query_block = query.squeeze(-1).clamp(min=0) // self.block
+            random_blocks = self.draw_random_blocks(query_block).unsqueeze(-2)
+            visible = visible | (key.unsqueeze(-1) // self.block == random_blocks).any(dim=-1)
+        return visible
+
+    def is_global(self, key: Int[Tensor, "*any"]) -> Bool[Tensor, "*any"]:
+        """Whether all queries see the key at a position."""
+        first = key < self.global_tokens
+        return first if self.stride is None else first | (key % self.stride == 0)
+
+    def draw_random_blocks(self, block: Int[Tensor, "*any"]) -> Int[Tensor, "*any R"]:
+        """Indices of the random blocks of each block index, none later than the block itself.
+
+        An integer hash of (block, draw, seed), so that a block's draws depend on nothing else.
+        """
+        block = block.unsqueeze(-1)
+        draw = torch.arange(self.random_blocks, device=block.device)
+        bits = block * 0x1E3779B1 + draw * 0x5EBCA6B + self.seed * 0x2B2AE35
+        for shift, factor in ((16, 0x21F0AAAD), (15, 0x35A2D97), (15, 0x2C1B3C6D)):
+            bits = bits & 0x7FFFFFFF
+            bits = (bits ^ (bits >> shift)) * factor
+        return (bits & 0x7FFFFFFF) % (block + 1)
+
+    def should_gather(self, queries: int, keys: int) -> bool:
+        """Whether a block sees so few keys that copying them is faster; for self-attention only."""
+        return queries == keys and MIN_GATHER_RATIO * self.count_gathered_keys(keys) <= keys
+
+    def count_gathered_keys(self, keys: int) -> int:
+        """Keys that a block gathers: its window, the global positions and its random blocks."""
+        window_keys = self.block + 2 * (self.window // 2)
+        return window_keys + len(self.global_positions(keys)) + self.random_blocks * self.block
+
+    def global_positions(self, keys: int) -> list[int]:
+        """The positions that all queries see."""
+        first = list(range(min(self.global_tokens, keys)))
+        return (
+            first
+            if self.stride is None
+            else first + [j for j in range(0, keys, self.stride) if j >= len(first)]
+        )
+
+    def attend_gathered(
+        self,
+        q: Float[Tensor, "B H T D"],
+        k: Float[Tensor, "B H T D"],
+        v: Float[Tensor, "B H T V"],
+        mask: Mask,
+        dropout: float,
+    ) -> Float[Tensor, "B H T V"]:
+        """Attention of each block to a copy of its keys; global queries are computed separately.
+
+        Shapes below: N blocks, M gathered keys per block.
+        """
+        time, size, reach, device = q.shape[-2], self.block, self.window // 2, q.device
+        blocks = -(-time // size)
+        padding = blocks * size - time
+        block_index = torch.arange(blocks, device=device).unsqueeze(-1)
+        global_index = torch.tensor(self.global_positions(time), dtype=torch.long, device=device)
+        drawn = self.draw_random_blocks(block_index.squeeze(-1))  # (N, random_blocks)
+
+        # Positions of the gathered keys of each block: window, global positions, random blocks.
+        window_keys = block_index * size + torch.arange(-reach, size + reach, device=device)
+        global_keys = global_index.expand(blocks, -1)
+        random_keys = (drawn.unsqueeze(-1) * size + torch.arange(size, device=device)).flatten(1)
+        key = torch.cat((window_keys, global_keys, random_keys), dim=-1)
+
+        # A key that was gathered twice must count once: the first copy stays.
+        is_drawn_before = (
+            (drawn.unsqueeze(-1) == drawn.unsqueeze(-2))
+            .tril(-1)
+            .any(dim=-1)
+            .repeat_interleave(size, dim=-1)
+        )
+        in_window = (key >= window_keys[:, :1]) & (key <= window_keys[:, -1:])
+        num_window, num_global = window_keys.shape[1], global_keys.shape[1]
+        is_first_copy = torch.cat(
+            (
+                torch.ones_like(window_keys, dtype=torch.bool),
+                ~in_window[:, num_window : num_window + num_global],
+                ~in_window[:, num_window + num_global :]
+                & ~self.is_global(random_keys)
+                & ~is_drawn_before,
+            ),
+            dim=-1,
+        )
+
+        # The mask between the queries of a block and its gathered keys.
+        query = (block_index * size + torch.arange(size, device=device)).unsqueeze(-1)
+        is_valid = (is_first_copy & (key >= 0) & (key < time)).unsqueeze(-2)
+        key = key.unsqueeze(-2)
+        keep = self.is_visible(query, key) & is_valid
+        keep = (keep & (key <= query) if mask.causal else keep)[None]
+        if mask.keys is not None:
+            keep = keep & as_bool(mask.keys)[:, key.clamp(0, time - 1)]
+        keep = keep.expand(len(q), -1, -1, -1).flatten(0, 1).unsqueeze(1)
+        has_keys = keep.any(dim=-1, keepdim=True)
+
+        def gather(x: Float[Tensor, "B H T D"]) -> Float[Tensor, "BN H M D"]:
+            """Keys or values in the order of `key`, blocks in the batch dimension."""
+            window = (
+                functional.pad(x, (0, 0, reach, reach + padding))
+                .unfold(-2, size + 2 * reach, size)
+                .transpose(-1, -2)
+            )
+            shared = x.index_select(-2, global_index).unsqueeze(2).expand(-1, -1, blocks, -1, -1)
+            split = functional.pad(x, (0, 0, 0, padding)).unflatten(-2, (blocks, size))
+            random = split.index_select(2, drawn.flatten()).unflatten(2, (blocks, -1)).flatten(3, 4)
+            return torch.cat(
+                [tensor.transpose(1, 2) for tensor in (window, shared, random)], dim=-2
+            ).flatten(0, 1)
+
+        query_blocks = (
+            functional.pad(q, (0, 0, 0, padding))
+            .unflatten(-2, (blocks, size))
+            .transpose(1, 2)
+            .flatten(0, 1)
+        )
+        attend = functional.scaled_dot_product_attention
+        out = attend(
+            query_blocks, gather(k), gather(v), attn_mask=keep | ~has_keys, dropout_p=dropout
+        ).masked_fill(~has_keys, 0)
+        out = out.unflatten(0, (len(q), blocks)).transpose(1, 2).flatten(2, 3)[..., :time, :]
+        num_global = min(self.global_tokens, time)
+        if not num_global:
+            return out
+        # Global queries see all keys, not only the gathered ones.
+        global_mask = slice_mask(mask, 0, num_global, time, time, time, device)
+        global_out = fused_attention(q[..., :num_global, :], k, v, global_mask, dropout)
+        return torch.cat((global_out, out[..., num_global:, :]), dim=-2)

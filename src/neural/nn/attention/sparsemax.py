@@ -1,0 +1,62 @@
+"""Sparsemax attention (Martins and Astudillo, 2016): most weights are exactly 0.
+
+A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING, ClassVar
+
+from neural.nn.attention.self import dot_product_scores
+from neural.nn.kernel_dispatch import use_kernel
+from neural.nn.lazy_torch import torch
+from neural.nn.mask import Mask
+from neural.nn.positionwise import PositionwiseMechanism, project_masked_rows
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+
+def _load_kernel() -> ModuleType:
+    """The compiled form of `sparsemax`, imported at its first use."""
+    from neural.nn.kernels import sparsemax
+
+    return sparsemax
+
+
+class Sparsemax(PositionwiseMechanism):
+    """Weights are the Euclidean projection of the scores of a row onto the simplex."""
+
+    saved_matrices: ClassVar[float] = 3.5  # Q×K matrices saved for the backward pass
+
+    def weights(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D"],
+        mask: Mask,
+        extra: Tensor | None = None,
+    ) -> Float[Tensor, "B H Q K"]:
+        """sparsemax(q·kᵀ / √D) over the visible keys; 0 for scores 1 or more below the largest."""
+        return project_masked_rows(
+            sparsemax,
+            dot_product_scores(q, k, mask),
+            mask.to_keep_mask(q.shape[-2], k.shape[-2], q.device),
+        )
+
+
+@use_kernel(_load_kernel)
+def sparsemax(scores: Float[Tensor, "*rows K"]) -> Float[Tensor, "*rows K"]:
+    """max(score − threshold, 0), with the threshold at which a row sums to 1."""
+    sorted_scores = scores.detach().sort(dim=-1, descending=True).values
+    rank = torch.arange(1, scores.shape[-1] + 1, device=scores.device)
+    in_support = 1 + rank * sorted_scores > sorted_scores.cumsum(dim=-1)
+    support_size = in_support.sum(dim=-1, keepdim=True).clamp(min=1)  # 0 only if a score is NaN
+    lowest = sorted_scores.gather(-1, support_size - 1)
+    # The support is the scores with positive weight. The threshold is computed from the support
+    # itself, so that the gradient flows through it.
+    support = scores >= lowest
+    total = scores.where(support, 0).sum(dim=-1, keepdim=True)
+    threshold = (total - 1) / support.sum(dim=-1, keepdim=True)
+    return (scores - threshold).clamp(min=0)

@@ -1,0 +1,45 @@
+"""Top-k attention (Zhao et al., 2019, "Explicit sparse transformer"; Gupta et al., 2021).
+
+A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from neural.language.declaration import int_field
+from neural.nn.attention.self import dot_product_scores, masked_softmax
+from neural.nn.lazy_torch import torch
+from neural.nn.mask import Mask
+from neural.nn.positionwise import PositionwiseMechanism, fill_masked
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+
+class Topk(PositionwiseMechanism):
+    """Weights are the softmax over the `k` visible keys with the largest scores."""
+
+    saved_matrices: ClassVar[float] = 2.75  # Q×K matrices saved for the backward pass
+
+    k: int = int_field("Number of keys that get weight.", default=8, shown=True)
+
+    def weights(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D"],
+        mask: Mask,
+        extra: Tensor | None = None,
+    ) -> Float[Tensor, "B H Q K"]:
+        """The softmax over the k largest scores; ties are cut off at k keys."""
+        scores = dot_product_scores(q, k, mask)
+        keep = mask.to_keep_mask(q.shape[-2], k.shape[-2], q.device)
+        top_keys = fill_masked(scores, keep).topk(min(self.k, k.shape[-2]), dim=-1).indices
+        selected = torch.zeros_like(scores, dtype=torch.bool).scatter(-1, top_keys, True)
+        return masked_softmax(scores, selected if keep is None else selected & keep)
+
+    @classmethod
+    def example(cls) -> Topk:
+        """Three keys."""
+        return cls(k=3)

@@ -1,0 +1,15 @@
+"""Check for NaN and infinity, cheap enough for every input."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def is_finite(x: Tensor) -> bool:
+    """Whether a tensor has neither NaN nor infinity."""
+    x = x.detach()
+    # The sum of finite numbers is finite unless it overflows: one pass is enough for most inputs.
+    return bool(x.sum().isfinite()) or bool(x.isfinite().all())

@@ -1,0 +1,1 @@
+"""Compiled kernels behind `use_kernel`, imported at their first use; most are numba loops."""

@@ -1,0 +1,274 @@
+"""Token decoders, which give the logits of the next token, and the sampler that draws from them.
+
+decoder = CachedDecoder(model, resolve_context(model, None))
+ids = Sampler(len(prompt), temperature=0.8).sample(decoder.start(prompt).numpy())
+logits = decoder.step(torch.from_numpy(ids))
+
+The window is the text that the network sees: at most `context` tokens.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neural.language.layer import Layer
+from neural.language.network import Network
+from neural.nn.attention.causal import Causal
+from neural.nn.build import NetworkModule, SequentialNetwork, accepts_any_length
+from neural.nn.kv_cache import CachedModel, copy_sharing_weights
+from neural.nn.layers.residual import Residual
+from neural.nn.lazy_torch import torch
+from neural.nn.mechanism import Mechanism
+from neural.nn.positions.learned import Learned
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+DEFAULT_CONTEXT = 1024
+"""Tokens in the window of a network that declares no input length."""
+
+
+class DecodingError(ValueError):
+    """The network does not predict a next token, or not with this decoder."""
+
+
+class TokenDecoder(ABC):
+    """Base class of decoders: reads tokens, gives the logits of the next one."""
+
+    def __init__(self, model: NetworkModule, context: int) -> None:
+        self.model, self.context = model, context
+        self.length = 0
+        """Tokens in the window."""
+        last_layer = model.network.layers[-1].layer
+        self._outputs_probabilities = (
+            model.network.head_activation == "linear"
+            and getattr(last_layer, "activation", "") == "softmax"
+        )
+
+    def start(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B V"]:
+        """Read a new text from position 0; returns the logits of the next token."""
+        if not 0 < ids.shape[1] <= self.context:
+            raise ValueError(f"a prompt must have 1 to {self.context} tokens, got {ids.shape[1]}")
+        self.length = ids.shape[1]
+        with torch.inference_mode():
+            return self._to_logits(self.prefill(ids))
+
+    def step(self, ids: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
+        """Read one more token; returns the logits of the next one."""
+        self.length += 1
+        with torch.inference_mode():
+            return self._to_logits(self.decode_next(ids))
+
+    @abstractmethod
+    def prefill(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B V"]:
+        """Output of the network after a text: logits, or what `_to_logits` converts."""
+
+    @abstractmethod
+    def decode_next(self, ids: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
+        """Output of the network after one more token per sample, as of `prefill`."""
+
+    def attention_weights(self) -> dict[str, Float[Tensor, "B H K"]]:
+        """Attention weights of the newest position, by module path; the last key is the newest."""
+        raise DecodingError("attention weights need the cached decoder")
+
+    def _to_logits(self, outputs: Tensor) -> Tensor:
+        """Outputs as logits; a network that declares no loss may output probabilities."""
+        return (
+            outputs.clamp(min=torch.finfo(outputs.dtype).tiny).log()
+            if self._outputs_probabilities
+            else outputs
+        )
+
+
+class RecomputedDecoder(TokenDecoder):
+    """Runs the whole window for every token: slow, for any network."""
+
+    def __init__(self, model: NetworkModule, context: int) -> None:
+        super().__init__(model, context)
+        self.model_copy = copy_sharing_weights(model).eval()
+
+    def prefill(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B V"]:
+        """One forward pass."""
+        self.ids = ids
+        return self.model_copy.scores(ids)[:, -1]
+
+    def decode_next(self, ids: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
+        """One forward pass over the whole window."""
+        return self.prefill(torch.cat((self.ids, ids.unsqueeze(-1)), dim=-1))
+
+
+class CachedDecoder(TokenDecoder):
+    """Reads each token once, with a key/value cache."""
+
+    def __init__(
+        self, model: NetworkModule, context: int, *, capture_weights: bool = False
+    ) -> None:
+        """With `capture_weights`, `attention_weights` returns the weights of the newest token."""
+        super().__init__(model, context)
+        obstacle = find_cache_obstacle(model.network)
+        if obstacle:
+            raise DecodingError(f"{model.network.name} cannot be decoded with a cache: {obstacle}")
+        self.cached_model = CachedModel(model, context)
+        for mechanism in self.cached_model.attentions.values():
+            mechanism.capture_weights = capture_weights
+
+    def prefill(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B V"]:
+        """One pass over the text, which fills the cache."""
+        self.cached_model.reset()
+        return self.cached_model.forward(ids)[:, -1]
+
+    def decode_next(self, ids: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
+        """One pass over one position."""
+        return self.cached_model.forward(ids.unsqueeze(-1))[:, -1]
+
+    def attention_weights(self) -> dict[str, Float[Tensor, "B H K"]]:
+        """The captured weights; empty without `capture_weights`."""
+        return {
+            path: mechanism.last_weights
+            for path, mechanism in self.cached_model.attentions.items()
+            if mechanism.last_weights is not None
+        }
+
+
+def resolve_context(model: NetworkModule, context: int | None) -> int:
+    """`context` after checks, or a default for None: the largest number of tokens in the window.
+
+    Raises DecodingError if the network predicts no next token or does not allow the context.
+    """
+    network = model.network
+    if (
+        not isinstance(model, SequentialNetwork)
+        or not network.takes_token_ids
+        or len(network.output) != 2
+    ):
+        raise DecodingError(
+            f"{network.name} does not generate text: that takes token ids, `input: (length,)` and "
+            "`Embedding(…)`, decoder blocks, and an `Output` at every position"
+        )
+    declared = network.input[0]
+    if not accepts_any_length(network, "source"):
+        raise DecodingError(
+            f"{network.name} cannot generate text: it only takes sequences of length {declared}"
+        )
+    max_context = min(
+        (
+            len(getattr(model, placed_layer.name).table)
+            for placed_layer in network.layers
+            if isinstance(getattr(placed_layer.layer, "encoding_type", None), Learned)
+        ),
+        default=None,
+    )
+    if context is None:
+        default = declared if isinstance(declared, int) else DEFAULT_CONTEXT
+        return default if max_context is None else min(default, max_context)
+    if context < 2 or (max_context is not None and context > max_context):
+        limit = (
+            "at least 2"
+            if context < 2
+            else f"at most {max_context}, the number of its learned positions"
+        )
+        raise DecodingError(f"the context of {network.name} must be {limit}, got {context}")
+    return context
+
+
+def find_cache_obstacle(network: Network) -> str | None:
+    """Why a network cannot be decoded with a cache; None if it can.
+
+    A cache holds keys and values only, so no layer may mix positions other than by attention.
+    """
+    for placed_layer in network.layers:
+        if not _is_cacheable(placed_layer.layer) or (
+            placed_layer.layer.role == "positions" and placed_layer.copies > 1
+        ):
+            return f"`{type(placed_layer.layer).__name__}` uses other positions without attention"
+    return None
+
+
+def _is_cacheable(layer: Layer) -> bool:
+    """Whether a layer mixes positions only by causal attention."""
+    if isinstance(layer, Residual):
+        return all(_is_cacheable(inner) and inner.role != "positions" for inner in layer.layers)
+    mechanism = getattr(layer, "attention", None)
+    if isinstance(mechanism, Mechanism):
+        return layer.role == "decoder" or isinstance(mechanism, Causal)
+    return layer.pointwise or layer.role == "head"
+
+
+class Sampler:
+    """Draws one token id per sample from its logits; each sample has its own random stream.
+
+    The stream depends on (seed, sample number) alone and gives one number per token: a sample is
+    the same alone and in a batch, as far as its logits are. numpy, because rows are short.
+    """
+
+    def __init__(
+        self,
+        num_samples: int,
+        *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int = 0,
+        first_sample: int = 0,
+        vocab_size: int | None = None,
+    ) -> None:
+        """Temperature 0 takes the best id.
+
+        `top_k` keeps the k best ids, `top_p` the smallest set of ids with that probability.
+        `first_sample` is the number of the first sample in the random streams. With `vocab_size`
+        only ids below it are drawn.
+        """
+        if not 0 <= temperature < float("inf"):
+            raise ValueError(f"temperature must be 0 or more, got {temperature}")
+        if top_k is not None and top_k < 1:
+            raise ValueError(f"top-k must be 1 or more, got {top_k}")
+        if top_p is not None and not 0 < top_p <= 1:
+            raise ValueError(f"top-p must be above 0 and at most 1, got {top_p}")
+        self.temperature, self.top_k, self.top_p, self.vocab_size = (
+            temperature,
+            top_k,
+            top_p,
+            vocab_size,
+        )
+        seed_sequences = [
+            np.random.SeedSequence(entropy=seed, spawn_key=(first_sample + sample,))
+            for sample in range(num_samples)
+        ]
+        self.generators = [
+            np.random.Generator(np.random.Philox(sequence)) for sequence in seed_sequences
+        ]
+
+    def sample(self, scores: Any) -> np.ndarray:
+        """An id for every row of `scores`: logits (samples, ids)."""
+        scores = scores[:, : self.vocab_size]
+        if not np.isfinite(scores).all():
+            raise ValueError("the network outputs scores that are not finite: check its weights")
+        if self.temperature == 0:
+            return scores.argmax(axis=-1)
+        # Inverse transform sampling: the first id whose cumulative probability exceeds a uniform
+        # number. `nextafter` keeps the number below the total if rounding made them equal.
+        cumulative = self.unnormalized_probabilities(scores).cumsum(axis=-1)
+        total = cumulative[:, -1:]
+        uniform = np.array([[generator.random()] for generator in self.generators]) * total
+        return (cumulative <= np.minimum(uniform, np.nextafter(total, 0))).sum(axis=-1)
+
+    def unnormalized_probabilities(self, scores: Any) -> np.ndarray:
+        """Probability of every id, from logits `scores`, up to a common factor; 0 if excluded."""
+        logits = scores.astype(np.float64) / self.temperature
+        probabilities = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        if self.top_k is not None and self.top_k < probabilities.shape[-1]:
+            threshold = np.partition(probabilities, -self.top_k, axis=-1)[:, -self.top_k, None]
+            probabilities[probabilities < threshold] = 0
+        if self.top_p is not None and self.top_p < 1:
+            order = np.argsort(-probabilities, axis=-1, kind="stable")
+            descending = np.take_along_axis(probabilities, order, axis=-1)
+            # Total of the ids that are more probable: an id stays while this is below top_p.
+            preceding_total = descending.cumsum(axis=-1) - descending
+            total = probabilities.sum(axis=-1, keepdims=True)
+            descending[preceding_total >= self.top_p * total] = 0
+            np.put_along_axis(probabilities, order, descending, axis=-1)
+        return probabilities

@@ -1,0 +1,1 @@
+"""Runs as page data, plots and one HTML file."""

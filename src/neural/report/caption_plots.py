@@ -1,0 +1,140 @@
+"""Caption plots: the image once per word, bright where the attention of the word lies.
+
+draw_run_caption(run, Path("words.png"))      the first probe image at the last step with maps
+
+The probe is a fixed set of validation examples whose attention maps are recorded in training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from neural.analysis.run_loading import MissingDataError
+from neural.capture.map_encoding import add_map_location, decode_map
+from neural.report.plots import PLOT_STYLE, save_figure
+from neural.runs.run import Run
+
+PANELS_PER_ROW = 5
+CAPTION_ATTENTION_NAME = "focus"
+"""Layer name of the captioner's attention in a run."""
+FRAME_COLOR = "#e8833a"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptionAttention:
+    """A caption with the attention of each word over the regions of the image."""
+
+    words: Sequence[str]
+    focus: np.ndarray
+    """(words, regions); rows sum to 1."""
+    grid: tuple[int, int] | None = None
+    """Rows and columns of the regions; None draws them in one row."""
+    image: np.ndarray | None = None
+    """(height, width, 3), RGB from 0 to 255."""
+    regions: Sequence[int | None] = ()
+    """The true region of each word, where it is known."""
+
+
+def load_caption_attention(run: Run) -> CaptionAttention:
+    """Load the first probe image and its maps; MissingDataError where the run has none."""
+    steps = run.map_steps()
+    labels = run.metadata("probe/labels")
+    encoded_map = run.maps(steps[-1]).get(CAPTION_ATTENTION_NAME) if steps else None
+    regions = run.metadata("captions/word_regions")  # of any type in a run of an unknown task
+    if encoded_map is None or not labels or not isinstance(regions, list):
+        raise MissingDataError(
+            f"{run.name} has no attention maps of a captioner; see `tracking.maps_every`"
+        )
+    words, image, grid = (
+        labels[0],
+        run.metadata("captions/picture"),
+        run.metadata("captions/grid"),
+    )
+    count = words.index("·") if "·" in words else len(words)  # without padding, `·`
+    with add_map_location(run.path, steps[-1]):
+        focus = decode_map(encoded_map)[0, :count]
+    return CaptionAttention(
+        words=words[:count],
+        focus=focus,
+        grid=(grid[0], grid[1]) if grid else None,
+        image=None if image is None else np.array(image, dtype=np.uint8),
+        regions=regions[:count],
+    )
+
+
+def draw_run_caption(run: Run, path: Path) -> Path:
+    """Draw the caption of the first probe image from the run folder alone."""
+    return draw_caption(load_caption_attention(run), path)
+
+
+def draw_caption(caption: CaptionAttention, path: Path, title: str | None = None) -> Path:
+    """Draw the image, then a panel per word. A frame marks the true region of a word."""
+    with matplotlib.rc_context(PLOT_STYLE):
+        image_panels = int(caption.image is not None)
+        panels = len(caption.words) + image_panels
+        columns = min(PANELS_PER_ROW, panels)
+        rows = -(-panels // columns)
+        is_flat = caption.grid is None
+        figure = Figure(
+            figsize=((3.2 if is_flat else 1.7) * columns, (0.9 if is_flat else 2.0) * rows + 0.4),
+            layout="constrained",
+        )
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for panel in axes:
+            panel.set_axis_off()
+        if caption.image is not None:
+            axes[0].imshow(caption.image)
+        true_regions = [*caption.regions, *[None] * len(caption.words)]  # one per word at least
+        for panel, word, focus, region in zip(
+            axes[image_panels:], caption.words, caption.focus, true_regions, strict=False
+        ):
+            _draw_word(panel, caption, focus, region)
+            panel.set_title(f"{word}  {focus.max():.2f}", fontsize=9)
+        figure.suptitle(
+            title or " ".join(word for word in caption.words if word != "<end>"), fontsize=11
+        )
+        return save_figure(figure, path)
+
+
+def _draw_word(
+    panel: Axes, caption: CaptionAttention, focus: np.ndarray, region: int | None
+) -> None:
+    """Draw the image as bright as the focus (regions,) of a word; frame its true region."""
+    rows, columns = caption.grid or (1, len(focus))
+    weights = focus.reshape(rows, columns)
+    if caption.image is None:
+        panel.imshow(
+            weights, cmap="magma", vmin=0, vmax=1, extent=(0, columns, rows, 0), aspect="auto"
+        )
+        region_height, region_width = 1.0, 1.0
+    else:
+        region_height = caption.image.shape[0] / rows
+        region_width = caption.image.shape[1] / columns
+        brightness = np.kron(
+            0.2 + 0.8 * weights / max(float(weights.max()), 1e-9),
+            np.ones((int(region_height), int(region_width))),
+        )[..., None]
+        panel.imshow(
+            np.clip(caption.image / 255 * brightness + 0.1 * brightness, 0, 1),
+            extent=(0, caption.image.shape[1], caption.image.shape[0], 0),
+        )
+    if region is not None:
+        row, column = divmod(region, columns)
+        panel.add_patch(
+            Rectangle(
+                (column * region_width, row * region_height),
+                region_width,
+                region_height,
+                fill=False,
+                color=FRAME_COLOR,
+                linewidth=1.5,
+            )
+        )

@@ -1,0 +1,160 @@
+"""A segmented text as one HTML file, with the curve of boundary probabilities in the margin.
+
+An element is a sentence or line of the text; its probability is that of a boundary before it.
+
+The curve needs no script and no image: the style sheet draws a trapezoid beside every element, from
+its own probability at the top to the next one's at the bottom. It stays beside the text at any
+width, and the page of a whole book still opens. So this page does not use the script of the other
+reports, which is built from web/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+
+from neural.core.html_document import Html, render_document, render_paragraph
+
+MAX_OPEN_CONTENTS = 40
+"""With more segments, the table of contents is folded."""
+SEGMENTATION_CSS = """
+.text { --margin: 7rem; --at: calc(var(--threshold) * 1%); }
+.text section { content-visibility: auto; contain-intrinsic-size: auto 40rem }
+.text header { display: flex; gap: .8rem; align-items: baseline;
+  padding: .5rem 0 .5rem calc(var(--margin) + 1.2rem); position: relative;
+  border-top: 1px solid var(--line) }
+.text header b { font-size: 1.02rem; overflow-wrap: anywhere }
+.text header small { color: var(--soft); white-space: nowrap }
+.text header i { font-style: normal; font-weight: 600; color: var(--cut) }
+.text p { position: relative; max-width: none; margin: 0;
+  padding: .12rem 0 .12rem calc(var(--margin) + 1.2rem); overflow-wrap: anywhere;
+  counter-reset: p var(--p) }
+.text p::before, .text header[style]::before { content: ""; position: absolute; inset: 0 auto 0 0;
+  width: var(--margin);
+  background: linear-gradient(90deg, var(--fill) var(--at), var(--cut) var(--at));
+  clip-path: polygon(0 0, max(1px, var(--p) * 1%) 0, max(1px, var(--q) * 1%) 100%, 0 100%) }
+.text p::after { content: ""; position: absolute; top: 0; bottom: 0;
+  left: calc(var(--margin) * var(--threshold) / 100); border-left: 1px dashed var(--line) }
+.text p.n { padding-top: .8rem }
+.text p:hover { background: var(--card) }
+.text p:hover::after { content: counter(p) "%"; color: var(--soft);
+  font: 12px/1.6 system-ui, sans-serif; padding-left: .3rem }
+ol.segments { padding-left: 2.6rem; margin: .4rem 0; max-width: 46rem;
+  font-variant-numeric: tabular-nums }
+ol.segments a { color: inherit; text-decoration: none; display: flex; gap: 1rem;
+  justify-content: space-between; align-items: baseline; padding: .08rem 0;
+  overflow-wrap: anywhere }
+ol.segments a:hover { background: var(--card) }
+ol.segments small { color: var(--soft); white-space: nowrap }
+ol.segments small b { color: var(--cut) }
+summary { cursor: pointer; color: var(--soft) }
+details { margin: 1rem 0 1.6rem }
+:root { --fill: #b9c6d8; --cut: #c2571a }
+@media (prefers-color-scheme: dark) { :root { --fill: #3b4a5e; --cut: #f0955a } }
+@media (max-width: 40rem) { body { padding: 1.2rem .9rem 3rem } .text { --margin: 3rem }
+  .text header { flex-direction: column; gap: 0 } .text p, .text header {
+  padding-left: calc(var(--margin) + .7rem) } }
+""".strip()
+
+
+class SegmentView(NamedTuple):
+    """A segment as the page shows it."""
+
+    title: str
+    position: str
+    """Its range in the document, as text."""
+    probability: float | None
+    """Of the boundary before it; None for the first segment."""
+    elements: Sequence[str]
+
+
+def render_segmentation_page(
+    name: str,
+    lead: str,
+    segments: Sequence[SegmentView],
+    probabilities: np.ndarray,
+    *,
+    threshold: float,
+    paragraph_starts: Iterable[int] = (),
+    warnings: Iterable[str] = (),
+) -> str:
+    """Render the HTML file.
+
+    `name` is its title, `lead` the paragraph below. `probabilities` are those of all elements, in
+    order. `paragraph_starts` are indices of elements.
+    """
+    percent = np.rint(np.asarray(probabilities) * 100).astype(int).tolist()
+    contents = Html(
+        f"<details{' open' * (len(segments) <= MAX_OPEN_CONTENTS)}>"
+        f"<summary>{len(segments):,} segment{'s' * (len(segments) != 1)}</summary>"
+        '<ol class="segments">'
+        + "".join(
+            _render_contents_entry(number, segment)
+            for number, segment in enumerate(segments, start=1)
+        )
+        + "</ol></details>"
+    )
+    starts, first_element, sections = set(paragraph_starts), 0, []
+    for number, segment in enumerate(segments, start=1):
+        sections.append(_render_segment(number, segment, percent, first_element, starts))
+        first_element += len(segment.elements)
+    text = Html(
+        f'<div class="text" style="--threshold:{threshold * 100:.3g}">\n{"".join(sections)}</div>'
+    )
+    legend = render_paragraph(
+        "In the margin: the probability that a segment begins, from 0 at the left to 1 at the "
+        f"right; the dashed line is the threshold, {threshold:.3g}."
+    )
+    return render_document(
+        name,
+        lead,
+        [
+            Html(f"<style>\n{SEGMENTATION_CSS}\n</style>"),
+            *map(render_paragraph, warnings),
+            legend,
+            contents,
+            text,
+        ],
+    )
+
+
+def _render_contents_entry(number: int, segment: SegmentView) -> str:
+    probability = "" if segment.probability is None else f" <b>{segment.probability:.2f}</b>"
+    return (
+        f'<li><a href="#segment-{number}"><span>{escape(segment.title, quote=False)}</span>'
+        f"<small>{escape(segment.position)}{probability}</small></a></li>\n"
+    )
+
+
+def _render_segment(
+    number: int,
+    segment: SegmentView,
+    percent: Sequence[int],
+    first: int,
+    paragraph_starts: set[int],
+) -> str:
+    """`percent` are the probabilities of all elements; `first` is the segment's first element.
+
+    In the style sheet `--p` is the probability of an element, `--q` that of the next one.
+    """
+    probability, style = "", ""
+    if segment.probability is not None:
+        probability = f"<i>{segment.probability:.2f}</i> "
+        style = f' style="--p:{percent[first]};--q:{percent[first]}"'
+    rows = []
+    for index, element in enumerate(segment.elements, start=first):
+        paragraph_class = " class=n" if index in paragraph_starts and index > first else ""
+        next_percent = percent[index + 1] if index + 1 < len(percent) else 0
+        rows.append(
+            f'<p{paragraph_class} style="--p:{percent[index]};--q:{next_percent}">'
+            f"{escape(element, quote=False)}</p>\n"
+        )
+    title = escape(segment.title, quote=False)
+    return (
+        f'<section id="segment-{number}"><header{style}><b>{number}. {title}</b> '
+        f"<small>{probability}{escape(segment.position)}</small></header>\n"
+        f"{''.join(rows)}</section>\n"
+    )

@@ -1,0 +1,53 @@
+"""Versions, machine and command line of a run. No environment variables: they may hold secrets."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import sqlite3
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from neural.nn.lazy_torch import torch
+
+PACKAGES = ("neural", "torch", "numpy", "numba", "safetensors")
+
+
+def collect_environment() -> dict[str, Any]:
+    """Describe this process and its working directory, as written to environment.json."""
+    return {
+        "python": platform.python_version(),
+        "packages": {
+            package: installed for package in PACKAGES if (installed := _package_version(package))
+        },
+        "sqlite": sqlite3.sqlite_version,
+        "platform": platform.platform(),
+        "host": socket.gethostname(),
+        "cpus": os.cpu_count(),
+        # do not import torch only to read its thread count
+        "threads": torch.get_num_threads() if "torch" in sys.modules else None,
+        "command": sys.argv,
+        "folder": str(Path.cwd()),
+        "git": _git_commit(),
+    }
+
+
+def _package_version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    """Commit hash of the working directory; None outside a git repository."""
+    command = ["git", "rev-parse", "HEAD"]
+    try:
+        completed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=5)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return completed.stdout.strip()

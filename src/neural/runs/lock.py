@@ -1,0 +1,52 @@
+"""Lock of a run folder: one process at a time writes it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from neural.runs.errors import RunError, translate_errors
+from neural.runs.status import RunStatus
+
+
+class RunLock:
+    """Exclusive POSIX lock on a file; the system releases it when the process dies."""
+
+    _held_here: set[tuple[int, int]] = set()
+    """(device, inode) of the locks of this process. POSIX locks do not exclude their own process,
+    and closing any handle of the file would release them."""
+
+    def __init__(self, path: Path) -> None:
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        file_stat = os.fstat(self._handle)
+        self._file_id = (file_stat.st_dev, file_stat.st_ino)
+        try:
+            # not flock: a child that outlives us (a data worker) would inherit and keep that lock
+            fcntl.lockf(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BaseException:
+            os.close(self._handle)
+            raise
+        RunLock._held_here.add(self._file_id)
+
+    @classmethod
+    def acquire(cls, path: Path, status: RunStatus) -> RunLock:
+        """Lock the file; RunError if it is locked. `status`, the run's, names the process."""
+        with translate_errors(f"{path.parent} cannot be written"):
+            is_ours = path.exists() and (path.stat().st_dev, path.stat().st_ino) in cls._held_here
+            try:
+                if not is_ours:
+                    return cls(path)
+            except (BlockingIOError, PermissionError):
+                if not os.access(path, os.W_OK):
+                    raise
+        owner = "this process" if is_ours else f"process {status.pid} on {status.host}"
+        raise RunError(
+            f"{path.parent} is being written by {owner}; wait until it ends, or stop it first"
+        )
+
+    def release(self) -> None:
+        """Let other processes write. Does nothing if it was released before."""
+        if self._file_id in RunLock._held_here:
+            RunLock._held_here.remove(self._file_id)
+            os.close(self._handle)

@@ -1,0 +1,390 @@
+"""The rows of a run: rows.sqlite, in WAL mode, written in transactions, readable at any time.
+
+A run is one training and its folder (run.py). Its rows are `scalars` (points of curves), `arrays`
+(measures: statistics of attention weights), `maps` (attention weights) and `events`, all with a
+step; and `metadata`, which describes the run, such as the names of its layers. The table `meta` is
+about the file itself: its version, the last checkpoint, checksums of other files.
+
+A transaction that is cut short by a kill never happened: SQLite rolls it back. Commits go to the
+operating system at once and so survive a kill of the process. Only the commit before a checkpoint
+waits for the disk, so that no checkpoint outlives its rows in a power failure.
+
+A run folder may come from anybody, so reading trusts nothing: see `harden_connection`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sqlite3
+import time
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neural.core.json_values import parse_json
+from neural.core.metadata_fields import MetadataField
+from neural.runs.errors import RunError, translate_errors
+from neural.runs.metadata_schema import parse_rows
+
+STORE_VERSION = 3
+"""Version of the run folder; docs/run-folder.md lists what changed."""
+CREATE_TABLES = f"""
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE scalars (name INTEGER NOT NULL, step INTEGER NOT NULL, value REAL,
+                      PRIMARY KEY (name, step)) WITHOUT ROWID;
+CREATE TABLE arrays (name INTEGER NOT NULL, step INTEGER NOT NULL, shape TEXT NOT NULL,
+                     data BLOB NOT NULL, PRIMARY KEY (name, step)) WITHOUT ROWID;
+CREATE TABLE maps (step INTEGER NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL,
+                   PRIMARY KEY (step, name));
+CREATE TABLE events (id INTEGER PRIMARY KEY, step INTEGER NOT NULL, kind TEXT NOT NULL,
+                     text TEXT NOT NULL, time REAL NOT NULL);
+CREATE TABLE metadata (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES ('version', '{STORE_VERSION}');
+"""
+STEP_TABLES = ("scalars", "arrays", "maps", "events")
+"""Tables with a column `step`."""
+NAME_ID_QUERY = "(SELECT id FROM names WHERE name = ?)"
+INSERT_STATEMENTS = {
+    "scalars": f"INSERT OR REPLACE INTO scalars VALUES ({NAME_ID_QUERY}, ?, ?)",
+    "arrays": f"INSERT OR REPLACE INTO arrays VALUES ({NAME_ID_QUERY}, ?, ?, ?)",
+    "maps": "INSERT OR REPLACE INTO maps VALUES (?, ?, ?)",
+    "events": "INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?)",
+    "metadata": "INSERT OR REPLACE INTO metadata VALUES (?, ?)",
+}
+COMMIT_INTERVAL_SECONDS = 1.0
+"""Seconds between two transactions, unless one is requested."""
+MIN_VALUE_LIMIT_BYTES = 1 << 20
+"""A value may have this many bytes however small the file is; otherwise at most the file's size."""
+MIN_AXIS_LIMIT = 1 << 16
+"""An array axis may have this size however few bytes the array has."""
+
+
+class RunStore:
+    """Reads rows.sqlite; every call returns the present state."""
+
+    def __init__(self, path: Path, *, writable: bool = False) -> None:
+        self.path, self.name = path, str(path.parent)
+        with translate_errors(self.name):
+            self._db = sqlite3.connect(
+                _sqlite_uri(path, writable),
+                uri=True,
+                isolation_level=None,
+                timeout=20,
+                check_same_thread=False,
+            )
+            weakref.finalize(self, self._db.close)
+        with self._report_damage(), translate_errors(self.name):
+            harden_connection(self._db, self._file_bytes())
+        self._check_version()
+
+    def _file_bytes(self) -> int:
+        """Size of the database and its write-ahead log."""
+        wal_path = self.path.with_name(self.path.name + "-wal")
+        return self.path.stat().st_size + (wal_path.stat().st_size if wal_path.exists() else 0)
+
+    def _check_version(self) -> None:
+        version = self.meta("version")
+        if version is None or not version.isdecimal() or len(version) > 9:
+            raise RunError(f"{self.name}: rows.sqlite is damaged: it has no version")
+        if int(version) != STORE_VERSION:
+            is_newer = int(version) > STORE_VERSION
+            advice = "install a newer neural" if is_newer else "train again, or use an older neural"
+            raise RunError(
+                f"{self.name}: written in version {version} of the run format; "
+                f"this neural reads version {STORE_VERSION}: {advice}"
+            )
+
+    def close(self) -> None:
+        """Close the file."""
+        with translate_errors(self.name):
+            self._db.close()
+
+    def meta(self, key: str) -> str | None:
+        """A value of the table `meta`: version, checkpoint_step, checksums."""
+        rows = self._fetch_all("SELECT value FROM meta WHERE key = ?", key)
+        return str(rows[0][0]) if rows else None
+
+    def change_counter(self) -> int:
+        """Change counter: differs after every commit of another connection. Cheap to read."""
+        return int(self._fetch_all("PRAGMA data_version")[0][0])
+
+    def scalar_names(self) -> list[str]:
+        """Names of the scalars, sorted."""
+        return self._names_in("scalars")
+
+    def array_names(self) -> list[str]:
+        """Names of the arrays, sorted."""
+        return self._names_in("arrays")
+
+    def scalars(self, name: str, after: int) -> tuple[np.ndarray, np.ndarray]:
+        """Steps and values of one curve, of steps greater than `after`."""
+        rows = self._fetch_all(
+            f"SELECT step, value FROM scalars WHERE name = {NAME_ID_QUERY} AND step > ? "
+            "ORDER BY step",
+            name,
+            after,
+        )
+        with self._report_damage():
+            steps = np.array([step for step, _ in rows], dtype=np.int64)
+            values = [math.nan if value is None else value for _, value in rows]
+            return steps, np.array(values, dtype=np.float64)
+
+    def scalar_rows(self) -> list[tuple[int, str, float]]:
+        """All scalars as (step, name, value), by step and name."""
+        rows = self._fetch_all(
+            "SELECT step, names.name, value FROM scalars "
+            "JOIN names ON names.id = scalars.name ORDER BY 1, 2"
+        )
+        with self._report_damage():
+            # math.nan is one object: lists of rows that contain it compare equal
+            return [
+                (int(step), str(name), math.nan if value is None else float(value))
+                for step, name, value in rows
+            ]
+
+    def arrays(self, name: str, after: int) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Steps and arrays of one measure, of steps greater than `after`."""
+        rows = self._fetch_all(
+            f"SELECT step, shape, data FROM arrays WHERE name = {NAME_ID_QUERY} AND step > ? "
+            "ORDER BY step",
+            name,
+            after,
+        )
+        with self._report_damage():
+            steps = np.array([step for step, _, _ in rows], dtype=np.int64)
+            return steps, [decode_array(shape, data) for _, shape, data in rows]
+
+    def map_steps(self) -> list[int]:
+        """Steps that have attention maps."""
+        rows = self._fetch_all("SELECT DISTINCT step FROM maps ORDER BY step")
+        with self._report_damage():
+            return [int(step) for (step,) in rows]
+
+    def maps(self, step: int) -> dict[str, bytes]:
+        """Attention maps of a step by layer name, encoded by capture/map_encoding.py."""
+        rows = self._fetch_all("SELECT name, data FROM maps WHERE step = ? ORDER BY name", step)
+        with self._report_damage():
+            return {str(name): bytes(memoryview(data)) for name, data in rows}
+
+    def events(self) -> list[tuple[int, str, str, float]]:
+        """Step, kind, text and Unix time of each event, in the order in which they happened."""
+        rows = self._fetch_all("SELECT step, kind, text, time FROM events ORDER BY id")
+        with self._report_damage():
+            return [
+                (int(step), str(kind), str(text), float(seconds))
+                for step, kind, text, seconds in rows
+            ]
+
+    def read_metadata(
+        self, fields: Mapping[str, MetadataField]
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """All metadata by key, and an error message for every entry that `fields` rejects."""
+        return parse_rows(self._fetch_all("SELECT key, value FROM metadata ORDER BY key"), fields)
+
+    def _names_in(self, table: str) -> list[str]:
+        """Names that have rows in `table`, which is "scalars" or "arrays"."""
+        rows = self._fetch_all(
+            "SELECT name FROM names "
+            f"WHERE EXISTS (SELECT 1 FROM {table} WHERE {table}.name = names.id) ORDER BY name"
+        )
+        return [str(name) for (name,) in rows]
+
+    def _fetch_all(self, sql: str, *values: Any) -> list[Any]:
+        with self._report_damage(), translate_errors(self.name):
+            size = self._file_bytes()
+            return check_row_count(self._db.execute(sql, values).fetchmany(size), size)
+
+    @contextmanager
+    def _report_damage(self) -> Iterator[None]:
+        """Raise RunError for values that no intact file holds."""
+        try:
+            yield
+        except (ValueError, TypeError, OverflowError) as error:
+            raise RunError(f"{self.name}: rows.sqlite is damaged: {error}") from error
+
+
+class RunWriter(RunStore):
+    """Writes rows.sqlite: rows wait in memory for a second, then go into one transaction."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, writable=True)
+        self._pending: dict[str, list[tuple[Any, ...]]] = {table: [] for table in INSERT_STATEMENTS}
+        self._last_write = time.monotonic()
+        with translate_errors(self.name):
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+        self._event_count = self._fetch_all("SELECT coalesce(max(id), 0) FROM events")[0][0]
+
+    @staticmethod
+    def create(path: Path, meta: Mapping[str, str] | None = None) -> None:
+        """Create a file without rows; `meta` are entries of the table `meta` beside the version."""
+        db = sqlite3.connect(path, isolation_level=None)
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.executescript(f"BEGIN; {CREATE_TABLES}")
+            db.executemany("INSERT INTO meta VALUES (?, ?)", (meta or {}).items())
+            db.execute("COMMIT")
+        finally:
+            db.close()
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Add scalars of a step."""
+        self._pending["scalars"] += [(name, step, float(value)) for name, value in values.items()]
+        self.commit_if_due()
+
+    def log_arrays(self, step: int, arrays: Mapping[str, np.ndarray]) -> None:
+        """Add arrays of a step, stored as 32-bit floats."""
+        for name, array in arrays.items():
+            data = np.asarray(array, dtype="<f4")
+            self._pending["arrays"].append((name, step, json.dumps(data.shape), data.tobytes()))
+        self.commit_if_due()
+
+    def log_maps(self, step: int, maps: Mapping[str, Any]) -> None:
+        """Add encoded attention maps of a step."""
+        self._pending["maps"] += [(step, name, bytes(data)) for name, data in maps.items()]
+        self.commit_if_due()
+
+    def log_event(self, step: int, kind: str, text: str) -> None:
+        """Add an event. Its id is set here, so that repeating a failed commit adds it once."""
+        self._event_count += 1
+        self._pending["events"].append((self._event_count, step, kind, text, time.time()))
+        self.commit_if_due()
+
+    def set_metadata(self, key: str, text: str) -> None:
+        """Set a metadata entry; `text` is its value as JSON. Replaces the previous one."""
+        self._pending["metadata"].append((key, text))
+
+    def commit_if_due(self) -> None:
+        """Commit if the last transaction is more than COMMIT_INTERVAL_SECONDS ago."""
+        if time.monotonic() - self._last_write >= COMMIT_INTERVAL_SECONDS:
+            self.commit()
+
+    def commit(self, *, checkpoint_step: int | None = None) -> None:
+        """Write all pending rows in one transaction.
+
+        With a `checkpoint_step`, record it and wait until everything is on the disk.
+        """
+        self._last_write = time.monotonic()
+        if checkpoint_step is None and not any(self._pending.values()):
+            return
+        with translate_errors(self.name):
+            if checkpoint_step is not None:
+                self._db.execute("PRAGMA synchronous = FULL")
+            try:
+                with self._transaction():
+                    self._insert_pending()
+                    # also ensures that there is a write to wait for if nothing was pending
+                    if checkpoint_step is not None:
+                        self._set_meta("checkpoint_step", checkpoint_step)
+            finally:
+                if checkpoint_step is not None:
+                    self._db.execute("PRAGMA synchronous = NORMAL")
+        for rows in self._pending.values():
+            rows.clear()
+
+    def set_meta(self, values: Mapping[str, str]) -> None:
+        """Set values of the table `meta`. They are on the disk when this returns."""
+        with translate_errors(self.name):
+            self._db.execute("PRAGMA synchronous = FULL")
+            try:
+                with self._transaction():
+                    for key, value in values.items():
+                        self._set_meta(key, value)
+            finally:
+                self._db.execute("PRAGMA synchronous = NORMAL")
+
+    def delete_after(self, step: int) -> None:
+        """Delete the rows of later steps."""
+        self.commit()
+        with translate_errors(self.name), self._transaction():
+            for table in STEP_TABLES:
+                self._db.execute(f"DELETE FROM {table} WHERE step > ?", (step,))
+
+    def _insert_pending(self) -> None:
+        names = {row[0] for table in ("scalars", "arrays") for row in self._pending[table]}
+        self._insert_rows(
+            "INSERT OR IGNORE INTO names (name) VALUES (?)", ((name,) for name in sorted(names))
+        )
+        for table, rows in self._pending.items():
+            # Insert name by name, in the order of the primary key: otherwise every row goes to
+            # another database page.
+            self._insert_rows(
+                INSERT_STATEMENTS[table],
+                sorted(rows, key=itemgetter(0)) if table in ("scalars", "arrays") else rows,
+            )
+
+    def _insert_rows(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._db.executemany(sql, rows)
+
+    def _set_meta(self, key: str, value: object) -> None:
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, str(value)))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:  # after some failures SQLite has rolled back by itself
+                self._db.execute("ROLLBACK")
+            raise
+
+
+def harden_connection(db: sqlite3.Connection, file_bytes: int) -> None:
+    """Make a connection safe for files of unknown origin; ValueError unless plain tables only.
+
+    Views, triggers and virtual tables could run SQL of the file's author; a value larger than the
+    file can only be a forged length.
+    """
+    db.text_factory = _decode_text
+    db.execute("PRAGMA trusted_schema = OFF")
+    db.execute("PRAGMA cell_size_check = ON")
+    db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(MIN_VALUE_LIMIT_BYTES, file_bytes))
+    for kind, sql in db.execute("SELECT type, sql FROM sqlite_master"):
+        if kind not in ("table", "index"):
+            raise ValueError(f"it holds a {kind}, which no run writes")
+        if "VIRTUAL" in (sql or "").upper():
+            raise ValueError("it holds a virtual table, which no run writes")
+
+
+def check_row_count(rows: list[Any], file_bytes: int) -> list[Any]:
+    """Return the rows; ValueError if there are as many rows as bytes.
+
+    Only a damaged file has so many: its pages form a loop.
+    """
+    if len(rows) >= file_bytes:
+        raise ValueError("it claims more rows than it has bytes")
+    return rows
+
+
+def decode_array(shape: str, data: bytes) -> np.ndarray:
+    """Decode an array of 32-bit floats; `shape` is a JSON list."""
+    sizes = parse_json(shape)
+    limit = max(MIN_AXIS_LIMIT, len(data))
+    if any(type(size) is not int or not 0 <= size <= limit for size in sizes):
+        raise ValueError(f"an array of shape {shape[:40]}")
+    return np.frombuffer(data, "<f4").reshape(sizes)
+
+
+def _decode_text(data: bytes) -> str:
+    """Decode a TEXT value; bytes that are not UTF-8 become U+FFFD."""
+    return data.decode("utf-8", errors="replace")
+
+
+def _sqlite_uri(path: Path, writable: bool) -> str:
+    mode = "rw" if writable else "ro"
+    wal_path = path.with_name(path.name + "-wal")
+    has_wal = wal_path.exists() and wal_path.stat().st_size > 0
+    if not writable and not has_wal and not os.access(path.parent, os.W_OK):
+        # nobody can be writing; without `immutable` SQLite would create files beside the database
+        mode = "ro&immutable=1"
+    return f"{path.absolute().as_uri()}?mode={mode}"

@@ -1,0 +1,1 @@
+"""Captioning: describe pictures region by region."""

@@ -1,0 +1,1 @@
+"""Focus models: select the one of many segments that decides the label, from labels alone."""

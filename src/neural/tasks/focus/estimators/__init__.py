@@ -1,0 +1,8 @@
+"""Registry of estimators, one per file: which segments to classify if all are too many."""
+
+from __future__ import annotations
+
+from neural.core.registry import Registry
+from neural.tasks.focus.estimator import Estimator
+
+registry = Registry(__name__, Estimator, noun="estimator", spelling="file")

@@ -1,0 +1,53 @@
+"""Marginal likelihood with a sparse focus: only segments of nonzero weight are classified.
+
+aⱼ is the focus weight of segment j, pⱼ its class probabilities, y the label. Subclasses choose the
+projection of scores to weights, such as sparsemax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from neural.nn.lazy_torch import torch
+from neural.tasks.focus.paradigm import Paradigm
+from neural.tasks.focus.segment_batch import PADDING_SCORE, upcast
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+    from neural.tasks.focus.segment_batch import SegmentBatch
+
+
+class SparseMarginalParadigm(Paradigm):
+    """Base class: −log Σⱼ aⱼ pⱼ[y] over the segments with aⱼ > 0, the support. Exact."""
+
+    def focus_weights(self, scores: Float[Tensor, "B m"]) -> Float[Tensor, "B m"]:
+        """Sparse projection of the scores."""
+        # Scores 4 or more below the best have weight 0; clamping keeps sums of squares small.
+        shifted = (scores - scores.amax(dim=-1, keepdim=True).detach()).clamp(min=-4.0)
+        return self.projection()(shifted)
+
+    def projection(self) -> Callable[[Tensor], Tensor]:
+        """The function that maps scores to weights."""
+        raise NotImplementedError
+
+    def loss(self, batch: SegmentBatch) -> Float[Tensor, " B"]:
+        """−log Σⱼ aⱼ pⱼ[y]."""
+        return -batch.gather_label(self.predict(batch))
+
+    def predict(self, batch: SegmentBatch) -> Float[Tensor, "B C"]:
+        """log Σⱼ aⱼ pⱼ; all segments of the support are classified in one batch."""
+        focus = self.focus_weights(batch.scores)
+        example, segment = (focus > 0).nonzero(as_tuple=True)
+        log_p = upcast(batch.logits_at(example, segment)).log_softmax(dim=-1)
+        log_joint = log_p + focus[example, segment].log().unsqueeze(-1)
+        all_segments = log_joint.new_full(
+            (*focus.shape, log_joint.shape[-1]), PADDING_SCORE
+        ).index_put((example, segment), log_joint)
+        return torch.logsumexp(all_segments, dim=1)
+
+    def max_classifier_calls(self, segments: int, samples: int) -> int:
+        """All segments, when the focus is still uniform."""
+        return segments

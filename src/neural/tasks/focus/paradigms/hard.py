@@ -1,0 +1,21 @@
+"""Hard attention (Xu et al., 2015): expected loss of one segment sampled by the focus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from neural.tasks.focus.paradigms._marginal import MarginalParadigm, renyi_loss
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+    from neural.tasks.focus.segment_batch import SegmentBatch
+
+
+class Hard(MarginalParadigm):
+    """Expected loss over segments: starts slowly, commits fast. Unbiased with all estimators."""
+
+    def loss(self, batch: SegmentBatch) -> Float[Tensor, " B"]:
+        """−Σⱼ aⱼ log pⱼ[y]."""
+        return renyi_loss(batch, 0.0)

@@ -1,0 +1,144 @@
+"""C99: divisive clustering along the diagonal of a rank matrix (Choi, 2000).
+
+The matrix has a row and a column for each element (sentence or line) of the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from neural.language.declaration import float_field, int_field
+from neural.tasks.segmentation.baseline import SegmentationBaseline
+from neural.tasks.segmentation.baselines._term_counts import count_terms
+from neural.tasks.segmentation.boundary_encoding import Boundaries
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Matrix = npt.NDArray[np.float64]
+SMOOTHING_WEIGHTS = np.array([1.0, 2, 4, 8, 4, 2, 1])
+"""Choi's weights for smoothing neighbouring gains in density before the threshold is applied."""
+
+
+class C99(SegmentationBaseline):
+    """Splits the document where the density of its segments grows most.
+
+    Similarities of all pairs of elements become ranks among their neighbours, so only contrast
+    counts, not how often a topic repeats its words. Splitting continues while the gain in density
+    is above the mean gain plus `stop` standard deviations. Documents of more than `max_elements`
+    elements are processed in equal chunks, as the matrix grows with the square.
+    """
+
+    mask: int = int_field("Side length of the square in which a similarity is ranked.", default=11)
+    stop: float = float_field(
+        "Standard deviations above the mean gain that a split must gain.", default=1.2
+    )
+    max_elements: int = int_field("Elements in one matrix.", default=2000)
+
+    def find_boundaries(self, elements: Sequence[str]) -> Boundaries:
+        """The splits with the largest gains. Edges of chunks are not boundaries."""
+        from scipy.sparse import csr_array
+
+        counts = count_terms(elements)
+        boundaries = np.zeros(len(elements), bool)
+        chunk_count = -(-len(elements) // self.max_elements)
+        edges = np.linspace(0, len(elements), chunk_count + 1).astype(int)
+        for start, end in pairwise(edges):
+            chunk = csr_array(counts[start:end])
+            splits, density = split_by_density(
+                rank_similarities(cosine_similarities(chunk), self.mask)
+            )
+            boundaries[start + splits[: count_worthwhile_splits(density, self.stop)]] = True
+        return boundaries
+
+
+def cosine_similarities(counts: csr_array) -> Matrix:
+    """Cosine of every pair of elements; 0 for an element without terms, also with itself."""
+    norms = np.sqrt(counts.multiply(counts).sum(axis=1))
+    normalized = counts.multiply(1 / np.where(norms > 0, norms, 1)[:, None]).tocsr()
+    return (normalized @ normalized.T).toarray()
+
+
+def rank_similarities(similarity: Matrix, mask: int) -> Matrix:
+    """Fraction of neighbours in a `mask` × `mask` square that are less similar than the pair."""
+    n, radius = len(similarity), min(mask // 2, len(similarity) - 1)
+    if radius == 0:
+        return np.zeros((n, n))
+    # As integers, so that equal similarities compare as equal in spite of rounding. The padding is
+    # the largest integer, so it never counts as less similar.
+    padded = np.pad(
+        (similarity * 1e9).round().astype(np.int32), radius, constant_values=np.iinfo(np.int32).max
+    )
+    less_similar = np.zeros((n, n), np.uint16)
+    block_rows = max(1, 65_536 // n)  # a block stays in the CPU cache for all comparisons
+    for top in range(0, n, block_rows):
+        block = less_similar[top : top + block_rows]
+        pair_values = padded[top + radius : top + radius + len(block), radius : radius + n]
+        for down in range(2 * radius + 1):
+            for right in range(2 * radius + 1):
+                block += (
+                    padded[top + down : top + down + len(block), right : right + n] < pair_values
+                )
+    positions = np.arange(n)
+    # Side lengths of the squares, which are cut off at the edges of the matrix.
+    sides = np.minimum(positions + radius, n - 1) - np.maximum(positions - radius, 0) + 1
+    return less_similar / (np.outer(sides, sides) - 1)
+
+
+def split_by_density(rank: Matrix) -> tuple[npt.NDArray[np.int64], Matrix]:
+    """All n − 1 splits in greedy order of density, (n − 1,), and the densities, (n,).
+
+    The densities are those before the first split and after each.
+
+    Density is the sum of the ranks inside segments over the number of pairs inside them. What a
+    split removes from both numbers is stored for every gap, and changes only inside the segment
+    that is split.
+    """
+    n = len(rank)
+    sums = np.zeros((n + 1, n + 1))  # [i, j]: sum of all ranks above and to the left
+    np.cumsum(np.cumsum(rank, axis=0), axis=1, out=sums[1:, 1:])
+    diagonal = sums.diagonal().copy()
+    lost_rank, lost_pairs = np.full(n, np.inf), np.zeros(n)
+    starts, ends = np.zeros(n, np.int64), np.full(n, n)  # of the segment of each element
+
+    def update_losses(first: int, last: int) -> None:
+        """Update the gaps inside the segment of elements `first` to `last` − 1."""
+        # Splitting at a gap removes two blocks, which are mirror images of each other.
+        gap = slice(first + 1, last)
+        block = sums[gap, last] - sums[first, last] - diagonal[gap] + sums[first, gap]
+        lost_rank[gap] = 2 * block
+        position = np.arange(first + 1, last)
+        lost_pairs[gap] = 2.0 * (position - first) * (last - position)
+
+    update_losses(0, n)
+    rank_sum, pair_count = sums[n, n], float(n * n)
+    splits, density = np.zeros(n - 1, np.int64), np.full(n, rank_sum / pair_count)
+    for step in range(n - 1):
+        split = int(((rank_sum - lost_rank) / (pair_count - lost_pairs)).argmax())
+        rank_sum, pair_count = rank_sum - lost_rank[split], pair_count - lost_pairs[split]
+        splits[step], density[step + 1] = split, rank_sum / pair_count
+        lost_rank[split], lost_pairs[split] = np.inf, 0.0  # not a candidate any more
+        first, last = int(starts[split]), int(ends[split])
+        starts[split:last], ends[first:split] = split, split
+        update_losses(first, split)
+        update_losses(split, last)
+    return splits, density
+
+
+def count_worthwhile_splits(density: Matrix, stop: float) -> int:
+    """Number of splits before the smoothed gain falls to the mean plus `stop` deviations."""
+    gains = np.diff(density)
+    if len(gains) == 0:
+        return 0
+    centre = slice(len(SMOOTHING_WEIGHTS) // 2, len(SMOOTHING_WEIGHTS) // 2 + len(gains))
+    gains = (
+        np.convolve(gains, SMOOTHING_WEIGHTS)[centre]
+        / np.convolve(np.ones(len(gains)), SMOOTHING_WEIGHTS)[centre]
+    )
+    is_small = gains <= gains.mean() + stop * gains.std()
+    return int(is_small.argmax())  # one exists: not all gains are above their mean

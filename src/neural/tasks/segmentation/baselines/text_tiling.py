@@ -1,0 +1,102 @@
+"""TextTiling: boundaries at deep minima of lexical cohesion (Hearst, 1997).
+
+Cohesion is the similarity of the words on both sides of a gap, the place between two elements
+(sentences or lines).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from neural.language.declaration import int_field
+from neural.tasks.segmentation.baseline import SegmentationBaseline
+from neural.tasks.segmentation.baselines._term_counts import count_terms
+from neural.tasks.segmentation.boundary_encoding import Boundaries
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Scores = npt.NDArray[np.float64]
+"""Cohesion or depth of every inner gap, (n − 1,)."""
+
+
+class TextTiling(SegmentationBaseline):
+    """Boundaries at cohesion minima deeper than the mean depth minus half a standard deviation.
+
+    Gaps between elements replace Hearst's gaps between every twenty words. As there, cohesion is
+    smoothed before the search, and each boundary then moves to the lowest of the averaged gaps.
+    """
+
+    block: int = int_field("Elements on either side of a gap that are compared.", default=10)
+
+    def find_boundaries(self, elements: Sequence[str]) -> Boundaries:
+        """Boundaries at deep minima; of a flat minimum, at its first gap."""
+        boundaries = np.zeros(len(elements), bool)
+        if len(elements) > 2:  # a single gap has no neighbours to be lower than
+            cohesion = compute_cohesion(count_terms(elements), self.block)
+            smoothed = smooth_scores(cohesion)
+            depth = compute_depths(smoothed)
+            is_deep = find_valleys(smoothed) & (depth > max(0.0, depth.mean() - depth.std() / 2))
+            boundaries[1 + refine_to_minimum(cohesion, np.flatnonzero(is_deep))] = True
+        return boundaries
+
+
+def compute_cohesion(counts: csr_array, block: int) -> Scores:
+    """Cosine of the term counts of the `block` elements before and after every inner gap.
+
+    `counts` are the terms of each element, (n, terms).
+    """
+    from scipy.sparse import csr_array
+
+    n = len(counts.indptr) - 1
+    gap = np.arange(1, n)
+    sides = []
+    for first, last in ((np.maximum(gap - block, 0), gap), (gap, np.minimum(gap + block, n))):
+        ends = np.concatenate([[0], np.cumsum(last - first)])
+        # Indices of the elements on this side, for all gaps; they select rows of `counts`.
+        members = np.arange(ends[-1]) - np.repeat(ends[:-1] - first, last - first)
+        sides.append(csr_array((np.ones(len(members)), members, ends), shape=(n - 1, n)) @ counts)
+    left, right = sides
+    norms = np.sqrt(left.multiply(left).sum(axis=1) * right.multiply(right).sum(axis=1))
+    return left.multiply(right).sum(axis=1) / np.where(norms > 0, norms, 1)
+
+
+def smooth_scores(scores: Scores) -> Scores:
+    """Moving average of three; of two at the ends."""
+    padded = np.pad(scores, 1)
+    return (padded[:-2] + padded[1:-1] + padded[2:]) / np.convolve(
+        np.ones(len(scores)), np.ones(3)
+    )[1:-1]
+
+
+def compute_depths(scores: Scores) -> Scores:
+    """Depth of each score: sum of its distances to the nearest peaks on both sides."""
+    return _climb_left(scores) + _climb_left(scores[::-1])[::-1]
+
+
+def _climb_left(scores: Scores) -> Scores:
+    """Height above each score of the nearest peak on its left."""
+    is_peak = np.concatenate([[True], scores[1:] > scores[:-1]])  # the score to the left is lower
+    peaks = np.maximum.accumulate(np.where(is_peak, np.arange(len(scores)), 0))
+    return scores[peaks] - scores
+
+
+def find_valleys(scores: Scores) -> Boundaries:
+    """Local minima; of a flat minimum, the first position."""
+    step = np.sign(np.diff(scores, prepend=np.inf, append=np.inf))
+    # Negated index of the next step that is not 0.
+    negated_next_step = np.flip(
+        np.maximum.accumulate(np.flip(np.where(step != 0, -np.arange(len(step)), -len(step))))
+    )
+    return (step[:-1] < 0) & (step[-negated_next_step[1:]] > 0)
+
+
+def refine_to_minimum(scores: Scores, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The lowest of each position and its two neighbours; the position itself if none is lower."""
+    padded = np.pad(scores, 1, constant_values=np.inf)
+    candidates = np.stack([padded[positions + 1], padded[positions], padded[positions + 2]])
+    return positions + np.array([0, -1, 1])[candidates.argmin(axis=0)]

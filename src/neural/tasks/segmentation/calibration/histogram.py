@@ -1,0 +1,54 @@
+"""Histogram binning: the observed frequency of each bin (Zadrozny and Elkan, 2001).
+
+Margins are log-odds of the model; see calibrator.py.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+import numpy as np
+from scipy.special import expit
+
+from neural.tasks.segmentation.calibrator import PRIOR_WEIGHT, MarginCalibrator
+from neural.tasks.segmentation.probability import equal_mass_edges
+
+MAX_BINS = 15
+MIN_BIN_ELEMENTS = 10
+"""Minimum number of elements in a bin, if there are that many."""
+
+
+class Histogram(MarginCalibrator):
+    """Equal-mass bins of margins with one probability each. Needs a few thousand elements."""
+
+    complexity: ClassVar[int] = 5
+    is_monotonic: ClassVar[bool] = False
+
+    edges: tuple[float, ...] = ()
+    """Inner edges of the bins, as margins."""
+    values: tuple[float, ...] = ()
+    """Probability of each bin."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.values) != len(self.edges) + 1 and (self.edges or self.values):
+            raise ValueError("a histogram calibration must have one value more than edges")
+
+    @classmethod
+    def fit_margins(cls, margins: np.ndarray, truth: np.ndarray) -> Self:
+        """Frequencies per bin, shrunk towards the sigmoid of the bin's mean margin.
+
+        No value is exactly 0 or 1.
+        """
+        edges = equal_mass_edges(margins, min(MAX_BINS, max(1, len(margins) // MIN_BIN_ELEMENTS)))
+        bin_ids = np.searchsorted(edges, margins, side="right")
+        sizes, hits, margin_sums = (
+            np.bincount(bin_ids, weights=weights)
+            for weights in (np.ones_like(margins), truth, margins)
+        )
+        values = (hits + PRIOR_WEIGHT * expit(margin_sums / sizes)) / (sizes + PRIOR_WEIGHT)
+        return cls(edges=tuple(edges.tolist()), values=tuple(values.tolist()))
+
+    def predict_positive(self, margins: np.ndarray) -> np.ndarray:
+        """P(yes): the value of the bin of each margin; an edge belongs to the bin above it."""
+        return np.array(self.values)[np.searchsorted(self.edges, margins, side="right")]

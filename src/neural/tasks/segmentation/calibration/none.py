@@ -1,0 +1,26 @@
+"""No calibration: the reference for every other method."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+import numpy as np
+
+from neural.tasks.segmentation.calibrator import Calibrator
+from neural.tasks.segmentation.probability import scores_to_probabilities
+
+
+class None_(Calibrator):  # `None` is a keyword
+    """The model's own probabilities."""
+
+    complexity: ClassVar[int] = 0
+    column_range: ClassVar[tuple[int, float]] = (1, float("inf"))
+
+    @classmethod
+    def fit_scores(cls, scores: np.ndarray, truth: np.ndarray) -> Self:
+        """There is nothing to fit."""
+        return cls()
+
+    def predict_probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Sigmoid of margins, softmax of logits."""
+        return scores_to_probabilities(scores)

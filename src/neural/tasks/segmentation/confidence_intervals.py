@@ -1,0 +1,413 @@
+"""95 % confidence intervals by the jackknife over documents and the sources they share.
+
+A source is a text that several documents contain parts of: benchmarks are often composed by joining
+parts of a few texts. A score is a function of sums over rows: one row per element (sentence or line
+of a document), or per comparison of a metric, such as a window of Pk. Rows of one document are
+correlated, and so are rows that depend on one source, so documents and sources are left out:
+
+- the variance is V = V(documents) + V(sources) − V(intersections). An intersection is the set of
+  rows of one document that depend on one source; its variance is in both other terms and would
+  count twice (two-way clustering; Cameron, Gelbach and Miller, 2011). If V(sources) is less than
+  V(intersections), their difference counts as 0
+- a row at a boundary depends on two sources and is left out with either (dyadic clustering; Aronow,
+  Samii and Assenova, 2015); the remaining rows are reweighted so that rows with one and with two
+  sources keep their shares
+- the interval is Student's t, on the logit scale for fractions and on the log scale for losses,
+  with the combined degrees of freedom of both terms (Satterthwaite, 1946)
+
+For 20 documents composed of 8 sources, bootstrap percentiles over documents cover the truth in 70
+to 81 % of cases, these intervals in 94 to 96 % (tests/validity/test_document_intervals.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, logit, stdtrit
+
+from neural.tasks.segmentation.document import SegmentationDocument
+from neural.tasks.segmentation.duplicates import normalize_text
+
+MIN_SHARED_CHARACTERS = 40
+"""Minimum length of text that links two documents; shorter text may be equal by chance."""
+ALPHA = 0.05
+"""Fraction of intervals that may miss the true value: 0.05 for 95 % intervals."""
+MIN_SOURCES = 3
+"""With two sources, leaving out one leaves no boundary between two sources."""
+
+IdArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+GroupSum = Callable[[IdArray, IdArray, int], FloatArray]
+"""(row indices, group index of each row, number of groups) → sums of the rows, (groups, …)."""
+
+
+@dataclass(frozen=True, eq=False)
+class SourceClusters:
+    """Documents, and the source of each of their elements if documents share sources."""
+
+    document_count: int
+    source_ids: tuple[IdArray, ...] | None = None
+    """Per document, the source id of every element; None if no source is in two documents."""
+    shared_count: int = 0
+    """Number of sources that are in at least two documents."""
+
+    def __str__(self) -> str:
+        """For messages: `20 documents and 8 shared sources`."""
+        documents = f"{self.document_count:,} document{'s' * (self.document_count != 1)}"
+        if not self.shared_count:
+            return documents
+        return (
+            f"{documents} and {self.shared_count:,} shared source{'s' * (self.shared_count != 1)}"
+        )
+
+    @classmethod
+    def from_documents(cls, documents: Sequence[SegmentationDocument]) -> SourceClusters:
+        """Sources as recorded in `document.sources`, else detected by text that documents share.
+
+        A run is a sequence of neighbouring elements from one source.
+        """
+        runs, keys_by_run = [], []
+        for index, document in enumerate(documents):
+            for start, stop in _find_source_runs(document):
+                runs.append((index, start, stop))
+                keys_by_run.append(_shared_text_keys(document, start, stop))
+        run_sources = _connect_components(keys_by_run)
+        source_ids = [np.zeros(len(document), dtype=np.int64) for document in documents]
+        documents_by_source: dict[int, set[int]] = {}
+        for (index, start, stop), source in zip(runs, run_sources, strict=True):
+            source_ids[index][start:stop] = source
+            documents_by_source.setdefault(source, set()).add(index)
+        shared_count = sum(len(indices) > 1 for indices in documents_by_source.values())
+        return cls(len(documents), tuple(source_ids) if shared_count else None, shared_count)
+
+    def source_pairs(self, *, gaps: bool) -> tuple[IdArray, IdArray] | None:
+        """The two sources that each element depends on, concatenated; None if none are shared.
+
+        With `gaps`, rows are boundary decisions: each depends on an element and the one before it,
+        and the first element of a document has no row.
+        """
+        if self.source_ids is None:
+            return None
+        previous = np.concatenate([ids[:-1] if gaps else ids for ids in self.source_ids])
+        return previous, np.concatenate([ids[1:] if gaps else ids for ids in self.source_ids])
+
+
+def _find_source_runs(document: SegmentationDocument) -> list[tuple[int, int]]:
+    """(start, stop) of runs from one source, or of segments if the sources are unknown."""
+    if document.sources is None:
+        changes = np.flatnonzero(document.boundaries)
+    else:
+        changes = [
+            index
+            for index, (previous, source) in enumerate(pairwise(document.sources), start=1)
+            if previous != source
+        ]
+    edges = [0, *(int(change) for change in changes if change), len(document)]
+    return list(pairwise(edges))
+
+
+def _shared_text_keys(document: SegmentationDocument, start: int, stop: int) -> list[str]:
+    """Keys of a run; runs with a common key have the same source.
+
+    Without recorded sources, the keys are pairs of neighbouring elements.
+    """
+    if document.sources is not None:
+        return [f"source {document.sources[start]}"]
+    elements = [normalize_text(element) for element in document.elements[start:stop]]
+    keys = [f"{first}\n{second}" for first, second in pairwise(elements)] or elements
+    return [key for key in keys if len(key) > MIN_SHARED_CHARACTERS]
+
+
+def _connect_components(keys_by_run: Sequence[Sequence[str]]) -> list[int]:
+    """Component id of each run, from 0; runs with a common key are connected (union–find)."""
+    parents = list(range(len(keys_by_run)))
+
+    def find_root(run: int) -> int:
+        while parents[run] != run:
+            parents[run] = parents[parents[run]]
+            run = parents[run]
+        return run
+
+    first_run_by_key: dict[str, int] = {}
+    for run, keys in enumerate(keys_by_run):
+        for key in keys:
+            parents[find_root(run)] = find_root(first_run_by_key.setdefault(key, run))
+    component_ids: dict[int, int] = {}
+    return [
+        component_ids.setdefault(find_root(run), len(component_ids))
+        for run in range(len(keys_by_run))
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfidenceInterval:
+    """A value with its 95 % interval; the ends are NaN if the variance is unknown."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        ends = f" ({self.low:.3f} … {self.high:.3f})" if math.isfinite(self.low) else ""
+        return (f"{self.value:.3f}{ends}" if math.isfinite(self.value) else "none").replace(
+            "-", "−"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSums:
+    """Sums of rows by document, by shared source, and by intersection of document and source.
+
+    `sources` and `intersections` have a leading axis of two: rows with one source, and rows with
+    two sources, which are in the sums of both.
+    """
+
+    documents: FloatArray
+    totals: FloatArray | None = None
+    """Sums of all rows, (2, …)."""
+    row_counts: FloatArray = field(default_factory=lambda: np.zeros(2))
+    """Number of rows with one and with two sources."""
+    sources: FloatArray | None = None
+    source_row_counts: FloatArray | None = None
+    intersections: FloatArray | None = None
+    intersection_row_counts: FloatArray | None = None
+    intersection_sources: IdArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Source of each intersection."""
+    source_count: int = 0
+    """Number of sources, including those in one document only."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowGrouping:
+    """Document and sources of each row, by which rows are summed."""
+
+    document_ids: IdArray
+    """Document index of each row."""
+    document_count: int
+    source_pairs: tuple[IdArray, IdArray] | None = None
+    """The two sources of each row if sources are shared; a row with one source has it twice."""
+
+    def sum_groups(self, add: GroupSum) -> GroupSums:
+        """All sums that the jackknife needs; `add` sums rows by group (see `GroupSum`)."""
+        all_rows = np.arange(len(self.document_ids))
+        documents = add(all_rows, self.document_ids, self.document_count)
+        if self.source_pairs is None:
+            return GroupSums(documents)
+        first, last = self.source_pairs
+        single, double = np.flatnonzero(first == last), np.flatnonzero(first != last)
+        double_sources = np.concatenate([first[double], last[double]])
+        rows_and_sources = [(single, first[single]), (np.tile(double, 2), double_sources)]
+
+        # Intersections of document and source, with the key document * source_id_count + source.
+        # A source is shared if it has at least two of them.
+        source_id_count = int(max(first.max(), last.max())) + 1
+        keys = [
+            self.document_ids[rows] * source_id_count + sources
+            for rows, sources in rows_and_sources
+        ]
+        intersections, inverse = np.unique(np.concatenate(keys), return_inverse=True)
+        is_shared_source = (
+            np.bincount(intersections % source_id_count, minlength=source_id_count) > 1
+        )
+        if not is_shared_source.any():
+            return GroupSums(documents)
+        source_index = np.cumsum(is_shared_source) - 1
+        has_shared_source = is_shared_source[intersections % source_id_count]
+        intersection_index = np.cumsum(has_shared_source) - 1
+        sums: dict[str, list[FloatArray]] = {"sources": [], "intersections": []}
+        row_counts: dict[str, list[FloatArray]] = {"sources": [], "intersections": []}
+        for (rows, sources), row_intersections in zip(
+            rows_and_sources, np.split(inverse, [len(single)]), strict=True
+        ):
+            selected = is_shared_source[sources]
+            groups = {
+                "sources": (source_index[sources[selected]], int(is_shared_source.sum())),
+                "intersections": (
+                    intersection_index[row_intersections[selected]],
+                    int(has_shared_source.sum()),
+                ),
+            }
+            for name, (group_ids, group_count) in groups.items():
+                sums[name].append(add(rows[selected], group_ids, group_count))
+                row_counts[name].append(np.bincount(group_ids, minlength=group_count).astype(float))
+        totals = [add(rows, np.zeros(len(rows), dtype=np.int64), 1)[0] for rows in (single, double)]
+        return GroupSums(
+            documents,
+            totals=np.stack(totals),
+            row_counts=np.array([len(single), len(double)], dtype=float),
+            sources=np.stack(sums["sources"]),
+            source_row_counts=np.stack(row_counts["sources"]),
+            intersections=np.stack(sums["intersections"]),
+            intersection_row_counts=np.stack(row_counts["intersections"]),
+            intersection_sources=source_index[intersections[has_shared_source] % source_id_count],
+            source_count=len(np.unique(np.concatenate([first, last]))),
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class JackknifeEstimate:
+    """A score, and the influence of each document, shared source and intersection on it.
+
+    The influence is the score minus the score without the group. `documents`, `sources` and
+    `intersections` hold one influence per group.
+    """
+
+    value: float
+    documents: FloatArray
+    sources: FloatArray = field(default_factory=lambda: np.zeros(0))
+    intersections: FloatArray = field(default_factory=lambda: np.zeros(0))
+    intersection_sources: IdArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    source_count: int = 0
+
+    def __sub__(self, other: JackknifeEstimate) -> JackknifeEstimate:
+        """The difference of two scores of the same documents."""
+        return self.combine(other, self.value - other.value, 1, -1)
+
+    def relative_to(self, other: JackknifeEstimate) -> JackknifeEstimate:
+        """The difference as a fraction of the other score; NaN if that is 0."""
+        if not other.value > 0:
+            return self.combine(other, math.nan, 0, 0)
+        ratio = self.value / other.value
+        return self.combine(other, ratio - 1, 1 / other.value, -ratio / other.value)
+
+    def combine(
+        self, other: JackknifeEstimate, value: float, own_factor: float, other_factor: float
+    ) -> JackknifeEstimate:
+        """Function of two scores with this value; the factors are its partial derivatives."""
+        return JackknifeEstimate(
+            value=value,
+            documents=own_factor * self.documents + other_factor * other.documents,
+            sources=own_factor * self.sources + other_factor * other.sources,
+            intersections=own_factor * self.intersections + other_factor * other.intersections,
+            intersection_sources=self.intersection_sources,
+            source_count=self.source_count,
+        )
+
+    def __neg__(self) -> JackknifeEstimate:
+        return self.combine(self, -self.value, -1, 0)
+
+    @property
+    def document_variance(self) -> float:
+        """Jackknife variance of the score over documents."""
+        count = len(self.documents)
+        deviations = self.documents - self.documents.mean()
+        return float((count - 1) / count * (deviations**2).sum())
+
+    @property
+    def source_variance(self) -> float:
+        """Jackknife variance over shared sources; includes the variance within intersections."""
+        return (
+            float((self.source_count - 1) / self.source_count * (self.sources**2).sum())
+            if self.source_count
+            else 0.0
+        )
+
+    @property
+    def source_share(self) -> float:
+        """Fraction of the source variance that is not variance within intersections."""
+        if not self.source_variance > 0:
+            return 0.0
+        count = np.bincount(self.intersection_sources)
+        mean = np.bincount(self.intersection_sources, self.intersections) / count
+        squares = np.bincount(
+            self.intersection_sources, (self.intersections - mean[self.intersection_sources]) ** 2
+        )
+        within_variance = float((squares * count / np.maximum(count - 1, 1)).sum())
+        return max(0.0, 1 - within_variance / self.source_variance)
+
+    def standard_error(self) -> tuple[float, float]:
+        """Standard error and its degrees of freedom; NaN if the variance cannot be estimated."""
+        too_few = len(self.documents) < 2 or 0 < self.source_count < MIN_SOURCES
+        if too_few or not math.isfinite(self.value):
+            return math.nan, math.nan
+        by_documents, by_sources = self.document_variance, self.source_variance
+        added_variance = by_sources * self.source_share
+        variance = by_documents + added_variance
+        # Rounding errors alone: the score does not vary.
+        if not math.sqrt(variance) > 1e-12 * max(1.0, abs(self.value)):
+            return math.nan, math.nan
+        # Satterthwaite: each variance squared over its degrees of freedom.
+        denominator = by_documents**2 / (len(self.documents) - 1)
+        denominator += added_variance * by_sources / max(1, len(self.sources) - 1)
+        return math.sqrt(variance), variance**2 / denominator
+
+    def interval(
+        self, scale: Literal["plain", "positive", "share"] = "plain"
+    ) -> ConfidenceInterval:
+        """95 % interval. `positive`: log scale, above 0; `share`: logit scale, 0 to 1."""
+        error, degrees = self.standard_error()
+        value, half_width = self.value, -float(stdtrit(degrees, ALPHA / 2)) * error
+        if scale == "share" and 0 < value < 1:
+            centre, half_width = float(logit(value)), half_width / (value * (1 - value))
+            low, high = float(expit(centre - half_width)), float(expit(centre + half_width))
+        elif scale == "positive" and value > 0:
+            low = value * math.exp(-half_width / value)
+            high = value * math.exp(min(half_width / value, 700))  # exp(710) overflows
+        else:
+            low, high = value - half_width, value + half_width
+        return ConfidenceInterval(value=value, low=low, high=high)
+
+
+def jackknife(
+    sums: GroupSums, statistic: Callable[[FloatArray], Mapping[str, npt.ArrayLike]]
+) -> dict[str, JackknifeEstimate]:
+    """Jackknife estimates of the scores that `statistic` computes from sums, (…, counts) → (…)."""
+    total = sums.documents.sum(axis=0)
+    # Without its only group, a score may be 0 / 0.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values, values_without = _leave_one_out(sums, total, statistic)
+    return {
+        name: JackknifeEstimate(
+            value=value,
+            **{
+                kind: _compute_influence(value, left_out[name])
+                for kind, left_out in values_without.items()
+            },
+            intersection_sources=sums.intersection_sources,
+            source_count=sums.source_count,
+        )
+        for name, value in values.items()
+    }
+
+
+def _leave_one_out(
+    sums: GroupSums,
+    total: FloatArray,
+    statistic: Callable[[FloatArray], Mapping[str, npt.ArrayLike]],
+) -> tuple[dict[str, float], dict[str, Mapping[str, npt.ArrayLike]]]:
+    """The scores, and the scores without each document, source and intersection."""
+    values = {name: float(np.asarray(value)) for name, value in statistic(total).items()}
+    values_without = {"documents": statistic(total - sums.documents)}
+    if sums.totals is not None:
+        assert sums.sources is not None and sums.source_row_counts is not None
+        assert sums.intersections is not None and sums.intersection_row_counts is not None
+        values_without["sources"] = statistic(
+            _sum_without(sums, sums.sources, sums.source_row_counts)
+        )
+        values_without["intersections"] = statistic(
+            _sum_without(sums, sums.intersections, sums.intersection_row_counts)
+        )
+    return values, values_without
+
+
+def _compute_influence(value: float, value_without: npt.ArrayLike) -> FloatArray:
+    """Decrease of the score without each group; 0 if nothing is left to score."""
+    changes = value - np.asarray(value_without, dtype=float)
+    return np.where(np.isfinite(changes), changes, 0.0)
+
+
+def _sum_without(sums: GroupSums, groups: FloatArray, row_counts: FloatArray) -> FloatArray:
+    """Sums without each group; rows of one and of two sources are scaled to their old counts."""
+    assert sums.totals is not None
+    remaining = sums.row_counts[:, None] - row_counts
+    factor = np.divide(
+        sums.row_counts[:, None], remaining, out=np.zeros_like(remaining), where=remaining > 0
+    )
+    shape = (*factor.shape, *(1,) * (groups.ndim - 2))
+    return ((sums.totals[:, None] - groups) * factor.reshape(shape)).sum(axis=0)

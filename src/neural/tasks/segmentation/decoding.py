@@ -1,0 +1,173 @@
+"""Decode boundary probabilities into a segmentation by dynamic programming.
+
+p[i] is the probability that a segment begins at element i (a sentence or line of the document). A
+gap is the place between two elements.
+
+`decode_boundaries` maximizes the likelihood, with bounds on the segment length: a boundary at
+element i gains log(p / (1 − p)) − log(t / (1 − t)) with threshold t, which is above 0 if p > t. The
+segmentation with the largest sum of gains is the most likely one if all gaps are independent.
+Without bounds it is every p above the threshold.
+
+`decode_expected_pk` minimizes the expected Pk instead: the fraction of probes, pairs of elements at
+distance k, that prediction and truth disagree about being in one segment (Beeferman et al., 1999).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+import numpy.typing as npt
+
+from neural.tasks.segmentation.boundary_encoding import Boundaries
+
+PROBABILITY_EPSILON = 1e-15
+"""Minimum distance from 0 and 1, so that length bounds can overrule any probability."""
+PK_PROBABILITY_EPSILON = 1e-9
+"""The same for `decode_expected_pk`."""
+
+
+def decode_boundaries(
+    probabilities: npt.ArrayLike,
+    *,
+    min_elements: int = 1,
+    max_elements: int | None = None,
+    threshold: float = 0.5,
+) -> Boundaries:
+    """Best segmentation whose segments have `min_elements` to `max_elements` elements.
+
+    If no segmentation satisfies both bounds, as for fewer than `min_elements` elements,
+    `max_elements` holds and `min_elements` is lowered to the largest possible value. Among equally
+    good segmentations the one with the longest last segment wins, then the longest one before it.
+    """
+    gains = compute_log_odds(probabilities) - float(
+        compute_log_odds([threshold], "threshold", allow_extremes=False)[0]
+    )
+    count = len(gains)
+    if min_elements < 1 or (max_elements is not None and max_elements < min_elements):
+        raise ValueError(
+            "segment lengths: 1 ≤ min_elements ≤ max_elements is needed, "
+            f"got min_elements {min_elements} and max_elements {max_elements}"
+        )
+    longest = count if max_elements is None else min(max_elements, count)
+    # The fewest segments that `max_elements` allows, all of equal length, bound the minimum.
+    min_elements = min(min_elements, count // -(-count // longest))
+    if min_elements == 1 and longest == count:
+        boundaries = gains > 0
+        boundaries[0] = False
+        return boundaries
+    return _backtrack(_find_best_starts(gains, min_elements, longest))
+
+
+def compute_log_odds(
+    probabilities: npt.ArrayLike, name: str = "probabilities", *, allow_extremes: bool = True
+) -> npt.NDArray[np.float64]:
+    """log(p / (1 − p)), finite; `allow_extremes` accepts 0 and 1. `name` is for messages."""
+    p = np.asarray(probabilities, float)
+    if p.ndim != 1 or len(p) == 0:
+        raise ValueError(f"{name}: one per element, at least one; got an array of shape {p.shape}")
+    if not ((p >= 0) & (p <= 1) if allow_extremes else (p > 0) & (p < 1)).all():
+        raise ValueError(
+            f"{name}: from 0 to 1{'' if allow_extremes else ', both excluded'}; "
+            f"got {p.min():g} to {p.max():g}"
+        )
+    p = np.clip(p, PROBABILITY_EPSILON, 1 - PROBABILITY_EPSILON)
+    return np.log(p) - np.log1p(-p)
+
+
+def _find_best_starts(
+    gains: npt.NDArray[np.float64], min_elements: int, max_elements: int
+) -> list[int]:
+    """For every end, the start of the last segment in the best segmentation up to it; −1 if none.
+
+    best(end) is the largest best(start) + gain(start) with `min_elements` ≤ end − start ≤
+    `max_elements`. `candidates` is a monotonic queue of starts with values falling from left to
+    right, so that the best is always the first: O(n) in all.
+    """
+    gain = gains.tolist()
+    gain[0] = 0.0  # the document begins there in any case
+    count = len(gain)
+    starts = [-1] * (count + 1)
+    value = [float("-inf")] * (count + 1)  # best(start) + gain(start)
+    value[0] = 0.0
+    candidates: deque[int] = deque()
+    for end in range(min_elements, count + 1):
+        candidate = end - min_elements
+        candidate_value = value[candidate]
+        if candidate_value > float("-inf"):
+            while candidates and value[candidates[-1]] < candidate_value:
+                candidates.pop()
+            candidates.append(candidate)
+        if candidates and candidates[0] < end - max_elements:
+            candidates.popleft()
+        if candidates:
+            starts[end] = candidates[0]
+            value[end] = value[candidates[0]] + (gain[end] if end < count else 0.0)
+    return starts
+
+
+def _backtrack(starts: list[int]) -> Boundaries:
+    """Boundaries of the document, collected from the last segment to the first.
+
+    `starts` is the result of `_find_best_starts`.
+    """
+    boundaries = np.zeros(len(starts) - 1, bool)
+    start = starts[-1]
+    while start > 0:
+        boundaries[start] = True
+        start = starts[start]
+    return boundaries
+
+
+def decode_expected_pk(probabilities: npt.ArrayLike, k: int | None = None) -> Boundaries:
+    """Segmentation with the least expected Pk under independent boundary probabilities (n,); O(n).
+
+    `k` is the probe distance, by default half the expected segment length.
+    """
+    p = np.asarray(probabilities, np.float64).clip(
+        PK_PROBABILITY_EPSILON, 1 - PK_PROBABILITY_EPSILON
+    )
+    count = len(p)
+    if count < 2:
+        return np.zeros(count, bool)
+    k = max(2, round(count / (2 * (1 + float(p[1:].sum()))))) if k is None else k
+    k = min(k, count - 1)
+    # log P(no boundary at elements 1 … i − 1)
+    log_no_boundary = np.concatenate([[0.0, 0.0], np.cumsum(np.log1p(-p[1:]))])
+    probes = np.arange(count - k)
+    p_boundary = 1 - np.exp(log_no_boundary[probes + k + 1] - log_no_boundary[probes + 1])
+    # Expected gain of predicting a boundary in the probe from i to i + k, compared with none.
+    gain = np.zeros(count)
+    gain[: count - k] = 2 * p_boundary - 1
+    return _maximize_gain(np.concatenate([[0.0], np.cumsum(gain)]).tolist(), count, k)
+
+
+def _maximize_gain(sums: list[float], count: int, k: int) -> Boundaries:
+    """Boundaries with the largest total gain; `sums` are the cumulative gains of the probes.
+
+    A boundary at b gains the probes b − k … b − 1, without those that the boundary before it
+    gained. `value[b]` is the best total with b as the last boundary.
+    """
+    value, previous = [0.0] * count, [0] * count
+    # Boundaries at most k back, the one with the largest value − sums first.
+    near: deque[int] = deque([0])
+    far = -1  # the best boundary further back, whose probes do not overlap; −1 if none
+    for position in range(1, count):
+        low = max(0, position - k)
+        if low > 0 and (far < 0 or value[low - 1] > value[far]):
+            far = low - 1
+        while near[0] < low:
+            near.popleft()
+        value[position] = value[near[0]] - sums[near[0]] + sums[position]
+        previous[position] = near[0]
+        if far >= 0 and (after_far := value[far] + sums[position] - sums[low]) > value[position]:
+            value[position], previous[position] = after_far, far
+        while near and value[near[-1]] - sums[near[-1]] <= value[position] - sums[position]:
+            near.pop()
+        near.append(position)
+    boundaries = np.zeros(count, bool)
+    position = int(np.argmax(value))
+    while position > 0:
+        boundaries[position] = True
+        position = previous[position]
+    return boundaries

@@ -1,0 +1,117 @@
+"""A document: its elements (sentences or lines) in order, and where its segments begin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from neural.tasks.segmentation.text_splitting import ElementUnit, find_elements, get_indentation
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentationDocument:
+    """Elements of one text: lines of a song, sentences of an article, utterances of a talk."""
+
+    name: str
+    """Used in messages."""
+    elements: tuple[str, ...]
+    """Texts of the elements, stripped of surrounding white space."""
+    labels: np.ndarray | None = None
+    """An integer per element, if the data has labels: a segment begins where the label changes."""
+    boundaries: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    """True where a segment begins, False at element 0. Default: no boundaries."""
+    offsets: tuple[tuple[int, int], ...] | None = None
+    """Start and end of each element in `text`, in characters."""
+    text: str | None = None
+    """The full text, if the elements were cut from one; only white space lies between them."""
+    sources: tuple[str, ...] | None = None
+    """If the document is composed of parts of several texts: the text each element is from."""
+
+    def __post_init__(self) -> None:
+        count = len(self.elements)
+        if not count:
+            raise ValueError(f"{self.name} has no elements: it is empty")
+        if self.labels is not None and len(self.labels) != count:
+            raise ValueError(f"{self.name} has {count} elements and {len(self.labels)} labels")
+        if self.labels is not None and not len(self.boundaries):
+            object.__setattr__(self, "boundaries", np.r_[False, np.diff(self.labels) != 0])
+        if self.sources is not None and len(self.sources) != count:
+            raise ValueError(
+                f"{self.name} has {count} elements and the sources of {len(self.sources)}"
+            )
+        boundaries = np.array(
+            self.boundaries if len(self.boundaries) else np.zeros(count), dtype=bool
+        )
+        if len(boundaries) != count:
+            raise ValueError(f"{self.name} has {count} elements and {len(boundaries)} boundaries")
+        boundaries[0] = False
+        object.__setattr__(self, "boundaries", boundaries)
+
+    def __len__(self) -> int:
+        return len(self.elements)
+
+    @classmethod
+    def from_text(
+        cls, text: str, name: str = "the text", *, unit: ElementUnit = "sentences"
+    ) -> SegmentationDocument:
+        """Split a raw text into elements. ValueError if it holds only white space."""
+        offsets = find_elements(text, unit)
+        elements = tuple(text[start:end] for start, end in offsets)
+        return cls(name, elements, offsets=tuple(offsets), text=text)
+
+    def segment_spans(self, boundaries: np.ndarray) -> list[tuple[int, int]]:
+        """Start and end of every segment in `text`, in characters; together they cover the text.
+
+        `boundaries` is True at the elements where a segment begins.
+
+        A segment begins with the line of its first element, so indentation belongs to it; blank
+        lines belong to the segment before.
+        """
+        if self.offsets is None or self.text is None:
+            raise ValueError(f"{self.name} was not split from a text, so it has no offsets")
+        starts = [0]
+        for index in np.flatnonzero(boundaries):
+            if index == 0:
+                continue
+            previous_end, start = self.offsets[index - 1][1], self.offsets[index][0]
+            indent = len(get_indentation(self.text[previous_end:start]))
+            # Within a line, the white space belongs to the segment before.
+            starts.append(start if previous_end + indent == start else start - indent)
+        return list(zip(starts, [*starts[1:], len(self.text)], strict=True))
+
+    def gap_texts(self) -> list[str] | None:
+        """The text between each element and the one before it; None if `text` is unknown."""
+        if self.offsets is None or self.text is None:
+            return None
+        ends = [0, *(end for _, end in self.offsets[:-1])]
+        return [self.text[end:start] for end, (start, _) in zip(ends, self.offsets, strict=True)]
+
+
+def split_segments(
+    document: SegmentationDocument, boundaries: np.ndarray | None = None
+) -> list[tuple[str, ...]]:
+    """Elements of every segment, by the true boundaries unless others are given."""
+    starts = np.flatnonzero(document.boundaries if boundaries is None else boundaries)
+    edges = [0, *(int(start) for start in starts if start), len(document)]
+    return [document.elements[start:end] for start, end in pairwise(edges)]
+
+
+def join_segments(
+    name: str, segments: Sequence[Sequence[str]], sources: Sequence[str] | None = None
+) -> SegmentationDocument:
+    """Document made of segments in this order; empty segments are left out.
+
+    `sources` names the text that each segment was taken from.
+    """
+    element_sources = None
+    if sources is not None:
+        pairs = zip(segments, sources, strict=True)
+        element_sources = tuple(source for segment, source in pairs for _ in segment)
+    segments = [segment for segment in segments if segment]
+    elements = tuple(element for segment in segments for element in segment)
+    boundaries = np.zeros(len(elements), dtype=bool)
+    boundaries[np.cumsum([0, *map(len, segments)])[:-1]] = True
+    return SegmentationDocument(name, elements, boundaries=boundaries, sources=element_sources)

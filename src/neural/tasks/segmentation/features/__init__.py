@@ -1,0 +1,6 @@
+"""Registry of features: one file per group of columns."""
+
+from neural.core.registry import Registry
+from neural.tasks.segmentation.feature import Feature
+
+registry = Registry(__name__, Feature, noun="feature", spelling="file")

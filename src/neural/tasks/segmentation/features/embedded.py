@@ -1,0 +1,131 @@
+"""Change of meaning across each gap, by sentence embeddings at several scales.
+
+A gap is the place between an element (sentence or line) and the one before it; its two sides are
+the `scale` elements before it and after it.
+
+The package `wordllama` contains 32,000 subword embeddings of 256 dimensions; nothing is downloaded.
+A sentence is the mean of its subwords. Without the package, stems are hashed into 256 bins, which
+captures words but not meanings.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from neural.tasks.segmentation.document import SegmentationDocument
+from neural.tasks.segmentation.feature import Feature, windowed_mean
+from neural.tasks.segmentation.features.hashed import hash_stems
+from neural.tasks.segmentation.tokenization import ElementTokens
+
+SCALES = (1, 2, 3, 5, 8, 13, 20)
+"""Numbers of elements on either side of a gap that are compared."""
+NEIGHBOURHOOD_GAPS = 32
+"""Number of gaps on either side over which the local mean and deviation are taken."""
+EMBEDDING_DIM = 256
+ELEMENTS_PER_BATCH = 4096
+"""Elements that are tokenized together."""
+
+
+class Embedded(Feature):
+    """Per scale: `cosine` of both sides, `unusual`: its local z-score, and `parted`.
+
+    `parted` is the decrease of squared error if both sides have their own means, not a common one.
+    Vectors are centred on the mean of the document, which removes what all its sentences share.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = tuple(
+        f"{kind}_{scale}" for kind in ("cosine", "unusual", "parted") for scale in SCALES
+    )
+
+    def compute(self, document: SegmentationDocument, tokens: ElementTokens) -> np.ndarray:
+        """Columns by cumulative sums, so that the time does not depend on the scale."""
+        vectors = (
+            _embed_elements(document.elements)
+            if _load_embedding()
+            else hash_stems(tokens.stems, EMBEDDING_DIM)
+        )
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors = vectors / np.where(lengths > 1e-9, lengths, 1)
+        sums = np.concatenate(
+            [np.zeros((1, EMBEDDING_DIM)), np.cumsum(vectors - vectors.mean(axis=0), axis=0)]
+        )
+        cosines, parted = np.ones((2, len(document), len(SCALES)))
+        for column, scale in enumerate(SCALES):
+            cosines[:, column], parted[:, column] = _compare_sides(sums, scale)
+        mean = windowed_mean(cosines, NEIGHBOURHOOD_GAPS)
+        std = np.sqrt(np.maximum(windowed_mean(cosines**2, NEIGHBOURHOOD_GAPS) - mean**2, 0))
+        unusual = np.clip((cosines - mean) / (std + 0.05), -4, 4)
+        unusual[0] = 0
+        return np.concatenate([cosines, unusual, parted], axis=1)
+
+    @classmethod
+    def dependency_version(cls) -> str:
+        """Version of the package, or the name of the fallback."""
+        try:
+            return f"wordllama {version('wordllama')}"
+        except PackageNotFoundError:
+            return "bins of words"
+
+
+def _compare_sides(sums: np.ndarray, scale: int) -> tuple[np.ndarray, np.ndarray]:
+    """`cosine` and `parted` of every gap (see `Embedded`), (n,) each; 1 and 0 at the first element.
+
+    `sums` are cumulative sums of the element vectors, (n + 1, width).
+    """
+    count = len(sums) - 1
+    gap = np.arange(count)
+    low, high = np.maximum(gap - scale, 0), np.minimum(gap + scale, count)
+    left, right = sums[gap] - sums[low], sums[high] - sums[gap]
+    size_left, size_right = np.einsum("nw,nw->n", left, left), np.einsum("nw,nw->n", right, right)
+    product = np.einsum("nw,nw->n", left, right)
+    cosine = product / np.sqrt(np.maximum(size_left * size_right, 1e-18))
+    common_mean_term = (size_left + size_right + 2 * product) / (high - low)
+    parted = size_left / np.maximum(gap - low, 1) + size_right / (high - gap) - common_mean_term
+    cosine[0], parted[0] = 1, 0
+    return cosine, parted
+
+
+@cache
+def _load_embedding() -> tuple[Any, np.ndarray] | None:
+    """Tokenizer and embedding table of the package; None if it is not installed."""
+    spec = find_spec("wordllama")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
+    # Read the files of the package directly: importing the package would configure logging.
+    folder = Path(spec.submodule_search_locations[0])
+    tokenizer = Tokenizer.from_file(
+        str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json")
+    )
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    (table,) = load_file(folder / "weights" / "l2_supercat_256.safetensors").values()
+    return tokenizer, table.astype(np.float32)
+
+
+def _embed_elements(elements: tuple[str, ...]) -> np.ndarray:
+    """Mean embedding of each element's subwords; zeros for an element without any."""
+    embedding = _load_embedding()
+    assert embedding is not None
+    tokenizer, table = embedding
+    vectors = np.zeros((len(elements), EMBEDDING_DIM), np.float32)
+    for first in range(0, len(elements), ELEMENTS_PER_BATCH):
+        # The tokenizer rejects lone surrogates.
+        batch = [
+            element.encode("utf-8", "replace").decode()
+            for element in elements[first : first + ELEMENTS_PER_BATCH]
+        ]
+        for row, encoding in enumerate(
+            tokenizer.encode_batch_fast(batch, add_special_tokens=False), start=first
+        ):
+            if encoding.ids:
+                vectors[row] = table[encoding.ids].mean(axis=0)
+    return vectors

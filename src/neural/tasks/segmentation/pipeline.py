@@ -1,0 +1,348 @@
+"""Segmentation pipeline: model, features and calibration, loaded from a run or from two files.
+
+    pipeline = load_shipped_pipeline()                   comes with the package
+    pipeline = load_run_pipeline(Run.open("runs/…"))     of a run (neural.workflows.segment)
+    pipeline = load_pipeline(Path("notes.json"))         written by `save_pipeline`
+
+    document = SegmentationDocument.from_text(text, unit=pipeline.unit)
+    pipeline.probabilities(document)                     (n,), P(boundary)
+    pipeline.segment(document, min_elements=2, max_elements=40)   (n,), bool
+
+An element is a line or sentence of a document; n is their number. The margin of an element is the
+log-odds that a segment begins there.
+
+The files of a saved pipeline: `NAME.safetensors`, the weights, and `NAME.json`:
+
+    version               of this format
+    settings              features, elements, learn, labels and model of the settings
+    calibration           `Calibrator.to_dict`; maps margins to P(boundary)
+    threshold             calibrated probability above which a segment begins
+    min_elements          minimum number of elements in a segment
+    feature_dependencies  versions of optional packages that the features use
+    tensors               name, size and sha256 of the weights file
+    metadata              any JSON object, such as origin and scores
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neural.core.errors import TaskError, describe_os_error
+from neural.core.files import open_atomic, read_small_file, write_atomically
+from neural.core.json_values import parse_json
+from neural.core.settings import SettingsError, dump_settings, load_settings
+from neural.nn.kernel_dispatch import no_kernels
+from neural.nn.lazy_torch import lazy_import
+from neural.tasks.segmentation.boundary_encoding import Boundaries
+from neural.tasks.segmentation.calibration.none import None_
+from neural.tasks.segmentation.calibration_selection import RunCalibration, calibrator_from_dict
+from neural.tasks.segmentation.calibrator import Calibrator
+from neural.tasks.segmentation.decoding import decode_boundaries
+from neural.tasks.segmentation.document import SegmentationDocument
+from neural.tasks.segmentation.feature_cache import (
+    compute_features,
+    dependency_versions,
+    resolve_features,
+)
+from neural.tasks.segmentation.inference import (
+    boundary_probabilities,
+    class_probabilities,
+    score_sliding_window,
+)
+from neural.tasks.segmentation.model_builder import build_segmenter
+from neural.tasks.segmentation.probability import probabilities_to_margins
+from neural.tasks.segmentation.settings import SegmentationSettings, TargetKind
+from neural.tasks.segmentation.text_splitting import ElementUnit
+from neural.tasks.task import TrainedRun
+
+SEGMENTER_FILE_VERSION = 2
+"""Format version of `NAME.json`."""
+SHIPPED_SEGMENTER = Path(__file__).parent / "shipped" / "segmenter.json"
+SAVED_SETTINGS = ("features", "elements", "learn", "labels", "model")
+"""Keys of the settings that are saved with a pipeline."""
+
+safetensors = lazy_import("safetensors.torch")
+ElementProgress = Callable[[int, int], None]
+"""Called with the number of elements done and the number of all elements."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SegmentationPipeline:
+    """Model, features and calibration: text → boundary probabilities → boundaries."""
+
+    name: str
+    """Used in messages."""
+    model: Any
+    """A `Segmenter` in evaluation mode, or any object with its `scores` method."""
+    features: tuple[str, ...]
+    """Names of the features; see `neural.tasks.segmentation.features`."""
+    unit: ElementUnit
+    """Units that plain text is split into."""
+    target_kind: TargetKind = "boundaries"
+    labels: tuple[str, ...] = ()
+    """Class names."""
+    threshold: float = 0.5
+    """Default probability above which a segment begins."""
+    min_elements: int = 1
+    """Default minimum number of elements in a segment."""
+    calibration: Calibrator = field(default_factory=None_)
+    """Maps margins to P(boundary)."""
+    label_calibration: Calibrator = field(default_factory=None_)
+    """Maps label logits to probabilities, if labels are the target."""
+    notes: tuple[str, ...] = ()
+    """Warnings for the user, a sentence each."""
+
+    def scores(
+        self,
+        document: SegmentationDocument,
+        *,
+        on_progress: ElementProgress = lambda done, count: None,
+    ) -> np.ndarray:
+        """Class logits, (n, classes). `on_progress` is called for long documents."""
+        # No compiled kernels: as fast for few elements, and saves two seconds of loading numba.
+        with no_kernels():
+            return score_sliding_window(
+                self.model, compute_features(document, self.features), on_progress=on_progress
+            )
+
+    def probabilities(self, document: SegmentationDocument) -> np.ndarray:
+        """Calibrated P(boundary) of each element, (n,); 0 at the first."""
+        return self.boundary_probabilities(self.scores(document))
+
+    def boundary_probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Calibrated P(boundary) from class logits."""
+        probabilities = self.calibration(self.margins(scores))
+        probabilities[0] = 0.0
+        return probabilities
+
+    def margins(self, scores: np.ndarray) -> np.ndarray:
+        """Log-odds of a boundary before calibration, (n,)."""
+        return probabilities_to_margins(
+            boundary_probabilities(class_probabilities(scores), self.target_kind)
+        )
+
+    def label_probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Calibrated class probabilities, (n, classes), from logits."""
+        return self.label_calibration(scores)
+
+    def segment(
+        self,
+        document: SegmentationDocument,
+        min_elements: int | None = None,
+        max_elements: int | None = None,
+        threshold: float | None = None,
+    ) -> Boundaries:
+        """Boundaries of a document; see `decode`."""
+        return self.decode(self.probabilities(document), min_elements, max_elements, threshold)
+
+    def decode(
+        self,
+        probabilities: np.ndarray,
+        min_elements: int | None = None,
+        max_elements: int | None = None,
+        threshold: float | None = None,
+    ) -> Boundaries:
+        """Best boundaries with segments of `min_elements` to `max_elements` elements."""
+        min_elements = (
+            min(self.min_elements, max_elements or self.min_elements)
+            if min_elements is None
+            else min_elements
+        )
+        return decode_boundaries(
+            probabilities,
+            min_elements=min_elements,
+            max_elements=max_elements,
+            threshold=threshold or self.threshold,
+        )
+
+
+def load_shipped_pipeline() -> SegmentationPipeline:
+    """The pipeline that comes with the package."""
+    return load_pipeline(SHIPPED_SEGMENTER, name="the shipped segmenter")
+
+
+def pipeline_from_run(run: TrainedRun, *, uncalibrated: bool = False) -> SegmentationPipeline:
+    """Best checkpoint of a segmentation run, with the run's calibration and threshold if any.
+
+    `uncalibrated` ignores the calibration.
+    """
+    settings = load_segmentation_settings(run)
+    model = run.load_model()
+    calibration = None if uncalibrated else RunCalibration.load(run.path)
+    training_versions = (run.metadata("segmentation") or {}).get("feature_dependencies", {})
+    notes = _check_dependencies(training_versions, settings)
+    if calibration is not None and calibration.weights != run.best_checkpoint():
+        notes.append(
+            f"{run.name} was trained further after its calibration, which is ignored: "
+            f"run `neural calibrate {run.name}` again"
+        )
+        calibration = None
+    if calibration is None:
+        threshold = _default_threshold(run, settings)
+        return _create_pipeline(run.name, settings, model, None_(), threshold, notes)
+    return _create_pipeline(
+        run.name,
+        settings,
+        model,
+        calibration.boundary.calibrator,
+        calibration.threshold,
+        notes,
+        label_calibration=calibration.label.calibrator if calibration.label else None_(),
+    )
+
+
+def load_segmentation_settings(run: TrainedRun) -> SegmentationSettings:
+    """Settings of a segmentation run; TaskError for any other run."""
+    settings = run.load_experiment()
+    if not isinstance(settings, SegmentationSettings):
+        raise TaskError(
+            f"{run.name} is a run of `{settings.task}`, which does not segment texts; "
+            "name a run of `segmentation`"
+        )
+    return settings
+
+
+def save_pipeline(
+    folder: Path,
+    settings: SegmentationSettings,
+    model: Any,
+    calibration: Calibrator,
+    threshold: float,
+    *,
+    min_elements: int = 1,
+    name: str = "segmenter",
+    metadata: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write `NAME.safetensors` and then `NAME.json`. Returns the path of the JSON file.
+
+    `settings` are those of a created task, with all values filled in. `calibration` maps margins to
+    P(boundary), `None_()` if there is none; `threshold` applies after calibration.
+    """
+    saved_settings = {
+        key: value for key, value in dump_settings(settings).items() if key in SAVED_SETTINGS
+    }
+    saved_settings["features"] = resolve_features(settings.features)
+    folder.mkdir(parents=True, exist_ok=True)
+    state = {
+        name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()
+    }
+    tensor_bytes = safetensors.save(state)
+    weights_path, path = folder / f"{name}.safetensors", folder / f"{name}.json"
+    with open_atomic(weights_path) as file:
+        file.write(tensor_bytes)
+    saved = {
+        "version": SEGMENTER_FILE_VERSION,
+        "settings": saved_settings,
+        "calibration": calibration.to_dict(),
+        "threshold": float(threshold),
+        "min_elements": min_elements,
+        "feature_dependencies": dependency_versions(settings.features),
+        "tensors": {
+            "file": weights_path.name,
+            "bytes": len(tensor_bytes),
+            "sha256": hashlib.sha256(tensor_bytes).hexdigest(),
+        },
+        "metadata": dict(metadata or {}),
+    }
+    write_atomically(path, json.dumps(saved, indent=1, allow_nan=False) + "\n")
+    return path
+
+
+def load_pipeline(path: Path, *, name: str | None = None) -> SegmentationPipeline:
+    """Read what `save_pipeline` wrote. TaskError if the files are broken."""
+    try:
+        saved = parse_json(read_small_file(path).decode())
+        if saved["version"] != SEGMENTER_FILE_VERSION:
+            raise ValueError(
+                f"its version is {saved['version']}, this program reads {SEGMENTER_FILE_VERSION}"
+            )
+        # Only the file name counts: the JSON file must not point to other folders.
+        tensor_bytes = (path.parent / Path(saved["tensors"]["file"]).name).read_bytes()
+        if hashlib.sha256(tensor_bytes).hexdigest() != saved["tensors"]["sha256"]:
+            raise ValueError(f"{saved['tensors']['file']} is not the file that was saved with it")
+        settings = load_settings(SegmentationSettings, saved["settings"], path.name)
+        model = build_segmenter(settings)
+        model.load_state_dict(
+            {name: tensor.float() for name, tensor in _load_tensors(tensor_bytes).items()}
+        )
+        calibration = calibrator_from_dict(saved["calibration"])
+        threshold = float(saved["threshold"])
+    except OSError as error:
+        raise TaskError(f"{error.filename}: {describe_os_error(error)}") from None
+    except SettingsError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
+        raise TaskError(f"{path} is not a valid segmenter file: {error}") from None
+    notes = _check_dependencies(saved.get("feature_dependencies", {}), settings)
+    return _create_pipeline(
+        name or path.stem,
+        settings,
+        model.eval(),
+        calibration,
+        threshold,
+        notes,
+        min_elements=saved.get("min_elements", 1),
+    )
+
+
+def _load_tensors(tensor_bytes: bytes) -> dict[str, Any]:
+    try:
+        return safetensors.load(tensor_bytes)
+    except Exception as error:  # safetensors has its own error class
+        raise ValueError(str(error)) from None
+
+
+def _create_pipeline(
+    name: str,
+    settings: SegmentationSettings,
+    model: Any,
+    calibration: Calibrator,
+    threshold: float,
+    notes: list[str],
+    **fields: Any,
+) -> SegmentationPipeline:
+    """Pipeline with features, unit and target of the settings; `fields` are further fields."""
+    return SegmentationPipeline(
+        name=name,
+        model=model,
+        features=resolve_features(settings.features),
+        unit=settings.elements,
+        target_kind=settings.learn or "boundaries",
+        labels=settings.labels or (),
+        threshold=threshold,
+        calibration=calibration,
+        notes=tuple(notes),
+        **fields,
+    )
+
+
+def _default_threshold(run: TrainedRun, settings: SegmentationSettings) -> float:
+    """Threshold of the settings, else of the best checkpoint's validation, else 0.5."""
+    if settings.threshold is not None:
+        return settings.threshold
+    steps, values = run.scalars("valid/threshold")
+    if not len(steps):
+        return 0.5
+    best_step = run.best_checkpoint().removeprefix("step ")
+    at_best = values[steps == int(best_step)] if best_step.isdigit() else values[:0]
+    return float(at_best[-1] if len(at_best) else values[-1])
+
+
+def _check_dependencies(
+    training_versions: Mapping[str, str], settings: SegmentationSettings
+) -> list[str]:
+    """Notes about features whose optional packages differ from those of the training."""
+    versions = dependency_versions(settings.features)
+    return [
+        f"the feature `{name}` used {training_versions.get(name) or 'no package'} in training "
+        f"and uses {versions.get(name) or 'no package'} here: predictions may be worse"
+        for name in dict.fromkeys((*training_versions, *versions))
+        if training_versions and training_versions.get(name) != versions.get(name)
+    ]

@@ -1,0 +1,118 @@
+"""Predictions of a segmentation run: boundaries and labels for every element of a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neural.core.escape import shorten
+from neural.core.page_section import PageSection
+from neural.tasks.segmentation.boundary_encoding import Boundaries
+from neural.tasks.segmentation.data.jsonl import Jsonl
+from neural.tasks.segmentation.data.ref import Ref
+from neural.tasks.segmentation.document import SegmentationDocument
+from neural.tasks.segmentation.pipeline import SegmentationPipeline, pipeline_from_run
+from neural.tasks.segmentation.reader import RawText, ReaderOptions, decode_text, read_text
+from neural.tasks.task import Predictions, TrainedRun
+
+MIN_ELEMENT_WIDTH = 20
+"""Minimum number of columns for the text of an element, even in a narrow terminal."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PredictedDocument:
+    """Prediction for one document."""
+
+    document: SegmentationDocument
+    pipeline: SegmentationPipeline
+    """Model, features and calibration that made the prediction."""
+    boundaries: Boundaries
+    """True where a segment is predicted to begin, (n,)."""
+    boundary_probabilities: np.ndarray
+    """Probability that a segment begins at each element, (n,)."""
+    label_probabilities: np.ndarray | None
+    """(n, labels); None if boundaries were the target of the training."""
+
+    def to_records(self) -> Iterator[dict[str, Any]]:
+        """One JSON object for the document."""
+        record: dict[str, Any] = {
+            "name": self.document.name,
+            "elements": list(self.document.elements),
+            "boundaries": [int(index) for index in self.boundaries.nonzero()[0]],
+            "threshold": self.pipeline.threshold,
+            "probability": self.boundary_probabilities.round(6).tolist(),
+        }
+        probabilities, names = self.label_probabilities, self.pipeline.labels
+        if probabilities is not None:
+            record["labels"] = [names[int(best)] for best in probabilities.argmax(axis=1)]
+            columns = probabilities.T.round(6).tolist()
+            record["label_probabilities"] = dict(zip(names, columns, strict=True))
+        yield record
+
+    def to_section(self, width: int) -> PageSection:
+        """A line per element, a blank line before every segment; `width` is in columns."""
+        segment_count = int(self.boundaries.sum()) + 1
+        probabilities, names = self.label_probabilities, list(self.pipeline.labels)
+        has_labels = probabilities is not None
+        lines = [
+            f"{len(self.document):,} elements, {segment_count:,} segment"
+            f"{'s' * (segment_count != 1)}; "
+            f"P(a segment begins){', label' * has_labels}"
+        ]
+        label_width = max(map(len, names)) if has_labels else 0
+        # 10 and 6: columns of the probabilities and of the white space around them.
+        text_width = max(MIN_ELEMENT_WIDTH, width - 10 - (label_width + 6) * has_labels)
+        for index, element in enumerate(self.document.elements):
+            label = ""
+            if probabilities is not None:
+                best = int(probabilities[index].argmax())
+                label = f"{names[best]:<{label_width}} {probabilities[index, best]:.2f}  "
+            if self.boundaries[index]:
+                lines.append("")
+            probability = "    " if index == 0 else f"{self.boundary_probabilities[index]:.2f}"
+            lines.append(f"{probability}  {label}{shorten(element, text_width)}".rstrip())
+        return PageSection(title=self.document.name, text="\n".join(lines))
+
+
+def predict_documents(run: TrainedRun, source: str | bytes) -> Predictions:
+    """Predict for the documents of a file, or for the bytes of one text."""
+    pipeline = pipeline_from_run(run)
+    documents, notes = _read_documents(source, pipeline)
+    predictions = (_predict_document(pipeline, document) for document in documents)
+    return Predictions(predictions, (*pipeline.notes, *notes))
+
+
+def _predict_document(
+    pipeline: SegmentationPipeline, document: SegmentationDocument
+) -> PredictedDocument:
+    logits = pipeline.scores(document)
+    probabilities = pipeline.boundary_probabilities(logits)
+    labels = pipeline.label_probabilities(logits) if pipeline.target_kind == "labels" else None
+    return PredictedDocument(
+        document=document,
+        pipeline=pipeline,
+        boundaries=pipeline.decode(probabilities),
+        boundary_probabilities=probabilities,
+        label_probabilities=labels,
+    )
+
+
+def _read_documents(
+    source: str | bytes, pipeline: SegmentationPipeline
+) -> tuple[list[SegmentationDocument], list[str]]:
+    """Documents of a JSONL or .ref file, with or without segments; any other file is one text."""
+    if isinstance(source, str):
+        for reader in (Jsonl, Ref):
+            if Path(source).suffix.lower() in reader.suffixes:
+                options = ReaderOptions(pipeline.unit, require_segments=False)
+                return reader.read(Path(source), options)
+    raw: RawText = (
+        read_text(Path(source))
+        if isinstance(source, str)
+        else decode_text(source, "standard input")
+    )
+    return [SegmentationDocument.from_text(raw.text, raw.name, unit=pipeline.unit)], list(raw.notes)

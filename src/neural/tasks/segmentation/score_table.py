@@ -1,0 +1,326 @@
+"""Score table of a segmenter and the baselines, with confidence intervals and lifts.
+
+    baselines = run_baselines([document.elements for document in documents], training_boundaries)
+    print(score_segmenters(truths, predictions, baselines=baselines))
+
+A segmenter is the model or a baseline; a score is a value such as Pk or F1. `truths` and
+`predictions` are boundaries, one boolean array per document.
+
+Intervals are by jackknife over documents and shared sources (confidence_intervals.py). A lift is
+the difference between model and baseline on the same documents, so that their difficulty cancels.
+The best of several baselines looks better than it is, because it was selected on these documents:
+the selection is repeated on bootstrap resamples, and its mean gain there is added to the upper end
+of the lift's interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neural.tasks.segmentation.baselines import registry as baseline_registry
+from neural.tasks.segmentation.boundary_encoding import Boundaries
+from neural.tasks.segmentation.confidence_intervals import (
+    ConfidenceInterval,
+    FloatArray,
+    GroupSums,
+    IdArray,
+    JackknifeEstimate,
+    RowGrouping,
+    SourceClusters,
+    jackknife,
+)
+from neural.tasks.segmentation.metric import SegmentationMetric
+from neural.tasks.segmentation.metrics import registry as metric_registry
+
+DEFAULT_RESAMPLES = 2_000
+"""Bootstrap resamples for the selection of the best baseline."""
+MAX_DRAWN_VALUES = 4_000_000
+"""Maximum number of values in memory while resampling."""
+DocumentArrays = Sequence[npt.ArrayLike]
+"""One array per document."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineLift:
+    """Improvement over the best baseline; above 0 is better, for low and for high scores."""
+
+    baseline: str
+    """The best baseline by this score on all documents."""
+    difference: ConfidenceInterval
+    """The interval accounts for the selection of the best baseline."""
+    relative: ConfidenceInterval
+    """As a fraction of the baseline's score: 0.25 of Pk is a quarter fewer errors.
+
+    NaN if the baseline's score is 0.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreTable:
+    """Scores of the model and the baselines."""
+
+    rows: dict[str, dict[str, ConfidenceInterval]]
+    """By segmenter, the model first, and by name of the score."""
+    lifts: dict[str, BaselineLift]
+    """By name of the score."""
+    better: dict[str, str]
+    """By score: "low" or "high"."""
+    document_count: int
+    interval_basis: str
+    """Units that the jackknife leaves out: `20 documents and 8 shared sources`."""
+    resamples: int
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Scores by row, segmenters by column; intervals of the model and its lifts below."""
+        model, *baselines = self.rows
+        width = max(map(len, [*self.rows, *self.rows[model]])) + 2
+        lines = ["".ljust(width) + "".join(name.rjust(14) for name in self.rows)]
+        for score, direction in self.better.items():
+            values = [row[score].value if score in row else np.nan for row in self.rows.values()]
+            cells = ["–" if np.isnan(value) else f"{value:.3f}" for value in values]
+            lines.append(
+                score.ljust(width)
+                + "".join(cell.rjust(14) for cell in cells)
+                + f"   {direction} is better"
+            )
+        lines += [
+            "",
+            f"{model}, and its lift over the best of {len(baselines)} baselines:"
+            if baselines
+            else f"{model}:",
+        ]
+        for score, interval in self.rows[model].items():
+            lift = self.lifts.get(score)
+            lines.append(
+                f"{score.ljust(width)}{interval}"
+                + (f"   {lift.difference} over {lift.baseline}" if lift else "")
+            )
+        lines += ["", f"95 % intervals by jackknife over {self.interval_basis}"]
+        if self.lifts:
+            lines.append(
+                f"the best baseline is selected again in {self.resamples:,} resamples "
+                f"(seed {self.seed})"
+            )
+        return "\n".join(lines)
+
+
+def score_segmenters(
+    truths: DocumentArrays,
+    predictions: DocumentArrays,
+    *,
+    baselines: Mapping[str, DocumentArrays] | None = None,
+    labels: tuple[DocumentArrays, DocumentArrays] | None = None,
+    clusters: SourceClusters | None = None,
+    name: str = "model",
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+) -> ScoreTable:
+    """Score the predicted boundaries of a model and of baselines against the true ones.
+
+    `labels` are the true and the predicted labels, if known. `clusters` are the sources that
+    documents share; without it, intervals are over documents alone.
+    """
+    if len(truths) == 0:
+        raise ValueError("there are no documents to score")
+    clusters = clusters or SourceClusters(len(truths))
+    estimates: dict[str, dict[str, JackknifeEstimate]] = {}
+    better: dict[str, str] = {}
+    for segmenter, predicted in {name: predictions, **(baselines or {})}.items():
+        if len(predicted) != len(truths):
+            raise ValueError(
+                f"{len(truths):,} documents, but {segmenter} has predictions for {len(predicted):,}"
+            )
+        estimates[segmenter] = {}
+        for metric in _create_metrics():
+            if metric.input_kind == "labels" and (labels is None or segmenter != name):
+                continue
+            truth_and_prediction = (
+                labels if metric.input_kind == "labels" and labels else (truths, predicted)
+            )
+            metric_estimates = estimate_scores(metric, *truth_and_prediction, clusters)
+            better |= dict.fromkeys(metric_estimates, metric.better)
+            estimates[segmenter] |= metric_estimates
+    lifts = {}
+    for score in estimates[name] if baselines else ():
+        baseline_estimates = {
+            baseline: estimates[baseline][score]
+            for baseline in baselines or {}
+            if score in estimates[baseline]
+        }
+        if baseline_estimates:
+            lifts[score] = estimate_lift(
+                estimates[name][score], baseline_estimates, better[score], resamples, seed
+            )
+    intervals = {
+        segmenter: {score: estimate.interval("share") for score, estimate in row.items()}
+        for segmenter, row in estimates.items()
+    }
+    return ScoreTable(
+        rows=intervals,
+        lifts=lifts,
+        better=better,
+        document_count=len(truths),
+        interval_basis=str(clusters),
+        resamples=resamples,
+        seed=seed,
+    )
+
+
+def estimate_scores(
+    metric: SegmentationMetric,
+    truths: DocumentArrays,
+    predictions: DocumentArrays,
+    clusters: SourceClusters,
+) -> dict[str, JackknifeEstimate]:
+    """Jackknife estimates of the metric's scores by name.
+
+    A row is one comparison of the metric, such as a window of Pk.
+    """
+    if clusters.source_ids is None:
+        return jackknife(GroupSums(metric.count_documents(truths, predictions)), metric.scores)
+    document_counts = metric.count_positions(truths, predictions)
+    rows = np.concatenate([counts.rows for counts in document_counts])
+    document_ids = np.repeat(
+        np.arange(len(document_counts)), [len(counts.rows) for counts in document_counts]
+    )
+    # Sources of the first and the last element that each row depends on.
+    first, last = (
+        np.concatenate(
+            [ids[elements] for ids, elements in zip(clusters.source_ids, ends, strict=True)]
+        )
+        for ends in (
+            [counts.first for counts in document_counts],
+            [counts.last for counts in document_counts],
+        )
+    )
+
+    def add(members: IdArray, groups: IdArray, count: int) -> FloatArray:
+        sums = [np.bincount(groups, column, minlength=count) for column in rows[members].T]
+        return np.stack(sums, axis=1).astype(float)
+
+    return jackknife(
+        RowGrouping(document_ids, len(document_counts), (first, last)).sum_groups(add),
+        metric.scores,
+    )
+
+
+def compute_scores(
+    truths: DocumentArrays,
+    predictions: DocumentArrays,
+    *,
+    labels: tuple[DocumentArrays, DocumentArrays] | None = None,
+) -> dict[str, float]:
+    """Every score of these documents, without intervals."""
+    scores: dict[str, float] = {}
+    for metric in _create_metrics():
+        if metric.input_kind == "boundaries" or labels:
+            truth_and_prediction = (
+                labels if metric.input_kind == "labels" and labels else (truths, predictions)
+            )
+            totals = metric.count_documents(*truth_and_prediction).sum(axis=0)
+            scores |= {name: float(value) for name, value in metric.scores(totals).items()}
+    return scores
+
+
+def run_baselines(
+    documents: Sequence[Sequence[str]], training: DocumentArrays
+) -> dict[str, list[Boundaries]]:
+    """Predictions of every baseline for `documents`, each a sequence of elements.
+
+    `training` are the boundaries of training documents, from which some baselines take parameters.
+    """
+    baselines = {
+        name: baseline_registry.get(name).from_training(training)
+        for name in baseline_registry.names()
+    }
+    return {
+        name: [baseline.predict(elements) for elements in documents]
+        for name, baseline in baselines.items()
+    }
+
+
+def _create_metrics() -> list[SegmentationMetric]:
+    return [metric_registry.get(name)() for name in metric_registry.names()]
+
+
+def estimate_lift(
+    own: JackknifeEstimate,
+    baselines: Mapping[str, JackknifeEstimate],
+    better: str,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+) -> BaselineLift:
+    """Lift of the score `own` over the best baseline; `better` is "low" or "high"."""
+    # The sign is chosen so that larger is better.
+    sign_estimate = JackknifeEstimate.__neg__ if better == "low" else lambda estimate: estimate
+    model = sign_estimate(own)
+    signed = {name: sign_estimate(estimate) for name, estimate in baselines.items()}
+    best = max(signed, key=lambda name: signed[name].value)
+    difference = model - signed[best]
+    # By how much the best baseline on these documents looks better than the truly best one.
+    selection_gain = max(
+        0.0,
+        difference.value
+        - _resample_best_lift(model, list(signed.values()), difference, resamples, seed),
+    )
+    baseline = baselines[best]
+    ratio = own.relative_to(baseline)
+    relative = -ratio if better == "low" else ratio
+    return BaselineLift(
+        baseline=best,
+        difference=_raise_upper_end(difference.interval(), selection_gain),
+        relative=_raise_upper_end(
+            relative.interval(), selection_gain / baseline.value if baseline.value > 0 else 0.0
+        ),
+    )
+
+
+def _raise_upper_end(interval: ConfidenceInterval, gain: float) -> ConfidenceInterval:
+    """The interval with `gain` added to its upper end."""
+    return ConfidenceInterval(value=interval.value, low=interval.low, high=interval.high + gain)
+
+
+def _resample_best_lift(
+    model: JackknifeEstimate,
+    baselines: Sequence[JackknifeEstimate],
+    difference: JackknifeEstimate,
+    resamples: int,
+    seed: int,
+) -> float:
+    """Mean lift over bootstrap resamples in which the best baseline is selected again.
+
+    Scores are signed: larger is better. `difference` is the lift over the best baseline on all
+    documents. Documents and sources are resampled. To first order, a score changes by how often
+    each document is drawn, minus 1, times its influence.
+    """
+    estimates = [model, *baselines]
+    values = np.array([estimate.value for estimate in estimates])
+    count, source_count = len(model.documents), len(model.sources)
+    document_influence = (
+        np.stack([estimate.documents for estimate in estimates], axis=1) * (count - 1) / count
+    )
+    source_influence = np.stack([estimate.sources for estimate in estimates], axis=1)
+    source_influence *= np.sqrt(difference.source_share)
+    rng, lifts = np.random.default_rng(seed), []
+    chunk_size = max(1, MAX_DRAWN_VALUES // max(count, source_count))
+    for start in range(0, resamples, chunk_size):
+        size = min(chunk_size, resamples - start)
+        times_drawn = rng.multinomial(count, np.full(count, 1 / count), size)
+        scores = values + (times_drawn - 1) @ document_influence
+        if source_count:
+            times_drawn = rng.multinomial(
+                source_count, np.full(source_count, 1 / source_count), size
+            )
+            scores += (times_drawn - 1) @ source_influence
+        lifts.append(scores[:, 0] - scores[:, 1:].max(axis=1))
+    return float(np.concatenate(lifts).mean())

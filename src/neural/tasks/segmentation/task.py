@@ -1,0 +1,456 @@
+"""The task `segmentation`: a class for every element of documents of any length.
+
+An element is one sentence or line of a document. The target is either a boundary (does a segment
+begin here?) or a label per element; with labels, a segment begins where the label changes. A gap is
+the place between two neighbouring elements, where a boundary may be; it has the index of the second
+one. `Segmenter.scores` returns class logits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from pydantic import ValidationError
+
+from neural.core.errors import TaskError
+from neural.core.experiment import Experiment
+from neural.core.metadata_fields import MetadataField, is_text, list_of, mapping_of
+from neural.core.page_section import PageSection, SectionRun
+from neural.core.registry import UnknownNameError
+from neural.core.settings_errors import format_validation_error
+from neural.nn.head_similarity import measure_head_similarity
+from neural.nn.lazy_torch import torch
+from neural.tasks.segmentation.collate import (
+    LengthBucketedOrder,
+    SegmentationClasses,
+    collate_examples,
+    compute_mean_std,
+    fingerprint_documents,
+    make_examples,
+)
+from neural.tasks.segmentation.collection import NAMED_COLLECTIONS
+from neural.tasks.segmentation.decoding import decode_boundaries
+from neural.tasks.segmentation.evaluation import evaluate
+from neural.tasks.segmentation.evaluation_data import load_task_documents
+from neural.tasks.segmentation.feature_cache import dependency_versions, resolve_features
+from neural.tasks.segmentation.inference import (
+    boundary_probabilities,
+    choose_threshold,
+    class_probabilities,
+    score_documents,
+)
+from neural.tasks.segmentation.losses import (
+    boundary_loss,
+    compute_class_weights,
+    cross_entropy,
+    mask_gaps,
+    mean_entropy,
+    target_weights,
+    weight_near_boundaries,
+)
+from neural.tasks.segmentation.metrics import registry as metrics
+from neural.tasks.segmentation.model import (
+    Segmenter,
+    format_parameter_table,
+    format_percent,
+    parameter_shares,
+)
+from neural.tasks.segmentation.model_builder import build_segmenter
+from neural.tasks.segmentation.prediction import predict_documents
+from neural.tasks.segmentation.settings import SegmentationSettings, apply_preset
+from neural.tasks.task import Evaluation, Predictions, Task, TrainedRun
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neural.language.catalogue import Catalogue
+    from neural.tasks.task import Batch
+
+MAX_PROBE_ELEMENTS = 256
+"""Elements of a probe document (one whose attention is captured during training)."""
+MAX_LABEL_CHARACTERS = 40
+"""Characters of an element's text shown beside an attention map."""
+
+
+class Segmentation(Task):
+    """Learn where one segment of a text ends and the next begins."""
+
+    Settings: ClassVar[type[Experiment]] = SegmentationSettings
+    monitor: ClassVar[str] = "valid/f1"
+    larger_is_better: ClassVar[bool] = True
+    metadata_fields: ClassVar[Mapping[str, MetadataField]] = {
+        "data/document_hashes": MetadataField(
+            mapping_of(list_of(is_text)), "a mapping of `train` and `valid` to lists of texts"
+        )
+    }
+
+    def __init__(self, experiment: Experiment, folder: Path, catalogue: Catalogue) -> None:
+        assert isinstance(experiment, SegmentationSettings)
+        settings = fill_settings(experiment)
+        collection = load_task_documents(settings, folder)
+        self.documents = (*collection.train, *collection.valid)
+        self.hashes = collection.document_hashes()
+        fingerprint = fingerprint_documents(self.documents)
+        if settings.fingerprint is not None and settings.fingerprint != fingerprint:
+            raise TaskError(
+                f"{collection.name} is not what the run was started with: its documents changed; "
+                "put the old ones back, or start a new run"
+            )
+
+        # Features and targets of every element.
+        try:
+            feature_names = resolve_features(settings.features)
+        except UnknownNameError as error:
+            raise TaskError(f"features: {error}") from None
+        self.classes = SegmentationClasses.from_documents(
+            (*self.documents, *collection.test), settings.learn, collection.labels, collection.name
+        )
+        self.train = make_examples(collection.train, feature_names, self.classes)
+        self.valid = make_examples(
+            collection.valid, feature_names, self.classes, first_id=len(collection.train)
+        )
+        self.chunks = [
+            chunk for example in self.train for chunk in example.split(settings.max_elements)
+        ]
+        self.feature_mean_std = compute_mean_std(self.train)
+        gap_count = sum(len(example) - 1 for example in self.train)
+        boundary_count = sum(int(example.boundaries.sum()) for example in self.train)
+        self.boundary_rate = boundary_count / max(1, gap_count)
+
+        # Batches. Validate once per epoch by default, because early stopping (`patience`) and
+        # training phases are counted in validations.
+        training = settings.training
+        self.order = LengthBucketedOrder(
+            [len(chunk) for chunk in self.chunks], training.batch_size, training.seed
+        )
+        if training.validate_every is None:
+            every = max(1, self.order.batches_per_epoch // training.batches_per_step)
+            training = training.model_copy(update={"validate_every": every})
+        self.class_weights = resolve_class_weights(training.class_weights, self.train, self.classes)
+        resolved = {
+            "data": settings.data
+            if settings.data in NAMED_COLLECTIONS
+            else str((folder / settings.data).absolute()),
+            "features": feature_names,
+            "learn": self.classes.target_kind,
+            "labels": self.classes.names,
+            "training": training,
+            "fingerprint": fingerprint,
+            "name": settings.name or settings.preset or "segmentation",
+        }
+        self.settings = settings.model_copy(update=resolved)
+        super().__init__(self.settings, folder, catalogue)
+        self.notes = (*collection.notes, *self._make_notes())
+
+    def build(self) -> Segmenter:
+        """New model that standardizes its inputs by the training documents."""
+        model = build_segmenter(self.settings)
+        mean, std = self.feature_mean_std
+        model.set_standardization(torch.from_numpy(mean), torch.from_numpy(std))
+        return model
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """Batches in one pass over the training documents."""
+        return self.order.batches_per_epoch
+
+    def batch(self, index: int) -> Batch:
+        """Padded batch of documents of similar length."""
+        return collate_examples([self.chunks[chunk_index] for chunk_index in self.order[index]])
+
+    def loss(self, model: Any, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        """Sum of the loss terms, and the unweighted optional terms as metrics."""
+        terms, term_metrics = self.loss_terms(model, batch)
+        return reduce(add, terms.values()), term_metrics
+
+    def loss_terms(self, model: Any, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Terms of the loss by name (cross-entropy: "loss"), and the optional ones as metrics.
+
+        The terms include their factor (`training.*_lambda`); the metrics do not.
+        """
+        training = self.settings.training
+        if training.head_diversity_lambda:
+            with measure_head_similarity(model) as head_similarity:
+                logits = model.scores(batch["x"], batch["mask"])
+        else:
+            head_similarity, logits = None, model.scores(batch["x"], batch["mask"])
+        gap_mask, target_mask = self.target_masks(batch)
+        weighting, smoothing = self.loss_weighting(batch), training.label_smoothing
+        loss = cross_entropy(
+            logits, batch["target"], target_mask, label_smoothing=smoothing, **weighting
+        )
+        factors, values = {}, {}
+        boundary_logits = model.boundary_logits
+        if training.boundary_lambda and boundary_logits is not None:
+            factors["train/boundary_loss"] = training.boundary_lambda
+            values["train/boundary_loss"] = boundary_loss(
+                boundary_logits, batch["boundaries"], gap_mask
+            )
+        if training.entropy_lambda:
+            factors["train/entropy"] = -training.entropy_lambda
+            values["train/entropy"] = mean_entropy(logits, target_mask)
+        if head_similarity is not None:
+            factors["train/head_similarity"] = training.head_diversity_lambda
+            values["train/head_similarity"] = head_similarity.mean()
+        terms = {name: factors[name] * value for name, value in values.items()}
+        return {"loss": loss, **terms}, {name: value.detach() for name, value in values.items()}
+
+    def loss_weights(self, batch: Batch) -> dict[str, float]:
+        """Denominator of each term, for averaging over processes and micro-batches.
+
+        Head similarity is a ratio, not a mean; batches are weighted by their elements.
+        """
+        gap_mask, target_mask = self.target_masks(batch)
+        weights = target_weights(batch["target"], target_mask, **self.loss_weighting(batch))
+        return {
+            "loss": float(weights.double().sum()),
+            "train/boundary_loss": float(gap_mask.sum()),
+            "train/entropy": float(target_mask.sum()),
+            "train/head_similarity": float(batch["mask"].sum()),
+        }
+
+    def target_masks(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Masks of the gaps inside documents, and of the elements with a target.
+
+        The targets are the gaps for boundaries, all elements for labels.
+        """
+        # `first`: index in its document of the first element of each row; rows may be chunks.
+        gap_mask = mask_gaps(batch["mask"], batch["first"])
+        return gap_mask, gap_mask if self.classes.target_kind == "boundaries" else batch["mask"]
+
+    def loss_weighting(self, batch: Batch) -> dict[str, Tensor | None]:
+        """Weights of the cross-entropy: by class, and of elements beside boundaries."""
+        class_weights, boundary_weight = self.class_weights, self.settings.training.boundary_weight
+        element_weights = None
+        if boundary_weight != 1:
+            element_weights = weight_near_boundaries(
+                batch["boundaries"], batch["mask"], boundary_weight
+            )
+        return {
+            "class_weights": None
+            if class_weights is None
+            else torch.from_numpy(class_weights).to(batch["x"]),
+            "element_weights": element_weights,
+        }
+
+    def evaluate(self, model: Any) -> dict[str, float]:
+        """Metrics of the validation documents.
+
+        `valid/loss` is the mean log loss in nats, without weights and smoothing. Boundary metrics
+        use `threshold`, or the one that gives the boundary rate of the training documents.
+        """
+        if not self.valid:
+            return {}
+        logits = score_documents(model, [example.x for example in self.valid])
+        predicted = [class_probabilities(document_logits) for document_logits in logits]
+        # The first element of a document is no boundary target: there is no gap before it.
+        first_target = int(self.classes.target_kind == "boundaries")
+        target_probabilities = [
+            p[np.arange(len(p)), example.target][first_target:]
+            for p, example in zip(predicted, self.valid, strict=True)
+        ]
+        losses = -np.log(np.concatenate(target_probabilities).clip(np.finfo(np.float64).tiny))
+        results = {"valid/loss": float(losses.mean()) if len(losses) else 0.0}
+        probabilities = [boundary_probabilities(p, self.classes.target_kind) for p in predicted]
+        threshold = self.settings.threshold or choose_threshold(probabilities, self.boundary_rate)
+        results["valid/threshold"] = threshold
+        boundaries = [decode_boundaries(p, threshold=threshold) for p in probabilities]
+        for name in metrics.names():
+            metric = metrics.get(name)()
+            if metric.input_kind == "boundaries":
+                counts = metric.count_documents(
+                    [example.boundaries for example in self.valid], boundaries
+                )
+            elif self.classes.target_kind == "labels":
+                counts = metric.count_documents(
+                    [example.target for example in self.valid],
+                    [p.argmax(axis=1) for p in predicted],
+                )
+            else:
+                continue
+            results |= {
+                f"valid/{score.replace('boundary_f1', 'f1')}": float(value)
+                for score, value in metric.scores(counts.sum(axis=0)).items()
+                if not score.endswith("_macro")
+            }
+        return results
+
+    def probe_batch(self) -> Batch:
+        """Documents whose attention is captured: the start of the first validation documents."""
+        examples = (self.valid or self.train)[: self.settings.tracking.probe_size]
+        return collate_examples([next(example.split(MAX_PROBE_ELEMENTS)) for example in examples])
+
+    def forward(self, model: Any, batch: Batch) -> Tensor:
+        """One forward pass."""
+        return model(batch["x"], batch["mask"])
+
+    def position_labels(self, batch: Batch) -> list[list[str]]:
+        """Start of each element's text, with a bar before the first element of a segment."""
+        return [
+            [
+                self._format_element(int(document), int(first) + position) if is_element else ""
+                for position, is_element in enumerate(mask)
+            ]
+            for document, first, mask in zip(
+                batch["document"], batch["first"], batch["mask"].tolist(), strict=True
+            )
+        ]
+
+    def _format_element(self, document_index: int, position: int) -> str:
+        document = self.documents[document_index]
+        text = document.elements[position]
+        return ("| " if document.boundaries[position] else "") + (
+            text if len(text) <= MAX_LABEL_CHARACTERS else text[: MAX_LABEL_CHARACTERS - 1] + "…"
+        )
+
+    def model_summary(self) -> str:
+        """Parameters of LSTM, attention and classifier, with their shares."""
+        return format_parameter_table(self._build_on_meta())
+
+    def metadata(self) -> dict[str, Any]:
+        """Run metadata: target, features and document hashes."""
+        settings = self.settings
+        return {
+            "segmentation": {
+                "target_kind": settings.learn,
+                "labels": list(self.classes.names),
+                "features": resolve_features(settings.features),
+                "feature_dependencies": dependency_versions(settings.features),
+                "documents": [len(self.train), len(self.valid)],
+            },
+            "data/document_hashes": self.hashes,
+        }
+
+    @classmethod
+    def page_sections(cls, run: SectionRun) -> list[PageSection]:
+        """The training data of a segmenter: documents, labels, features."""
+        metadata = run.metadata("segmentation")
+        if not isinstance(metadata, dict):
+            return []
+        documents = metadata.get("documents") or []
+        rows = [
+            ("documents for training, for validation", ", ".join(map(str, documents))),
+            ("labels", ", ".join(map(str, metadata.get("labels") or []))),
+            ("features", ", ".join(map(str, metadata.get("features") or []))),
+        ]
+        return [
+            PageSection(
+                title="Documents and features",
+                table_rows=[row for row in rows if row[1]],
+            )
+        ]
+
+    def _build_on_meta(self) -> Segmenter:
+        """Model without weight storage, for counting parameters."""
+        with torch.device("meta"):
+            return build_segmenter(self.settings)
+
+    def _make_notes(self) -> list[str]:
+        model = self._build_on_meta()
+        total = sum(param.numel() for param in model.parameters())
+        shares = ", ".join(
+            f"{label} {count:,} ({format_percent(share)})"
+            for label, count, share in parameter_shares(model)
+            if not label.startswith(" ")  # indented labels are parts of the one above
+        )
+        elements = sum(len(example) for example in self.train)
+        return [
+            f"{total:,} parameters: {shares}",
+            f"{len(self.train):,} training documents, {len(self.valid):,} validation documents; "
+            f"{elements:,} elements, boundaries at {self.boundary_rate:.1%} of the gaps",
+        ]
+
+    @classmethod
+    def build_from_settings(cls, experiment: Experiment, catalogue: Catalogue) -> Segmenter:
+        """Build the model without data: the weights hold the standardization of the inputs."""
+        assert isinstance(experiment, SegmentationSettings)
+        return build_segmenter(experiment)
+
+    @classmethod
+    def predict(cls, run: TrainedRun, source: str | bytes) -> Predictions:
+        """Boundaries and labels for every element of a document."""
+        return predict_documents(run, source)
+
+    @classmethod
+    def evaluate_run(cls, run: TrainedRun, **options: Any) -> Evaluation:
+        """Scores on held-out documents beside every baseline; see `evaluation.evaluate`."""
+        return evaluate(run, **options)
+
+    @classmethod
+    def example(cls, folder: Path, catalogue: Catalogue) -> Segmentation:
+        """A tiny task: documents of three segments of fruit and tool names."""
+        rng = np.random.default_rng(0)
+        topics = (("apple", "pear", "plum", "fig"), ("saw", "file", "drill", "plane"))
+        rows = []
+        for index in range(17):
+            segments = [
+                (topics[(index + segment) % 2], int(rng.integers(2, 5))) for segment in range(3)
+            ]
+            lines = [
+                " ".join(rng.choice(words, 3)) for words, length in segments for _ in range(length)
+            ]
+            starts = [segments[0][1], segments[0][1] + segments[1][1]]
+            rows.append(json.dumps({"lines": lines, "boundaries": starts}))
+        (folder / "tiny.jsonl").write_text("\n".join(rows), encoding="utf-8")
+        return cls(SegmentationSettings.model_validate(EXAMPLE_SETTINGS), folder, catalogue)
+
+
+def fill_settings(experiment: SegmentationSettings) -> SegmentationSettings:
+    """Settings with the values of their preset. TaskError if both contradict each other."""
+    prefix = f"the settings contradict the preset `{experiment.preset}`"
+    try:
+        settings = apply_preset(experiment, experiment.preset)
+    except ValidationError as error:
+        raise TaskError(f"{prefix}: {format_validation_error(error)}") from None
+    if message := settings.head_diversity_error():
+        raise TaskError(f"{prefix}: {message}")
+    return settings
+
+
+def resolve_class_weights(
+    class_weights: Any, examples: Any, classes: SegmentationClasses
+) -> np.ndarray | None:
+    """Weight of each class, (C,); None for equal weights.
+
+    `class_weights` is the setting: None, "balanced", or a number per class. TaskError if there are
+    not as many numbers as classes.
+    """
+    if class_weights is None:
+        return None
+    if class_weights == "balanced":
+        # The first element of a document is no boundary target.
+        first_target = int(classes.target_kind == "boundaries")
+        return compute_class_weights(
+            [example.target[first_target:] for example in examples], len(classes.names)
+        )
+    if len(class_weights) != len(classes.names):
+        raise TaskError(
+            f"training.class_weights has {len(class_weights)} numbers, "
+            f"but there are {len(classes.names)} classes: {', '.join(classes.names)}"
+        )
+    return np.array(class_weights, dtype=np.float64)
+
+
+EXAMPLE_SETTINGS = {
+    "data": "tiny.jsonl",
+    "features": ("word_overlap", "shape"),
+    "model": {
+        "hidden_dim": 3,
+        "num_layers": 2,
+        "attention_type": "boundary_aware",
+        "attention_heads": 2,
+        "attention_dim": 4,
+    },
+    "training": {
+        "batch_size": 4,
+        "epochs": 2.0,
+        "entropy_lambda": 0.01,
+        "head_diversity_lambda": 0.1,
+    },
+}

@@ -1,0 +1,285 @@
+"""Split text into elements (lines or sentences), unwrap lines, detect headings, make titles.
+
+A sentence ends at a full stop that is not part of an abbreviation, an initial, a number or an
+ellipsis within a sentence. Each full stop is judged by a few characters around it, so the time is
+linear in the text. Made for English and similar languages; Chinese and Japanese full stops always
+end a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+ElementUnit = Literal["lines", "sentences"]
+LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+"""The line ends of `str.splitlines`."""
+_LINE_PATTERN = re.compile(f"[^{LINE_ENDS}]+")
+
+
+def find_elements(text: str, unit: ElementUnit = "sentences") -> list[Span]:
+    """Spans of the elements in order: not empty, not overlapping, without surrounding white space.
+
+    A leading byte order mark counts as white space. Time and memory are linear in the text.
+    """
+    text_start = 1 if text.startswith("\ufeff") else 0
+    lines = [
+        span
+        for match in _LINE_PATTERN.finditer(text, text_start)
+        if (span := _trim_span(text, *match.span()))
+    ]
+    if unit == "lines":
+        return lines
+    sentences = []
+    for start, end in find_blocks(text, lines):
+        for stop in find_sentence_ends(text, start, end):
+            if span := _trim_span(text, start, stop):
+                sentences.append(span)
+            start = stop
+    return sentences
+
+
+def _trim_span(text: str, start: int, end: int) -> Span | None:
+    """The span without surrounding white space; None if nothing is left."""
+    untrimmed = text[start:end]
+    left = len(untrimmed) - len(untrimmed.lstrip())
+    right = len(untrimmed.rstrip())
+    return (start + left, start + right) if right > left else None
+
+
+MAX_TITLE_CHARACTERS = 72
+"""Maximum length of a title; longer ones are truncated between words."""
+MAX_HEADING_WORDS = 12
+"""Maximum number of words of a heading without a heading mark (`#`)."""
+_MAX_HEADING_CHARACTERS = 100
+_HEADING_MARK = re.compile(r"#{1,6}\s+(?=\S)")
+_HEADING_NUMBER = re.compile(
+    r"(?:\d{1,3}(?:\.\d{1,3}){0,5}[.):]?|[IVXLC]{1,7}[.)]"
+    r"|(?:chapter|part|section)\s+[\divxlc]{1,7}\b[.:]?)\s+",
+    re.I,
+)
+_LIST_ITEM = re.compile(r"(?:[-*•‣◦–—+]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|#{1,6}|>)\s")
+_UNDERLINE = re.compile(r"([=\-~^*\"'`#+_])\1{2,}\Z")
+
+
+def is_heading_underline(line: str) -> bool:
+    """True for a line such as `=====`, which underlines the heading above it."""
+    return line[:3].count(line[0]) == 3 and _UNDERLINE.match(line) is not None
+
+
+def is_list_item(line: str) -> bool:
+    """True if a line begins with the mark of a list item, a heading or a quote."""
+    return _LIST_ITEM.match(line) is not None
+
+
+def is_marked_heading(line: str) -> bool:
+    """True for `# Heading`."""
+    return _HEADING_MARK.match(line) is not None
+
+
+def is_numbered_heading(line: str) -> bool:
+    """True for `2.1 Methods`, `IV. Results`, `Chapter 7: …`: a number and a short title."""
+    match = _HEADING_NUMBER.match(line)
+    title = line[match.end() :] if match else ""
+    return bool(title) and title[0].isupper() and _has_heading_length(title)
+
+
+def score_heading(line: str) -> float:
+    """How much a line looks like a heading: 0 for a sentence to 1 for a marked heading."""
+    if line[0] != "#" and not _has_heading_length(line):
+        return 0.0  # fast path: nearly every line is a sentence
+    if is_marked_heading(line) or is_numbered_heading(line):
+        return 1.0
+    words = line.split()
+    capitalized_share = sum(word[0].isupper() or word[0].isdigit() for word in words) / max(
+        1, len(words)
+    )
+    return 0.25 + 0.5 * capitalized_share if line[0].isupper() or line[0].isdigit() else 0.1
+
+
+def make_title(elements: Sequence[str]) -> str:
+    """Title of a segment: its heading if it has one, else its first words."""
+    first_text = next(
+        (element for element in elements if any(map(str.isalnum, element))), elements[0]
+    )
+    line = " ".join(first_text.split())
+    match = _HEADING_MARK.match(line)
+    line = line[match.end() :].rstrip("# ") if match else line
+    if len(line) <= MAX_TITLE_CHARACTERS:
+        return line
+    truncated = line[: MAX_TITLE_CHARACTERS - 1]
+    return (truncated.rpartition(" ")[0] or truncated).rstrip(",;:–—- ") + "…"
+
+
+def _has_heading_length(line: str) -> bool:
+    """True for a short line that does not end like a sentence."""
+    return (
+        len(line) <= _MAX_HEADING_CHARACTERS
+        and line[-1] not in ".!?,;…。！？"
+        and len(line.split()) <= MAX_HEADING_WORDS
+    )
+
+
+_TERMINATOR = re.compile(r"""[.!?…。！？｡]+["'”’»›)\]}」』）】]*(?:\s''(?=\s))?""")
+_NEXT_CHARACTER = re.compile(r"""\s*["'“‘«‹(\[{`¿¡„「『（【_*]*(.?)""", re.S)
+_CJK_TERMINATORS = frozenset("。！？｡")
+_LOOKBEHIND_CHARACTERS = 24
+"""Characters inspected before a full stop; longer words are not abbreviations."""
+
+_NONFINAL_LIST = """
+    mr mrs ms mx dr prof rev fr st sr jr hon gen col maj capt cmdr lt sgt cpl pvt gov sen rep pres
+    mt ft vs viz cf al eg ie ca approx fig figs eq eqs sec secs ch chap vol vols pp p no nos nr op
+    ed eds trans tab ref refs para mme mlle m hr bzw z.b d.h u.a e.g i.e jan feb mar apr jun jul aug
+    sep sept oct nov dec
+"""
+_POSSIBLY_FINAL_LIST = (
+    "etc inc ltd co corp bros llc plc dept univ assn ave blvd rd sq est usw a.m p.m u.s u.k"
+)
+_STARTER_LIST = """
+    the a an this that these those he she it they we you i his her its their our my there here in on
+    at by for from with as when while after before if although though but and so however then thus
+    since because what who how why where no not all some many most each one two both another such
+"""
+NONFINAL_ABBREVIATIONS = frozenset(_NONFINAL_LIST.split())
+"""Abbreviations that never end a sentence."""
+POSSIBLY_FINAL_ABBREVIATIONS = frozenset(_POSSIBLY_FINAL_LIST.split())
+"""Abbreviations that end a sentence if a sentence starter follows."""
+SENTENCE_STARTERS = frozenset(_STARTER_LIST.split())
+"""Words that often begin a sentence."""
+_WORD = re.compile(r"[\w'’]+")
+
+
+def find_sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
+    """Ends of the sentences in text[start:end], in order; the last one is `end`."""
+    for match in _TERMINATOR.finditer(text, start, end):
+        if match.end() >= end:
+            break
+        if _is_sentence_end(text, start, end, match):
+            yield match.end()
+    yield end
+
+
+def _is_sentence_end(text: str, start: int, end: int, match: re.Match[str]) -> bool:
+    """True if the terminator `match` ends a sentence of text[start:end]."""
+    terminator = match.group()
+    if not _CJK_TERMINATORS.isdisjoint(terminator):
+        return True
+    if not text[match.end()].isspace():
+        return False  # 3.14, example.org, "…"—
+    following = _NEXT_CHARACTER.match(text, match.end(), end)
+    next_character = following.group(1) if following else ""
+    if next_character.islower() or (next_character in ",;:)]}–—-…" and next_character):
+        return False
+    if terminator[0] != "." or terminator[:2] == "..":
+        return True
+    before = text[max(start, match.start() - _LOOKBEHIND_CHARACTERS) : match.start()]
+    word = before[-1:].strip() and before.split()[-1].lstrip("\"'“‘«([{`*_—–-")
+    if not word:
+        return True  # a separate stop, as in tokenised text
+    lower = word.lower()
+    if len(word) == 1 and word.isalpha():
+        return word == "I" and _follows_lowercase_word(before)  # "so did I." is not an initial
+    if lower in NONFINAL_ABBREVIATIONS:
+        return False
+    if lower in POSSIBLY_FINAL_ABBREVIATIONS or (
+        "." in word and word.replace(".", "").isalpha() and len(word) <= 8
+    ):
+        return _is_sentence_starter(text, following)
+    # "1. Introduction" is an enumeration
+    return match.start() - len(word) != start or not (word.isdigit() or lower.strip("ivxlc") == "")
+
+
+def _follows_lowercase_word(before: str) -> bool:
+    """True if the last but one word of `before` begins with a lower-case letter."""
+    words = before.split()
+    return len(words) > 1 and words[-2][0].islower()
+
+
+def _is_sentence_starter(text: str, following: re.Match[str] | None) -> bool:
+    """True if the word at `following` (match of _NEXT_CHARACTER) often begins a sentence."""
+    word = _WORD.match(text, following.start(1)) if following else None
+    return word is not None and word.group().lower() in SENTENCE_STARTERS
+
+
+Span = tuple[int, int]
+"""Start and end, in characters."""
+WRAP_WIDTH_QUANTILE = 0.9
+"""Quantile of the line widths that is taken as the wrap width."""
+_LINE_END = re.compile(f"\r\n|[{LINE_ENDS}]")
+
+
+def find_blocks(text: str, lines: Sequence[Span]) -> Iterator[Span]:
+    """Join wrapped lines: spans of paragraphs, headings and list items.
+
+    `lines` are the spans of the lines that are not blank.
+    """
+    if not lines:
+        return
+    wrap_width = np.quantile([end - start for start, end in lines], WRAP_WIDTH_QUANTILE)
+    for paragraph in _split_paragraphs(text, lines):
+        is_unwrapped = _is_unwrapped(text, paragraph)
+        block_start, block_end = paragraph[0]
+        for (previous_start, _), (start, end) in pairwise(paragraph):
+            previous_line = text[previous_start:block_end]
+            if _is_hard_break(previous_line, text[start:end], wrap_width, is_unwrapped):
+                yield block_start, block_end
+                block_start = start
+            block_end = end
+        yield block_start, block_end
+
+
+def _split_paragraphs(text: str, lines: Sequence[Span]) -> Iterator[list[Span]]:
+    """Runs of lines without a blank line between them."""
+    paragraph = [lines[0]]
+    for (_, previous_end), (start, end) in pairwise(lines):
+        if count_blank_lines(text[previous_end:start]):
+            yield paragraph
+            paragraph = []
+        paragraph.append((start, end))
+    yield paragraph
+
+
+def _is_unwrapped(text: str, paragraph: Sequence[Span]) -> bool:
+    """True if most lines leave space for the first word of the next line.
+
+    In a wrapped paragraph no line does. Only lines before a lower-case word count: titles and list
+    items say nothing about the rest.
+    """
+    widest = max(end - start for start, end in paragraph)
+    has_space = [
+        end - start + 1 + len(text[next_start:next_end].split(None, 1)[0]) <= widest
+        for (start, end), (next_start, next_end) in pairwise(paragraph)
+        if text[next_start].islower()
+    ]
+    return bool(has_space) and 2 * sum(has_space) >= len(has_space)
+
+
+def _is_hard_break(previous_line: str, line: str, wrap_width: float, is_unwrapped: bool) -> bool:
+    """True if the break between two lines is not a line wrap."""
+    if is_heading_underline(line):
+        return False
+    if (
+        is_unwrapped
+        or is_list_item(line)
+        or is_marked_heading(previous_line)
+        or is_heading_underline(previous_line)
+    ):
+        return True
+    first_word = line.split(None, 1)[0]
+    return len(previous_line) + 1 + len(first_word) <= wrap_width and not first_word[0].islower()
+
+
+def get_indentation(gap: str) -> str:
+    """Indentation of the element after `gap`, the white space between two elements."""
+    return gap if gap == " " else gap[max(map(gap.rfind, LINE_ENDS)) + 1 :]
+
+
+def count_blank_lines(gap: str) -> int:
+    """Number of blank lines in `gap`, the white space between two lines; a form feed is one."""
+    if gap in ("\n", "\r\n"):  # fast path for nearly every gap
+        return 0
+    return max(len(_LINE_END.findall(gap)) - 1, int("\f" in gap))

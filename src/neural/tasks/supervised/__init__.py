@@ -1,0 +1,1 @@
+"""A `.neural` program trained on arrays, tables or images."""

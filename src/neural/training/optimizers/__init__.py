@@ -1,6 +1,0 @@
-"""One file per optimizer."""
-
-from neural.core.registry import Registry
-from neural.training.optimizer import Optimizer
-
-registry = Registry(__name__, Optimizer, noun="optimizer")

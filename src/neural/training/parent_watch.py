@@ -1,0 +1,25 @@
+"""Stop a child process when its parent is gone.
+
+A killed sweep, or a killed worker of a cluster, cannot stop the processes it started. So each child
+watches its parent: it finishes the step, saves and stops, and the next attempt resumes from there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+POLL_SECONDS = 0.5
+
+
+def watch_parent(parent_pid: int) -> None:
+    """Send SIGTERM to this process, from a thread, once its parent is no longer `parent_pid`."""
+    threading.Thread(target=_stop_with_parent, args=(parent_pid,), daemon=True).start()
+
+
+def _stop_with_parent(parent_pid: int) -> None:
+    while os.getppid() == parent_pid:
+        time.sleep(POLL_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,1 @@
+"""One module per verb: called by the command line, by `neural.*` and by child processes."""

@@ -1,0 +1,307 @@
+"""Compare focus paradigms on the same data and budget: a sweep, then a table, plots and verdicts.
+
+In the task `focus` a model learns which one of an example's m segments, the foreground, decides the
+label; a paradigm (soft, hard, lvml, …) joins focus weights and classifier into a loss. SAIF is the
+share of test examples with focus weight on the foreground and probability of the class both above
+a threshold. Claims (analysis/focus_claims.py) are statements about paradigms that results are
+tested against.
+
+runs/2026-11-16_05-00-00_compare/        a sweep like any other (sweep.py)
+  dynamics/<run>.npz                     results of each model on the test examples
+  dynamics/report.md, table.json, *.png  the report of `neural dynamics`
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from neural.analysis.focus_checks import find_focus_warnings
+from neural.analysis.focus_claims import ClaimVerdict, count_tests, evaluate_claims
+from neural.analysis.focus_results import (
+    TIME_SCORES,
+    FocusGroups,
+    FocusResult,
+    estimate_score,
+    estimate_time_to_reach,
+    group_results,
+    measure_speed,
+    read_result,
+)
+from neural.analysis.significance import format_p_value
+from neural.core.errors import TaskError
+from neural.core.files import write_atomically
+from neural.nn.lazy_torch import torch
+from neural.report.focus_plots import draw_focus_plots
+from neural.runs.checkpoint import EMA_PREFIX, select_weights
+from neural.runs.errors import RunError
+from neural.runs.run import Run
+from neural.tasks.focus import metrics
+from neural.tasks.focus.task import Focus
+from neural.workflows.load_task import load_task, restore_task
+from neural.workflows.sweep import Sweep
+
+RESULTS_FOLDER = "dynamics"
+NUM_DRAWN_EXAMPLES = 3
+"""Test examples that are saved for plots."""
+COLUMNS = (
+    "accuracy",
+    "accuracy_argmax",
+    "focus_accuracy",
+    "saif",
+    "focus_confidence",
+    "confidence",
+    "steps_to_target",
+    "seconds_to_target",
+    "classifier_calls",
+    "step_ms",
+)
+"""Scores in the table, in the order of its columns."""
+
+
+def check_comparison(experiment: Path, grid: Mapping[str, Any]) -> None:
+    """Raise TaskError if a sweep of the experiment over `grid` compares no focus paradigms."""
+    if "paradigm" not in grid:
+        raise TaskError(
+            "the grid of a comparison needs paradigms: `grid: {paradigm: [soft, hard, lvml]}`"
+        )
+    task = load_task(experiment)
+    if not isinstance(task, Focus):
+        raise TaskError(
+            f"{experiment.name} is a `{task.experiment.task}` experiment; paradigms need task `focus`"
+        )
+
+
+def collect_results(
+    sweep: Sweep, on_progress: Callable[[str], None] = lambda text: None
+) -> list[FocusResult]:
+    """Evaluate every finished run on its test examples; results that were saved are only read.
+
+    `on_progress` gets the name of each run that is evaluated.
+    """
+    folder = sweep.path / RESULTS_FOLDER
+    folder.mkdir(exist_ok=True)
+    results = []
+    for row in sweep.rows:
+        if row.run is None or not row.is_finished:
+            continue
+        path = folder / f"{row.run}.npz"
+        if not path.exists():
+            on_progress(row.run)
+            evaluate_run(sweep.path / row.run).write(path)
+        results.append(read_result(path))
+    if not results:
+        raise RunError(f"{sweep.path}: no trial has finished")
+    return results
+
+
+def evaluate_run(path: Path) -> FocusResult:
+    """Evaluate the newest checkpoint of a run on the test examples."""
+    with Run.open(path) as run:
+        task, checkpoint = restore_task(run), run.load_checkpoint()
+        if not isinstance(task, Focus):
+            raise TaskError(
+                f"{run.name} is not a focus model: its task is `{task.experiment.task}`"
+            )
+        if checkpoint is None:
+            raise RunError(f"{run.path} has no checkpoint")
+        model: Any = task.build()
+        # the averaged weights, if there are any: the weights that validations used
+        model.load_state_dict(select_weights(checkpoint) | select_weights(checkpoint, EMA_PREFIX))
+        model.eval()
+        with torch.no_grad():
+            predictions = task.predict_split(model, "test")
+            examples = _collect_examples(task, model)
+        return FocusResult(
+            run=run.name,
+            paradigm=_paradigm_label(run.settings),
+            segments=task.data.segments,
+            seed=task.experiment.training.seed,
+            classes=task.data.classes,
+            scores={**metrics.compute_scores(predictions, task.threshold), **measure_speed(run)},
+            heat_map=metrics.compute_heatmap(predictions),
+            examples=examples,
+        )
+
+
+def compare_paradigms(
+    sweep: Sweep, on_progress: Callable[[str], None] = lambda text: None
+) -> tuple[FocusGroups, list[ClaimVerdict], list[Path]]:
+    """Results by (paradigm, segments), verdicts about the claims, and the files written."""
+    groups = group_results(collect_results(sweep, on_progress))
+    verdicts, folder = evaluate_claims(groups), sweep.path / RESULTS_FOLDER
+    files = draw_focus_plots(groups, sweep.path, folder)
+    write_atomically(
+        folder / "table.json", json.dumps(to_json(groups, verdicts), indent=1) + "\n", durable=False
+    )
+    write_atomically(
+        folder / "report.md",
+        "\n".join(format_report(groups, verdicts, files)) + "\n",
+        durable=False,
+    )
+    return groups, verdicts, [folder / "report.md", folder / "table.json", *files]
+
+
+def build_table(groups: FocusGroups) -> list[tuple[str, ...]]:
+    """A header row, then one row per paradigm and number of segments m."""
+    header = (
+        "paradigm",
+        "m",
+        "accuracy",
+        "argmax",
+        "focus",
+        "SAIF",
+        "±",
+        "sure focus",
+        "sure class",
+        "steps to 90 %",
+        "s to 90 %",
+        "calls",
+        "ms/step",
+    )
+    rows: list[tuple[str, ...]] = [header]
+    for (name, m), group in sorted(
+        groups.items(), key=lambda item: (item[0][1], -estimate_score(item[1], "saif").value)
+    ):
+        values = {key: estimate_score(group, key) for key in COLUMNS}
+        half_width = (values["saif"].high - values["saif"].low) / 2
+        cells = [f"{values[key].value:.3f}" for key in COLUMNS[:4]]
+        cells += [
+            "–" if math.isnan(half_width) else f"{half_width:.3f}",
+            *(f"{values[key].value:.2f}" for key in COLUMNS[4:6]),
+        ]
+        cells += [
+            str(estimate_time_to_reach(group, key))
+            for key in ("steps_to_target", "seconds_to_target")
+        ]
+        cells += [f"{values[key].value:.1f}" for key in COLUMNS[8:]]
+        rows.append((name, str(m), *cells))
+    return rows
+
+
+def format_report(
+    groups: FocusGroups, verdicts: Sequence[ClaimVerdict], files: Sequence[Path]
+) -> list[str]:
+    """The report in Markdown, as lines. `files` are the plots to show."""
+    header, *rows = build_table(groups)
+    seeds = sorted({result.seed for group in groups.values() for result in group})
+    lines = [
+        "# Paradigms of attention compared",
+        "",
+        f"Seeds {', '.join(map(str, seeds))}; test examples come from images outside the training "
+        "set; ± and intervals are 95 % over seeds. SAIF: share of examples with focus on the "
+        "foreground and probability of the class both above the threshold. Calls: classifier calls "
+        "per example and step, including those that decided when to switch. Times to 90 % are "
+        "medians over seeds; (3 of 5): 3 of 5 seeds reached it, the others count as the latest.",
+        "",
+        f"| {' | '.join(header)} |",
+        f"|{'---|' * len(header)}",
+        *(f"| {' | '.join(row)} |" for row in rows),
+        "",
+        "## Claims",
+        "",
+        describe_correction(verdicts),
+        "",
+        "| claim | m | supported | p | number and what it rests on |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {verdict.claim} | {verdict.segments} | {verdict.supported} | {_format_p(verdict)} | "
+            f"{verdict.quantity}: {verdict.evidence} |"
+            for verdict in verdicts
+        ),
+        "",
+    ]
+    warnings = find_focus_warnings(groups)
+    if warnings:
+        lines += ["## Warnings", "", *(f"- {warning}" for warning in warnings), ""]
+    lines += [line for file in files for line in (f"![{file.stem}]({file.name})", "")]
+    return lines
+
+
+def describe_correction(verdicts: Sequence[ClaimVerdict]) -> str:
+    """How verdicts are decided: the correction for many tests."""
+    return (
+        f"A claim is supported or refuted where p is at most 0.05 after Holm's correction for the "
+        f"{count_tests(verdicts)} tests of this report: where nothing is true, at most 5 % of such "
+        "reports have a false verdict. Intervals are 95 % each, without the correction, so an "
+        "interval may lie on one side of a claim that is undecided."
+    )
+
+
+def _format_p(verdict: ClaimVerdict) -> str:
+    return (
+        "exact" if verdict.is_exact else "–" if math.isnan(verdict.p) else format_p_value(verdict.p)
+    )
+
+
+def to_json(groups: FocusGroups, verdicts: Sequence[ClaimVerdict]) -> dict[str, Any]:
+    """The report as JSON; NaN becomes null."""
+    rows = []
+    for (name, m), group in groups.items():
+        scores = {
+            key: _nan_to_none(asdict(estimate_score(group, key)))
+            for key in group[0].scores
+            if key not in TIME_SCORES
+        }
+        times = {
+            key: _nan_to_none(asdict(estimate_time_to_reach(group, key))) for key in TIME_SCORES
+        }
+        rows.append(
+            {
+                "paradigm": name,
+                "segments": m,
+                "seeds": [result.seed for result in group],
+                "scores": scores,
+                "times": times,
+            }
+        )
+    claims = [
+        {**_nan_to_none(asdict(verdict)), "number": _nan_to_none(asdict(verdict.number))}
+        for verdict in verdicts
+    ]
+    return {
+        "table": rows,
+        "claims": claims,
+        "tests": count_tests(verdicts),
+        "warnings": [asdict(warning) for warning in find_focus_warnings(groups)],
+    }
+
+
+def _paradigm_label(settings: Mapping[str, Any]) -> str:
+    """The paradigm; with its estimator and number of samples unless all segments are classified.
+
+    The estimator selects the segments that are classified in training.
+    """
+    paradigm, estimator = str(settings["paradigm"]), settings.get("estimator")
+    return (
+        paradigm
+        if estimator in (None, "exact")
+        else f"{paradigm}, {estimator} {settings['samples']}"
+    )
+
+
+def _collect_examples(task: Focus, model: Any) -> dict[str, Any]:
+    """Inputs, focus weights, labels and predictions of the first test examples, for plots."""
+    examples = task.data.splits["test"]
+    batch = examples.take(slice(0, NUM_DRAWN_EXAMPLES))
+    scored, paradigm = task.score_batch(model, batch), task.current_paradigm(model)
+    arrays = {
+        "x": examples.load_units(batch["members"]),
+        "focus": paradigm.focus_weights(scored.scores),
+        "label": batch["y"],
+        "predicted": paradigm.predict(scored).argmax(dim=-1),
+    }
+    if "foreground" in batch:
+        arrays["foreground"] = batch["foreground"]
+    return {name: tensor.numpy() for name, tensor in arrays.items()}
+
+
+def _nan_to_none(values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in values.items()
+    }

@@ -1,0 +1,117 @@
+"""Read and check a program: `neural.load`, `neural.parse` and the `Blueprint` that they return.
+
+A program is text in the `.neural` language that defines one or more networks; CATALOGUE holds the
+layers, losses and optimizers that it can name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neural.core.diagnostics import Diagnostic, SourceText, render_diagnostic
+from neural.core.files import read_text_prefix
+from neural.language.check import CheckResult, check
+from neural.language.network import Network
+from neural.language.parser import MAX_PROGRAM_CHARACTERS
+from neural.language.program_json import program_to_json
+from neural.language.shapes import Shape
+from neural.language.summary import format_summary
+from neural.language.syntax import Program
+from neural.optim.catalogue import CATALOGUE
+
+if TYPE_CHECKING:
+    from neural.nn.build import NetworkModule
+
+
+class ProgramError(ValueError):
+    """A program has errors; the message shows all of them like `neural check`."""
+
+    def __init__(self, source: SourceText, diagnostics: tuple[Diagnostic, ...]) -> None:
+        messages = (render_diagnostic(diagnostic, source) for diagnostic in diagnostics)
+        super().__init__("\n".join(messages))
+        self.source, self.diagnostics = source, diagnostics
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """A checked network of a program, from which the torch module or its source can be built."""
+
+    network: Network
+    program: Program
+    source: SourceText
+    notes: tuple[Diagnostic, ...]
+    """Notes and warnings of the check."""
+
+    @property
+    def name(self) -> str:
+        """The network's name."""
+        return self.network.name
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        """The output shape of every layer by its name, without the batch axis."""
+        return {
+            placed_layer.name: placed_layer.output_shape for placed_layer in self.network.layers
+        }
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable parameters."""
+        return self.network.cost.parameters
+
+    def summary(self) -> str:
+        """The table of layers, shapes and costs."""
+        return format_summary(self.network)
+
+    def build(self, *, device: str | None = None) -> NetworkModule:
+        """Build the torch module.
+
+        `forward` returns predictions, `scores` the logits, `loss(scores, target)` the loss.
+        """
+        from neural.nn.build import build  # imported here: it needs torch
+
+        return build(self.network, device=device)
+
+    def to_pytorch(self) -> str:
+        """A Python file that needs only torch. SourceExportError if it differs from the network."""
+        from neural.workflows.compile import compile_network  # imported here: it needs torch
+
+        return compile_network(self.network).text
+
+    def to_json(self) -> dict[str, Any]:
+        """The program as JSON values (see `neural.language.program_json`)."""
+        return program_to_json(self.program)
+
+    def __repr__(self) -> str:
+        layers = len(self.network.layers)
+        return f"<network {self.name}: {layers} layers, {self.parameters:,} parameters>"
+
+
+def read_program(path: str | Path) -> SourceText:
+    """Read the text of a program, or of a YAML file, up to just over the parser's size limit.
+
+    Invalid UTF-8 becomes `�`, which the parser reports with its position.
+    """
+    return SourceText(str(path), read_text_prefix(Path(path), 4 * MAX_PROGRAM_CHARACTERS + 1))
+
+
+def parse(text: str, *, name: str | None = None, network: str | None = None) -> Blueprint:
+    """Check a program text; ProgramError lists all its errors.
+
+    `network` selects one of several by name; `name` stands for the file name in messages.
+    """
+    return _check_source(SourceText(name or "<text>", text), network)
+
+
+def load(path: str | Path, *, network: str | None = None) -> Blueprint:
+    """Check a program file; ProgramError lists all its errors. `network` selects one by name."""
+    return _check_source(read_program(path), network)
+
+
+def _check_source(source: SourceText, network: str | None) -> Blueprint:
+    checked: CheckResult = check(source.text, CATALOGUE, network=network)
+    if checked.errors:
+        raise ProgramError(source, checked.errors)
+    return Blueprint(checked.networks[0], checked.program, source, checked.diagnostics)

@@ -1,0 +1,124 @@
+"""Load the task of a program, of an experiment file, or of a run folder.
+
+A task has data, model, loss and metrics (tasks/task.py). An experiment is its settings, read from a
+YAML file; a program is a network in the `.neural` language. CATALOGUE holds the layers, losses and
+optimizers that programs can name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from neural.capture.measures import registry as measures
+from neural.core.diagnostics import SourceText
+from neural.core.errors import TaskError, describe_os_error
+from neural.core.experiment import Experiment, read_experiment
+from neural.core.registry import UnknownNameError
+from neural.core.settings import dump_settings, load_settings, read_settings
+from neural.optim.catalogue import CATALOGUE
+from neural.optim.optimizer_factory import create_schedule
+from neural.runs.errors import RunError
+from neural.runs.run import Run
+from neural.runs.sinks import registry as sinks
+from neural.tasks import registry as tasks
+from neural.tasks.supervised.task import SupervisedSettings
+from neural.tasks.task import Task
+from neural.workflows.load import read_program
+
+
+def load_task(
+    path: str | Path, overrides: Sequence[str] = (), *, network: str | None = None
+) -> Task:
+    """Load the task of a `.neural` program, or of an experiment in YAML.
+
+    `overrides` are texts such as `training.learning_rate=3e-4`; `network` selects one of a
+    program's networks by name. Raises SettingsError or TaskError.
+    """
+    path = Path(path)
+    source = read_source(path)
+    if path.suffix.lower() in (".yaml", ".yml", ".json"):
+        experiment = read_experiment(source, overrides, find_settings=_settings_class)
+    else:
+        # a program alone is a supervised experiment with default settings
+        network_overrides = [f"network={_quote(path.name)}"]
+        network_overrides += [f"network_name={network}"] if network else []
+        experiment = read_settings(SupervisedSettings, None, [*network_overrides, *overrides])
+    return create_task(experiment, path.parent)
+
+
+def read_source(path: Path) -> SourceText:
+    """The text of a program or YAML file. TaskError if it cannot be read."""
+    try:
+        return read_program(path)
+    except OSError as error:
+        raise TaskError(f"{path}: {describe_os_error(error)}") from None
+
+
+def create_task(experiment: Experiment, folder: Path) -> Task:
+    """Create the task of an experiment; reads and checks its data.
+
+    Relative paths in the experiment start at `folder`.
+    """
+    task = tasks.get(experiment.task)(experiment, folder, CATALOGUE)
+    check_registered_names(task)
+    return task
+
+
+def check_registered_names(task: Task) -> None:
+    """Check names in the settings: schedule, tracking sinks (W&B, …), attention measures.
+
+    Raises TaskError or UnknownNameError, before a run folder is created.
+    """
+    experiment = task.experiment
+    # built only for its errors: an unknown schedule or a wrong argument
+    create_schedule(experiment.training, task.optimizer, steps=1)
+    for name in experiment.tracking.sinks:
+        sinks.get(name)
+    for name in experiment.tracking.measures or ():
+        measures.get(name)
+
+
+def restore_task(run: Run, overrides: Sequence[str] = ()) -> Task:
+    """The task of a run, from its saved settings with `overrides`.
+
+    Raises TaskError for an override of a setting that a resumed run cannot change.
+    """
+    experiment = restore_experiment(run)
+    if overrides:
+        import json
+
+        source = SourceText(f"{run.name}/settings.json", json.dumps(dump_settings(experiment)))
+        saved_experiment = experiment
+        experiment = read_settings(type(experiment), source, overrides)
+        for key in sorted(experiment.new_run_keys):
+            if getattr(saved_experiment, key) != getattr(experiment, key):
+                raise TaskError(f"`{key}` cannot change in a resumed run; start a new run with it")
+    return create_task(experiment, Path(str(run.environment.get("folder", "."))))
+
+
+def restore_experiment(run: Run) -> Experiment:
+    """The experiment, that is, the settings that a run was started with."""
+    try:
+        experiment_class = _settings_class(str(run.settings.get("task", "")))
+    except UnknownNameError as unknown:
+        raise RunError(f"{run.path}: {unknown}") from None
+    settings = run.settings
+    training = settings.get("training")
+    lacks_split_seed = (
+        "split_seed" in experiment_class.model_fields and "split_seed" not in settings
+    )
+    if lacks_split_seed and isinstance(training, dict):
+        # an older run: its data were split by the training seed
+        settings = {**settings, "split_seed": training.get("seed", 0)}
+    return load_settings(experiment_class, settings, f"{run.name}/settings.json")
+
+
+def _settings_class(name: str) -> type[Experiment]:
+    """The class of the experiments, that is, of the settings, of the task called `name`."""
+    return tasks.get(name).Settings
+
+
+def _quote(text: str) -> str:
+    """The text as a quoted YAML string."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

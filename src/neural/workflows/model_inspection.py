@@ -1,0 +1,266 @@
+"""Measurements of `neural debug`; each one runs the network.
+
+A subject (debug.py) is a model with one batch for it. A capture holds the attention calls of one
+forward pass, with measures of each head, such as its entropy.
+
+compare_fused_attention(subject)     largest difference of fused and explicit attention
+measure_gradients(subject)           norms of weights and gradient, per layer
+head_importance(subject, capture)    change of the output without each head
+find_anomalies(subject, capture)     NaN and infinities, saturation, collapse, missing gradients
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from neural.capture.capture_result import Capture
+from neural.capture.patching import ablate_head, use_dense_weights
+from neural.capture.tracker import preserve_model_state
+from neural.nn.lazy_torch import functional, torch
+from neural.nn.multi_head_attention import MultiHeadAttentionModule
+from neural.workflows.debug import DebugSubject
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+DEAD_HEAD_THRESHOLD = 1e-3
+"""A head is dead if the output without it changes by less than this share of its norm."""
+UNIFORM_ENTROPY_THRESHOLD = 0.95
+"""Relative entropy from which a head counts as uniform."""
+FIRST_KEY_MASS_THRESHOLD = 0.95
+"""Mass on the first key from which a head counts as an attention sink."""
+LARGEST_WEIGHT_THRESHOLD = 0.99
+"""Mean largest weight above which a head counts as saturated."""
+LARGEST_LOGIT_THRESHOLD = 50.0
+"""Largest logit, in nats, above which a head counts as saturated."""
+COLLAPSED_COSINE_THRESHOLD = 0.99
+"""Mean cosine between the positions of a module's output from which they count as collapsed."""
+
+
+class LayerGradient(NamedTuple):
+    """Norms over all parameters of one layer."""
+
+    layer: str
+    parameters: int
+    weight_norm: float
+    """Euclidean norm of the weights."""
+    gradient_norm: float
+    """Euclidean norm of the gradient."""
+
+    @property
+    def ratio(self) -> float:
+        """Gradient norm over weight norm; NaN for weights of 0."""
+        return self.gradient_norm / self.weight_norm if self.weight_norm else math.nan
+
+
+class Anomaly(NamedTuple):
+    """A defect of the network, with its location and the measured evidence."""
+
+    kind: str
+    """not finite, saturation, collapse, gradient."""
+    location: str
+    """Path of a module or parameter, or a layer with its head: `decoder.0 h3`."""
+    evidence: str
+
+
+def compare_fused_attention(subject: DebugSubject) -> float:
+    """Largest absolute difference of the model's outputs with fused attention and without.
+
+    Without, the attention weights are computed as a dense matrix.
+    """
+    with preserve_model_state(subject.model):
+        fused = subject.forward()
+        with use_dense_weights(subject.model):
+            dense = subject.forward()
+    return float((fused.float() - dense.float()).abs().max())
+
+
+def measure_gradients(subject: DebugSubject) -> list[LayerGradient]:
+    """Gradient norms of the subject's objective, layer by layer. `.grad` is not touched."""
+    gradients = _compute_gradients(subject)
+    layers: dict[str, list[tuple[Tensor, Tensor]]] = {}
+    for name, param in subject.model.named_parameters():
+        if name in gradients:
+            pair = (param.detach(), gradients[name])
+            layers.setdefault(parse_layer_name(name), []).append(pair)
+    return [
+        LayerGradient(
+            layer,
+            sum(weight.numel() for weight, _ in pairs),
+            _total_norm(weight for weight, _ in pairs),
+            _total_norm(gradient for _, gradient in pairs),
+        )
+        for layer, pairs in layers.items()
+    ]
+
+
+def parse_layer_name(name: str) -> str:
+    """The layer of a parameter: `transformer_decoder.0.attention` for `….attention.query.weight`.
+
+    The result is the layer, the index of its copy if there are several, and the sublayer if that
+    has modules of its own.
+    """
+    layer, *modules = name.split(".")[:-1]
+    prefix = [layer]
+    if modules and modules[0].isdigit():
+        prefix.append(modules.pop(0))
+    return ".".join([*prefix, modules[0]] if len(modules) > 1 else prefix)
+
+
+def head_importance(subject: DebugSubject, capture: Capture) -> np.ndarray:
+    """Norm of the output's change without each head, relative to the output: (layer, head).
+
+    "layer" is the index of an attention call in the capture. NaN for attention that is not a
+    `MultiHeadAttention` of this package, which cannot be ablated. A module
+    that is called several times has its value at its first call: the head is ablated in all calls.
+    """
+    importance = np.full((len(capture), max((call.heads for call in capture), default=0)), np.nan)
+    with preserve_model_state(subject.model):
+        output = subject.forward().float()
+        output_norm = max(float(output.norm()), 1e-30)
+        measured: set[str] = set()
+        for index, call in enumerate(capture):
+            module = subject.model.get_submodule(call.path)
+            if call.path in measured or not isinstance(module, MultiHeadAttentionModule):
+                continue
+            measured.add(call.path)
+            for head in range(call.heads):
+                with ablate_head(subject.model, call.path, head):
+                    change = subject.forward().float() - output
+                importance[index, head] = float(change.norm()) / output_norm
+    return importance
+
+
+def find_anomalies(subject: DebugSubject, capture: Capture) -> list[Anomaly]:
+    """All anomalies, the worst kind first."""
+    non_finite = list(_find_non_finite(subject))
+    if non_finite:  # measures of NaN and infinities mean nothing
+        return non_finite
+    return [
+        *_find_saturation(capture),
+        *_find_collapse(subject, capture),
+        *_find_gradient_anomalies(subject),
+    ]
+
+
+def _find_non_finite(subject: DebugSubject) -> Iterator[Anomaly]:
+    names = [name for name, param in subject.model.named_parameters() if not param.isfinite().all()]
+    if names:
+        evidence = f"NaN or infinite values, in {len(names)} parameter tensors"
+        yield Anomaly("not finite", names[0], evidence)
+    paths: list[str] = []
+    _visit_outputs(
+        subject, lambda path, output: None if output.isfinite().all() else paths.append(path)
+    )
+    if paths:
+        evidence = f"the first of {len(paths)} modules whose output is not finite"
+        yield Anomaly("not finite", paths[0], evidence)
+
+
+def _find_saturation(capture: Capture) -> Iterator[Anomaly]:
+    arrays = capture.measure_arrays()
+    for measure, threshold, evidence in (
+        ("largest_logit", LARGEST_LOGIT_THRESHOLD, "largest logit {:.1f} nats"),
+        ("largest_weight", LARGEST_WEIGHT_THRESHOLD, "mean largest weight {:.3f}"),
+    ):
+        values = arrays.get(measure, np.empty((0, 0)))
+        for layer, head in np.argwhere(values > threshold):
+            location = f"{capture.layer_names()[layer]} h{head}"
+            yield Anomaly("saturation", location, evidence.format(values[layer, head]))
+
+
+def _find_collapse(subject: DebugSubject, capture: Capture) -> Iterator[Anomaly]:
+    """Layers whose heads are all uniform or all sinks, and modules with equal positions."""
+    arrays = capture.measure_arrays()
+    for measure, threshold, evidence in (
+        (
+            "relative_entropy",
+            UNIFORM_ENTROPY_THRESHOLD,
+            "all {} heads are uniform: relative entropy {:.3f} or more",
+        ),
+        (
+            "first_key_mass",
+            FIRST_KEY_MASS_THRESHOLD,
+            "all {} heads rest on the first key: mass {:.3f} or more",
+        ),
+    ):
+        for layer, row in zip(capture.layer_names(), arrays.get(measure, ()), strict=False):
+            values = row[np.isfinite(row)]
+            if len(values) and values.min() >= threshold:
+                yield Anomaly("collapse", layer, evidence.format(len(values), values.min()))
+    cosines: dict[str, float] = {}
+
+    def measure_cosine(path: str, output: Tensor) -> None:
+        if output.ndim == 3 and output.is_floating_point() and output.shape[1] > 1:
+            rows = functional.normalize(output[0].float(), dim=-1)
+            # |Σ rows|² is the sum of all pairs' cosines; each row's pair with itself adds 1
+            total, count = float(rows.sum(dim=0).square().sum()), len(rows)
+            cosines[path] = (total - count) / (count * (count - 1))
+
+    _visit_outputs(subject, measure_cosine)
+    collapsed = [
+        (path, cosine) for path, cosine in cosines.items() if cosine >= COLLAPSED_COSINE_THRESHOLD
+    ]
+    if collapsed:
+        path, cosine = collapsed[0]
+        yield Anomaly(
+            "collapse",
+            path,
+            f"all positions have nearly the same vector: mean cosine {cosine:.4f}; "
+            f"so have {len(collapsed) - 1} modules after it",
+        )
+
+
+def _find_gradient_anomalies(subject: DebugSubject) -> Iterator[Anomaly]:
+    for gradient in measure_gradients(subject):
+        if not math.isfinite(gradient.gradient_norm):
+            yield Anomaly("gradient", gradient.layer, "its gradient is not finite")
+        elif gradient.gradient_norm == 0:
+            evidence = f"the gradient of {subject.objective_name} is 0"
+            yield Anomaly("gradient", gradient.layer, evidence)
+
+
+def _visit_outputs(subject: DebugSubject, on_output: Callable[[str, Tensor], None]) -> None:
+    """Run one forward pass and call `on_output` with each module's output, inner modules first."""
+
+    def create_hook(path: str) -> Callable[..., None]:
+        def hook(_: nn.Module, __: Any, output: Any) -> None:
+            if torch.is_tensor(output):
+                on_output(path, output.detach())
+
+        return hook
+
+    handles = [
+        module.register_forward_hook(create_hook(path or subject.name))
+        for path, module in subject.model.named_modules()
+    ]
+    try:
+        with preserve_model_state(subject.model):
+            subject.forward()
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _compute_gradients(subject: DebugSubject) -> dict[str, Tensor]:
+    """Gradients by parameter name; zeros for parameters that the objective does not use."""
+    params = {
+        name: param for name, param in subject.model.named_parameters() if param.requires_grad
+    }
+    with torch.enable_grad():
+        gradients = torch.autograd.grad(
+            subject.objective(), list(params.values()), allow_unused=True
+        )
+    return {
+        name: torch.zeros_like(param) if gradient is None else gradient
+        for (name, param), gradient in zip(params.items(), gradients, strict=True)
+    }
+
+
+def _total_norm(tensors: Iterable[Tensor]) -> float:
+    """Euclidean norm of all tensors together."""
+    return math.sqrt(sum(float(tensor.double().square().sum()) for tensor in tensors))

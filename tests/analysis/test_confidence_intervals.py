@@ -1,0 +1,34 @@
+"""Means over few seeds with their intervals."""
+
+import math
+
+from neural.analysis.confidence_intervals import SeedEstimate, estimate_mean, format_number
+
+
+def test_the_value_is_the_mean_and_lies_inside_the_interval():
+    estimate = estimate_mean([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert estimate.value == 3
+    assert 0.5 < estimate.low < 3 < estimate.high < 5.5
+    assert estimate.seeds == 5
+
+
+def test_non_finite_values_are_ignored():
+    assert estimate_mean([math.nan, 2.0, math.inf, 4.0]).seeds == 2
+
+
+def test_one_seed_has_no_interval_and_none_has_no_mean():
+    single, empty = estimate_mean([2.0]), estimate_mean([])
+    assert (single.value, single.seeds) == (2, 1)
+    assert math.isnan(single.low)
+    assert math.isnan(empty.value)
+    assert str(single) == "2"
+
+
+def test_the_same_values_give_the_same_interval():
+    assert estimate_mean([1.0, 5.0, 2.0]) == estimate_mean([1.0, 5.0, 2.0])
+
+
+def test_numbers_are_printed_with_three_digits():
+    texts = [format_number(value) for value in (0.12345, -12.345, 1999.6, math.nan, -4e-17)]
+    assert texts == ["0.123", "−12.3", "2,000", "none", "0"]
+    assert str(SeedEstimate(value=-0.5, low=-0.75, high=0.25, seeds=5)) == "−0.5 (−0.75 … 0.25)"

@@ -1,0 +1,404 @@
+"""Warnings and notes about single runs: given for runs with the symptom only."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from neural.analysis.check import DiagnosticCheck
+from neural.analysis.checks import registry
+from neural.analysis.checks.duplicate_heads import mean_js_divergence
+from neural.analysis.findings import analyze_claims, analyze_runs, list_missing_claims
+from neural.analysis.head_roles import assign_head_roles, find_head_roles
+from tests.analysis.synthetic_runs import create_head_divergence, write_synthetic_run
+
+SNAPSHOTS, LAYERS, HEADS, T = 5, 3, 4, 11
+DIAGNOSTIC_CHECKS = [
+    name for name in registry.names() if issubclass(registry.get(name), DiagnosticCheck)
+]
+
+
+def run_check(name, *runs):
+    return registry.get(name)().analyze(runs)
+
+
+def create_measure(default, **final):
+    """[snapshot, layer, head]: `default`, and other values at the last two snapshots: L1h2=0.9."""
+    values = np.full((SNAPSHOTS, LAYERS, HEADS), float(default))
+    for name, value in final.items():
+        layer, head = name[1:].split("h")
+        values[-2:, int(layer), int(head)] = value
+    return values
+
+
+def create_causal_map(rule):
+    """A causal map [query, key] with weights proportional to `rule(query, key)`."""
+    weights = np.array([[rule(i, j) if j <= i else 0.0 for j in range(T)] for i in range(T)])
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+UNIFORM = create_causal_map(lambda i, j: 1.0)
+SOFT = create_causal_map(lambda i, j: 1 + np.sin(3 * i + 5 * j) ** 2)
+PREVIOUS = create_causal_map(lambda i, j: 20.0 if j == max(i - 1, 0) else 0.1)
+THIRD = create_causal_map(lambda i, j: 30.0 if j == max(i - 3, 0) else 0.1)
+NEARBY = create_causal_map(lambda i, j: 1.0 if i - j <= 3 else 0.001)
+BLANKS = create_causal_map(lambda i, j: 30.0 if j % 3 == 0 else 0.2)
+LABELS = ["␣" if index % 3 == 0 else "abcdefghijk"[index] for index in range(T)]
+
+
+def repeat_maps(*layers):
+    """The same maps at every snapshot, [snapshot][layer, head, query, key]."""
+    maps = np.stack([np.stack(layer) for layer in layers])
+    return [maps] * SNAPSHOTS
+
+
+HEALTHY = {"maps": repeat_maps([SOFT, PREVIOUS, THIRD, NEARBY]), "labels": LABELS}
+
+
+@pytest.mark.parametrize(
+    ("name", "measure", "healthy", "affected", "evidence"),
+    [
+        (
+            "uniform_attention",
+            "relative_entropy",
+            create_measure(0.7),
+            create_measure(0.7, L0h0=0.97, L0h1=0.99, L2h3=0.96),
+            "3 of 12 heads end within 5% of uniform: L0 h0, L0 h1, L2 h3 (0 at step 50)",
+        ),
+        (
+            "attention_sinks",
+            "sink_excess",
+            create_measure(0.1),
+            create_measure(0.1, L1h2=0.8),
+            "L1 h2 (0.80); the first of them since step 200",
+        ),
+        (
+            "dead_heads",
+            "sink_excess",
+            create_measure(0.1, L1h2=0.8),
+            create_measure(0.1, L1h2=0.97),
+            "L1 h2 0.97 on the first key",
+        ),
+        (
+            "saturated_logits",
+            "largest_logit",
+            create_measure(12),
+            create_measure(12, L0h3=83, L2h0=51),
+            "L0 h3 (83.00), L2 h0 (51.00); above 50 since step 200",
+        ),
+    ],
+)
+def test_a_measure_out_of_bounds_is_reported_with_its_heads(
+    tmp_path, name, measure, healthy, affected, evidence
+):
+    assert run_check(name, write_synthetic_run(tmp_path, 0, arrays={measure: healthy})) is None
+    finding = run_check(name, write_synthetic_run(tmp_path, 1, arrays={measure: affected}))
+    assert (finding.supported, finding.kind) == ("yes", "warning")
+    assert finding.evidence == evidence
+    assert finding.advice
+
+
+def test_two_uniform_heads_of_twelve_are_no_warning(tmp_path):
+    run = write_synthetic_run(
+        tmp_path, 0, arrays={"relative_entropy": create_measure(0.7, L0h0=1, L1h1=1)}
+    )
+    assert run_check("uniform_attention", run) is None
+
+
+def test_the_entropy_of_a_sink_is_given_with_and_without_the_first_key(tmp_path):
+    sink = create_causal_map(lambda i, j: 10.0 * (i + 1) if j == 0 else 1.0)
+    run = write_synthetic_run(
+        tmp_path,
+        0,
+        arrays={"sink_excess": create_measure(0.1, L0h0=0.9)},
+        maps=repeat_maps([sink, SOFT]),
+    )
+    rows = sink[2:]
+    entropy = -(rows * np.log(np.where(rows > 0, rows, 1))).sum(1).mean()
+    without_sink = np.mean([np.log(i) for i in range(2, T)])  # uniform over the other keys
+    message = f"their entropy is {entropy:.2f} nats with it and {without_sink:.2f} without"
+    assert message in run_check("attention_sinks", run).evidence
+
+
+def create_weights(*norms, layers=1):
+    """Weights of layers whose heads have outputs proportional to `norms`."""
+    random, width = np.random.default_rng(0), 3
+    value = random.normal(size=(len(norms) * width, 7))
+    output = np.concatenate([np.full((7, width), norm) for norm in norms], axis=1) * random.normal(
+        size=(7, 1)
+    )
+    weights = {"output": output, "value": value / np.linalg.norm(value, axis=1, keepdims=True)}
+    return {
+        f"model.layer.{layer}.{name}.weight": torch.tensor(weight, dtype=torch.float32)
+        for layer in range(layers)
+        for name, weight in weights.items()
+    }
+
+
+def test_a_head_with_almost_no_output_is_dead(tmp_path):
+    arrays = {"sink_excess": np.full((2, 1, 4), 0.1)}
+    assert (
+        run_check(
+            "dead_heads",
+            write_synthetic_run(tmp_path, 0, arrays=arrays, tensors=create_weights(1, 1, 1, 1)),
+        )
+        is None
+    )
+    finding = run_check(
+        "dead_heads",
+        write_synthetic_run(tmp_path, 1, arrays=arrays, tensors=create_weights(1, 0.001, 1, 1)),
+    )
+    assert finding.evidence.startswith("L0 h1 writes 0.1% of its layer's mean")
+    assert finding.number.value == 1 / 4
+
+
+def test_a_head_with_most_of_the_output_dominates(tmp_path):
+    arrays = {"entropy": np.ones((2, 1, 4))}
+    assert (
+        run_check(
+            "dominating_head",
+            write_synthetic_run(tmp_path, 0, arrays=arrays, tensors=create_weights(1, 2, 1, 1)),
+        )
+        is None
+    )
+    finding = run_check(
+        "dominating_head",
+        write_synthetic_run(tmp_path, 1, arrays=arrays, tensors=create_weights(1, 1, 40, 1)),
+    )
+    assert finding.evidence.startswith("L0 h2 writes ")
+    assert finding.number.value > 10
+
+
+def test_heads_with_the_same_map_are_duplicates(tmp_path):
+    assert run_check("duplicate_heads", write_synthetic_run(tmp_path, 0, **HEALTHY)) is None
+    finding = run_check(
+        "duplicate_heads",
+        write_synthetic_run(tmp_path, 1, maps=repeat_maps([SOFT, PREVIOUS, THIRD, PREVIOUS])),
+    )
+    assert finding.evidence.startswith("at step 250: L0 h1 and h3 (0.000 bits)")
+    assert finding.number.value == 1 / 6
+    uniform = repeat_maps([UNIFORM, UNIFORM, PREVIOUS])  # uniform heads do not count
+    assert run_check("duplicate_heads", write_synthetic_run(tmp_path, 2, maps=uniform)) is None
+
+
+def test_divergence_by_hand():
+    first, second = np.array([[1.0, 0], [0.5, 0.5]]), np.array([[1.0, 0], [1.0, 0]])
+    half = 0.5 * np.log2(0.5 / 0.75) + 0.5 * np.log2(0.5 / 0.25)
+    # the first row sees one key only
+    assert mean_js_divergence(first, second) == pytest.approx((half + np.log2(1 / 0.75)) / 2)
+    assert mean_js_divergence(np.eye(2), np.eye(2)[::-1]) == 1
+
+
+def test_layers_that_became_alike_are_distinguished_from_those_that_always_were(tmp_path):
+    def write_run(seed, first, last):
+        curve = np.linspace(first, last, SNAPSHOTS)
+        divergence = np.stack(
+            [create_head_divergence([2, 2], lambda i, j, level=level: level) for level in curve]
+        )
+        return write_synthetic_run(
+            tmp_path, seed, arrays={"heads/divergence": divergence}, heads=[2, 2]
+        )
+
+    assert run_check("layers_became_alike", write_run(0, 0.3, 0.2)) is None
+    assert run_check("layers_became_alike", write_run(1, 0.01, 0.01)) is None
+    assert (
+        run_check("layers_became_alike", write_run(2, 0.3, 0.01)).evidence
+        == "L0 and L1 (0.30 → 0.01)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("role", "measure"),
+    [
+        ("previous token", "previous_token_mass"),
+        ("induction", "induction_mass"),
+        ("sink", "sink_excess"),
+    ],
+)
+def test_roles_from_measures(tmp_path, role, measure):
+    assert (
+        run_check(
+            "head_roles", write_synthetic_run(tmp_path, 0, arrays={measure: create_measure(0.2)})
+        )
+        is None
+    )
+    finding = run_check(
+        "head_roles",
+        write_synthetic_run(tmp_path, 1, arrays={measure: create_measure(0.2, L1h0=0.97)}),
+    )
+    assert finding.evidence == f"L1 h0 {role} (0.20 → 0.97, since step 200)"
+    assert (finding.kind, finding.number.value) == ("note", 1 / 12)
+
+
+def test_uniform_heads_have_no_role(tmp_path):
+    arrays = {"relative_entropy": create_measure(0.98), "previous_token_mass": create_measure(0.1)}
+    assert run_check("head_roles", write_synthetic_run(tmp_path, 0, arrays=arrays)) is None
+    arrays["previous_token_mass"] = create_measure(0.1, L1h0=0.97)
+    finding = run_check("head_roles", write_synthetic_run(tmp_path, 1, arrays=arrays))
+    assert finding.evidence == "L1 h0 previous token (0.10 → 0.97, since step 200)"
+    assert finding.number.value == 1 / 12
+
+
+def test_roles_from_maps(tmp_path):
+    roles = find_head_roles(
+        write_synthetic_run(
+            tmp_path, 0, maps=repeat_maps([SOFT, THIRD, NEARBY, BLANKS]), labels=LABELS
+        )
+    )
+    assert assign_head_roles(roles).tolist() == [["mixed", "positional", "local", "delimiter"]]
+    assert roles["positional"].scores.shape == (SNAPSHOTS, 1, 4)
+    assert roles["local"].last_levels[0, 0] < 0.1
+    assert roles["delimiter"].last_levels[0, 0] < 0.1  # as much as a uniform head
+
+
+def test_without_labels_there_are_no_delimiter_heads(tmp_path):
+    assert "delimiter" not in find_head_roles(
+        write_synthetic_run(tmp_path, 0, maps=repeat_maps([BLANKS]))
+    )
+    assert "delimiter" not in find_head_roles(
+        write_synthetic_run(tmp_path, 1, maps=repeat_maps([BLANKS]), labels=["a"] * T)
+    )
+
+
+def test_the_onset_of_specialisation_is_given_by_layer(tmp_path):
+    def write_run(seed, layer):
+        curve = [
+            create_head_divergence(
+                [2, 2, 2], lambda i, j, index=index: 0.7 if index >= 3 and j == layer else 0.2
+            )
+            for index in range(SNAPSHOTS)
+        ]
+        return write_synthetic_run(
+            tmp_path, seed, arrays={"heads/divergence": np.stack(curve)}, heads=[2, 2, 2]
+        )
+
+    assert run_check("layers_specialised", write_run(0, 9)) is None
+    assert "L2 at step 200 (" in run_check("layers_specialised", write_run(1, 2)).evidence
+
+
+def test_layers_with_the_same_heads_in_another_order_have_not_specialised(tmp_path):
+    same = np.zeros((6, 6)) + 0.5
+    for head in range(3):
+        other = 3 + (head + 1) % 3
+        same[head, head] = same[other, other] = same[head, other] = same[other, head] = 0.0
+    curve = [np.full((6, 6), 0.01) * (1 - np.eye(6)), *[same] * (SNAPSHOTS - 1)]
+    run = write_synthetic_run(
+        tmp_path, 0, arrays={"heads/divergence": np.stack(curve)}, heads=[3, 3]
+    )
+    assert run_check("layers_specialised", run) is None
+
+
+def test_layers_that_differed_from_the_start_did_not_specialise(tmp_path):
+    curve = np.stack(
+        [
+            create_head_divergence([2, 2], lambda i, j, level=level: level)
+            for level in np.linspace(0.26, 0.29, SNAPSHOTS)
+        ]
+    )
+    run = write_synthetic_run(tmp_path, 0, arrays={"heads/divergence": curve}, heads=[2, 2])
+    assert run_check("layers_specialised", run) is None
+
+
+def create_losses(*values):
+    return {"scalars": {"valid/loss": np.array(values)}}
+
+
+def test_phases_of_the_validation_loss(tmp_path):
+    assert (
+        run_check("training_phases", write_synthetic_run(tmp_path, 0, **create_losses(3.0))) is None
+    )
+    curve = np.interp(range(21), [0, 2, 8, 12, 18, 20], [5, 3, 1.8, 2.6, 1.7, 1.75])
+    finding = run_check(
+        "training_phases", write_synthetic_run(tmp_path, 1, **create_losses(*curve))
+    )
+    assert finding.kind == "note"
+    assert [
+        phase.split()[0]
+        for phase in finding.evidence.removeprefix("valid/loss, steps: ").split(", ")
+    ] == [
+        "rapid",
+        "steady",
+        "dip",
+        "recovery",
+        "best",
+        "after",
+    ]
+    assert "best at 950 (1.7)" in finding.evidence
+
+
+def test_a_best_score_after_a_plateau_needs_patience(tmp_path):
+    assert (
+        run_check(
+            "patience",
+            write_synthetic_run(tmp_path, 0, **create_losses(5, 4, 4.1, 3, 2, 2.5, 2.5, 2.5)),
+        )
+        is None
+    )
+    plateau = create_losses(*np.interp(range(15), [0, 4, 5, 9, 14], [5, 2, 2.05, 2.05, 1]))
+    finding = run_check(
+        "patience",
+        write_synthetic_run(
+            tmp_path, 1, **plateau, settings={"training": {"seed": 1, "patience": 4}}
+        ),
+    )
+    assert finding.evidence == (
+        "no new best of valid/loss in 5 validations after step 250, then one at 550; patience is 4"
+    )
+    assert finding.number.value == 5
+    assert (
+        "never stops early"
+        in run_check("patience", write_synthetic_run(tmp_path, 2, **plateau)).evidence
+    )
+
+
+def test_a_metric_may_be_better_when_larger(tmp_path):
+    scores = {"valid/f1": np.interp(range(15), [0, 4, 5, 9, 14], [0.1, 0.5, 0.48, 0.48, 0.8])}
+    run = write_synthetic_run(tmp_path, 0, scalars=scores, settings={"task": "segmentation"})
+    assert run_check("patience", run).number.value == 5
+
+
+def test_one_run_is_enough_and_affected_runs_are_named(tmp_path):
+    affected, healthy = ({"arrays": {"largest_logit": create_measure(value)}} for value in (83, 12))
+    data = (affected, healthy, {}, affected)
+    runs = [write_synthetic_run(tmp_path, seed, **options) for seed, options in enumerate(data)]
+    finding = run_check("saturated_logits", *runs)
+    assert finding.evidence.startswith(f"2 of 3 runs; {runs[0].name}: L0 h0 (83.00)")
+    assert runs[3].name in finding.evidence
+    assert (finding.number.seeds, finding.supported) == (2, "yes")
+
+
+@pytest.mark.parametrize("name", DIAGNOSTIC_CHECKS)
+def test_no_runs_have_no_symptoms(name):
+    assert run_check(name) is None
+
+
+def test_checks_without_a_finding_are_listed(tmp_path):
+    run = write_synthetic_run(
+        tmp_path,
+        0,
+        arrays={"largest_logit": create_measure(83), "relative_entropy": create_measure(0.5)},
+    )
+    findings = analyze_runs([run])
+    assert "ATT006" in {finding.code for finding in findings}
+    assert "ATT001 attention is close to uniform" in list_missing_claims(findings)
+    assert not any(claim.startswith("ATT006") for claim in list_missing_claims(findings))
+    assert {finding.kind for finding in analyze_claims([run])} == {"claim"}
+
+
+def test_a_notebook_shows_findings_as_a_table_with_everything_escaped(tmp_path):
+    findings = analyze_runs(
+        [
+            write_synthetic_run(
+                tmp_path,
+                0,
+                arrays={"largest_logit": create_measure(83)},
+                settings={"name": "<img onerror=1>"},
+            )
+        ]
+    )
+    html = findings._repr_html_()
+    assert html.count("<tr>") == len(findings) + 1
+    assert "ATT006" in html
+    assert "<img" not in html
+    json.dumps([finding.to_dict() for finding in findings])

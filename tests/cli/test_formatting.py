@@ -1,0 +1,75 @@
+"""Tables and numbers in terminal text."""
+
+import click
+import pytest
+
+from neural.analysis.confidence_intervals import SeedEstimate
+from neural.cli._formatting import format_difference, format_number, format_table, print_section
+from neural.core.escape import shorten
+from neural.core.page_section import PageSection
+
+
+def test_columns_are_aligned_and_lines_have_no_trailing_spaces():
+    rows = [("name", "value", ""), ("a", "1.5", "left"), ("longer", "10", "")]
+    assert format_table(rows, right_aligned=(1,)) == [
+        "  name    value",
+        "  a         1.5  left",
+        "  longer     10",
+    ]
+
+
+def test_a_table_without_rows_has_no_lines():
+    assert format_table([]) == []
+
+
+def test_colours_do_not_count_as_width(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")  # click.echo removes colours, not the table
+    rows = [(click.style("ok", fg="green"), "x"), ("broken", "y")]
+    first, second = format_table(rows, indent="")
+    assert "\x1b[32m" in first
+    assert click.unstyle(first) == "ok      x"
+    assert second == "broken  y"
+
+
+def test_long_cells_are_neither_wrapped_nor_cut(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    cell = "word " * 60 + "end"
+    assert format_table([("a", cell)], indent="") == [f"a  {cell}"]
+
+
+def test_control_characters_and_markup_are_text():
+    assert format_table([("[bold]\x1b[2Ja\nb :smile:",)], indent="") == [
+        "[bold]\N{REPLACEMENT CHARACTER}[2Ja b :smile:"
+    ]
+
+
+def test_wide_characters_take_two_columns():
+    assert format_table([("日本", "x"), ("abcd", "y")], indent="") == ["日本  x", "abcd  y"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (float("nan"), "–"), (0.0, "0"), (0.12344, "0.1234"), (1e-5, "1.00e-05")],
+)
+def test_numbers_have_four_digits(value, text):
+    assert format_number(value) == text
+
+
+def test_a_difference_names_its_verdict_and_interval():
+    estimate = SeedEstimate(value=0.12, low=0.03, high=0.21, seeds=5)
+    assert format_difference(estimate, "worse") == "worse +0.12 (+0.03 … +0.21)"
+    single = SeedEstimate(value=0.12, low=0.03, high=0.21, seeds=1)
+    assert format_difference(single, "undecided") == "undecided (1 shared seed)"
+
+
+def test_a_long_text_loses_its_middle():
+    assert shorten("a rather long\nline of text", 11) == "a rath…text"
+
+
+def test_a_section_prints_no_control_characters_of_its_texts(capsys):
+    print_section(
+        PageSection(title="a\x1b[2Jb", text="c\x07\nd\u2028e", table_rows=[("f\x1b]", 1)])
+    )
+    printed = capsys.readouterr().out
+    assert "a�[2Jb" in printed and "  d�e" in printed
+    assert not set("\x1b\x07\u2028") & set(printed)

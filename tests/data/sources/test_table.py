@@ -1,0 +1,80 @@
+"""CSV and TSV tables."""
+
+import pytest
+
+from neural.core.errors import TaskError
+from neural.data.sources.table import Table
+from tests.tasks.networks import build_network
+
+TWO_FEATURES = build_network("(2,)", 'Output(3, activation="softmax")')
+
+
+def read_table(folder, text, name="t.csv"):
+    (folder / name).write_bytes(text.encode())
+    return Table.read(folder / name, TWO_FEATURES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1,2,0\n3,4,1\n",
+        "a,b,c\n1,2,0\n3,4,1\n",
+        "1;2;0\r\n3;4;1\r\n",
+        "\ufeffa,b,c\n1,2,0\n\n3,4,1",
+        '"1",2,0\n3,"4",1\n',
+    ],
+    ids=["plain", "names", "semicolons", "mark and blank line", "quotes"],
+)
+def test_the_last_column_is_the_target(text, tmp_path):
+    examples = read_table(tmp_path, text)
+    assert examples.train["x"].tolist() == [[1, 2], [3, 4]]
+    assert examples.train["y"].tolist() == [0, 1]
+    assert examples.classes == ()
+
+
+@pytest.mark.parametrize("name", ["label", "Target", " y "])
+def test_a_column_with_a_target_name_is_the_target(name, tmp_path):
+    examples = read_table(tmp_path, f"{name},a,b\n1,2,3\n")
+    assert examples.train["x"].tolist() == [[2, 3]]
+    assert examples.train["y"].tolist() == [1]
+
+
+def test_words_become_classes(tmp_path):
+    examples = read_table(tmp_path, "a\tb\tkind\n1\t2\tdog\n3\t4\tcat\n5\t6\tdog\n", "t.tsv")
+    assert examples.classes == ("cat", "dog")
+    assert examples.train["y"].tolist() == [1, 0, 1]
+
+
+def test_a_row_takes_the_shape_of_the_input(tmp_path):
+    (tmp_path / "t.csv").write_text("1,2,3,4,5,6,0\n")
+    network = build_network(
+        "(None, 2)", 'GlobalAveragePooling1D() | Output(3, activation="softmax")'
+    )
+    assert Table.read(tmp_path / "t.csv", network).train["x"].tolist() == [[[1, 2], [3, 4], [5, 6]]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b,y\n1,2,0\n3,n/a,1\n", "t.csv: line 3, column `b`: `n/a` is not a number"),
+        ("1,2,0\n3,,1\n", "t.csv: line 2, column `2`: an empty cell is not a number"),
+        ("1,2,0\n3,nan,1\n", "t.csv: line 2, column `2`: `nan` is not a number"),
+        ("a,b,y\n1,2,0\n3,4,cat\n", "t.csv: line 3, column `y`: `cat` is not a number"),
+        ("a,b,y\n1,2,cat\n3,4,\n", "t.csv: line 3, column `y`: the target is empty"),
+        ("1,2,0\n3,4\n", "t.csv: line 2 has 2 cells, the first line has 3"),
+        ("a,b,y\n", "t.csv: there are no examples below the header"),
+        ("", "t.csv: there are no examples; the file is empty"),
+        ("1\n2\n", "t.csv has one column; it needs at least one number and the target"),
+        ("1,2,3,0\n", "t.csv: an example has 3 numbers, but Small takes (2,): 2"),
+    ],
+)
+def test_a_bad_cell_is_named_by_line_and_column(text, message, tmp_path):
+    with pytest.raises(TaskError) as caught:
+        read_table(tmp_path, text)
+    assert str(caught.value) == message
+
+
+def test_bytes_that_are_not_text_are_refused(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"1,2,\xff\n")
+    with pytest.raises(TaskError, match=r"t.csv cannot be read"):
+        Table.read(tmp_path / "t.csv", TWO_FEATURES)

@@ -1,0 +1,157 @@
+"""Run folders as page data."""
+
+import base64
+import json
+import struct
+
+import numpy as np
+import pytest
+
+from neural.capture.map_encoding import decode_map
+from neural.core.page_section import PageSection
+from neural.report.page_data import (
+    collect_recorded_data,
+    encode_measure,
+    get_measure_axes,
+    load_sections,
+    load_step_maps,
+    pack_step_maps,
+)
+from neural.runs.run import Run
+from neural.tasks.language_model.task import LanguageModel
+from tests.report_runs import write_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return Run.open(
+        write_run(tmp_path_factory.mktemp("runs"), layers=2, heads=3, positions=5, calibrated=True)
+    )
+
+
+def decode_values(measure):
+    return np.frombuffer(base64.b64decode(measure["data"]), "<f4").reshape(measure["shape"])
+
+
+def test_a_measure_comes_back_bit_for_bit(run):
+    steps, truth = run.measure("entropy")
+    measure = collect_recorded_data(run)["measures"]["entropy"]
+    assert measure["steps"] == list(steps)
+    assert (measure["axes"], measure["unit"]) == ("head", "nats")
+    np.testing.assert_array_equal(decode_values(measure), truth)
+
+
+def test_nan_survives_the_encoding():
+    measure = encode_measure([3], np.array([[[np.nan, 1.5]]]))
+    assert json.loads(json.dumps(measure, allow_nan=False)) == measure
+    np.testing.assert_array_equal(decode_values(measure), [[[np.nan, 1.5]]])
+
+
+def test_measures_have_axes(run):
+    axes = {
+        name: measure["axes"] for name, measure in collect_recorded_data(run)["measures"].items()
+    }
+    assert axes == {
+        "entropy": "head",
+        "span": "head",
+        "head_diversity": "layer",
+        "cosine_between": "pair",
+    }
+    assert (
+        get_measure_axes("my_own_between", 3) == "pair" and get_measure_axes("my_own", 3) == "head"
+    )
+
+
+def test_scores_of_samples_have_descriptions(run, tmp_path):
+    assert "noise" in collect_recorded_data(run)["scores"]["bits"]
+    with Run.create(
+        tmp_path, "no samples", settings={}, program=None, environment={}
+    ) as without_samples:
+        assert collect_recorded_data(without_samples)["scores"] == {}
+
+
+def test_after_a_step_only_later_rows_are_collected(run):
+    data = collect_recorded_data(run, after=10)
+    assert data["measures"]["span"]["steps"] == [20, 30] == data["map_steps"]
+    assert data["events"] == []
+    assert collect_recorded_data(run)["map_steps"] == [0, 10, 20, 30]
+
+
+def test_the_maps_of_a_step_are_one_block_in_the_order_of_the_layers(run):
+    packed = load_step_maps(run, 20)
+    magic, version, layers = struct.unpack_from("<4sBI", packed)
+    assert (magic, version, layers) == (b"NSTP", 1, 2)
+    offset, names = 9, []
+    for _ in range(layers):
+        (length,) = struct.unpack_from("<H", packed, offset)
+        names.append(packed[offset + 2 : offset + 2 + length].decode())
+        (size,) = struct.unpack_from("<I", packed, offset + 2 + length)
+        start = offset + 6 + length
+        encoded = packed[start : start + size]
+        np.testing.assert_array_equal(decode_map(encoded), decode_map(run.maps(20)[names[-1]]))
+        offset = start + size
+    assert offset == len(packed) and names == run.metadata("attention/layers")
+
+
+def test_no_maps_are_an_empty_block():
+    assert pack_step_maps({}) == b"NSTP\x01\x00\x00\x00\x00"
+
+
+def test_samples_are_in_the_order_of_their_steps(run):
+    assert [sample["step"] for sample in collect_recorded_data(run)["samples"]] == [0, 10, 20, 30]
+
+
+def test_a_calibration_is_collected_with_its_diagrams(run):
+    calibration = collect_recorded_data(run)["calibration"]
+    question = calibration["questions"]["boundary"]
+    assert (
+        "none" in question["diagrams"]
+        and set(question["methods"]) == {"none", "platt"}
+        and question["why"]
+    )
+    assert sum(question["diagrams"]["none"]["counts"]) == 240 and calibration["threshold"] == 0.25
+    json.dumps(calibration, allow_nan=False)
+
+
+def test_a_damaged_calibration_is_a_note_and_no_error(tmp_path):
+    path = write_run(tmp_path, layers=1, heads=1, positions=3, snapshots=1)
+    (path / "calibration.json").write_text("{}")
+    data = collect_recorded_data(Run.open(path))
+    assert data["calibration"] is None
+    assert "calibration.json" in data["notes"][0]
+
+
+def test_a_task_adds_sections_to_the_page_of_its_runs(tmp_path, monkeypatch):
+    def page_sections(run):
+        count = int(run.metadata("parameters"))
+        row = ("parameters", count)
+        return [PageSection(title="Model", text="<b>", table_head=("name",), table_rows=[row])]
+
+    monkeypatch.setattr(LanguageModel, "page_sections", page_sections)
+    path = write_run(tmp_path, layers=1, heads=1, positions=3, snapshots=1, task="language_model")
+    section = {
+        "title": "Model",
+        "text": "<b>",
+        "table_head": ["name"],
+        "table_rows": [["parameters", 1234]],
+    }
+    assert collect_recorded_data(Run.open(path))["sections"] == [section]
+
+
+def test_without_sections_of_its_task_a_run_has_none(tmp_path):
+    for task in ("language_model", "a task of another version"):
+        path = write_run(tmp_path, layers=1, heads=1, positions=3, snapshots=1, task=task)
+        assert collect_recorded_data(Run.open(path))["sections"] == []
+
+
+def test_a_segmenter_shows_its_documents_and_features(tmp_path):
+    run = Run.create(
+        tmp_path, "cut", settings={"task": "segmentation"}, program=None, environment={}
+    )
+    assert load_sections(run) == []
+    run.set_metadata("segmentation", {"documents": [7, 2], "labels": [], "features": ["length"]})
+    run.commit()
+    (section,) = load_sections(run)
+    assert ["features", "length"] in section["table_rows"]
+    assert len(section["table_rows"]) == 2
+    run.finish("finished")

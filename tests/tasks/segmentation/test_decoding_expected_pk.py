@@ -1,0 +1,42 @@
+"""Decoding for the least expected Pk: compared with enumeration."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from neural.tasks.segmentation.decoding import decode_expected_pk
+
+
+def expected_pk(p, boundaries, k):
+    """By definition: the sum over probes of the probability that the prediction is wrong."""
+    total = 0.0
+    for first in range(len(p) - k):
+        p_boundary = 1 - np.prod(1 - p[first + 1 : first + k + 1])
+        is_separated = boundaries[first + 1 : first + k + 1].any()
+        total += 1 - p_boundary if is_separated else p_boundary
+    return total
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_other_segmentation_has_a_lower_expected_pk(seed):
+    rng = np.random.default_rng(seed)
+    count, k = int(rng.integers(3, 11)), int(rng.integers(1, 4))
+    k = min(k, count - 1)
+    p = np.concatenate([[0.0], rng.beta(0.4, 1.2, count - 1)])
+    least = min(
+        expected_pk(p, np.array((False, *gaps)), k)
+        for gaps in product((False, True), repeat=count - 1)
+    )
+    assert expected_pk(p, decode_expected_pk(p, k), k) == pytest.approx(least, abs=1e-6)
+
+
+def test_a_boundary_of_uncertain_position_is_found():
+    p = np.array([0, 0, 0, 0, 0, 0.3, 0.3, 0.3, 0, 0, 0, 0, 0])
+    assert decode_expected_pk(p, 4).sum() == 1
+
+
+@pytest.mark.parametrize("p", [[0.0], [0.0, 0.9], [0.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
+def test_short_documents_and_certain_probabilities_are_decoded(p):
+    boundaries = decode_expected_pk(p)
+    assert len(boundaries) == len(p) and not boundaries[0]

@@ -1,0 +1,54 @@
+"""Sentence splitting: ends of sentences, and full stops that do not end one."""
+
+import pytest
+
+from neural.tasks.segmentation.text_splitting import find_sentence_ends
+
+
+def split_sentences(text):
+    sentences, start = [], 0
+    for end in find_sentence_ends(text, 0, len(text)):
+        sentences.append(text[start:end].strip())
+        start = end
+    return [sentence for sentence in sentences if sentence]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Dr. Smith met Prof. Jones",
+        "He paid $3.50 for 1.000 of them",
+        "See example.org for more",
+        "J. R. R. Tolkien wrote it",
+        "“Why?” he asked",
+        "It went on... and on",
+        "Trees, e.g. Oaks, grow",
+        "As in Fig. 3 and No. 7",
+        "The U.S. Army came",
+        "1. Introduction",
+    ],
+)
+def test_one_sentence_is_not_split(text):
+    assert split_sentences(text) == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It was. He left.", ["It was.", "He left."]),
+        ("So did I. Then we went.", ["So did I.", "Then we went."]),
+        ("“Go!” She went.", ["“Go!”", "She went."]),
+        ("At 5 p.m. The bell rang.", ["At 5 p.m.", "The bell rang."]),
+        ("He stopped... The bell rang.", ["He stopped...", "The bell rang."]),
+        ("我来了。你好！真的？是的", ["我来了。", "你好！", "真的？", "是的"]),
+        ("彼は言った。」そして", ["彼は言った。」", "そして"]),
+        (
+            "a charge to keep . He said `` no '' . Then .",
+            ["a charge to keep .", "He said `` no '' .", "Then ."],
+        ),
+        ("(It is so.) And so on.", ["(It is so.)", "And so on."]),
+        ("Born in 1990. In 2000 he left.", ["Born in 1990.", "In 2000 he left."]),
+    ],
+)
+def test_several_sentences_are_split(text, expected):
+    assert split_sentences(text) == expected

@@ -1,9 +1,0 @@
-"""Small runs to test with."""
-
-from pathlib import Path
-
-from neural.tracking.run import Run
-
-
-def new_run(root: Path, name: str = "small") -> Run:
-    return Run.create(root, name, settings={"training": {"steps": 7}}, program="network A {}\n", environment={"a": 1})

@@ -1,0 +1,171 @@
+"""Segmentation pipelines from files and from runs, and the segmentation of texts."""
+
+import json
+
+import numpy as np
+import pytest
+
+from neural.core.errors import TaskError
+from neural.core.settings import load_settings
+from neural.runs.run import Run
+from neural.tasks.segmentation.boundary_encoding import boundaries_to_lengths
+from neural.tasks.segmentation.calibration.none import None_
+from neural.tasks.segmentation.calibration.platt import Platt
+from neural.tasks.segmentation.document import SegmentationDocument
+from neural.tasks.segmentation.pipeline import load_pipeline, save_pipeline
+from neural.tasks.segmentation.reader import decode_text
+from neural.workflows.calibrate import calibrate
+from neural.workflows.load_model import load_best_model
+from neural.workflows.load_task import restore_experiment
+from neural.workflows.segment import load_run_pipeline, segment_text
+from neural.workflows.trained_run import OpenedRun
+from tests.segmentation_runs import write_run
+from tests.written_runs import CHARACTERS
+from tests.written_runs import write_run as write_language_model
+
+TEXT = "\n".join(
+    f"{'river road night' if line % 7 < 4 else 'carry me home'} {line}" for line in range(40)
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return Run.open(write_run(tmp_path_factory.mktemp("boundaries") / "runs"))
+
+
+@pytest.fixture
+def document():
+    return SegmentationDocument.from_text(TEXT, unit="lines")
+
+
+def save(run, folder, **options):
+    return save_pipeline(
+        folder,
+        restore_experiment(run),
+        load_best_model(run.path),
+        Platt(scale=1.5, shift=-0.5),
+        0.3,
+        **options,
+    )
+
+
+def test_a_saved_pipeline_predicts_as_before(run, document, tmp_path):
+    path = save(
+        run, tmp_path / "new", name="songs", min_elements=2, metadata={"made": "for a test"}
+    )
+    assert sorted(file.name for file in path.parent.iterdir()) == [
+        "songs.json",
+        "songs.safetensors",
+    ]
+    pipeline, uncalibrated = load_pipeline(path), load_run_pipeline(run)
+    assert (pipeline.unit, pipeline.target_kind) == ("lines", "boundaries")
+    assert (pipeline.threshold, pipeline.min_elements) == (0.3, 2)
+    margins = uncalibrated.margins(uncalibrated.scores(document))
+    expected = Platt(scale=1.5, shift=-0.5)(margins)
+    probabilities = pipeline.probabilities(document)
+    assert probabilities[0] == 0
+    assert probabilities[1:] == pytest.approx(expected[1:], abs=1e-9)
+    assert probabilities[1:].std() > 0.01, "the probabilities differ"
+
+
+def test_arguments_override_the_shortest_segment_of_the_pipeline(run, document, tmp_path):
+    pipeline = load_pipeline(save(run, tmp_path, min_elements=3))
+
+    def segment_lengths(**options):
+        return boundaries_to_lengths(pipeline.segment(document, **options))
+
+    assert min(segment_lengths(threshold=0.01)) == 3
+    assert min(segment_lengths(min_elements=1, threshold=0.01)) == 1
+    assert max(segment_lengths(max_elements=2, threshold=0.99)) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 1}, "its version is 1"),
+        ({"calibration": {"method": "platt", "scale": "x", "shift": 0}}, "must be numbers"),
+        ({"tensors": {"file": "gone.safetensors", "sha256": ""}}, "gone.safetensors: no such file"),
+        (
+            {"tensors": {"file": "segmenter.json", "sha256": ""}},
+            "not the file that was saved with it",
+        ),
+        ({"settings": None}, "E0809"),
+    ],
+)
+def test_broken_files_are_refused(run, tmp_path, change, message):
+    path = save(run, tmp_path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ValueError, match=message):
+        load_pipeline(path)
+
+
+def test_an_uncalibrated_run_has_the_threshold_of_its_best_validation(run):
+    pipeline = load_run_pipeline(run)
+    assert pipeline.threshold == pytest.approx(0.41)
+    assert pipeline.calibration == None_()
+    assert pipeline.notes == ()
+
+
+def test_the_threshold_of_the_settings_counts(tmp_path):
+    assert load_run_pipeline(Run.open(write_run(tmp_path / "runs", threshold=0.2))).threshold == 0.2
+
+
+def test_a_calibration_is_used_until_the_run_is_trained_further(document, tmp_path):
+    path = write_run(tmp_path / "runs")
+    before = load_run_pipeline(Run.open(path))
+    calibration = calibrate(Run.open(path)).calibration
+    after = load_run_pipeline(Run.open(path))
+    assert after.threshold == calibration.threshold
+    margins = before.margins(before.scores(document))
+    assert after.probabilities(document)[1:] == pytest.approx(
+        calibration.boundary.calibrator(margins)[1:], abs=1e-7
+    )
+
+    run = Run.reopen(path)
+    run.save(9, run.load_checkpoint().tensors, {}, best=True)
+    run.finish("finished")
+    stale = load_run_pipeline(Run.open(path))
+    assert OpenedRun(Run.open(path)).best_checkpoint() == "step 9" != calibration.weights
+    assert stale.calibration == None_()
+    assert "was trained further after its calibration" in stale.notes[0]
+
+
+def test_a_changed_dependency_of_a_feature_is_noted(tmp_path):
+    path = write_run(tmp_path / "runs", features=("rhyme",))
+    run = Run.reopen(path)
+    run.set_metadata("segmentation", {"feature_dependencies": {"rhyme": "a dictionary of 1883"}})
+    run.finish("finished")
+    assert "a dictionary of 1883 in training" in load_run_pipeline(Run.open(path)).notes[0]
+
+
+def test_a_run_of_another_task_is_refused(tmp_path):
+    run = Run.open(write_language_model(tmp_path, vocabulary=list(CHARACTERS)))
+    with pytest.raises(TaskError, match="name a run of `segmentation`"):
+        load_run_pipeline(run)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(TaskError, match=r"nothing\.json: no such file"):
+        load_pipeline(tmp_path / "nothing.json")
+
+
+@pytest.mark.parametrize(
+    "text", [TEXT, "one line", "\ufeff  a\r\n\r\n\tb c\r\n", "x\n" * 4200, "é\u2028ü\n\n\n"]
+)
+def test_the_segments_join_to_the_text(run, text):
+    result = segment_text(
+        decode_text(text.encode(), "text"), load_run_pipeline(run), threshold=0.4, unit="lines"
+    )
+    assert "".join(text[segment.start : segment.end] for segment in result.segments) == text
+    data = result.to_dict()
+    assert "".join(segment["text"] for segment in data["segments"]) == text
+    assert data["bytes"] == len(text.encode()) == data["segments"][-1]["bytes"][1]
+    assert len(data["elements"]["probability"]) == len(result.document)
+    starts = [segment["elements"][0] for segment in data["segments"]]
+    assert starts == [0, *np.flatnonzero(result.boundaries)]
+
+
+def test_the_settings_of_a_saved_pipeline_are_complete(run, tmp_path):
+    settings = json.loads(save(run, tmp_path).read_text())["settings"]
+    experiment = restore_experiment(run)
+    assert load_settings(type(experiment), settings).model == experiment.model

@@ -1,0 +1,95 @@
+// Decoding of attention maps: 8 bits per weight on a square-root scale, deflated. The Python side
+// encodes a layer as `NMAP` and all layers of a step as `NSTP`.
+
+/** One layer's maps at one step: `cells[(head · queries + query) · keys + key]` is 255·√weight. */
+export interface LayerMaps {
+  name: string
+  heads: number
+  queries: number
+  keys: number
+  causal: boolean
+  /** Position of the first query among the keys. */
+  first: number
+  cells: Uint8Array
+}
+
+export interface StepMaps {
+  step: number
+  layers: LayerMaps[]
+}
+
+const LAYER_HEADER_BYTES = 25
+
+/** Decode all layers of a step. */
+export async function decodeStep(bytes: Uint8Array<ArrayBuffer>, step: number): Promise<StepMaps> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (bytes.length < 9 || readAscii(bytes, 0, 4) !== "NSTP")
+    throw new Error("not a file of attention maps")
+  if (bytes[4] !== 1)
+    throw new Error(`attention maps of version ${bytes[4]}; this page reads version 1`)
+  const layers: Promise<LayerMaps>[] = []
+  let offset = 9
+  for (let layer = 0; layer < view.getUint32(5, true); layer++) {
+    const length = view.getUint16(offset, true)
+    const name = new TextDecoder().decode(bytes.subarray(offset + 2, offset + 2 + length))
+    const size = view.getUint32(offset + 2 + length, true)
+    offset += 6 + length
+    layers.push(decodeLayer(bytes.subarray(offset, offset + size), name))
+    offset += size
+  }
+  return { step, layers: await Promise.all(layers) }
+}
+
+async function decodeLayer(bytes: Uint8Array<ArrayBuffer>, name: string): Promise<LayerMaps> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (readAscii(bytes, 0, 4) !== "NMAP" || bytes[4] !== 1)
+    throw new Error(`${name}: unknown format of attention maps`)
+  const [heads, queries, keys, causal, first] = [0, 1, 2, 3, 4].map((index) =>
+    view.getInt32(5 + 4 * index, true),
+  )
+  const stored = await inflate(bytes.subarray(LAYER_HEADER_BYTES))
+  const header = { name, heads, queries, keys, causal: causal === 1, first }
+  return {
+    ...header,
+    cells: causal === 1 ? expandCausal(stored, heads, queries, keys, first) : stored,
+  }
+}
+
+async function inflate(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))
+  return new Uint8Array(await new Response(stream).arrayBuffer())
+}
+
+/** A causal map stores only the visible keys of every row: expand it to full rows. */
+export function expandCausal(
+  stored: Uint8Array,
+  heads: number,
+  queries: number,
+  keys: number,
+  first: number,
+): Uint8Array {
+  const cells = new Uint8Array(heads * queries * keys)
+  let offset = 0
+  for (let row = 0; row < heads * queries; row++) {
+    const visible = countVisibleKeys({ causal: true, first, keys }, row % queries)
+    cells.set(stored.subarray(offset, offset + visible), row * keys)
+    offset += visible
+  }
+  return cells
+}
+
+/** How many keys a query can attend to. */
+export function countVisibleKeys(
+  maps: Pick<LayerMaps, "causal" | "first" | "keys">,
+  query: number,
+): number {
+  return maps.causal ? Math.max(0, Math.min(maps.keys, maps.first + query + 1)) : maps.keys
+}
+
+export function weightAt(maps: LayerMaps, head: number, query: number, key: number): number {
+  return (maps.cells[(head * maps.queries + query) * maps.keys + key] / 255) ** 2
+}
+
+function readAscii(bytes: Uint8Array, from: number, to: number): string {
+  return String.fromCharCode(...bytes.subarray(from, to))
+}

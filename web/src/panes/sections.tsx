@@ -1,0 +1,62 @@
+// Sections that the task of a run adds to its page: a text and a table each.
+
+import { formatNumber } from "../format"
+import type { PaneDefinition, PaneProps } from "../pane"
+import type { Section } from "../run_data"
+
+function SectionsPane({ run }: PaneProps) {
+  return (
+    <>
+      {run?.sections.map((section) => (
+        <TaskSection key={section.title} section={section} />
+      ))}
+    </>
+  )
+}
+
+function TaskSection({ section }: { section: Section }) {
+  return (
+    <section class="card">
+      <h2>{section.title}</h2>
+      {section.text ? <p>{section.text}</p> : null}
+      {section.table_rows.length ? (
+        <div class="scroll-x">
+          <table>
+            {section.table_head.length ? (
+              <thead>
+                <tr>
+                  {section.table_head.map((title, column) => (
+                    <th key={column}>{title}</th>
+                  ))}
+                </tr>
+              </thead>
+            ) : null}
+            <tbody>
+              {section.table_rows.map((cells, row) => (
+                <tr key={row}>
+                  {cells.map((cell, column) => (
+                    <td key={column} class={typeof cell === "number" ? "right" : ""}>
+                      {formatCell(cell)}
+                    </td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      ) : null}
+    </section>
+  )
+}
+
+export function formatCell(cell: string | number | null): string {
+  if (cell === null) return ""
+  return typeof cell === "number" ? formatNumber(cell) : cell
+}
+
+export default {
+  title: "Task",
+  order: 80,
+  component: SectionsPane,
+  applies: ({ run }) => run !== null && run.sections.length > 0,
+} satisfies PaneDefinition

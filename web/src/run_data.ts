@@ -1,0 +1,260 @@
+// Types of the page's data, and decoding. The keys are those of the JSON that neural/report/run_report.py writes.
+
+export interface Curve {
+  steps: number[]
+  values: (number | null)[]
+}
+
+export type Axes = "head" | "layer" | "pair"
+
+/** Values of [step, layer, head], [step, layer] or [step, layer, layer], row-major; NaN: not measured. */
+export interface Measure {
+  unit: string
+  description: string
+  axes: Axes
+  steps: number[]
+  shape: number[]
+  values: Float32Array
+}
+
+export interface Interval {
+  value: number | null
+  low: number | null
+  high: number | null
+  seeds?: number
+}
+
+export interface Finding {
+  code: string
+  claim: string
+  supported: "yes" | "no" | "undecided"
+  number: Interval
+  unit: string
+  /** The number with interval and unit, as text. */
+  formatted: string
+  evidence: string
+  advice: string
+  /** A claim is about trainings of this kind; a warning or a note is about the runs shown. */
+  kind: "claim" | "warning" | "note"
+}
+
+/** Runs that differ only by their seed. */
+export interface Group {
+  label: string
+  data: string
+  runs: string[]
+  findings: Finding[]
+}
+
+export interface BestScore {
+  step: number
+  score: number
+  name: string
+  scores: Record<string, number | null>
+}
+
+export interface RunSummary {
+  id: string
+  name: string
+  state: string
+  step: number
+  steps: number | null
+  started: number | null
+  time: number | null
+  message: string
+  best: BestScore | null
+}
+
+export interface Reliability {
+  counts: number[]
+  mean_probability: number[]
+  observed_frequency: number[]
+  low: number[]
+  high: number[]
+  edges: number[]
+  all_counts: number[]
+}
+
+/** A binary question whose probabilities were calibrated. */
+export interface CalibratedQuestion {
+  chosen: string
+  why: string
+  diagrams: Record<string, Reliability>
+  methods: Record<string, Record<string, Interval>>
+}
+
+export interface Calibration {
+  data: string
+  threshold: number
+  f1: number
+  questions: Record<string, CalibratedQuestion>
+}
+
+export interface RunEvent {
+  step: number
+  kind: string
+  text: string
+  time: number
+}
+
+/** A section that the task adds to the page of its runs. */
+export interface Section {
+  title: string
+  text: string
+  table_head: string[]
+  table_rows: (string | number | null)[][]
+}
+
+export interface Run extends RunSummary {
+  seed: number | null
+  settings: Record<string, unknown>
+  /** Keys of the settings that differ from their default. */
+  changed_settings: string[]
+  network: {
+    name?: string
+    input_shape?: string
+    output_shape?: string
+    parameters?: number | null
+  }
+  program: string | null
+  environment: Record<string, unknown>
+  notes: string[]
+  scalars: Record<string, Curve>
+  measures: Record<string, Measure>
+  layers: string[]
+  heads: number[]
+  map_steps: number[]
+  /** Step → how many positions were pooled into a cell of its maps, to keep the page small. */
+  downsampling: Record<string, number>
+  labels: { queries: string[]; keys: string[] } | null
+  events: RunEvent[]
+  checkpoints: { step: number; best: boolean; bytes: number }[]
+  samples: { step: number; text: string }[]
+  /** Score of samples → its value for real text. */
+  real_text: Record<string, number | null>
+  /** Score of samples → description. */
+  scores?: Record<string, string>
+  calibration: Calibration | null
+  sections: Section[]
+}
+
+export interface Index {
+  title: string
+  kind: "report" | "snapshot" | "board"
+  runs: RunSummary[]
+  groups: Group[]
+}
+
+/** A run as in the JSON: values of measures are base64 of 32-bit floats. */
+export type EncodedRun = Omit<Run, "measures"> & {
+  measures: Record<string, Omit<Measure, "values"> & { data: string }>
+}
+
+export function decodeBase64(base64: string): Uint8Array<ArrayBuffer> {
+  const text = atob(base64)
+  const bytes = new Uint8Array(text.length)
+  for (let index = 0; index < text.length; index++) bytes[index] = text.charCodeAt(index)
+  return bytes
+}
+
+export function decodeRun(encoded: EncodedRun): Run {
+  const measures: Record<string, Measure> = {}
+  for (const [name, { data, ...rest }] of Object.entries(encoded.measures)) {
+    measures[name] = { ...rest, values: new Float32Array(decodeBase64(data).buffer) }
+  }
+  return { ...encoded, measures }
+}
+
+/** Append the rows of an update; all other fields are taken from the update. */
+export function mergeRun(known: Run, update: Run): Run {
+  const scalars = { ...known.scalars }
+  for (const [name, added] of Object.entries(update.scalars)) {
+    const previous = scalars[name] ?? { steps: [], values: [] }
+    const keptCount = previous.steps.filter((step) => step < (added.steps[0] ?? Infinity)).length
+    scalars[name] = thinCurve({
+      steps: [...previous.steps.slice(0, keptCount), ...added.steps],
+      values: [...previous.values.slice(0, keptCount), ...added.values],
+    })
+  }
+  const measures = { ...known.measures }
+  for (const [name, added] of Object.entries(update.measures)) {
+    measures[name] = name in measures ? appendMeasure(measures[name], added) : added
+  }
+  return {
+    ...update,
+    scalars,
+    measures,
+    map_steps: mergeSorted([known.map_steps, update.map_steps]),
+    events: mergeEvents([...known.events, ...update.events]),
+  }
+}
+
+const MAX_CURVE_POINTS = 4000
+const FULL_RESOLUTION_POINTS = 1000
+
+/** Bounds the curves of long live runs: above the limit, every second of the older points is dropped. */
+function thinCurve({ steps, values }: Curve): Curve {
+  if (steps.length <= MAX_CURVE_POINTS) return { steps, values }
+  const isKept = (_: unknown, index: number) =>
+    index % 2 === 0 || index >= steps.length - FULL_RESOLUTION_POINTS
+  return { steps: steps.filter(isKept), values: values.filter(isKept) }
+}
+
+function appendMeasure(previous: Measure, added: Measure): Measure {
+  const size = countPerStep(previous)
+  if (size !== countPerStep(added)) return added // the network changed: old values do not belong to it
+  const keptCount = previous.steps.filter((step) => step < (added.steps[0] ?? Infinity)).length
+  const values = new Float32Array(keptCount * size + added.values.length)
+  values.set(previous.values.subarray(0, keptCount * size))
+  values.set(added.values, keptCount * size)
+  const steps = [...previous.steps.slice(0, keptCount), ...added.steps]
+  return { ...added, steps, values, shape: [steps.length, ...added.shape.slice(1)] }
+}
+
+function mergeEvents(events: RunEvent[]): RunEvent[] {
+  const unique = new Map(
+    events.map((event) => [`${event.step} ${event.kind} ${event.time} ${event.text}`, event]),
+  )
+  return [...unique.values()].sort((a, b) => a.time - b.time)
+}
+
+/** How many values a measure has per step. */
+export function countPerStep(measure: Measure): number {
+  return measure.shape.slice(1).reduce((product, size) => product * size, 1)
+}
+
+/** Values of a measure at its last snapshot up to a step; null before the first. */
+export function valuesAtStep(measure: Measure, step: number): Float32Array | null {
+  const index = lastIndexUpTo(measure.steps, step)
+  const size = countPerStep(measure)
+  return index < 0 ? null : measure.values.subarray(index * size, (index + 1) * size)
+}
+
+/** Binary search: index of the last value ≤ `limit`; -1 if there is none. */
+export function lastIndexUpTo(ascending: number[], limit: number): number {
+  let low = 0
+  let high = ascending.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (ascending[middle] <= limit) low = middle + 1
+    else high = middle
+  }
+  return low - 1
+}
+
+export function mergeSorted(lists: number[][]): number[] {
+  return [...new Set(lists.flat())].sort((a, b) => a - b)
+}
+
+/** All steps with maps or measures of attention. */
+export function snapshotSteps(run: Run): number[] {
+  return mergeSorted([
+    run.map_steps,
+    ...Object.values(run.measures).map((measure) => measure.steps),
+  ])
+}
+
+export function countHeads(run: Run, layer: number): number {
+  const headMeasure = Object.values(run.measures).find((measure) => measure.axes === "head")
+  return run.heads[layer] ?? headMeasure?.shape[2] ?? 0
+}

@@ -1,0 +1,67 @@
+import assert from "node:assert/strict"
+import { test } from "node:test"
+import { deflateSync } from "node:zlib"
+
+import { decodeStep, expandCausal, countVisibleKeys, weightAt } from "../src/attention_maps"
+
+/** Encode one layer as the Python side does. */
+function encodeStep(name: string, header: number[], cells: number[]): Uint8Array<ArrayBuffer> {
+  const headerBytes = new Uint8Array(Int32Array.from(header).buffer)
+  const body = Buffer.concat([
+    Buffer.from("NMAP"),
+    Buffer.from([1]),
+    headerBytes,
+    deflateSync(Uint8Array.from(cells)),
+  ])
+  const nameBytes = Buffer.from(name, "utf8")
+  const sizes = [Buffer.alloc(2), Buffer.alloc(4)]
+  sizes[0].writeUInt16LE(nameBytes.length)
+  sizes[1].writeUInt32LE(body.length)
+  const file = Buffer.concat([
+    Buffer.from("NSTP"),
+    Buffer.from([1, 1, 0, 0, 0]),
+    sizes[0],
+    nameBytes,
+    sizes[1],
+    body,
+  ])
+  return Uint8Array.from(file) as Uint8Array<ArrayBuffer>
+}
+
+test("a causal map is expanded to full rows", async () => {
+  const { layers } = await decodeStep(
+    encodeStep("block.0.é", [1, 2, 3, 1, 1], [255, 0, 1, 2, 3]),
+    7,
+  )
+  const { cells: _, ...header } = layers[0]
+  assert.deepEqual(header, {
+    name: "block.0.é",
+    heads: 1,
+    queries: 2,
+    keys: 3,
+    causal: true,
+    first: 1,
+  })
+  assert.deepEqual([...layers[0].cells], [255, 0, 0, 1, 2, 3])
+  assert.equal(weightAt(layers[0], 0, 0, 0), 1)
+  assert.deepEqual(
+    [0, 1].map((query) => countVisibleKeys(layers[0], query)),
+    [2, 3],
+  )
+})
+
+test("a map that is not causal is unchanged", async () => {
+  const { layers } = await decodeStep(encodeStep("cross", [2, 1, 2, 0, 0], [1, 2, 3, 4]), 0)
+  assert.deepEqual([...layers[0].cells], [1, 2, 3, 4])
+})
+
+test("other formats and versions are rejected with a message", async () => {
+  await assert.rejects(decodeStep(new Uint8Array(20), 0), /not a file of attention maps/)
+  const unknown = encodeStep("a", [1, 1, 1, 0, 0], [1])
+  unknown[4] = 9
+  await assert.rejects(decodeStep(unknown, 0), /version 9/)
+})
+
+test("a query before the first key has no visible keys", () => {
+  assert.deepEqual([...expandCausal(Uint8Array.from([9]), 1, 2, 2, -1)], [0, 0, 9, 0])
+})
