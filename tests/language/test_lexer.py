@@ -1,11 +1,10 @@
 """Tokens: comments, spaces, names, numbers, strings, punctuation."""
 
-import time
-
 import pytest
 
 from neural.core.diagnostics import DiagnosticCollector, SourceText
 from neural.language.lexer import MAX_TOKENS, Token, tokenize
+from tests.cpu_time import limit_cpu_time
 from tests.language.strategies import read
 
 
@@ -222,10 +221,9 @@ def test_reading_stops_after_a_hundred_errors():
     ],
     ids=["brackets", "one name", "quotes", "escapes", "numbers"],
 )
-def test_a_huge_text_is_read_or_refused_in_less_than_a_second(text):
-    start = time.process_time()
-    tokenize(text, DiagnosticCollector())
-    assert time.process_time() - start < 1
+def test_a_huge_text_is_read_or_refused_in_linear_time(text):
+    with limit_cpu_time():
+        tokenize(text, DiagnosticCollector())
 
 
 def test_too_many_tokens_are_one_error():

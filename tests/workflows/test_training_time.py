@@ -33,7 +33,7 @@ def test_measuring_a_few_steps_changes_neither_the_task_nor_the_folder(tmp_path)
         task, SampleSettings(number=2, length=40), evaluate_every=5, threads=1
     )
     assert (estimate.steps, estimate.evaluations) == (12, 3)
-    assert 0 < estimate.step_seconds < 5
-    assert 0 < estimate.evaluation_seconds < 20, "samples and a validation take time"
+    assert estimate.step_seconds > 0
+    assert estimate.evaluation_seconds > 0, "samples and a validation take time"
     assert task.experiment is experiment
     assert sorted(tmp_path.iterdir()) == paths
