@@ -12,7 +12,6 @@ from neural.core.experiment import (
     PositiveInt,
     TrackingSettings,
     TrainingSettings,
-    read_experiment,
 )
 from neural.core.registry import UnknownNameError
 from neural.core.schema import format_tables
@@ -22,6 +21,7 @@ from neural.core.settings import (
     dump_settings,
     load_settings,
     read_settings,
+    read_settings_by_key,
 )
 
 # as users write it, with comments and trailing spaces
@@ -82,9 +82,15 @@ def find_settings(name: str) -> type[Experiment]:
     return Boundaries
 
 
+def read_experiment(text: str, *overrides: str) -> Experiment:
+    return read_settings_by_key(
+        Experiment, "task", find_settings, SourceText("a.yaml", text), overrides
+    )
+
+
 def get_errors(text: str, *overrides: str) -> list[tuple[str, str]]:
     with pytest.raises(SettingsError) as error:
-        read_experiment(SourceText("a.yaml", text), overrides, find_settings=find_settings)
+        read_experiment(text, *overrides)
     return [(diagnostic.code, diagnostic.message) for diagnostic in error.value.diagnostics]
 
 
@@ -100,9 +106,7 @@ def test_the_documented_example_is_read():
             entropy_lambda=0.08,
         ),
     )
-    with_task = read_experiment(
-        SourceText("a.yaml", DOCUMENT), ["task=boundaries"], find_settings=find_settings
-    )
+    with_task = read_experiment(DOCUMENT, "task=boundaries")
     assert with_task == experiment
 
 
@@ -118,7 +122,7 @@ def test_a_misspelt_key_is_guessed_whichever_class_declares_it():
 
 def test_a_missing_task_is_reported():
     with pytest.raises(SettingsError, match=r"`task` is missing"):
-        read_experiment(SourceText("a.yaml", DOCUMENT), find_settings=find_settings)
+        read_experiment(DOCUMENT)
 
 
 def test_an_unknown_task_is_guessed():
@@ -138,10 +142,8 @@ def test_conflicting_settings_are_refused(training, message):
 
 
 def test_null_unsets_a_key_of_the_file():
-    source = SourceText("a.yaml", "task: boundaries\ntraining: {steps: 10}")
-    experiment = read_experiment(
-        source, ["training.steps=null", "training.epochs=2"], find_settings=find_settings
-    )
+    text = "task: boundaries\ntraining: {steps: 10}"
+    experiment = read_experiment(text, "training.steps=null", "training.epochs=2")
     assert (experiment.training.steps, experiment.training.epochs) == (None, 2.0)
 
 

@@ -65,15 +65,14 @@ def _render(text: str, diagnostics: Sequence[Diagnostic]) -> None:
 
 def experiment(data: bytes) -> None:
     """An experiment in YAML, or a sweep of one."""
-    from neural.core.experiment import read_experiment
-    from neural.workflows.load_task import _settings_class
+    from neural.workflows.load_task import read_experiment
     from neural.workflows.sweep_trials import SweepSettings, expand_grid
 
     source = SourceText("fuzz.yaml", data.decode("utf-8", errors="replace"))
     if b"experiment:" in data:
         expand_grid(read_settings(SweepSettings, source))
     else:
-        read_experiment(source, find_settings=_settings_class)
+        read_experiment(source)
 
 
 def songs(data: bytes) -> None:

@@ -10,7 +10,7 @@ from neural.cli._errors import UserError
 from neural.cli._formatting import format_count
 from neural.core.diagnostics import Diagnostic, SourceText, render_diagnostic
 from neural.core.errors import describe_os_error
-from neural.workflows.load import read_program
+from neural.core.files import read_source_text
 
 
 def read_source(path: str) -> SourceText:
@@ -18,7 +18,7 @@ def read_source(path: str) -> SourceText:
     if path == "-":
         return SourceText("<stdin>", sys.stdin.read())
     try:
-        return read_program(path)
+        return read_source_text(path)
     except OSError as error:
         raise UserError(f"{path}: {describe_os_error(error)}") from None
 

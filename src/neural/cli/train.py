@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from neural.runs.run import Run
     from neural.tasks.task import Task
     from neural.training.engine import TrainingProgress, TrainingResult
-    from neural.workflows.train import TrainRequest
+    from neural.workflows.train import PreparedTraining, TrainRequest
 
 LINE_INTERVAL_SECONDS = 5.0
 """Time between two progress lines without a bar, unless a validation comes first."""
@@ -128,10 +128,6 @@ def command(
         raise click.UsageError("name a program or an experiment, or --resume a run")
     if file is not None and resume:
         raise click.UsageError("a run is resumed with its own settings: leave the file out")
-    if file is not None:
-        from neural.cli._file_kind import require_kind
-
-        require_kind(file, "experiment", "program")
     if name:
         overrides += (f"name={name}",)
     if seed is not None:
@@ -146,24 +142,38 @@ def command(
         from neural.workflows.train import TrainRequest
 
         request = TrainRequest(file, overrides, network, resume, samples, str(runs))
+        prepared_training = _prepare_training(request)
         if dry_run:
-            _print_plan(request, as_json=form == "json")
+            _print_plan(prepared_training.task, as_json=form == "json")
         else:
-            sys.exit(_run_training(request, form or "text"))
+            sys.exit(_run_training(prepared_training, form or "text"))
 
 
-def _print_plan(request: TrainRequest, *, as_json: bool) -> None:
+def _prepare_training(request: TrainRequest) -> PreparedTraining:
+    """Load and check what is trained; for a file of another kind, name the verb for it."""
+    from neural.core.errors import TaskError
+    from neural.core.settings import SettingsError
     from neural.workflows.train import prepare_training
 
-    task = prepare_training(request).task
+    try:
+        return prepare_training(request)
+    except (SettingsError, TaskError):
+        if request.file is not None:
+            from neural.cli._file_kind import require_kind
+
+            require_kind(request.file, "experiment", "program")
+        raise
+
+
+def _print_plan(task: Task, *, as_json: bool) -> None:
     if os.environ.get("RANK", "0") == "0":  # only one of several processes prints
         click.echo(json.dumps(plan_training(task)) if as_json else format_plan(task))
 
 
-def _run_training(request: TrainRequest, form: str) -> int:
+def _run_training(prepared_training: PreparedTraining, form: str) -> int:
     """Train and print; `form` is text, json or quiet. Returns the exit code."""
     from neural.cli._formatting import relative_path
-    from neural.workflows.train import prepare_training, train
+    from neural.workflows.train import train
 
     run_path: Path | None = None
 
@@ -175,7 +185,6 @@ def _run_training(request: TrainRequest, form: str) -> int:
                 _print_note(note)
             click.echo(f"{'resumes' if is_resumed else 'run'} {relative_path(run_path)}", err=True)
 
-    prepared_training = prepare_training(request)
     try:
         with show_progress(form, is_terminal=sys.stderr.isatty()) as show_step:
             run, result = train(

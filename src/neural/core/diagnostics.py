@@ -22,6 +22,8 @@ from typing import Any
 from neural.core.escape import escape_controls
 
 SEVERITY_BY_LETTER = {"E": "error", "W": "warning", "N": "note"}
+MAX_SOURCE_CHARACTERS = 2 * 2**20
+"""Size limit of a program; longer files are not read to their end."""
 MAX_LINE_WIDTH = 160
 """Longer source lines are cut around the span."""
 

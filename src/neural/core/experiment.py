@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from neural.core.diagnostics import SourceText
-from neural.core.settings import Settings, read_settings_by_key
+from neural.core.settings import Settings
 from neural.core.settings_errors import SettingsConflictError
 from neural.core.settings_fields import MAX_COUNT, Aliases, ValueDescription
 
@@ -105,7 +104,6 @@ class TrainingSettings(Settings):
 
     def verify(self) -> Iterator[SettingsConflictError]:
         """Conflicts between duration, warm-up and learning rates."""
-        yield from super().verify()
         if self.steps is not None and self.epochs is not None:
             message = "`steps` and `epochs` both say how long to train"
             yield SettingsConflictError(
@@ -169,17 +167,3 @@ class Experiment(Settings):
 
     new_run_keys: ClassVar[frozenset[str]] = frozenset()
     """Keys that cannot change when a run resumes: no effect, or they would move held-out data."""
-
-
-def read_experiment(
-    source: SourceText | None,
-    overrides: Sequence[str] = (),
-    *,
-    find_settings: Callable[[str], type[Experiment]],
-) -> Experiment:
-    """Read an experiment from a YAML file and overrides, or raise SettingsError.
-
-    `find_settings` returns the settings class of a task:
-    `lambda name: registry.get(name).Settings`.
-    """
-    return read_settings_by_key(Experiment, "task", find_settings, source, overrides)

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from neural.core.diagnostics import MAX_SOURCE_CHARACTERS, SourceText
+
 MAX_SMALL_FILE_BYTES = 1 << 26
 """Size limit of `read_small_file`: 64 MB."""
 
@@ -38,6 +40,16 @@ def read_text_prefix(path: Path, max_bytes: int) -> str:
             .replace("\r\n", "\n")
             .replace("\r", "\n")
         )
+
+
+def read_source_text(path: str | Path, name: str | None = None) -> SourceText:
+    """The text of a program or YAML file, up to just over the size limit; raises OSError.
+
+    `name` stands for the file in messages, by default its path. Parsers report the `�` of invalid
+    UTF-8 with its position.
+    """
+    text = read_text_prefix(Path(path), 4 * MAX_SOURCE_CHARACTERS + 1)
+    return SourceText(str(path) if name is None else name, text)
 
 
 def write_atomically(path: Path, text: str, *, durable: bool = True) -> None:

@@ -210,7 +210,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     def verify(self) -> Iterator[SettingsConflictError]:
-        """Yield conflicts between values. A subclass yields from its base class first."""
+        """Yield conflicts between values. A subclass of a class with conflicts yields those first."""
         yield from ()
 
     @model_validator(mode="after")

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from neural.core.diagnostics import DiagnosticCollector, Fix, Label, SourceSpan
+from neural.core.diagnostics import (
+    MAX_SOURCE_CHARACTERS,
+    DiagnosticCollector,
+    Fix,
+    Label,
+    SourceSpan,
+)
 from neural.language.lexer import Token, tokenize
 from neural.language.syntax import (
     SECTION_NAMES,
@@ -25,7 +31,6 @@ from neural.language.syntax import (
 )
 from neural.language.token_cursor import CLOSING_BRACKETS, RecoverySignal, TokenCursor
 
-MAX_PROGRAM_CHARACTERS = 2 * 2**20
 MAX_BRACKET_DEPTH = 32
 """Nested brackets; the deepest sensible program has five."""
 
@@ -41,15 +46,15 @@ _LAYERS_HELP = "one layer per line, such as `Dense(10)`, without brackets and co
 
 def parse(text: str, diagnostics: DiagnosticCollector) -> Program:
     """Parse the text of a program as far as possible; errors go to `diagnostics`."""
-    if len(text) > MAX_PROGRAM_CHARACTERS:
+    if len(text) > MAX_SOURCE_CHARACTERS:
         size = (
             f"{len(text) / 2**20:.0f} MB"
-            if len(text) < 4 * MAX_PROGRAM_CHARACTERS
-            else f"{4 * MAX_PROGRAM_CHARACTERS // 2**20} MB or more"
+            if len(text) < 4 * MAX_SOURCE_CHARACTERS
+            else f"{4 * MAX_SOURCE_CHARACTERS // 2**20} MB or more"
         )
         diagnostics.add(
             "E0107",
-            f"this file has {size}; a program has at most {MAX_PROGRAM_CHARACTERS // 2**20} MB",
+            f"this file has {size}; a program has at most {MAX_SOURCE_CHARACTERS // 2**20} MB",
             SourceSpan(0, 0),
         )
         return Program(items=())

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from neural.core.diagnostics import DiagnosticCollector, SourceSpan
+from neural.core.diagnostics import MAX_SOURCE_CHARACTERS, DiagnosticCollector, SourceSpan
 from neural.language.lexer import Token, tokenize
-from neural.language.parser import MAX_PROGRAM_CHARACTERS
 from neural.language.syntax import SECTION_NAMES
 
 NodeKind = Literal["file", "network", "section", "block", "call", "group"]
@@ -97,7 +96,7 @@ class Outline:
 
 def build_outline(text: str) -> Outline:
     """The outline of a text; empty for a text longer than a program may be."""
-    tokens = tokenize(text if len(text) <= MAX_PROGRAM_CHARACTERS else "", DiagnosticCollector())
+    tokens = tokenize(text if len(text) <= MAX_SOURCE_CHARACTERS else "", DiagnosticCollector())
     return Outline(text, tokens, _OutlineBuilder(tokens, len(text)).root)
 
 

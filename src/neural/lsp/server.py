@@ -34,17 +34,14 @@ def check_experiment(text: str) -> tuple[Diagnostic, ...]:
     if match is None:
         return ()
     # Imported late: pydantic is slow, and only experiment files need it.
-    from neural.core.experiment import read_experiment
     from neural.core.settings import SettingsError
     from neural.tasks import registry
+    from neural.workflows.load_task import read_experiment
 
     if registry.guess(match[1]) is None:
         return ()
     try:
-        read_experiment(
-            SourceText("experiment.yaml", text),
-            find_settings=lambda name: registry.get(name).Settings,
-        )
+        read_experiment(SourceText("experiment.yaml", text))
     except SettingsError as error:
         return error.diagnostics
     return ()

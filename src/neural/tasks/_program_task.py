@@ -16,11 +16,10 @@ from pydantic import ValidationError
 from neural.core.diagnostics import SourceText, render_diagnostic
 from neural.core.errors import TaskError
 from neural.core.experiment import TrainingSettings
-from neural.core.files import read_text_prefix
+from neural.core.files import read_source_text
 from neural.core.settings_errors import format_validation_error
 from neural.language.check import check
 from neural.language.network import Network
-from neural.language.parser import MAX_PROGRAM_CHARACTERS
 from neural.language.summary import format_summary
 from neural.nn.build import NetworkModule, build
 from neural.optim.optimizer import Optimizer
@@ -71,7 +70,7 @@ def load_program(network: str, folder: Path) -> SourceText:
         return SourceText("the program", network)
     path = folder / Path(network).expanduser()
     try:
-        return SourceText(network, read_text_prefix(path, 4 * MAX_PROGRAM_CHARACTERS + 1))
+        return read_source_text(path, network)
     except OSError as error:
         raise TaskError(
             f"the network `{network}` cannot be read: {error.strerror} ({path.absolute()})"

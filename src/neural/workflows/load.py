@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neural.core.diagnostics import Diagnostic, SourceText, render_diagnostic
-from neural.core.files import read_text_prefix
+from neural.core.files import read_source_text
 from neural.language.check import CheckResult, check
 from neural.language.network import Network
-from neural.language.parser import MAX_PROGRAM_CHARACTERS
 from neural.language.program_json import program_to_json
 from neural.language.shapes import Shape
 from neural.language.summary import format_summary
@@ -89,14 +88,6 @@ class Blueprint:
         return f"<network {self.name}: {layers} layers, {self.parameters:,} parameters>"
 
 
-def read_program(path: str | Path) -> SourceText:
-    """Read the text of a program, or of a YAML file, up to just over the parser's size limit.
-
-    Invalid UTF-8 becomes `�`, which the parser reports with its position.
-    """
-    return SourceText(str(path), read_text_prefix(Path(path), 4 * MAX_PROGRAM_CHARACTERS + 1))
-
-
 def parse(text: str, *, name: str | None = None, network: str | None = None) -> Blueprint:
     """Check a program text; ProgramError lists all its errors.
 
@@ -107,7 +98,7 @@ def parse(text: str, *, name: str | None = None, network: str | None = None) -> 
 
 def load(path: str | Path, *, network: str | None = None) -> Blueprint:
     """Check a program file; ProgramError lists all its errors. `network` selects one by name."""
-    return _check_source(read_program(path), network)
+    return _check_source(read_source_text(path), network)
 
 
 def _check_source(source: SourceText, network: str | None) -> Blueprint:

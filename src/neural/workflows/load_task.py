@@ -13,9 +13,15 @@ from pathlib import Path
 from neural.capture.measures import registry as measures
 from neural.core.diagnostics import SourceText
 from neural.core.errors import TaskError, describe_os_error
-from neural.core.experiment import Experiment, read_experiment
+from neural.core.experiment import Experiment
+from neural.core.files import read_source_text
 from neural.core.registry import UnknownNameError
-from neural.core.settings import dump_settings, load_settings, read_settings
+from neural.core.settings import (
+    dump_settings,
+    load_settings,
+    read_settings,
+    read_settings_by_key,
+)
 from neural.optim.catalogue import CATALOGUE
 from neural.optim.optimizer_factory import create_schedule
 from neural.runs.errors import RunError
@@ -24,7 +30,6 @@ from neural.runs.sinks import registry as sinks
 from neural.tasks import registry as tasks
 from neural.tasks.supervised.task import SupervisedSettings
 from neural.tasks.task import Task
-from neural.workflows.load import read_program
 
 
 def load_task(
@@ -38,7 +43,7 @@ def load_task(
     path = Path(path)
     source = read_source(path)
     if path.suffix.lower() in (".yaml", ".yml", ".json"):
-        experiment = read_experiment(source, overrides, find_settings=_settings_class)
+        experiment = read_experiment(source, overrides)
     else:
         # a program alone is a supervised experiment with default settings
         network_overrides = [f"network={_quote(path.name)}"]
@@ -47,10 +52,15 @@ def load_task(
     return create_task(experiment, path.parent)
 
 
+def read_experiment(source: SourceText, overrides: Sequence[str] = ()) -> Experiment:
+    """Read an experiment with the settings class of its task, or raise SettingsError."""
+    return read_settings_by_key(Experiment, "task", _settings_class, source, overrides)
+
+
 def read_source(path: Path) -> SourceText:
     """The text of a program or YAML file. TaskError if it cannot be read."""
     try:
-        return read_program(path)
+        return read_source_text(path)
     except OSError as error:
         raise TaskError(f"{path}: {describe_os_error(error)}") from None
 

@@ -19,14 +19,13 @@ from pydantic import Field
 from neural.core import yaml_positions
 from neural.core.diagnostics import Diagnostic, DiagnosticCollector, SourceSpan, SourceText
 from neural.core.errors import TaskError
-from neural.core.experiment import NonNegativeInt, RunName, read_experiment
+from neural.core.experiment import NonNegativeInt, RunName
+from neural.core.files import read_source_text
 from neural.core.settings import Settings, SettingsError, read_settings
 from neural.core.settings_errors import SettingsConflictError
 from neural.core.settings_fields import ValueDescription
-from neural.tasks import registry as tasks
 from neural.tasks.supervised.task import SupervisedSettings
-from neural.workflows.load import read_program
-from neural.workflows.load_task import load_task, read_source
+from neural.workflows.load_task import load_task, read_experiment, read_source
 
 MAX_NAME_LENGTH = 80
 """Characters of a trial's name; the limit of all run names."""
@@ -64,7 +63,6 @@ class SweepSettings(Settings):
 
     def verify(self) -> Iterator[SettingsConflictError]:
         """Yield an error for duplicate trials, and for too many."""
-        yield from super().verify()
         if SEED_KEY in self.grid:
             yield SettingsConflictError(
                 f"the grid has `{SEED_KEY}`", "grid", help="write them as `seeds: [0, 1, 2]`"
@@ -195,9 +193,7 @@ def _check_settings(experiment: Path, overrides: Sequence[str]) -> None:
     A `.neural` program alone is a supervised experiment with default settings.
     """
     if experiment.suffix.lower() in (".yaml", ".yml", ".json"):
-        read_experiment(
-            read_program(experiment), overrides, find_settings=lambda name: tasks.get(name).Settings
-        )
+        read_experiment(read_source_text(experiment), overrides)
     else:
         read_settings(
             SupervisedSettings, None, [f"network={json.dumps(experiment.name)}", *overrides]

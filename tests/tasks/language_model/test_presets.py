@@ -4,7 +4,10 @@ from typing import get_args
 
 import pytest
 
+from neural.core.diagnostics import DiagnosticCollector
 from neural.language.check import check
+from neural.language.formatter import format_program
+from neural.language.parser import parse
 from neural.optim.catalogue import CATALOGUE
 from neural.optim.schedule import Schedule
 from neural.tasks.language_model.presets import PRESET_SIZES, Architecture, Preset, write_program
@@ -33,6 +36,12 @@ def test_a_preset_is_a_valid_program(preset, architecture):
     assert network.output == (size.context, 65)
     assert (network.train.batch_size, network.train.steps) == size.batch_and_steps(architecture)
     assert network.loss is not None
+
+
+@every_preset
+def test_a_preset_is_laid_out_as_by_the_formatter(preset, architecture):
+    text = write_program(preset, architecture, 65)
+    assert format_program(parse(text, DiagnosticCollector())) == text
 
 
 def test_the_full_size_has_the_parameters_of_the_published_one():

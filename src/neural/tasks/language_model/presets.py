@@ -12,10 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from neural.core.diagnostics import DiagnosticCollector
-from neural.language.formatter import format_program
-from neural.language.parser import parse
-
 Preset = Literal["tiny", "nanogpt_cpu", "full"]
 Architecture = Literal["classic", "modern"]
 
@@ -83,19 +79,23 @@ def write_program(
     context, steps = context or size.context, steps or default_steps
     program_warmup = 0 if warmup_steps else min(DEFAULT_WARMUP_STEPS, steps // 10)
     decay_steps = max(1, steps - (warmup_steps or program_warmup))
-    layers, optimizer = (_write_classic if architecture == "classic" else _write_modern)(
-        size, vocabulary_size, program_warmup, decay_steps
-    )
+    write_parts = _write_classic if architecture == "classic" else _write_modern
+    layers, optimizer = write_parts(size, vocabulary_size, program_warmup, decay_steps)
     name = "".join(word.capitalize() for word in (*preset.split("_"), architecture))
-    program = f"""network {name} {{
+    # Laid out as `neural fmt` does it: users see this text in the run folder.
+    return f"""network {name} {{
   input: ({context},)
-  layers: {layers}
+  layers:
+{layers}
   loss: "sparse_categorical_crossentropy"
   optimizer: {optimizer}
-  train {{ steps: {steps} batch_size: {batch} clip_norm: 1.0 }}
+  train {{
+    steps: {steps}
+    batch_size: {batch}
+    clip_norm: 1.0
+  }}
 }}
 """
-    return format_program(parse(program, DiagnosticCollector()))
 
 
 def _write_classic(
@@ -104,37 +104,54 @@ def _write_classic(
     """(layers, optimizer): learned positions, LayerNorm, GELU, no biases, tied embeddings."""
     embedding_dropout, dropout = "", ""
     if size.dropout:
-        embedding_dropout, dropout = (
-            f"Dropout({size.dropout})",
-            f'dropout_rate={size.dropout}, dropout_at="residual",',
-        )
-    layers = f"""
+        embedding_dropout = f"    Dropout({size.dropout})"
+        dropout = f'      dropout_rate={size.dropout},\n      dropout_at="residual",\n'
+    layers = f"""\
     Embedding(input_dim={vocabulary_size}, output_dim={size.width}, init="gpt2")
     PositionalEncoding(encoding_type="learned")
-    {embedding_dropout}
+{embedding_dropout}
     TransformerDecoder(
-      num_heads={size.heads}, d_model={size.width}, dff={4 * size.width}, {dropout}
-      activation="gelu", bias=false, init="gpt2", final_norm=true
+      num_heads={size.heads},
+      d_model={size.width},
+      dff={4 * size.width},
+{dropout}      activation="gelu",
+      bias=false,
+      init="gpt2",
+      final_norm=true,
     ) * {size.layers}
     Output({vocabulary_size}, activation="softmax", tied=true, bias=false)
 """
-    rate = f"CosineDecay(0.001, {decay_steps}, alpha=0.1, warmup_steps={warmup_steps})"
-    return layers, f"AdamW(learning_rate={rate}, beta_2=0.99, weight_decay=0.1)"
+    optimizer = f"""AdamW(
+    learning_rate=CosineDecay(0.001, {decay_steps}, alpha=0.1, warmup_steps={warmup_steps}),
+    beta_2=0.99,
+    weight_decay=0.1,
+  )"""
+    return layers, optimizer
 
 
 def _write_modern(
     size: PresetSize, vocabulary_size: int, warmup_steps: int, decay_steps: int
 ) -> tuple[str, str]:
     """(layers, optimizer): rotary positions, RMS norms, squared ReLU, zero-initialised blocks."""
-    dropout = f"dropout_rate={size.dropout}," if size.dropout else ""
-    layers = f"""
+    dropout = f"      dropout_rate={size.dropout},\n" if size.dropout else ""
+    layers = f"""\
     Embedding(input_dim={vocabulary_size}, output_dim={size.width})
     TransformerDecoder(
-      num_heads={size.heads}, d_model={size.width}, dff={4 * size.width}, {dropout}
-      activation="squared_relu", positional="rotary", normalization="rms", qk_norm=true,
-      bias=false, init="zero", final_norm=true
+      num_heads={size.heads},
+      d_model={size.width},
+      dff={4 * size.width},
+{dropout}      activation="squared_relu",
+      positional="rotary",
+      normalization="rms",
+      qk_norm=true,
+      bias=false,
+      init="zero",
+      final_norm=true,
     ) * {size.layers}
     Output({vocabulary_size}, activation="softmax", bias=false, init="zero")
 """
-    rate = f"LinearDecay(0.02, {decay_steps}, alpha=0.01, warmup_steps={warmup_steps})"
-    return layers, f"Muon(learning_rate={rate}, other_learning_rate=0.01)"
+    optimizer = f"""Muon(
+    learning_rate=LinearDecay(0.02, {decay_steps}, alpha=0.01, warmup_steps={warmup_steps}),
+    other_learning_rate=0.01,
+  )"""
+    return layers, optimizer
