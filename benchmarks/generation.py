@@ -176,7 +176,7 @@ def measure_quality(quick: bool) -> dict:
     for _ in range(60 if quick else 600):
         starts = random.integers(0, len(train_ids) - context - 1, size=24)
         batch = torch.stack([train_ids[start : start + context + 1] for start in starts])
-        loss = model.loss(model.scores(batch[:, :-1]), batch[:, 1:])
+        loss = model.loss(model.logits(batch[:, :-1]), batch[:, 1:])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

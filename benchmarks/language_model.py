@@ -101,13 +101,13 @@ class NanoGPTTraining:
 
 
 class NanoGPTScores(torch.nn.Module):
-    """nanoGPT with the interface of our networks: `scores` at every position."""
+    """nanoGPT with the interface of our networks: `logits` at every position."""
 
     def __init__(self, model: torch.nn.Module) -> None:
         super().__init__()
         self.model = model
 
-    def scores(self, x: torch.Tensor) -> torch.Tensor:
+    def logits(self, x: torch.Tensor) -> torch.Tensor:
         """Logits of all positions; without targets, nanoGPT computes the last one only."""
         return self.model(x, x)[0]
 

@@ -21,7 +21,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from neural.capture.attention_call import AttentionCall
 from neural.capture.measures import registry
-from neural.capture.statistics import average_rows, compare_layers, head_statistics
+from neural.capture.statistics import aggregate_rows, compare_layers, head_statistics
 from neural.nn.kernel_dispatch import no_kernels
 from neural.nn.mask import Mask
 
@@ -64,7 +64,7 @@ def five_in_torch(q, k, v):
 def compute_dense(names, *layers):
     """Measures by their definitions, from dense weights."""
     maps = [AttentionCall(q, k).compute_maps() for q, k in layers]
-    return average_rows({name: registry.get(name)().reference(*maps) for name in names})
+    return aggregate_rows({name: registry.get(name)().reference(*maps) for name in names})
 
 
 def five_dense(q, k, v):

@@ -55,7 +55,7 @@ from neural.tasks.segmentation.feature_cache import compute_features_batch
 from neural.tasks.segmentation.inference import (
     boundary_probabilities,
     class_probabilities,
-    score_documents,
+    compute_logits,
 )
 from neural.tasks.segmentation.metrics.pk import Pk
 from neural.tasks.segmentation.pipeline import load_shipped_pipeline
@@ -154,7 +154,7 @@ def predict_probabilities(
     model: Any, documents: Sequence[SegmentationDocument], features: Sequence[str]
 ) -> Arrays:
     """Boundary probability of every sentence of every document."""
-    scores = score_documents(model, compute_features_batch(documents, features))
+    scores = compute_logits(model, compute_features_batch(documents, features))
     return [
         boundary_probabilities(class_probabilities(document_scores), "boundaries")
         for document_scores in scores

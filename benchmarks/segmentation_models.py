@@ -37,7 +37,7 @@ def measure_model(name: str, seed: int, epochs: int, *, long: bool) -> dict[str,
 
     from neural.analysis.run_summary import find_best_validation
     from neural.runs.run import Run
-    from neural.tasks.segmentation.inference import score_documents
+    from neural.tasks.segmentation.inference import compute_logits
     from neural.tasks.segmentation.settings import SegmentationSettings
     from neural.training.engine import fit
     from neural.workflows.load_model import load_best_model
@@ -82,7 +82,7 @@ def measure_model(name: str, seed: int, epochs: int, *, long: bool) -> dict[str,
         x = np.random.default_rng(0).normal(size=size).astype(np.float32)
         before, start = read_peak_memory(reset=True), time.perf_counter()
         with torch.no_grad():
-            score_documents(model, [x])
+            compute_logits(model, [x])
         figures["long_seconds"] = time.perf_counter() - start
         figures["long_megabytes"] = read_peak_memory() - before
     return figures

@@ -84,7 +84,7 @@ class NextCharacter(Task):
 
     def loss(self, model, batch):
         """Cross-entropy of the next character."""
-        return model.loss(model.scores(batch["x"][:, :-1]), batch["x"][:, 1:]), {}
+        return model.loss(model.logits(batch["x"][:, :-1]), batch["x"][:, 1:]), {}
 
     def evaluate(self, model):
         """No validation."""
@@ -96,7 +96,7 @@ class NextCharacter(Task):
 
     def forward(self, model, batch):
         """One forward pass."""
-        return model.scores(batch["x"])
+        return model.logits(batch["x"])
 
     def token_ids(self, batch):
         """Characters are tokens."""

@@ -1,7 +1,8 @@
 """mkdocs hooks: add the generated reference pages, and list folders in `nav`.
 
-Generated pages are not saved; each build reads the package again. `_reference/` does not depend on
-mkdocs.
+Generated pages are not saved; each build reads the package again. In a checkout, each has a short
+page in reference/ in its place, so that links work there, too: it says where the content is.
+`_reference/` does not depend on mkdocs.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the generated pages to the files of the site."""
+    """Add the generated pages to the files of the site, in place of the pages of a checkout."""
     for path, text in _generated_pages.items():
+        checkout_page = files.get_file_from_path(path)
+        if checkout_page is not None:
+            files.remove(checkout_page)
         files.append(File.generated(config, path, content=text))
     return files
 

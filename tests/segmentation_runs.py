@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from neural.nn.kernel_dispatch import no_kernels
-from neural.tasks.segmentation.inference import score_documents
+from neural.tasks.segmentation.inference import compute_logits
 from neural.tasks.segmentation.settings import SegmentationSettings
 from neural.workflows.load_task import create_task
 from neural.workflows.train import create_run
@@ -48,7 +48,7 @@ def build_confident_model(task, confidence):
     torch.manual_seed(0)
     model = task.build().eval()
     with no_kernels(), torch.no_grad():
-        scores = np.concatenate(score_documents(model, [example.x for example in task.train]))
+        scores = np.concatenate(compute_logits(model, [example.x for example in task.train]))
         mean = torch.from_numpy(scores.mean(axis=0))
         factor = torch.from_numpy(confidence / scores.std(axis=0))
         model.classifier.bias.sub_(mean).mul_(factor)

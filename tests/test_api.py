@@ -1,5 +1,7 @@
-"""The Python API: neural.load, neural.parse and blueprints."""
+"""The Python API: its public names, neural.load, neural.parse and blueprints."""
 
+import inspect
+import pydoc
 import subprocess
 import sys
 
@@ -54,3 +56,77 @@ def test_importing_neural_does_not_import_torch():
 def test_a_name_that_does_not_exist_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         _ = neural.lode
+
+
+FUNCTIONS = [
+    "analyze",
+    "attend",
+    "check",
+    "evaluate",
+    "export",
+    "fit",
+    "generate",
+    "load",
+    "open_run",
+    "parse",
+    "predict",
+    "report",
+    "runs",
+    "segment",
+    "watch",
+]
+
+
+def test_completion_shows_public_names_only():
+    assert {name for name in dir(neural) if not name.startswith("__")} == {
+        *FUNCTIONS,
+        "Blueprint",
+        "ProgramError",
+        "sklearn",
+    }
+    assert set(neural.__all__) == {*FUNCTIONS, "Blueprint", "ProgramError"}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_has_a_signature_and_a_docstring(name):
+    function = getattr(neural, name)
+    assert inspect.isfunction(function)
+    assert function.__name__ == name
+    assert inspect.signature(function).parameters
+    assert len(inspect.getdoc(function).splitlines()[0]) > 20
+
+
+def test_help_lists_the_functions_and_nothing_private():
+    text = pydoc.plain(pydoc.render_doc(neural))
+    section = text[text.index("FUNCTIONS") :]
+    for name in FUNCTIONS:
+        assert f"    {name}(" in section
+    assert "__getattr__" not in text
+    assert "TYPE_CHECKING" not in text
+
+
+def test_a_function_that_is_also_a_folder_stays_a_function():
+    code = """
+import sys
+import neural
+from neural.report import run_report
+import neural.runs.find
+import neural.runs.run as run_module
+assert callable(neural.report) and callable(neural.runs)
+assert neural.runs.find is sys.modules["neural.runs.find"]
+assert run_module is sys.modules["neural.runs.run"]
+from neural.runs.find import open_run
+assert neural.open_run is open_run
+print("ok")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "ok\n"
+
+
+def test_checking_a_program_does_not_import_torch_or_scikit_learn():
+    code = (
+        "import sys, neural; neural.check('network A { }'); dir(neural); "
+        "print([name for name in ('torch', 'sklearn', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

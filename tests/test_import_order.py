@@ -22,6 +22,7 @@ ORDER = (
     "analysis",
     "report",
     "workflows",
+    "sklearn",
     "exports",
     "imports",
     "lsp",
@@ -37,6 +38,8 @@ EXPORTED_BY_NAME = {
     "nn/source_export/bundle.py",
 }
 """Files that read our source as text, and therefore compare module names."""
+PUBLIC_FOLDERS = {"sklearn"}
+"""Folders that users import names from: `from neural.sklearn import NetworkClassifier`."""
 
 
 def id_of(file: Path) -> str:
@@ -173,6 +176,8 @@ def test_an_init_file_holds_a_description_and_perhaps_a_registry(file):
     code = parse(file)
     assert ast.get_docstring(code)
     values = [node for node in code.body[1:] if not isinstance(node, ast.Import | ast.ImportFrom)]
+    if file.parent.name in PUBLIC_FOLDERS:
+        return
     statements = [ast.unparse(node).partition("(")[0] for node in values]
     assert statements in ([], ["registry = Registry"])
     imported = [node for node in code.body if isinstance(node, ast.Import | ast.ImportFrom)]

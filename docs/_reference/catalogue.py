@@ -116,7 +116,7 @@ def _format_layer_table(entry: type[Layer]) -> str:
     rows = [["output", docstring(entry.shape)], ["cost", docstring(entry.cost)]]
     if layer.uses_mask:
         rows.append(["padding", docstring(entry.uses_mask)])
-    if layer.maps_mask:
+    if layer.resizes_mask:
         rows.append(["mask", "Passed on, with one value for each position of the output."])
     elif not layer.keeps_time:
         rows.append(["mask", "Not passed on: the output has another time axis, or none."])
@@ -172,7 +172,7 @@ def example_program(entry: type[Any], name: str) -> str:
         call = ", ".join(f"{argument}={format_value(value)}" for argument, value in values.items())
         return _format_network("(16, 12)", f"TransformerEncoder({call})")
     if issubclass(entry, Loss):
-        activations = sorted(entry.fuses)[:1]
+        activations = sorted(entry.fused_activations)[:1]
         head = "".join(f", activation={format_value(activation)}" for activation in activations)
         return _format_network("(12,)", f"Output(5{head})", f"loss: {format_value(example)}")
     is_schedule = name in schedules.names()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from neural.cli._arguments import PROGRAM_OR_RUN, RUN, SWEEP, CompletedString
 from neural.cli.main import main
 
 from .markdown import fence, join_paragraphs, table
@@ -13,12 +14,22 @@ INTRODUCTION = """
 The output of `neural VERB --help`. An error in an argument or in a file gives a message and exit
 code 2, never a traceback. Exit code 1 is a job that failed, 130 one that was stopped.
 """
+COMMON_OPTIONS = """
+## What all commands share { #common }
+
+A run is named in the same way everywhere: by part of its name in any case, by its path, or not at
+all, which is the newest one. If several runs match, a terminal shows a list to choose from; without
+a terminal the list is an error. Where a command takes several runs, the name of a sweep stands for
+its runs. `--runs FOLDER` is the folder in which runs are created and found. `--json` prints JSON on
+standard output and nothing else; notes go to standard error. `-o PATH` is the file or folder to
+write. `-` is standard input as an input file, and standard output after `-o`.
+"""
 
 
 def pages() -> dict[str, str]:
     """One page with all commands."""
     top = click.Context(main, info_name="neural", max_content_width=HELP_WIDTH)
-    rows, sections = [], []
+    rows, common_rows, sections = [], [], []
     for name in main.list_commands(top):
         command = main.get_command(top, name)
         assert command is not None
@@ -30,7 +41,44 @@ def pages() -> dict[str, str]:
             terminal_width=HELP_WIDTH,
         )
         rows.append([f"[`neural {name}`](#{name})", command.get_short_help_str(2 * HELP_WIDTH)])
+        common_rows.append([f"`neural {name}`", *list_common_options(command)])
         help_text = fence(command.get_help(context))
         sections.append(join_paragraphs(f"## neural {name} {{ #{name} }}", help_text))
     overview = table(["", ""], rows)
-    return {"commands": join_paragraphs("# Commands", INTRODUCTION.strip(), overview, *sections)}
+    common_table = table(["", "a run", "`--runs`", "`--json`", "`-o`", "`-`"], common_rows)
+    return {
+        "commands": join_paragraphs(
+            "# Commands",
+            INTRODUCTION.strip(),
+            overview,
+            COMMON_OPTIONS.strip(),
+            common_table,
+            *sections,
+        )
+    }
+
+
+def list_common_options(command: click.Command) -> list[str]:
+    """Cells of the table: how a run is named, `--runs`, `--json`, `-o`, and what `-` is."""
+    options = {flag: parameter for parameter in command.params for flag in parameter.opts}
+    run_names = [
+        f"`{parameter.make_metavar(click.Context(command))}`"
+        if isinstance(parameter, click.Argument)
+        else f"`{parameter.opts[0]}`"
+        for parameter in command.params
+        if parameter.type in (RUN, SWEEP, PROGRAM_OR_RUN)
+    ]
+    reads_stdin = any(
+        isinstance(parameter.type, CompletedString) and parameter.type.reads_stdin
+        for parameter in command.params
+    )
+    out = options.get("-o")
+    writes_stdout = out is not None and getattr(out.type, "allow_dash", False)
+    streams = ["input"] * reads_stdin + ["`-o -`"] * writes_stdout
+    return [
+        ", ".join(run_names),
+        "yes" if "--runs" in options else "",
+        "yes" if "--json" in options else "",
+        f"`{out.metavar}`" if out is not None else "",
+        ", ".join(streams),
+    ]

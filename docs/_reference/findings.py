@@ -35,7 +35,7 @@ def pages() -> dict[str, str]:
 def _format_section(check: type[AnalysisCheck]) -> Iterator[str]:
     yield f"## {check.code}: {check.claim} {{ #{check.code.lower()} }}"
     rows = [
-        ["value", docstring(check)],
+        ["check", docstring(check)],
         ["unit", check.unit],
         ["kind", KIND_DESCRIPTIONS[check.kind]],
     ]

@@ -39,7 +39,7 @@ from neural.tasks.segmentation.feature_cache import compute_features_batch
 from neural.tasks.segmentation.inference import (
     boundary_probabilities,
     class_probabilities,
-    score_documents,
+    compute_logits,
 )
 from neural.tasks.segmentation.metrics.pk import Pk
 from neural.tasks.segmentation.pipeline import SHIPPED_SEGMENTER, save_pipeline
@@ -296,7 +296,7 @@ def main() -> None:
         write_splits(Path(name), splits)
         settings, model = train(Path(name), options.quick)
     truths = [document.boundaries for document in splits["test"]]
-    logits = score_documents(
+    logits = compute_logits(
         model, compute_features_batch(splits["test"], FEATURES, use_cache=False)
     )
     margins = [

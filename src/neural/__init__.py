@@ -1,48 +1,121 @@
 """Neural, a laboratory for attention.
 
-neural.load("net.neural")   a checked network program: .summary(), .shapes, .build()
-neural.parse(text)          the same from a text
-neural.attend(q, k, v)      attention as a function, with any mechanism
-neural.fit(network, data)   a trained network and its run folder
-neural.open_run(path)       a run folder (one training), for reading
-neural.watch(model)         the attention of any torch model, measured
+Networks
+    load(path), parse(text)     a checked program: .summary(), .shapes, .build()
+    check(path or text)         all errors, warnings and notes of a program or an experiment
+    attend(q, k, v)             attention as a function, with any mechanism
 
-Folders, in the order in which they may import each other: core, language, nn, optim, data, tasks,
-runs, capture, training, analysis, report, workflows, board, cli; exports, imports, lsp and testing
-beside workflows. Names are loaded at first use: `import neural` imports nothing heavy.
+Training
+    fit(network, X, y)          a trained model with .predict, .evaluate, .history and its run
+    neural.sklearn              the same as scikit-learn estimators
+
+Runs: a run is the folder of one training, named by its path or a part of its name
+    runs()                      all runs of a folder
+    open_run(run)               settings, curves, attention and checkpoints of a run
+    predict(run, data), evaluate(run, data), generate(run, prompt)
+    analyze(run), report(run), export(run, format)
+
+Text and other models
+    segment(text)               segments of a text, with probabilities
+    watch(model, batch)         the attention of any torch model, measured
+
+Every function does what the command of the same name does. `import neural` imports nothing heavy:
+a function is loaded at its first use. Folders, in the order in which they may import each other:
+core, language, nn, optim, data, tasks, runs, capture, training, analysis, report, workflows; then
+sklearn, exports, imports, lsp and testing; then board and cli.
 """
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from neural.capture.watch import watch
+    from neural import sklearn as sklearn
+    from neural.exports._export_run import export
     from neural.nn.attend import attend
     from neural.runs.find import open_run
+    from neural.workflows.analyze import analyze
+    from neural.workflows.check import check
+    from neural.workflows.evaluate import evaluate
+    from neural.workflows.fit import fit
+    from neural.workflows.generate import generate
     from neural.workflows.load import Blueprint, ProgramError, load, parse
-    from neural.workflows.train import fit
+    from neural.workflows.predict import predict
+    from neural.workflows.report import report
+    from neural.workflows.runs import runs
+    from neural.workflows.segment import segment
+    from neural.workflows.watch import watch
 
-__all__ = ["Blueprint", "ProgramError", "attend", "fit", "load", "open_run", "parse", "watch"]
+__all__ = [
+    "Blueprint",
+    "ProgramError",
+    "analyze",
+    "attend",
+    "check",
+    "evaluate",
+    "export",
+    "fit",
+    "generate",
+    "load",
+    "open_run",
+    "parse",
+    "predict",
+    "report",
+    "runs",
+    "segment",
+    "watch",
+]
 __version__ = "0.1.0"
 
 
+class _Package(ModuleType):
+    """The package `neural`, in which `report` and `runs` are functions although folders too.
+
+    When Python imports `neural.runs.run`, it assigns the folder to the attribute `runs` of the
+    package. That assignment is left out here. Imports still work: they look modules up by their
+    full name.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in __all__ and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
 def __getattr__(name: str) -> Any:
+    module: Any
+    if name == "sklearn":
+        return import_module(f"{__name__}.{name}")
     if name == "attend":
         from neural.nn import attend as module
-    elif name == "fit":
-        from neural.workflows import train as module
+    elif name == "export":
+        from neural.exports import _export_run as module
     elif name == "open_run":
         from neural.runs import find as module
-    elif name == "watch":
-        from neural.capture import watch as module
-    elif name in __all__:
+    elif name in ("Blueprint", "ProgramError", "load", "parse"):
         from neural.workflows import load as module
+    elif name in __all__:  # a command: its module has its name
+        from neural import workflows
+
+        module = import_module(f"{workflows.__name__}.{name}")
     else:
         raise AttributeError(f"module 'neural' has no attribute '{name}'")
+    value = getattr(module, name)
+    folder = sys.modules.get(f"{__name__}.{name}")
+    if folder is not None:
+        value.__dict__ = vars(folder)  # so that `neural.runs.find` is the module, as usual
     if "IPython" in sys.modules:
         from neural.workflows.notebook import register_html_reprs
 
         register_html_reprs()
-    return getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "sklearn", "__doc__", "__file__", "__name__", "__path__", "__version__"]

@@ -64,7 +64,8 @@ HEALTHY = {"maps": repeat_maps([SOFT, PREVIOUS, THIRD, NEARBY]), "labels": LABEL
             "relative_entropy",
             create_measure(0.7),
             create_measure(0.7, L0h0=0.97, L0h1=0.99, L2h3=0.96),
-            "3 of 12 heads end within 5% of uniform: L0 h0, L0 h1, L2 h3 (0 at step 50)",
+            "3 of 12 heads have a relative entropy of 0.95 or more at the end: L0 h0, L0 h1, L2 h3 "
+            "(0 heads at step 50)",
         ),
         (
             "attention_sinks",
@@ -78,7 +79,7 @@ HEALTHY = {"maps": repeat_maps([SOFT, PREVIOUS, THIRD, NEARBY]), "labels": LABEL
             "sink_excess",
             create_measure(0.1, L1h2=0.8),
             create_measure(0.1, L1h2=0.97),
-            "L1 h2 0.97 on the first key",
+            "L1 h2 attends to the first key (`sink_excess` 0.97)",
         ),
         (
             "saturated_logits",
@@ -117,7 +118,9 @@ def test_the_entropy_of_a_sink_is_given_with_and_without_the_first_key(tmp_path)
     rows = sink[2:]
     entropy = -(rows * np.log(np.where(rows > 0, rows, 1))).sum(1).mean()
     without_sink = np.mean([np.log(i) for i in range(2, T)])  # uniform over the other keys
-    message = f"their entropy is {entropy:.2f} nats with it and {without_sink:.2f} without"
+    message = (
+        f"their entropy is {entropy:.2f} nats with the first key and {without_sink:.2f} without"
+    )
     assert message in run_check("attention_sinks", run).evidence
 
 
@@ -149,7 +152,7 @@ def test_a_head_with_almost_no_output_is_dead(tmp_path):
         "dead_heads",
         write_synthetic_run(tmp_path, 1, arrays=arrays, tensors=create_weights(1, 0.001, 1, 1)),
     )
-    assert finding.evidence.startswith("L0 h1 writes 0.1% of its layer's mean")
+    assert finding.evidence.startswith("L0 h1 has 0.1% of the mean output norm of its layer")
     assert finding.number.value == 1 / 4
 
 
@@ -166,7 +169,7 @@ def test_a_head_with_most_of_the_output_dominates(tmp_path):
         "dominating_head",
         write_synthetic_run(tmp_path, 1, arrays=arrays, tensors=create_weights(1, 1, 40, 1)),
     )
-    assert finding.evidence.startswith("L0 h2 writes ")
+    assert finding.evidence.startswith("L0 h2 has ")
     assert finding.number.value > 10
 
 
@@ -381,8 +384,8 @@ def test_checks_without_a_finding_are_listed(tmp_path):
     )
     findings = analyze_runs([run])
     assert "ATT006" in {finding.code for finding in findings}
-    assert "ATT001 attention is close to uniform" in list_missing_claims(findings)
-    assert not any(claim.startswith("ATT006") for claim in list_missing_claims(findings))
+    assert "ATT001 attention is close to uniform" in list_missing_claims(findings, [run])
+    assert not any(claim.startswith("ATT006") for claim in list_missing_claims(findings, [run]))
     assert {finding.kind for finding in analyze_claims([run])} == {"claim"}
 
 
@@ -398,7 +401,9 @@ def test_a_notebook_shows_findings_as_a_table_with_everything_escaped(tmp_path):
         ]
     )
     html = findings._repr_html_()
-    assert html.count("<tr>") == len(findings) + 1
+    # two tables, of the advice and of the findings, each with a header
+    assert html.count("<tr>") == len(findings.advice) + 1 + len(findings) + 1
+    assert len(findings.advice) == 1
     assert "ATT006" in html
     assert "<img" not in html
     json.dumps([finding.to_dict() for finding in findings])

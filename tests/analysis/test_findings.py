@@ -409,7 +409,8 @@ def test_a_run_that_has_not_finished_is_named(tmp_path):
 
 def test_a_check_may_have_no_finding(tmp_path, monkeypatch):
     monkeypatch.setattr(registry.get("entropy_falls"), "check_runs", lambda self, runs: None)
-    codes = [finding.code for finding in analyze_runs([write_synthetic_run(tmp_path, 0)])]
+    run = write_synthetic_run(tmp_path, 0, heads=[2])
+    codes = [finding.code for finding in analyze_runs([run])]
     assert "EVO001" not in codes
     assert "EVO002" in codes
 

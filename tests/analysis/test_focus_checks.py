@@ -60,19 +60,19 @@ def list_codes(run):
             "soft",
             {"focus_confidence": 0.5},
             "FOC001",
-            "right in 97%, but its largest weight is 0.50",
+            "97% of the examples are classified right, but the largest weight is only 0.50",
         ),
         (
             "hard",
             {"focus_accuracy": 0.4},
             "FOC002",
-            r"sure of its focus \(0.95\), which is wrong in 60%",
+            "largest weight is 0.95 on average, but it is on a wrong segment in 60% of the examples",
         ),
         (
             "lvml",
             {"focus_accuracy_class_1": 0.1, "cell_ft": 0.3},
             "FOC003",
-            "class dog is found in 10% only",
+            "the focus is right in only 10% of the examples of class dog",
         ),
         ("hybrid", {"switch": 90}, "FOC004", "after 90% of the steps"),
         ("hybrid", {}, "FOC004", "never switched"),
@@ -184,7 +184,7 @@ def test_the_class_that_is_not_found_is_named_with_advice():
             ]
         )
     )
-    assert "class b is found in 10% only" in str(warning)
+    assert "the focus is right in only 10% of the examples of class b" in str(warning)
     assert "`background: 0.5`" in str(warning)
 
 

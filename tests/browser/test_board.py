@@ -132,7 +132,7 @@ def test_a_new_warning_is_shown_as_a_notification(page, address, runs):
     page.mouse.move(chart["x"] + 0.99 * chart["width"], chart["y"] + 50)
     page.locator("figcaption", has_text="train/loss").get_by_text("step 280").wait_for()
     notification.get_by_text("all findings").click()
-    page.locator(".finding", has_text="attention logits are saturated").wait_for()
+    page.locator("li", has_text="attention logits are saturated").wait_for()
     notification.get_by_label("close").click()
     assert notification.count() == 0
 

@@ -139,10 +139,10 @@ def test_a_snapshot_is_drawn_in_the_frame_of_a_notebook(tab, tmp_path):
     import numpy as np
 
     from neural.report.html_page import embed_in_iframe, render_page
-    from neural.report.run_report import build_snapshot_data
+    from neural.report.run_report import build_attention_page_data
     from tests.report_runs import random_causal_maps
 
-    data = build_snapshot_data(
+    data = build_attention_page_data(
         "a snapshot",
         {"block": random_causal_maps(np.random.default_rng(0), 2, 5)},
         keys=list("abcde"),

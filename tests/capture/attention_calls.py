@@ -103,7 +103,11 @@ def compute_dense_maps(call: AttentionCall) -> AttentionMaps:
     visible = visible.expand(*q.shape[:3], call.keys)
     weights = Self().weights(q, k, mask).masked_fill(~visible, 0)
     positions = torch.arange(call.positions - call.queries, call.positions)
-    extra = {"extra_keys": call.extra_keys, "tokens": call.tokens, "origins": find_origins(call)}
+    extra = {
+        "extra_keys": call.extra_keys,
+        "tokens": call.tokens,
+        "first_keys": find_first_keys(call),
+    }
     return AttentionMaps(
         weights=weights,
         visible_mask=visible,
@@ -113,14 +117,14 @@ def compute_dense_maps(call: AttentionCall) -> AttentionMaps:
     )
 
 
-def find_origins(call: AttentionCall) -> torch.Tensor:
+def find_first_keys(call: AttentionCall) -> torch.Tensor:
     """First key of each query's sequence or segment; −1 if unknown. By loops."""
     mask, positions = call.mask, torch.arange(call.positions - call.queries, call.positions)
     unpadded = torch.ones(B, call.keys, dtype=torch.bool) if mask.keys is None else mask.keys != 0
     visible = torch.ones(B, H, call.queries, call.keys, dtype=torch.bool)
     visible = visible & (mask.pairs if mask.pairs is not None else True)
     visible = visible & ((mask.bias > -10_000) if mask.bias is not None else True)
-    origins = torch.zeros(B, call.queries, dtype=torch.long)
+    first_keys = torch.zeros(B, call.queries, dtype=torch.long)
     for example in range(B):
         valid = [row for row in range(call.queries) if unpadded[example, positions[row]]]
         usable = unpadded[example] & visible[example][:, valid].flatten(0, 1).any(dim=0)
@@ -130,10 +134,10 @@ def find_origins(call: AttentionCall) -> torch.Tensor:
                 own = own & (mask.segments[example] == mask.segments[example, position])
             first = int(own.byte().argmax())
             known = mask.segments is not None or call.queries == call.positions
-            origins[example, row] = (
+            first_keys[example, row] = (
                 first if known or first == int(unpadded[example].byte().argmax()) else -1
             )
-    return origins
+    return first_keys
 
 
 def find_counted_rows(call: AttentionCall, maps: AttentionMaps) -> torch.Tensor:

@@ -195,7 +195,7 @@ def test_rollout_of_two_layers_is_their_product_with_half_the_residual():
             weights=weights[None, None],
             visible_mask=torch.ones(1, 1, 2, 2, dtype=torch.bool),
             query_positions=torch.arange(2),
-            origins=torch.zeros(1, 2, dtype=torch.long),
+            first_keys=torch.zeros(1, 2, dtype=torch.long),
         )
         for weights in (first, second)
     ]

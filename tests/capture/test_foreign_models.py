@@ -285,7 +285,7 @@ def test_a_softmax_with_keyword_arguments_is_captured():
             return functional.softmax(input=x @ x.mT, dim=-1) @ x
 
     (call,) = watch(ByKeyword(), random_tensor(B, T, E), softmax=True)
-    assert call.attention.axis == "shared"
+    assert call.attention.known_positions == "queries_and_keys"
 
 
 @pytest.mark.parametrize("shape", [(B, V), (B, T, V), (B, T, 1, 1)], ids=str)

@@ -197,10 +197,12 @@ def test_queries_of_a_growing_cache_are_at_the_last_keys():
     with watch(model) as capture:
         for first, last in ((0, 7), (7, 10), (10, S)):  # the cache grows
             model(q[:, :, first:last], k[:, :, :last], v[:, :, :last])
-    assert [(call.attention.axis, call.attention.first_query_position) for call in capture] == [
-        ("shared", 0),
-        ("shared", 7),
-        ("shared", 10),
+    assert [
+        (call.attention.known_positions, call.attention.first_query_position) for call in capture
+    ] == [
+        ("queries_and_keys", 0),
+        ("queries_and_keys", 7),
+        ("queries_and_keys", 10),
     ]
     own = compute_weights(q[:, :, -1:], k)[:, :, 0, -1].mean(0)
     np.testing.assert_allclose(capture[-1].measures["diagonal_mass"], own, rtol=1e-5)
@@ -264,7 +266,10 @@ def test_cross_attention_is_recognised_by_the_inputs_of_its_projections():
     model, x, y = Projected(), random_tensor(B, T, E), random_tensor(B, T, E, seed=2)
     (own,) = watch(model, (x, x))
     assert own.measures.keys() >= POSITIONAL
-    assert (watch(model, (x, x.clone()))[0].attention.axis, own.note) == ("shared", "")
+    assert (watch(model, (x, x.clone()))[0].attention.known_positions, own.note) == (
+        "queries_and_keys",
+        "",
+    )
     (cross,) = watch(model, (x, y))
     assert not POSITIONAL & set(cross.measures)
     assert {"expected_position", "first_key_mass"} <= set(
@@ -288,7 +293,10 @@ def test_inputs_of_projections_count_more_than_names():
     own, cross = watch(
         CrossAttentionBlock(), (random_tensor(B, T, E), random_tensor(B, T, E, seed=2))
     )
-    assert (own.attention.axis, cross.attention.axis) == ("shared", "keys")
+    assert (own.attention.known_positions, cross.attention.known_positions) == (
+        "queries_and_keys",
+        "keys",
+    )
 
 
 def test_keys_that_are_overwritten_later_are_measured_before():
@@ -531,7 +539,7 @@ def test_queries_and_keys_with_other_values_share_an_axis():
 
     (call,) = watch(Model(), (x, placed))
     assert call.attention is not None
-    assert call.attention.axis == "shared"
+    assert call.attention.known_positions == "queries_and_keys"
     assert torch.equal(call.attention.valid_queries(), ~PADDING)
 
 

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from neural.capture.map_encoding import MapError, add_map_location, decode_map, encode_map
+from neural.capture.map_encoding import (
+    MAP_HEADER,
+    MapError,
+    add_map_location,
+    decode_map,
+    encode_map,
+    is_signed_map,
+    to_shares,
+)
 
 H, Q, K = 3, 29, 53  # all different, all prime: a swapped axis cannot pass by luck
 
@@ -62,6 +70,43 @@ def test_weights_slightly_outside_0_to_1_are_clipped():
     assert decode_map(encode_map(np.array([[[1.0000001, -1e-9]]], np.float32))).tolist() == [
         [[1.0, 0.0]]
     ]
+
+
+@pytest.mark.parametrize("factor", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("causal", [True, False])
+def test_negative_weights_keep_their_sign_and_nothing_is_clipped(factor, causal):
+    weights = factor * (make_weights(query_offset=K - Q) - 0.5 * make_weights(query_offset=K - Q))
+    weights[:, ::2] *= -2
+    encoded = encode_map(weights, causal=causal)
+    decoded = decode_map(encoded)
+    assert is_signed_map(encoded)
+    assert decoded.min() < 0
+    assert np.abs(decoded - weights).max() <= 0.008 * max(1, np.abs(weights).max())
+    assert (decoded * weights >= 0).all()
+
+
+def test_a_signed_map_without_negative_weights_stays_signed():
+    assert is_signed_map(encode_map(make_weights(), signed=True))
+    assert not is_signed_map(encode_map(make_weights()))
+    assert not is_signed_map(b"")
+    decoded = decode_map(encode_map(make_weights(), signed=True))
+    assert np.abs(decoded - make_weights()).max() <= 0.008
+
+
+def test_a_signed_map_with_a_damaged_scale_is_refused():
+    encoded = encode_map(-make_weights())
+    with pytest.raises(MapError, match="its scale is missing"):
+        decode_map(encoded[: MAP_HEADER.size + 2])
+    for scale in (np.nan, np.inf, -1.0, 0.0):
+        field = np.array(scale, "<f4").tobytes()
+        with pytest.raises(MapError, match="its scale is"):
+            decode_map(encoded[: MAP_HEADER.size] + field + encoded[MAP_HEADER.size + 4 :])
+
+
+def test_shares_of_signed_weights_are_those_of_their_magnitudes():
+    weights = np.array([[[0.6, -0.2, 0.0], [0.0, 0.0, 0.0]]])
+    np.testing.assert_allclose(to_shares(weights), [[[0.75, 0.25, 0], [0, 0, 0]]])
+    np.testing.assert_array_equal(to_shares(make_weights()), make_weights())
 
 
 def test_bytes_that_are_not_a_map_are_refused():

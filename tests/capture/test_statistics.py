@@ -16,7 +16,7 @@ from neural.capture.measure import HeadMeasure
 from neural.capture.measures import registry
 from neural.capture.measures.entropy import Entropy, entropy_nats
 from neural.capture.statistics import (
-    average_rows,
+    aggregate_rows,
     compare_layers,
     head_statistics,
     measure_rows,
@@ -184,7 +184,7 @@ def test_statistics_are_32_bit_inside_autocast_and_for_every_dtype(backend):
 @pytest.mark.parametrize("kind", ["causal", "left padding", "causal segments", "pairs"])
 def test_statistics_without_the_sink_are_those_of_the_other_keys(backend, kind):
     call = make_call(kind, queries=K)
-    others = torch.arange(K) != call.origins.unsqueeze(-1)
+    others = torch.arange(K) != call.first_keys.unsqueeze(-1)
     without = replace(
         call,
         mask=Mask(pairs=call.compute_maps().visible_mask & others.unsqueeze(1)),
@@ -241,7 +241,7 @@ def test_the_loops_and_the_definitions_agree_for_all_sizes(
     )
     other = replace(call, q=call.q.flip(-1))
     names = [
-        name for name in registry.names() if registry.get(name).layers == 1 and name != "span90"
+        name for name in registry.names() if registry.get(name).num_layers == 1 and name != "span90"
     ]
     pairs = ["js_between", "cosine_between"]
     compiled = measure_rows(names, call) | measure_rows(pairs, call, other)
@@ -325,8 +325,9 @@ def test_a_measure_of_a_user_needs_only_its_definition():
     class LastKey(HeadMeasure):
         """Share of the mass on the last key: 0 is none of it, 1 all of it."""
 
-        def reference(self, *maps):
-            return maps[0].weights[..., -1]
+        def reference(self, *layers):
+            (layer,) = layers
+            return layer.weights[..., -1]
 
     registry.add(LastKey)
     try:
@@ -335,7 +336,7 @@ def test_a_measure_of_a_user_needs_only_its_definition():
             statistics["last_key"], AttentionCall(q, k).compute_maps().weights[..., -1]
         )
         torch.testing.assert_close(
-            average_rows(statistics)["entropy"], Entropy().average_rows(statistics["entropy"])
+            aggregate_rows(statistics)["entropy"], Entropy().aggregate_rows(statistics["entropy"])
         )
     finally:
         del registry._added["lastkey"]

@@ -46,15 +46,15 @@ def measure_by_definition(mechanism: Mechanism, q, k, mask: Mask, extra) -> dict
         window = softmax_mask.to_keep_mask(q.shape[2], k.shape[2], q.device)
         visible = visible if window is None else (visible & window).expand_as(weights)
     real = torch.ones(len(q), k.shape[2], dtype=torch.bool) if mask.keys is None else mask.keys
-    origins = real.byte().argmax(dim=-1, keepdim=True).expand(-1, q.shape[2])
+    first_keys = real.byte().argmax(dim=-1, keepdim=True).expand(-1, q.shape[2])
     maps = AttentionMaps(
-        weights=weights, visible_mask=visible, query_positions=positions, origins=origins
+        weights=weights, visible_mask=visible, query_positions=positions, first_keys=first_keys
     )
     values = {}
     for name in registry.names():
         measure = registry.get(name)()
         missing = {"induction", "logit", "extra"} & set(measure.required_statistics)
-        if isinstance(measure, HeadMeasure | LayerMeasure) and not missing:
+        if isinstance(measure, HeadMeasure | LayerMeasure) and not (missing or measure.signed_only):
             rows = measure.reference(maps)
             counts = visible.any(-1) if rows.ndim == 3 else visible.any(-1).all(1)
             real = (
@@ -64,7 +64,7 @@ def measure_by_definition(mechanism: Mechanism, q, k, mask: Mask, extra) -> dict
             )
             counts = counts & (real.unsqueeze(1) if rows.ndim == 3 else real)
             rows = rows.masked_fill(~counts, float("nan"))
-            values[name] = measure.average_rows(rows).detach().numpy()
+            values[name] = measure.aggregate_rows(rows).detach().numpy()
     return values
 
 

@@ -90,7 +90,7 @@ def test_the_table_has_forty_models_and_the_outcome_of_each_case():
 def test_queries_placed_at_the_last_keys_would_be_noticed(name, monkeypatch):
     """The last query is not always at the last key: a static cache has empty slots."""
     monkeypatch.setattr(
-        recorder, "place_queries", lambda queries, k, **_: Placement("shared", k.shape[2])
+        recorder, "place_queries", lambda queries, k, **_: Placement("queries_and_keys", k.shape[2])
     )
     with pytest.raises(Mismatch, match="a map of"):
         run_case(Case(MODELS[name], "eager", "no", "static"))

@@ -64,8 +64,8 @@ MEASURES = (
 )
 RETURN_SCORES = {"SqueezeBertSelfAttention", "ProphetNetAttention"}
 """Modules that return scores before the softmax instead of weights."""
-NEED_SHARED_AXIS = {"span", "span90", "previous_token_mass", "diagonal_mass"}
-NEED_KEY_AXIS = NEED_SHARED_AXIS | {"expected_position", "first_key_mass"}
+NEED_QUERY_POSITIONS = {"span", "span90", "previous_token_mass", "diagonal_mass"}
+NEED_KEY_POSITIONS = NEED_QUERY_POSITIONS | {"expected_position", "first_key_mass"}
 
 
 class Mismatch(AssertionError):
@@ -98,7 +98,7 @@ class Outcome:
     error: float = 0.0
     calls: int = 0
     unplaced: set[str] = field(default_factory=set)
-    """Calls without a shared axis: their measures of positions are left out."""
+    """Calls whose queries have no known position: their measures of positions are left out."""
     refusals: dict[str, str] = field(default_factory=dict)
     unsupported: str = ""
     """Why the model itself does not support the case."""
@@ -231,7 +231,7 @@ def compute_measures(
         name: [[] for _ in range(weights.shape[1])] for name in MEASURES
     }
     visible = weights > 0
-    origins = [
+    first_keys = [
         np.flatnonzero(visible[b][:, counted[b]].any(axis=(0, 1)))[:1] for b in range(len(weights))
     ]
     for b, h, q in itertools.product(*map(range, weights.shape[:3])):
@@ -250,7 +250,7 @@ def compute_measures(
         }
         if len(nonzero) > 1:
             values["relative_entropy"] = entropy / np.log(len(nonzero))
-            values["first_key_mass"] = row[origins[b][0]]
+            values["first_key_mass"] = row[first_keys[b][0]]
         if extra:
             values["extra_key_mass"] = sink
         if queries is not None:
@@ -411,16 +411,16 @@ def compare(
     if averaged or rows.is_loose:
         return
     extra = call.attention is not None and call.attention.extra_keys > 0
-    axis = None if call.attention is None else call.attention.axis
-    if axis == "shared" and queries is None:
+    known = None if call.attention is None else call.attention.known_positions
+    if known == "queries_and_keys" and queries is None:
         raise Mismatch(f"{where}: positions of two sequences are compared")
-    if axis != "shared":
+    if known != "queries_and_keys":
         outcome.unplaced.add(call.path)
         if queries is not None or not call.note:
             raise Mismatch(f"{where}: positions are left out, with the note `{call.note}`")
     expected = compute_measures(whole, counted, queries, extra)
-    without = {"shared": set(), "keys": NEED_SHARED_AXIS, "unknown": NEED_KEY_AXIS}
-    left_out = without[axis or "unknown"]
+    without = {"queries_and_keys": set(), "keys": NEED_QUERY_POSITIONS, "none": NEED_KEY_POSITIONS}
+    left_out = without[known or "none"]
     for name in MEASURES:
         if name in left_out:
             if name in call.measures:

@@ -16,6 +16,10 @@ from tests.analysis.synthetic_runs import write_synthetic_run
 SNAPSHOTS = 6
 FALLING = np.linspace(3, 1, SNAPSHOTS)[:, None, None] * np.ones((1, 1, 2))
 SATURATED = {"arrays": {"largest_logit": np.full((SNAPSHOTS, 1, 2), 83.0), "entropy": FALLING}}
+TIME = np.arange(40) / 40
+JITTER = 1 + 0.005 * np.random.default_rng(0).normal(size=40)
+FALLING_LOSS = (1 + 2 * np.exp(-2 * TIME)) * JITTER
+SATURATED_LOSS = (1 + 2 * np.exp(-13 * TIME)) * JITTER
 HEALTHY = {"arrays": {"largest_logit": np.full((SNAPSHOTS, 1, 2), 12.0)}}
 
 
@@ -29,22 +33,62 @@ def root(tmp_path, monkeypatch):
     return tmp_path / "runs"
 
 
-def test_a_warning_comes_with_its_evidence_and_advice(root):
+def test_advice_comes_first_with_its_evidence(root):
     run = write_synthetic_run(root, 0, **SATURATED)
     result = invoke()
     assert result.exit_code == 0, result.output
     for text in (
         run.name,
         "finished",
-        "warnings",
-        "ATT006  attention logits are saturated",
+        "what to do\n  1. attention logits are saturated (ATT006)",
         "L0 h0 (83.00), L0 h1 (83.00)",
         "→ normalize queries and keys",
-        "1 of the 5 seeds that a decision needs",
-        "EVO001",
         "not examined",
     ):
         assert text in result.output
+    assert "warnings" not in result.output  # the only warning is the advice
+    assert result.output.count("ATT006") == 1
+
+
+def test_claims_are_tested_only_if_asked_for(root):
+    write_synthetic_run(root, 0, **SATURATED)
+    assert "EVO" not in invoke().output
+    assert "EVO" not in invoke("--json").output
+    output = invoke("--claims").output
+    assert "1 of the 5 seeds that a decision needs" in output
+    assert "EVO001" in output[output.index("claims, over seeds") :]
+    (group,) = json.loads(invoke("--claims", "--json").output)
+    assert "EVO001" in {finding["code"] for finding in group["findings"]}
+
+
+def test_a_network_without_attention_gets_no_paragraph_about_it(root):
+    write_synthetic_run(root, 0, scalars={"valid/loss": FALLING_LOSS})
+    for words in ((), ("--claims",), ("--json",), ("--claims", "--json")):
+        output = invoke(*words).output
+        assert not re.search("ATT0|EVO0|FOC0|attention|tracking", output), words
+    assert "TRN007" in invoke().output
+
+
+def test_a_loss_that_still_falls_is_advice_with_steps_and_a_key_to_set(root):
+    write_synthetic_run(root, 0, scalars={"valid/loss": FALLING_LOSS})
+    text = " ".join(invoke().output.split())
+    assert "best valid/loss 1.29 at step 2,000" in text
+    assert "1. validation loss still falls at the end (TRN007) valid/loss fell by 0.1" in text
+    assert "(steps 1,500 to 2,000)" in text
+    assert "→ train twice as long: `--set training.steps=4000`" in text
+    (group,) = json.loads(invoke("--json").output)
+    (advice,) = group["advice"]
+    assert advice["code"] == "TRN007"
+    assert advice["problem"] == "validation loss still falls at the end"
+    assert advice["action"].endswith("`--set training.steps=4000`")
+    assert advice["evidence"].startswith("valid/loss fell by")
+
+
+def test_a_healthy_run_has_no_advice(root):
+    write_synthetic_run(root, 0, scalars={"valid/loss": SATURATED_LOSS})
+    assert "what to do" not in invoke().output
+    (group,) = json.loads(invoke("--json").output)
+    assert group["advice"] == []
 
 
 def test_claims_that_were_not_found_are_listed(root):
@@ -71,7 +115,7 @@ def test_five_seeds_decide(root):
         )
         for seed, scale in enumerate((0.96, 0.98, 1.0, 1.02, 1.04))
     ]
-    result = invoke(*(run.path for run in runs))
+    result = invoke(*(run.path for run in runs), "--claims")
     assert result.exit_code == 0, result.output
     assert "seeds 0, 1, 2, 3, 4" in result.output
     text = " ".join(result.output.split())

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -37,7 +38,47 @@ def test_help_lists_every_file_of_the_folder_as_a_verb():
 def test_a_misspelt_verb_is_guessed():
     result = invoke("chekc", "x")
     assert result.exit_code == 2
-    assert "Did you mean `check`?" in result.output
+    assert "Did you mean `check`? There are analyze, " in result.output
+
+
+@pytest.mark.parametrize("alias", ["fit", "eval", "test", "ls", "list", "format", "sample"])
+def test_a_synonym_of_a_verb_is_that_verb(alias):
+    verbs = {"fit": "train", "eval": "evaluate", "test": "evaluate", "ls": "runs", "list": "runs"}
+    verb = {**verbs, "format": "fmt", "sample": "generate"}[alias]
+    assert invoke(alias, "--help").output == invoke(verb, "--help").output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["export", "--to", "xyz"], "there are huggingface, keras, onnx, torch"),
+        (["schema", "xyz"], "there are captions, focus, language_model, segmentation, supervised"),
+        (["import", "x.pt", "--as", "xyz"], "there are nanogpt, nn_transformer_encoder"),
+        (["sweep", "--resume", "--runner", "xyz"], "there are "),
+    ],
+)
+def test_an_unknown_name_is_answered_with_all_choices(words, message):
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+@pytest.mark.parametrize(
+    ("alias", "task"),
+    [("classification", "supervised"), ("regression", "supervised"), ("lm", "language_model")],
+)
+def test_a_synonym_of_a_task_is_that_task(alias, task, tmp_path):
+    arrays = {"x": np.zeros((41, 13, 12), np.float32), "y": np.arange(41) % 5}
+    np.savez(tmp_path / "data.npz", **arrays)
+    (tmp_path / "net.neural").write_text(CLASSIFIER)
+    (tmp_path / "words.txt").write_text("one two three four five six seven eight\n" * 40)
+    supervised = "data: data.npz\nnetwork: net.neural\n"
+    (tmp_path / "e.yaml").write_text(
+        f"task: {alias}\n" + ("data: words.txt\n" if alias == "lm" else supervised)
+    )
+    data = json.loads(invoke("check", tmp_path / "e.yaml", "--json").output)
+    assert data["settings"]["task"] == task
+    assert invoke("schema", alias).output == invoke("schema", task).output
 
 
 @pytest.mark.parametrize(
@@ -94,6 +135,33 @@ def test_check_prints_every_error_and_exits_with_two(tmp_path):
     assert "error[E0203]" in result.output
     assert "did you mean `GlobalAveragePooling1D`?" in result.output
     assert "2 errors" in result.output
+
+
+def test_check_fix_writes_the_hints_into_the_file_and_says_what_it_changed(tmp_path):
+    path = tmp_path / "foreign.neural"
+    path.write_text(CLASSIFIER.replace("Output(5", "nn.Linear(12, 5)\n    Output(5"))
+    result = invoke("check", path, "--fix")
+    assert result.exit_code == 0
+    assert "foreign.neural:8:5: no layer is called `nn.Linear`" in result.output
+    assert "`nn.Linear(12, 5)` is `Dense(5)` here" in result.output
+    assert path.read_text() == CLASSIFIER.replace("Output(5", "Dense(5)\n    Output(5")
+
+
+def test_check_fix_leaves_what_it_does_not_understand(tmp_path):
+    path = tmp_path / "unknown.neural"
+    text = CLASSIFIER.replace("Output(5", "Mystery(5)\n    Output(5")
+    path.write_text(text)
+    result = invoke("check", path, "--fix")
+    assert result.exit_code == 2
+    assert "nothing to fix" in result.output
+    assert "no layer is called `Mystery`" in result.output
+    assert path.read_text() == text
+
+
+def test_check_fix_needs_a_file():
+    result = invoke("check", "-", "--fix")
+    assert result.exit_code == 2
+    assert "--fix changes a file" in result.output
 
 
 def test_warnings_are_exit_code_one_only_when_strict(tmp_path):

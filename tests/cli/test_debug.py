@@ -155,7 +155,7 @@ def test_a_text_file_is_read_and_truncated_to_the_context(trained, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "name a program, or a run with --run"),
+        ([], "there is no run in runs: create one with `neural train FILE`"),
         (["nowhere.neural"], "no such file"),
         (["net.neural", "--input", "hello"], "Classifier takes features"),
         (["net.neural", "--input", "gone.npy"], "there is no file gone.npy"),
@@ -225,6 +225,19 @@ def test_colours_show_two_rows_in_a_line_and_shades_the_larger_of_two(monkeypatc
         and f"48;5;{_attention_maps.COLOUR_RAMP[7]}" in first
     )
     assert "48;5" not in second  # there is no row below the last
+
+
+def test_negative_weights_are_marked_and_have_colours_of_their_own(monkeypatch):
+    cells = np.array([[0.0, -1.0], [0.25, -0.001], [-1.0, 0.0], [0.25, 0.0]])
+    assert _attention_maps.render_cells(cells) == ["░-", "- "]
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    first, _ = _attention_maps.render_cells(cells)
+    assert f"38;5;{_attention_maps.NEGATIVE_RAMP[-1]}" in first
+    weights = np.array([[0.4, -0.9, 0.5], [0.6, -0.1, 0.5], [0, 0, 1]])
+    assert _attention_maps.format_strongest_pairs(weights, list("abc"), list("abc"), 5) == [
+        "0 “a” attends to 1 “b” (-0.90)",
+        "1 “b” attends to 0 “a” (0.60)",
+    ]
 
 
 def test_the_strongest_pairs_leave_out_rows_without_a_choice():

@@ -8,8 +8,13 @@ from click.testing import CliRunner
 
 import neural
 from neural.cli.main import main
+from neural.core.settings import dump_settings
+from neural.optim.catalogue import CATALOGUE
+from neural.runs.run import Run
+from neural.tasks import registry as tasks
 from neural.tasks.segmentation.baselines import registry as baselines
 from neural.tasks.segmentation.metrics.label_f1 import LabelF1
+from neural.training.engine import fit
 from tests.cli.finished_runs import PROGRAM
 from tests.segmentation_runs import write_run, write_songs
 
@@ -182,25 +187,40 @@ def test_documents_that_changed_are_refused(tmp_path):
     assert "takes its k from the evaluated documents" in result.stdout
 
 
-def test_other_tasks_print_their_own_scores(tmp_path):
+def test_tables_are_scored_beside_baselines(tmp_path):
     random = np.random.default_rng(0)
-    x, y = random.normal(size=(30, 5, 6)).astype(np.float32), random.integers(0, 3, 30)
-    np.savez(tmp_path / "data.npz", x=x, y=y)
+    x, y = random.normal(size=(90, 5, 6)).astype(np.float32), random.integers(0, 3, 90)
+    np.savez(tmp_path / "data.npz", x=x[:60], y=y[:60])
+    np.savez(tmp_path / "test.npz", x=x[60:], y=y[60:])
     fitted = neural.fit(
-        PROGRAM, tmp_path / "data.npz", {"training": {"steps": 2}}, runs=tmp_path / "runs"
+        PROGRAM, tmp_path / "data.npz", settings={"training": {"steps": 2}}, runs=tmp_path / "runs"
     )
-    scores = json.loads(invoke(fitted.run.path, "--json").stdout)
-    assert scores["scores"]["valid/loss"] == pytest.approx(
+    held_out = json.loads(invoke(fitted.run.path, "--json").stdout)
+    assert held_out["rows"]["this run"]["log_loss"]["value"] == pytest.approx(
         fitted.result.scores["valid/loss"], rel=1e-5
     )
-    assert scores["notes"] == []
-    output = invoke(fitted.run.path).stdout
-    assert "accuracy" in output
-    assert "note" not in output
-    for option, value in (("--data", tmp_path), ("--threshold", 0.5)):
-        refused = invoke(fitted.run.path, option, value)
-        assert refused.exit_code == 2
-        assert f"{option} does not apply to runs of `supervised`" in refused.stderr
+    output = invoke(fitted.run.path, "--data", tmp_path / "test.npz").stdout
+    assert "on 30 examples of test.npz" in output
+    for words in ("linear", "majority", "balanced accuracy", "95 % interval", "over linear"):
+        assert words in output
+    assert max(map(len, output.splitlines())) <= 80
+    refused = invoke(fitted.run.path, "--threshold", 0.5)
+    assert refused.exit_code == 2
+    assert "--threshold does not apply to runs of `supervised`" in refused.stderr
+    refused = invoke(fitted.run.path, "--data", tmp_path / "nothing.npz")
+    assert refused.exit_code == 2
+    assert "there is no data" in refused.stderr
+
+
+def test_tasks_without_an_evaluation_of_their_own_print_their_scores(tmp_path):
+    task = tasks.get("focus").example(tmp_path, CATALOGUE)
+    settings = dump_settings(task.experiment)
+    run = Run.create(tmp_path / "runs", "focus", settings=settings, program=None)
+    fit(task, run)
+    assert "accuracy" in invoke(run.path).stdout
+    refused = invoke(run.path, "--data", tmp_path)
+    assert refused.exit_code == 2
+    assert "--data does not apply to runs of `focus`" in refused.stderr
 
 
 def test_held_out_examples_that_occur_in_training_are_noted(tmp_path):

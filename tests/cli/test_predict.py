@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 import neural
 from neural.cli.main import main
+from neural.data.table_cells import read_table_file
 from tests.cli.finished_runs import PROGRAM
 from tests.segmentation_runs import MODEL, write_run
 from tests.written_runs import CHARACTERS
@@ -140,6 +141,7 @@ def test_a_language_model_is_referred_to_generate(tmp_path):
     result = invoke(path, "-")
     assert result.exit_code == 2
     assert "neural generate" in result.stderr
+    assert invoke(path).stderr == result.stderr
 
 
 TABLE = """network Rows {{
@@ -165,6 +167,25 @@ def clients(tmp_path_factory):
     return neural.fit(
         TABLE.format(width=3), folder / "clients.csv", training, runs=folder / "runs"
     ), folder
+
+
+def test_a_run_without_an_input_says_what_it_needs(clients, labelled):
+    _, folder = clients
+    result = invoke("ROWS", "--runs", folder / "runs")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error: ROWS needs an input: a table (.csv or .tsv) with the columns amount, age, visits\n"
+        "  neural predict ROWS FILE\n"
+    )
+    result = invoke("songs", "--runs", labelled.parent)
+    assert "songs needs an input: a text file, or documents in .jsonl" in result.stderr
+
+
+def test_a_file_alone_is_predicted_by_the_newest_run(clients):
+    fitted, folder = clients
+    alone = invoke(folder / "clients.csv", "--runs", folder / "runs", "--json")
+    assert alone.exit_code == 0, alone.output
+    assert alone.stdout == invoke(fitted.run.path, folder / "clients.csv", "--json").stdout
 
 
 def write_rearranged(folder, name, order, header=True, rename=None):
@@ -265,3 +286,47 @@ def test_names_that_are_numbers_are_a_header_where_training_had_them(tmp_path):
     (tmp_path / "new.csv").write_text("2021,2020\n1.0,0.0\n")
     expected, _ = predict(fitted, tmp_path / "years.csv")
     assert predict(fitted, tmp_path / "new.csv")[0] == expected[:1]
+
+
+def test_all_rows_are_written_to_a_file(clients, tmp_path):
+    fitted, folder = clients
+    expected, _ = predict(fitted, folder / "clients.csv")
+    for name in ("out.csv", "out.tsv", "out.jsonl", "out.parquet"):
+        result = invoke(fitted.run.path, folder / "clients.csv", "-o", tmp_path / name)
+        assert result.exit_code == 0, result.output
+        assert result.stdout == ""
+        assert f"{name}, 60 rows" in result.stderr
+        table = read_table_file(tmp_path / name)
+        assert table.names == ("predicted", "probability_fraud", "probability_review")
+        assert table.read_words(0) == [row["name"] for row in expected]
+
+
+def test_a_table_may_come_from_standard_input_and_go_to_standard_output(clients):
+    fitted, folder = clients
+    expected, _ = predict(fitted, folder / "clients.csv")
+    text = (folder / "clients.csv").read_text()
+    names, *rows = (line.split(",") for line in text.splitlines())
+    records = "\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in rows)
+    for source in (text, text.replace(",", "\t"), records):
+        result = invoke(fitted.run.path, "-", "-o", "-", text=source)
+        assert result.exit_code == 0, result.output
+        header, *lines = result.stdout.splitlines()
+        assert header == "predicted,probability_fraud,probability_review"
+        assert [line.split(",")[0] for line in lines] == [row["name"] for row in expected]
+
+
+@pytest.mark.parametrize("name", ["out.xlsx", "gone/out.csv"])
+def test_a_file_that_cannot_be_written_is_an_error(clients, name, tmp_path):
+    fitted, folder = clients
+    result = invoke(fitted.run.path, folder / "clients.csv", "-o", tmp_path / name)
+    assert result.exit_code == 2
+    assert "error: " in result.stderr
+
+
+def test_predictions_for_documents_are_written_as_json_lines(labelled, tmp_path):
+    result = invoke(labelled, "-", "-o", tmp_path / "out.jsonl", text=SONG)
+    assert result.exit_code == 0, result.output
+    assert len(json.loads((tmp_path / "out.jsonl").read_text())["labels"]) == 4
+    result = invoke(labelled, "-", "-o", tmp_path / "out.csv", text=SONG)
+    assert result.exit_code == 2
+    assert "write them as .jsonl" in result.stderr

@@ -198,3 +198,35 @@ def test_the_example_is_valid_and_names_its_command():
     result = invoke("sweep", path, "--dry-run")
     assert result.exit_code == 0, result.output
     assert "4 trials" in result.output
+
+
+def test_folds_are_listed_and_trained(tmp_path, monkeypatch):
+    write_sweep(tmp_path, "experiment: tiny.neural\n")
+    monkeypatch.chdir(tmp_path)
+    listed = invoke("sweep", "tiny.neural", "--folds", "2", "--dry-run")
+    assert listed.stdout.splitlines() == [
+        "fold-1-2_seed-0",
+        "fold-2-2_seed-0",
+        "2 trials; nothing was started",
+    ]
+    monkeypatch.setattr(runners, "get", lambda name: lambda workers: ScriptedRunner())
+    done = invoke("sweep", "tiny.neural", "--folds", "2")
+    assert done.exit_code == 0, done.output
+    assert "Means over 2 of 2 folds" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--resume", "--folds", "3"], "a resumed sweep keeps its folds"),
+        (["tiny.neural", "--folds", "1"], "1 is not in the range"),
+        (["tiny.neural"], "is a program"),
+        (["tiny.neural", "--folds", "3", "--confirm", "3"], "the grid needs two settings or more"),
+    ],
+)
+def test_folds_that_make_no_sense_are_refused(words, message, tmp_path, monkeypatch):
+    write_sweep(tmp_path, "experiment: tiny.neural\n")
+    monkeypatch.chdir(tmp_path)
+    result = invoke("sweep", *words)
+    assert result.exit_code == 2
+    assert message in result.output

@@ -1,6 +1,7 @@
 """`neural train`: printed text, written run folders, errors."""
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 
@@ -103,6 +104,7 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(folder):
     assert result.exit_code == 0
     assert "parameters" in result.output
     assert "6, " in result.output
+    assert re.search(r"  time         about .*; a step takes \d+ ms on this machine", result.output)
     assert not list_runs(folder)
 
 
@@ -131,6 +133,7 @@ def test_a_dry_run_can_be_json(folder):
     plan = json.loads(train("small.neural", "--dry-run", "--json").stdout)
     assert (plan["task"], plan["steps"], plan["batch_size"]) == ("supervised", 6, 4)
     assert plan["parameters"] > 0
+    assert plan["total_seconds"] > plan["steps"] * plan["step_seconds"] > 0
 
 
 def test_a_resumed_run_trains_more_steps(folder):

@@ -28,9 +28,9 @@ def make_targets(name: str) -> torch.Tensor:
     return torch.randn(B, T, C, dtype=torch.float64).softmax(dim=-1)
 
 
-def build_head_activation(name: str):
+def build_output_activation(name: str):
     """The activation that the loss contains, or the identity."""
-    (activation,) = losses.get(name).fuses or {"linear"}
+    (activation,) = losses.get(name).fused_activations or {"linear"}
     return build_activation(activation)
 
 
@@ -68,7 +68,7 @@ def test_the_fused_loss_is_the_keras_loss_of_the_predictions(name):
         pytest.skip(f"keras has no {name}")
     x, target = make_scores(), make_targets(name)
     fused = losses.get(name).example().compute(x, target)
-    two_steps = reference(target, build_head_activation(name)(x)).mean()
+    two_steps = reference(target, build_output_activation(name)(x)).mean()
     torch.testing.assert_close(fused, two_steps.to(fused.dtype), rtol=1e-6, atol=1e-6)
 
 
@@ -86,6 +86,6 @@ def test_every_position_has_the_same_weight(name):
 @every_loss
 def test_a_loss_accepts_its_fused_activations_and_the_linear_head(name):
     loss = losses.get(name).example()
-    assert loss.fuses <= set(ACTIVATION_NAMES)
-    for activation in (*loss.fuses, "linear"):
-        assert loss.head_problem(activation, C) is None
+    assert loss.fused_activations <= set(ACTIVATION_NAMES)
+    for activation in (*loss.fused_activations, "linear"):
+        assert loss.output_problem(activation, C) is None

@@ -9,7 +9,7 @@ import torch
 
 from neural.capture.measure import LayerMeasure, Measure, StackMeasure
 from neural.capture.measures import registry
-from neural.capture.statistics import average_rows, is_applicable, measure_rows
+from neural.capture.statistics import aggregate_rows, is_applicable, measure_rows
 from neural.core.names import normalize_name
 from neural.nn.kernel_dispatch import no_kernels
 from neural.nn.mask import Mask
@@ -35,7 +35,7 @@ every_mask = pytest.mark.parametrize("kind", KINDS)
 
 
 def looks_of(measure: Measure, kind: str):
-    return (make_call(kind),) if measure.layers == 1 else make_call_pair(kind)
+    return (make_call(kind),) if measure.num_layers == 1 else make_call_pair(kind)
 
 
 def expected(measure: Measure, looks) -> torch.Tensor:
@@ -70,7 +70,7 @@ def test_values_are_in_the_declared_range(name, kind):
     measure = registry.get(name)()
     values = measure_rows([name], *looks_of(measure, kind))
     low, high = measure.value_range(H, K)
-    for found in (values[name], average_rows(values)[name]):
+    for found in (values[name], aggregate_rows(values)[name]):
         found = found[~found.isnan()]
         assert (found >= low - 1e-6).all()
         assert (found <= high + 1e-5).all()
@@ -80,7 +80,9 @@ def test_values_are_in_the_declared_range(name, kind):
 def test_a_measure_is_the_same_alone_and_among_others(name):
     measure = registry.get(name)()
     looks = looks_of(measure, "causal keys")
-    others = [item for item in registry.names() if registry.get(item).layers == measure.layers]
+    others = [
+        item for item in registry.names() if registry.get(item).num_layers == measure.num_layers
+    ]
     together = measure_rows(others, *looks)
     torch.testing.assert_close(
         measure_rows([name], *looks)[name], together[name], rtol=0, atol=0, equal_nan=True
@@ -122,20 +124,23 @@ def test_the_order_of_keys_without_a_position_does_not_matter(name, kernels):
 
 @of_rows
 @pytest.mark.parametrize("kernels", [True, False], ids=["compiled", "plain torch"])
-@pytest.mark.parametrize("axis", ["keys", "unknown"])
-def test_a_measure_declares_the_positions_that_it_uses(name, axis, kernels):
-    """Without them a measure that needs a shared axis has no value, and any other is the same."""
+@pytest.mark.parametrize("known_positions", ["keys", "none"])
+def test_a_measure_declares_the_positions_that_it_uses(name, known_positions, kernels):
+    """Without them a measure that compares positions has no value; any other is the same."""
     measure = registry.get(name)()
     looks = looks_of(measure, "extra pairs")
     placed = measure_rows([name], *looks)[name]
     with nullcontext() if kernels else no_kernels():
-        values = measure_rows([name], *(replace(look, axis=axis) for look in looks))[name]
-    if measure.axis == "shared":
+        values = measure_rows(
+            [name], *(replace(look, known_positions=known_positions) for look in looks)
+        )[name]
+    if measure.needs_positions == "queries_and_keys":
         assert not placed.isnan().all() and values.isnan().all()
     else:
         torch.testing.assert_close(values, placed, rtol=1e-4, atol=1e-5, equal_nan=True)
-    assert is_applicable(type(measure), replace(looks[0], axis=axis)) == (
-        measure.axis in ("unknown", axis)
+    # these calls are softmax attention, whose weights have no sign
+    assert is_applicable(type(measure), replace(looks[0], known_positions=known_positions)) == (
+        measure.needs_positions in ("none", known_positions) and not measure.signed_only
     )
 
 
@@ -146,7 +151,7 @@ def test_a_measure_declares_the_positions_that_it_uses(name, axis, kernels):
 )
 def test_the_fast_pass_over_a_stack_equals_the_reference(name, kind):
     measure = registry.get(name)()
-    looks = [make_call(kind, queries=K, seed=seed) for seed in range(measure.layers)]
+    looks = [make_call(kind, queries=K, seed=seed) for seed in range(measure.num_layers)]
     expected_rows = measure.reference(*(compute_dense_maps(look) for look in looks)).float()
     torch.testing.assert_close(measure.compute_rows(looks), expected_rows, rtol=1e-4, atol=1e-6)
     queries = torch.tensor([K - 1, 3])

@@ -8,9 +8,11 @@ from neural.core.diagnostics import (
     MAX_LINE_WIDTH,
     Diagnostic,
     DiagnosticCollector,
+    Fix,
     Label,
     SourceSpan,
     SourceText,
+    apply_fixes,
     render_diagnostic,
 )
 
@@ -181,3 +183,65 @@ def test_any_span_of_any_text_can_be_rendered(text, data):
     lines = render_diagnostic(diagnostic, SourceText("net.neural", text)).split("\n")
     assert lines[0] == "error[E0203]: wrong"
     assert any("^" in line for line in lines[2:]) or any("-" in line for line in lines[2:])
+
+
+def make_fix(text: str, part: str, replacement: str, *more: Fix) -> Diagnostic:
+    """A diagnostic whose fix replaces a part of the text."""
+    span = span_of(text, part)
+    return Diagnostic(
+        code="E0201", message=f"not {part}", span=span, fix=Fix(span, replacement, more)
+    )
+
+
+def test_all_fixes_that_do_not_overlap_are_applied():
+    text = "one two three"
+    fixes = [make_fix(text, "one", "1"), make_fix(text, "three", "3")]
+    assert apply_fixes(text, fixes) == ("1 two 3", fixes)
+
+
+def test_a_fix_may_have_several_edits():
+    text = "[one, two]"
+    bracket = Fix(span_of(text, "]"), "")
+    comma = Fix(span_of(text, ","), "")
+    assert apply_fixes(text, [make_fix(text, "[", "", comma, bracket)])[0] == "one two"
+
+
+def test_of_overlapping_fixes_the_larger_one_is_applied():
+    text = "call(argument)"
+    inner, outer = make_fix(text, "argument", "value"), make_fix(text, text, "other(value)")
+    for fixes in ([inner, outer], [outer, inner]):
+        changed, applied = apply_fixes(text, fixes)
+        assert changed == "other(value)"
+        assert set(map(id, applied)) == {id(inner), id(outer)}
+
+
+def test_of_equally_large_fixes_the_later_one_is_applied():
+    text = "relu"
+    assert apply_fixes(text, [make_fix(text, text, "a"), make_fix(text, text, "b")])[0] == "b"
+
+
+def test_a_fix_that_overlaps_in_part_waits_for_the_next_pass():
+    text = "one two three"
+    first = make_fix(text, "one two", "1 2")
+    second = make_fix(text, "three", "3", Fix(span_of(text, "two"), "zwei"))
+    assert apply_fixes(text, [first, second])[0] == "one zwei 3"
+
+
+def test_an_insertion_beside_a_replacement_is_applied():
+    text = "Dense(5),"
+    insertion = Diagnostic(
+        code="E0105", message="m", span=SourceSpan(0, 1), fix=Fix(SourceSpan(8, 8), " * 6")
+    )
+    assert apply_fixes(text, [insertion, make_fix(text, ",", "")])[0] == "Dense(5) * 6"
+
+
+def test_a_line_that_a_fix_empties_is_removed():
+    text = "layers:\n  one\n  two\n"
+    assert apply_fixes(text, [make_fix(text, "one", "")])[0] == "layers:\n  two\n"
+    assert apply_fixes("a\n  b", [make_fix("a\n  b", "b", "")])[0] == "a"
+    assert apply_fixes("  - one", [make_fix("  - one", "-", "")])[0] == "  one"
+
+
+def test_without_fixes_the_text_stays():
+    diagnostic = Diagnostic(code="E0201", message="m", span=SourceSpan(0, 1))
+    assert apply_fixes("text", [diagnostic]) == ("text", [])

@@ -7,6 +7,9 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from neural.core.registry import Registry, UnknownNameError
+from neural.exports import registry as exports
+from neural.imports import registry as imports
+from neural.tasks import registry as tasks
 
 
 class Tool:
@@ -80,8 +83,31 @@ def test_an_unknown_name_is_reported_with_the_closest_one(tools):
     ) as caught:
         tools.get("Hamer")
     assert (caught.value.noun, caught.value.name, caught.value.guess) == ("tool", "Hamer", "Hammer")
-    with pytest.raises(UnknownNameError, match=r"no tool is called `Zzz`$"):
+    with pytest.raises(
+        UnknownNameError, match=r"no tool is called `Zzz`; there are Drill2D, Hammer, TwoHandedSaw$"
+    ):
         tools.get("Zzz")
+
+
+def test_an_alias_that_an_entry_declares_is_its_name_too(tools, monkeypatch):
+    hammer = tools.get("Hammer")
+    monkeypatch.setattr(hammer, "aliases", ("claw_hammer",), raising=False)
+    with pytest.raises(UnknownNameError):
+        tools.get("claw_hammer")
+    monkeypatch.setattr(Tool, "aliases", (), raising=False)
+    assert tools.get("claw_hammer") is tools.get("Claw-Hammer") is hammer
+    assert tools.name_of(tools.get("claw_hammer")) == "Hammer"
+    assert "claw_hammer" not in tools.names()
+
+
+@pytest.mark.parametrize("registry", [tasks, exports, imports], ids=lambda registry: registry.noun)
+def test_no_alias_is_a_name_or_the_alias_of_two_entries(registry):
+    aliases = [alias for name in registry.names() for alias in registry.get(name).aliases]
+    assert len({*aliases, *registry.names()}) == len(aliases) + len(registry.names())
+    for name in registry.names():
+        assert all(
+            registry.get(alias) is registry.get(name) for alias in registry.get(name).aliases
+        )
 
 
 def test_only_the_requested_entry_is_imported(tools):

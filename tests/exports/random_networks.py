@@ -155,11 +155,11 @@ def random_network(number: int) -> tuple[str, ExportBundle]:
     text = random_program(random, number)
     model = build_perturbed(neural.parse(text).build)
     with_mask = random.random() < 0.6
-    return_scores = random.random() < 0.3
+    return_logits = random.random() < 0.3
     try:
-        bundle = create_bundle(model, "net", with_mask=with_mask, return_scores=return_scores)
+        bundle = create_bundle(model, "net", with_mask=with_mask, return_logits=return_logits)
     except ExportError:  # images and features have no padding
-        bundle = create_bundle(model, "net", return_scores=return_scores)
+        bundle = create_bundle(model, "net", return_logits=return_logits)
     return text, bundle
 
 
@@ -187,7 +187,7 @@ def export_and_compare(
                 model = create()
                 model.load_state_dict(bundle.model.state_dict())
                 model.eval()
-                call = model.scores if bundle.return_scores else model
+                call = model.logits if bundle.return_logits else model
                 return compare(bundle, call, number, name)
         exporter = registry.get(name)
         path = folder / f"net{exporter.suffix}"

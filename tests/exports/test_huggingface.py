@@ -40,7 +40,7 @@ def modules_cache(tmp_path, monkeypatch):
 @pytest.mark.filterwarnings("ignore")  # warnings of transformers
 def test_from_pretrained_loads_the_folder_and_generates(folder, modules_cache):
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=True).eval()
-    bundle = writer(return_scores=True)
+    bundle = writer(return_logits=True)
     (ids,) = bundle.create_batch(3, 11)
     with torch.no_grad():
         torch.testing.assert_close(model(ids).logits, bundle(ids), rtol=0, atol=1e-5)
@@ -144,12 +144,12 @@ def models(tmp_path_factory):
     """For every kind of head the network, and the model that transformers loads."""
     folder = tmp_path_factory.mktemp("heads")
     bundles = {
-        name: network(text, name, return_scores=True, with_mask=True)
+        name: network(text, name, return_logits=True, with_mask=True)
         for name, text in NETWORKS.items()
     }
     bundles |= {
-        "writer": writer(return_scores=True, with_mask=True),
-        "segmenter": segmenter(return_scores=True, with_mask=True),
+        "writer": writer(return_logits=True, with_mask=True),
+        "segmenter": segmenter(return_logits=True, with_mask=True),
     }
     return {
         name: (bundle, export_and_load(bundle, folder / name.replace(" ", "_")))
@@ -216,7 +216,7 @@ def test_output_attentions_gives_the_weights_of_every_attention(models, name):
         plain, output = model(**named), model(**named, output_attentions=True)
     assert torch.equal(plain.logits, output.logits)
     with neural.watch(bundle.model) as seen, torch.no_grad():
-        bundle.model.scores(*inputs)
+        bundle.model.logits(*inputs)
     expected = {call.path: torch.as_tensor(call.maps()) for call in seen}
     assert expected
     if name == "translation":
@@ -318,7 +318,7 @@ def test_a_classifier_loads_by_its_own_auto_class_with_its_labels(tmp_path, modu
 
 def test_labels_without_a_loss_are_an_error(tmp_path):
     text = "network Net {\n input: (9, 8)\n layers:\n TransformerEncoder(num_heads=2)\n}"
-    bundle = network(text, "net", return_scores=True)
+    bundle = network(text, "net", return_logits=True)
     model = export_and_load(bundle, tmp_path / "net")
     with pytest.raises(ValueError, match="net has no loss: its program names none"):
         model(inputs=torch.randn(2, 9, 8), labels=torch.randn(2, 9, 8))
@@ -361,6 +361,6 @@ def test_a_layer_without_source_is_named_in_the_error(tmp_path, monkeypatch):
 
 def test_the_output_is_always_logits(tmp_path):
     """Even if probabilities are requested."""
-    bundle = Huggingface().adapt(replace(network(NETWORKS["sequence"]), return_scores=False))
-    assert bundle.return_scores
+    bundle = Huggingface().adapt(replace(network(NETWORKS["sequence"]), return_logits=False))
+    assert bundle.return_logits
     assert Huggingface().output_name(bundle) == "logits"

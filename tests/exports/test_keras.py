@@ -152,7 +152,7 @@ def test_a_tied_output_and_scores_before_softmax(tmp_path):
         Output(19, activation="softmax", tied=true)
       loss: "sparse_categorical_crossentropy"
     }"""
-    export_and_load(network(text, return_scores=True), tmp_path)
+    export_and_load(network(text, return_logits=True), tmp_path)
 
 
 def test_a_segmenter_reads_padded_documents(tmp_path):

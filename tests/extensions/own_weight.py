@@ -12,8 +12,9 @@ class OwnWeight(HeadMeasure):
 
     unit: ClassVar[str] = "share"
 
-    def reference(self, *maps):
-        return maps[0].weights.diagonal(dim1=-2, dim2=-1)
+    def reference(self, *layers):
+        (layer,) = layers
+        return layer.weights.diagonal(dim1=-2, dim2=-1)
 
     def value_range(self, heads, keys):
         return 0, 1

@@ -79,10 +79,10 @@ class PeakPosition(Task):
         return {"x": self.x[0, start : start + 8], "y": self.y[0, start : start + 8]}
 
     def loss(self, model, batch):
-        return model.loss(model.scores(batch["x"]), batch["y"]), {}
+        return model.loss(model.logits(batch["x"]), batch["y"]), {}
 
     def evaluate(self, model):
-        scores = model.scores(self.x[1])
+        scores = model.logits(self.x[1])
         accuracy = (scores.argmax(dim=-1) == self.y[1]).float().mean()
         return {
             "valid/loss": float(model.loss(scores, self.y[1])),

@@ -147,7 +147,7 @@ if not self.pre:
         (RULINGS + "test_epsilon_is_passed_to_the_norm",),
     ),
     Fault(
-        "a recurrence reads the padding", "nn/recurrent.py:RecurrentModule.run_cell",
+        "a recurrence reads the padding", "nn/recurrent.py:RecurrentModule.run_steps",
         """\
 if mask is None:
     steps, last = self.cell(x)
@@ -184,7 +184,7 @@ else:
         (RULINGS + "test_softmax_is_applied_once",),
     ),
     Fault(
-        "memory comes from before the encoder", "nn/build.py:EncoderDecoder.scores_with_mask",
+        "memory comes from before the encoder", "nn/build.py:EncoderDecoder.logits_with_mask",
         "self.through(read, *self.through(stem, source, as_bool(mask)))", "self.through(stem, source, as_bool(mask))",
         (BUILD + "test_memory_is_the_output_of_the_last_encoder_block",),
     ),
@@ -315,7 +315,7 @@ if normed and pairs == 0:
         (STATISTICS + "test_a_uniform_causal_head_has_a_relative_entropy_of_one",),
     ),
     Fault(
-        "rows that do not count count as zero", "capture/measure.py:Measure.average_rows",
+        "rows that do not count count as zero", "capture/measure.py:Measure.aggregate_rows",
         "rows.nanmean", "rows.nan_to_num().mean",
         (STATISTICS + "test_padded_queries_are_not_rows",),
     ),
@@ -348,7 +348,7 @@ with torch.no_grad():
     ),
     Fault(
         "dropout follows the process, not the seed", "training/engine.py:_TrainingLoop.accumulate_gradients",
-        "torch.manual_seed(seed_of(self.settings.seed, number))", "pass",
+        "seed_generators(seed_of(self.settings.seed, number), self.device)", "pass",
         (TRAINING + "test_resume.py::test_a_stopped_run_resumes_bit_for_bit",),
     ),
     Fault(

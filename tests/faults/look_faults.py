@@ -57,8 +57,8 @@ LOOK_FAULTS = (
     Fault(
         "empty slots of a static cache are keys",
         "capture/placement.py:place_queries",
-        "Placement('shared', filled, query_offset=filled - queries)",
-        "Placement('shared', keys)",
+        "Placement('queries_and_keys', filled, query_offset=filled - queries)",
+        "Placement('queries_and_keys', keys)",
         (WATCH_TABLE + "test_empty_slots_of_a_static_cache_are_not_keys",),
     ),
     Fault(

@@ -115,9 +115,11 @@ def captions(data: bytes) -> None:
 
 
 def table(data: bytes) -> None:
-    """Examples in a CSV file."""
+    """Examples in a CSV file, or as JSON lines."""
     from neural.data.sources.table import Table
 
+    with suppress(TaskError):
+        Table.read(write_file("table.jsonl", data), build_network(NUMBERS))
     Table.read(write_file("table.csv", data), build_network(NUMBERS))
 
 
@@ -128,7 +130,7 @@ def npz(data: bytes) -> None:
     """Named arrays: as training data, as inputs for prediction, as results of an experiment."""
     from neural.analysis.focus_results import read_result
     from neural.data.sources.npz import Npz
-    from neural.tasks.supervised.predict import _load_arrays
+    from neural.tasks.supervised.inputs import _load_arrays
 
     path = write_file("data.npz", data)
     for read in (lambda: Npz.read(path, build_network(NUMBERS)), lambda: read_result(path)):

@@ -21,7 +21,7 @@ from neural.data.sources.npz import Npz
 from neural.runs import checkpoint
 from neural.runs.errors import RunError
 from neural.runs.run import Run
-from neural.tasks.supervised.predict import _load_arrays
+from neural.tasks.supervised.inputs import _load_arrays
 from neural.workflows.debug import create_input
 from neural.workflows.import_model import ModelImportError, read_checkpoint_file
 from neural.workflows.load import parse

@@ -44,7 +44,7 @@ def test_an_imported_run_has_the_scores_of_the_original(gpt, file, tmp_path):
     result = import_file(file, Nanogpt, runs=tmp_path / "runs")
     ids = torch.randint(0, IDS, (2, CONTEXT), generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(
-        load_best_model(result.path).scores(ids), gpt(ids), rtol=0, atol=1e-5
+        load_best_model(result.path).logits(ids), gpt(ids), rtol=0, atol=1e-5
     )
     assert result.num_parameters == sum(param.numel() for param in gpt.parameters())
     assert open_run(result.path).status.state == "finished"

@@ -424,7 +424,7 @@ def build_sample(random: Random) -> Sample:
     if not draft.layers:
         draft = Draft(
             (SOURCE_LENGTH, width),
-            [repr(CATALOGUE.layers.get(list_layers("head")[0]).example()[0])],
+            [repr(CATALOGUE.layers.get(list_layers("output")[0]).example()[0])],
         )
     for section, registry in (("loss", CATALOGUE.losses), ("optimizer", CATALOGUE.optimizers)):
         draft.ends.append(f"{section}: {CallWriter(random, width).call(registry)}")

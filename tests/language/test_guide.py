@@ -222,7 +222,7 @@ def make_inputs(network: Network) -> tuple[Tensor, ...]:
     source = torch.randint(0, vocabulary, (B, *network.input))
     return (
         (source, torch.randint(0, vocabulary, (B, TARGET)))
-        if network.has_two_streams
+        if network.is_encoder_decoder
         else (source,)
     )
 
@@ -244,9 +244,9 @@ def test_a_network_of_the_guide_runs_and_learns(text, parameters, output):
     inputs = make_inputs(model)
     y = module(*inputs)
     assert y.shape == (B, *(TARGET if size == "T" else size for size in output))
-    if model.head_activation == "softmax":
+    if model.output_activation == "softmax":
         torch.testing.assert_close(y.sum(dim=-1), torch.ones(y.shape[:-1]))
-    scores = module.scores(*inputs)
+    scores = module.logits(*inputs)
     sparse = type(model.loss).__name__.startswith("Sparse")
     target = (
         torch.randint(0, y.shape[-1], y.shape[:-1])

@@ -198,11 +198,29 @@ def test_a_missing_opening_quote_is_one_error():
         ("a - b", [1]),
         ("→\n∑∑∑", [1, 2]),
         ("5 % 3 & 2", [1, 1]),
-        ("a.b", [1]),
+        ("a // b", [1]),
+        ("activation=“relu”", [1]),
+        ("- Dense(5)\n- Dense(4)", [1, 2]),
     ],
 )
 def test_invalid_characters_are_reported_once_each(text, lines):
     assert get_errors(text) == [("E0101", line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("nn.Linear", "name"),
+        ("torch.optim.AdamW", "name"),
+        ("clean.csv", "name"),
+        ("./data/clean.csv", "path"),
+        ("data/clean-2024.csv", "path"),
+        ("/data/clean.csv", "path"),
+    ],
+)
+def test_a_dotted_name_and_a_path_are_one_token(text, kind):
+    token, _ = tokenize(text, DiagnosticCollector())
+    assert (token.kind, token.text) == (kind, text)
 
 
 def test_reading_stops_after_a_hundred_errors():

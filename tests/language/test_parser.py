@@ -251,7 +251,7 @@ def get_errors(text: str) -> list[tuple[str, int]]:
             [("E0105", 4), ("E0105", 5), ("E0105", 6)],
         ),
         ("3 * Dense(3)\nDense(3) ** 2\nDense(4)", [("E0105", 4), ("E0105", 5)]),
-        ("Dense(3),\nDense(4),\nDense(5)", [("E0105", 4), ("E0105", 5)]),
+        ("Dense(3),\nDense(4),\nDense(5)", [("E0105", 4)]),
         ('"what"\n12 34\nDense(4)', [("E0105", 4), ("E0105", 5)]),
         ('[\nDense(3),\nDense(4)\n]\nloss: "mse"', [("E0105", 4)]),
         # sections

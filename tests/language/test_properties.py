@@ -80,7 +80,7 @@ def make_inputs(network: Network) -> tuple[Tensor, ...]:
     sizes = tuple(int(size) for size in network.input)
     return (
         (make_input((B, *sizes)), make_input((B, TARGET_LENGTH, *sizes[1:])))
-        if network.has_two_streams
+        if network.is_encoder_decoder
         else (make_input((B, *sizes)),)
     )
 
@@ -110,7 +110,7 @@ def check_that_it_runs(network: Network, module: nn.Module) -> None:
     ), y.shape
     assert torch.isfinite(y).all()
     module.train()
-    scores = module.scores(*inputs)
+    scores = module.logits(*inputs)
     value = (
         module.loss(scores, make_target(network, scores))
         if network.loss is not None

@@ -60,13 +60,28 @@ def test_the_server_announces_its_capabilities(editor):
 
 
 def test_diagnostics_have_code_range_help_and_related_information(diagnostics):
-    first, second = diagnostics
+    first, second, third = diagnostics
     assert (first["code"], first["range"]["start"]) == ("E0201", position_of(TEXT, "Dnse"))
     assert first["message"].endswith("help: did you mean `Dense`?")
     assert first["codeDescription"]["href"].endswith("E0201.md")
     assert second["code"] == "E0203"
     (related,) = second["relatedInformation"]
     assert related["location"]["range"]["start"] == position_of(TEXT, "d_model=12")
+    assert third["code"] == "E0301"  # the misspelt layer does not hide it
+
+
+def test_a_quick_fix_may_change_two_lines(editor):
+    text = TEXT.replace("Dnse(5)", "nn.Linear(12, 5)\n    nn.ReLU()")
+    assert text != TEXT
+    found = change_text(editor, text)["diagnostics"]
+    span = next(item["range"] for item in found if "nn.ReLU" in item["message"])
+    (action,) = editor.request(
+        "textDocument/codeAction", make_params(range=span, context={"diagnostics": found})
+    )
+    edits = action["edit"]["changes"][URI]
+    assert action["title"] == "Leave it out"
+    assert [edit["newText"] for edit in edits] == ["", 'Dense(5, activation="relu")']
+    change_text(editor, TEXT)
 
 
 def test_a_quick_fix_replaces_the_misspelt_word(editor, diagnostics):

@@ -34,7 +34,7 @@ def random_tensor(*shape: int) -> torch.Tensor:
 def test_predictions_are_probabilities_and_scores_are_not():
     net = build_network(CLASSIFIER)
     x = random_tensor(B, 13, E)
-    predictions, scores = net(x), net.scores(x)
+    predictions, scores = net(x), net.logits(x)
     torch.testing.assert_close(predictions.sum(dim=-1), torch.ones(B, dtype=torch.float64))
     torch.testing.assert_close(predictions, scores.softmax(dim=-1))
     assert (scores < 0).any(), "scores have any sign"
@@ -51,7 +51,7 @@ def test_the_fused_loss_equals_the_two_step_loss_for_class_indices(smoothing):
     log_probabilities = net(x).log()
     of_target = log_probabilities.gather(-1, target.unsqueeze(-1)).squeeze(-1)
     two_steps = -((1 - smoothing) * of_target + smoothing * log_probabilities.mean(dim=-1)).mean()
-    torch.testing.assert_close(net.loss(net.scores(x), target), two_steps)
+    torch.testing.assert_close(net.loss(net.logits(x), target), two_steps)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -62,7 +62,7 @@ def test_the_fused_loss_equals_the_two_step_loss_for_probabilities(smoothing):
     x, target = random_tensor(B, T, E), random_tensor(B, T, C).softmax(dim=-1)
     smoothed = (1 - smoothing) * target + smoothing / C
     torch.testing.assert_close(
-        net.loss(net.scores(x), target), -(smoothed * net(x).log()).sum(dim=-1).mean()
+        net.loss(net.logits(x), target), -(smoothed * net(x).log()).sum(dim=-1).mean()
     )
 
 
@@ -71,9 +71,9 @@ def test_the_fused_loss_equals_the_two_step_loss_for_binary_labels(smoothing):
     net = build_network(head(C, "sigmoid", f"binary_crossentropy(label_smoothing={smoothing})"))
     x, target = random_tensor(B, T, E), torch.randint(0, 2, (B, T, C))
     smoothed, p = (1 - smoothing) * target + smoothing / 2, net(x)
-    torch.testing.assert_close(p, net.scores(x).sigmoid())
+    torch.testing.assert_close(p, net.logits(x).sigmoid())
     two_steps = -(smoothed * p.log() + (1 - smoothed) * (1 - p).log()).mean()
-    torch.testing.assert_close(net.loss(net.scores(x), target), two_steps)
+    torch.testing.assert_close(net.loss(net.logits(x), target), two_steps)
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_the_fused_loss_equals_the_two_step_loss_for_binary_labels(smoothing):
 def test_regression_losses_are_means_over_predictions(loss, formula):
     net = build_network(head(C, "tanh", f'"{loss}"'))
     x, target = random_tensor(B, T, E), random_tensor(B, T, C)
-    assert torch.equal(net(x), net.scores(x)), "this loss contains no activation"
-    torch.testing.assert_close(net.loss(net.scores(x), target), formula(net(x) - target))
+    assert torch.equal(net(x), net.logits(x)), "this loss contains no activation"
+    torch.testing.assert_close(net.loss(net.logits(x), target), formula(net(x) - target))
 
 
 def test_a_regression_takes_targets_with_or_without_the_last_axis():
@@ -114,13 +114,13 @@ def test_a_step_along_the_gradient_lowers_the_loss():
         ),
     ):
         net = build_network(text).train()
-        before = net.loss(net.scores(*x), target)
+        before = net.loss(net.logits(*x), target)
         before.backward()
         assert all(param.grad is not None for param in net.parameters())
         with torch.no_grad():
             for param in net.parameters():
                 param -= 0.01 * param.grad
-        assert net.loss(net.scores(*x), target) < before
+        assert net.loss(net.logits(*x), target) < before
 
 
 # --- two streams ----------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ def test_predicted_and_built_parameter_counts_are_exact(parameters, output, text
     assert checked.cost.parameters == parameters
     assert sum(param.numel() for param in net.parameters()) == parameters
     assert checked.output == output
-    if checked.has_two_streams:
+    if checked.is_encoder_decoder:
         x = [
             torch.zeros(B, 100, dtype=torch.long, device="meta"),
             torch.zeros(B, 17, dtype=torch.long, device="meta"),

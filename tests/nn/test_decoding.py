@@ -68,7 +68,7 @@ def generate(decoder, prompt, num_tokens, **sampling):
 def test_the_cache_gives_the_scores_of_a_full_forward_pass(mechanism, position):
     model = build_model(f'attention="{mechanism}", positional="{position}"').double()
     with torch.no_grad():
-        expected = model.scores(ids())[:, 2:]
+        expected = model.logits(ids())[:, 2:]
     for name in ("cached", "recomputed"):
         decoder = create_decoder(model, decoder=name)
         torch.testing.assert_close(collect_scores(decoder, ids()), expected, rtol=1e-6, atol=1e-8)
@@ -90,7 +90,7 @@ def test_the_cache_gives_the_scores_of_a_full_forward_pass(mechanism, position):
 def test_the_cache_supports_the_options_of_a_block(block):
     model = build_model(block).double()
     with torch.no_grad():
-        expected = model.scores(ids())[:, 2:]
+        expected = model.logits(ids())[:, 2:]
     torch.testing.assert_close(
         collect_scores(CachedDecoder(model, T), ids()), expected, rtol=1e-6, atol=1e-8
     )
@@ -110,7 +110,7 @@ def test_the_cache_supports_the_options_of_a_block(block):
 def test_the_cache_supports_other_layers(layers):
     model = build_model(layers=layers).double()
     with torch.no_grad():
-        expected = model.scores(ids())[:, 2:]
+        expected = model.logits(ids())[:, 2:]
     torch.testing.assert_close(
         collect_scores(CachedDecoder(model, T), ids()), expected, rtol=1e-6, atol=1e-8
     )
@@ -123,7 +123,7 @@ def test_a_text_may_be_read_in_chunks_of_any_size(mechanism):
     with torch.no_grad():
         chunks = ids().split((2, 5, 1, 3), dim=1)
         scores = torch.cat([cached_model.forward(chunk) for chunk in chunks], dim=1)
-        torch.testing.assert_close(scores, model.scores(ids()), rtol=1e-6, atol=1e-8)
+        torch.testing.assert_close(scores, model.logits(ids()), rtol=1e-6, atol=1e-8)
 
 
 def test_padding_is_not_attended_to():
@@ -131,7 +131,7 @@ def test_padding_is_not_attended_to():
     text = ids()
     text[0, 1:5] = 0
     with torch.no_grad():
-        expected = model.scores(text)[:, 2:]
+        expected = model.logits(text)[:, 2:]
     torch.testing.assert_close(
         collect_scores(CachedDecoder(model, T), text), expected, rtol=1e-6, atol=1e-8
     )
@@ -192,7 +192,7 @@ def test_the_text_of_a_sample_does_not_depend_on_the_others():
             create_decoder(model, decoder="cached"),
             ids(3)[:1],
             20,
-            Sampler(1, seed=2, first_sample=2),
+            Sampler(1, seed=2, first_sample_index=2),
         )
     ]
     assert [row[2] for row in together] == alone
@@ -232,7 +232,7 @@ def test_changed_weights_are_used_for_the_next_text():
     with torch.no_grad():
         for param in model.parameters():
             param.add_(0.3)
-        torch.testing.assert_close(decoder.start(ids(5)), model.scores(ids(5))[:, -1])
+        torch.testing.assert_close(decoder.start(ids(5)), model.logits(ids(5))[:, -1])
 
 
 def test_probabilities_are_converted_to_logits():
@@ -265,7 +265,7 @@ def test_captured_weights_are_the_last_row_of_the_full_weights():
     recorded = []
     mechanism = attention.mechanism
     attention.mechanism = RecordingMechanism(mechanism, recorded)
-    model.scores(ids())
+    model.logits(ids())
     attention.mechanism = mechanism
     decoder = CachedDecoder(model, T, capture_weights=True)
     collect_scores(decoder, ids())

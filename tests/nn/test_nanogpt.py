@@ -97,7 +97,7 @@ def test_the_same_weights_give_the_same_scores(layers, bias):
     ours = convert(gpt.state_dict())
     for time in (CONTEXT, 5):
         ids = torch.randint(0, IDS, (2, time))
-        torch.testing.assert_close(ours.scores(ids), gpt(ids), rtol=0, atol=1e-4)
+        torch.testing.assert_close(ours.logits(ids), gpt(ids), rtol=0, atol=1e-4)
 
 
 def test_both_have_the_same_number_of_parameters():
@@ -111,14 +111,14 @@ def test_prefixes_of_torch_compile_and_masks_of_old_versions_are_removed():
     state = {f"_orig_mod.{name}": tensor for name, tensor in gpt.state_dict().items()}
     state["_orig_mod.transformer.h.0.attn.bias"] = torch.ones(1, 1, CONTEXT, CONTEXT).tril()
     ids = torch.randint(0, IDS, (2, CONTEXT))
-    torch.testing.assert_close(convert(state).scores(ids), gpt(ids), rtol=0, atol=1e-4)
+    torch.testing.assert_close(convert(state).logits(ids), gpt(ids), rtol=0, atol=1e-4)
 
 
 def test_dropout_is_where_nanogpt_has_it_and_not_in_predictions():
     gpt = build_reference()
     ours = convert(gpt.state_dict(), dropout=0.25)
     ids = torch.randint(0, IDS, (2, CONTEXT))
-    torch.testing.assert_close(ours.scores(ids), gpt(ids), rtol=0, atol=1e-4)
+    torch.testing.assert_close(ours.logits(ids), gpt(ids), rtol=0, atol=1e-4)
     probabilities = {
         name: module.p
         for name, module in ours.named_modules()

@@ -154,10 +154,10 @@ def test_softmax_is_applied_once():
     x = random_tensor(B, T, E)
     scores = net.output.linear(x)
     torch.testing.assert_close(net(x), scores.softmax(dim=-1))
-    torch.testing.assert_close(net.scores(x), scores)
+    torch.testing.assert_close(net.logits(x), scores)
     target = torch.randint(0, 5, (B, T))
     expected = torch.nn.functional.cross_entropy(scores.flatten(0, 1), target.flatten())
-    torch.testing.assert_close(net.loss(net.scores(x), target), expected)
+    torch.testing.assert_close(net.loss(net.logits(x), target), expected)
 
 
 # 6

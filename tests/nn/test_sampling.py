@@ -61,7 +61,7 @@ def test_excluded_ids_are_never_drawn():
 def test_a_sample_is_the_same_alone_and_in_a_batch():
     rows = np.random.default_rng(0).normal(size=(6, 5, 11))
     together = Sampler(5, seed=3)
-    alone = Sampler(1, seed=3, first_sample=3)
+    alone = Sampler(1, seed=3, first_sample_index=3)
     for scores in rows:
         assert together.sample(scores)[3] == alone.sample(scores[3:4])[0]
 

@@ -84,3 +84,12 @@ def test_many_steps_are_thinned_out_with_the_first_and_the_last_kept(tmp_path):
         and max(compressed.steps) == 10 * (MAX_MAP_STEPS + 6)
     )
     assert f"maps of {MAX_MAP_STEPS} of {MAX_MAP_STEPS + 7} steps" in compressed.notes[0]
+
+
+def test_a_smaller_signed_map_keeps_signs_and_row_sums():
+    weights = np.random.default_rng(0).normal(0, 0.3, (2, 8, 8))
+    small = decode_map(downsample_map(encode_map(weights), 2, 63))
+    pairs = weights.reshape(2, 4, 2, 4, 2).sum(axis=4).mean(axis=2)
+    assert small.min() < 0
+    np.testing.assert_allclose(small, pairs, atol=0.06)
+    np.testing.assert_allclose(small.sum(axis=-1), pairs.sum(axis=-1), atol=0.15)

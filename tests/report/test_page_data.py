@@ -17,6 +17,7 @@ from neural.report.page_data import (
     load_step_maps,
     pack_step_maps,
 )
+from neural.runs.evaluation_file import save_evaluation
 from neural.runs.run import Run
 from neural.tasks.language_model.task import LanguageModel
 from tests.report_runs import write_run
@@ -155,3 +156,22 @@ def test_a_segmenter_shows_its_documents_and_features(tmp_path):
     assert ["features", "length"] in section["table_rows"]
     assert len(section["table_rows"]) == 2
     run.finish("finished")
+
+
+def test_the_page_shows_the_newest_evaluation(tmp_path):
+    path = write_run(tmp_path, layers=1, heads=2, positions=3)
+    sections = [
+        PageSection(title="my-run", text="on 9 examples", table_rows=[("accuracy", "0.9")]),
+        PageSection(title="lift", text="over baselines"),
+        PageSection(title="", text="a footnote"),
+    ]
+    save_evaluation(path, {"accuracy": 0.9}, sections)
+    with Run.open(path) as run:
+        data = collect_recorded_data(run)
+    titles = [section["title"] for section in data["sections"]]
+    assert titles[:3] == ["Evaluation", "Evaluation: lift", "Evaluation (3)"]
+    assert data["sections"][0]["table_rows"] == [["accuracy", "0.9"]]
+
+    (path / "evaluation.json").write_text("[]")
+    with Run.open(path) as run:
+        assert any("evaluate the run again" in note for note in collect_recorded_data(run)["notes"])

@@ -9,8 +9,8 @@ import pytest
 
 from neural.report.html_page import render_page
 from neural.report.run_report import (
+    build_attention_page_data,
     build_run_data,
-    build_snapshot_data,
     render_report,
     write_report,
 )
@@ -104,7 +104,7 @@ def test_an_unwritable_page_is_a_run_error(seeds, tmp_path):
 
 def test_a_snapshot_is_a_page_of_one_step():
     maps = {"block.0": random_causal_maps(np.random.default_rng(0), 2, 3)}
-    data = build_snapshot_data(
+    data = build_attention_page_data(
         "GPT-2",
         maps,
         keys=["a", "b", "c"],

@@ -71,7 +71,7 @@ def test_settings_that_a_killed_process_was_replacing_can_be_reopened(path, monk
 
         return wrapper
 
-    monkeypatch.setattr(run._store, "set_meta", interrupt(run._store.set_meta))
+    monkeypatch.setattr(run._store, "set_header_values", interrupt(run._store.set_header_values))
     monkeypatch.setattr("neural.runs.run.write_atomically", interrupt(write_atomically))
     before = (run.settings, run.program)
     with pytest.raises(KeyboardInterrupt):

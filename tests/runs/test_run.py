@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
@@ -276,11 +277,22 @@ def test_a_run_that_cannot_be_published_leaves_no_lock_and_no_file(tmp_path, mon
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_read_only_folder_is_reported_and_finished_runs_in_it_are_read(tmp_path):
-    run = create_run(tmp_path)
+@pytest.fixture
+def public_folder():
+    """A folder that other users may enter, unlike `tmp_path`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        path.chmod(0o755)
+        yield path
+        for inner in (path, *path.iterdir()):
+            inner.chmod(0o755)
+
+
+def test_a_read_only_folder_is_reported_and_finished_runs_in_it_are_read(public_folder):
+    run = create_run(public_folder)
     run.log(1, {"loss": 1})
     run.finish("finished")
-    for folder in (run.path, tmp_path):
+    for folder in (run.path, public_folder):
         folder.chmod(0o555)
     script = textwrap.dedent("""
         import os, sys
@@ -299,25 +311,16 @@ def test_a_read_only_folder_is_reported_and_finished_runs_in_it_are_read(tmp_pat
             except RunError as error:
                 print(error)
     """)
-    for parent in tmp_path.parents:
-        if (
-            parent.stat().st_uid == os.getuid()
-            and not parent.stat().st_mode & 0o005
-            and parent != Path("/")
-        ):
-            parent.chmod(parent.stat().st_mode | 0o055)
     completed = subprocess.run(
         [sys.executable, "-c", script, str(run.path)], capture_output=True, text=True, check=False
     )
-    for folder in (tmp_path, run.path):
-        folder.chmod(0o755)
     assert completed.returncode == 0, completed.stderr
     rows, reopened, created = completed.stdout.splitlines()
     assert rows == "[(1, 'loss', 1.0)]"
     assert reopened.endswith("no permission to write there; choose another folder")
     reason = "no permission to write there; choose another folder"
-    assert created == f"no run can be created in {tmp_path}: {reason}"
-    assert sorted(path.name for path in tmp_path.iterdir()) == [run.name]
+    assert created == f"no run can be created in {public_folder}: {reason}"
+    assert sorted(path.name for path in public_folder.iterdir()) == [run.name]
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_only_the_commit_before_a_checkpoint_waits_for_the_disk(tmp_path):
         "COMMIT",
         "PRAGMA synchronous = NORMAL",
     ]
-    assert writer.meta("checkpoint_step") == "1"
+    assert writer.header_value("checkpoint_step") == "1"
     writer.close()
 
 

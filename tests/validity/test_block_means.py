@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from neural.tasks.language_model.block_means import compute_block_mean
+from neural.tasks.language_model.block_means import estimate_mean_by_blocks
 
 
 def create_series(draw, count, slow, share):
@@ -22,7 +22,7 @@ def coverage(count, slow, share, repeats, seed=0):
     by_blocks = naive = 0
     for _ in range(repeats):
         values = create_series(draw, count, slow, share)
-        mean, error, blocks = compute_block_mean(values)
+        mean, error, blocks = estimate_mean_by_blocks(values)
         by_blocks += abs(mean) <= -stdtrit(blocks - 1, 0.025) * error
         naive += abs(mean) <= 1.96 * values.std(ddof=1) / np.sqrt(count)
     return by_blocks / repeats, naive / repeats
@@ -48,9 +48,9 @@ def test_intervals_that_assume_independent_windows_do_not():
 
 
 def test_few_windows_have_no_error_or_a_wide_one():
-    assert np.isnan(compute_block_mean(np.array([1.0, 2.0, 3.0])).standard_error)
-    assert compute_block_mean(np.array([1.0, 2.0, 3.0, 4.0])).blocks == 2
-    assert np.isnan(compute_block_mean(np.array([])).mean)
+    assert np.isnan(estimate_mean_by_blocks(np.array([1.0, 2.0, 3.0])).standard_error)
+    assert estimate_mean_by_blocks(np.array([1.0, 2.0, 3.0, 4.0])).blocks == 2
+    assert np.isnan(estimate_mean_by_blocks(np.array([])).mean)
 
 
 def rates(repeats=1000):

@@ -86,6 +86,70 @@ def falling(draw, noise=0.005):
     return curve * (1 + noise * draw.normal(size=40))
 
 
+def decaying(rate, *, noise=0.005, rise=0.0):
+    """A loss that falls by exp(−rate · time), time from 0 to 1, and rises after half of it."""
+
+    def curve(draw):
+        time = np.arange(40) / 40
+        loss = 1 + 2 * np.exp(-rate * time) + rise * np.maximum(time - 0.5, 0)
+        return loss * (1 + noise * draw.normal(size=40))
+
+    return curve
+
+
+def losses(valid_curve):
+    """A validation loss, and a noisy training loss that falls all the time."""
+
+    def create_data(draw):
+        train = 3 * np.exp(-np.arange(40) / 15) * (1 + 0.1 * draw.normal(size=40))
+        return {"scalars": {"valid/loss": valid_curve(draw), "train/loss": train}}
+
+    return create_data
+
+
+def classifier(*, signal, positives=0.5, examples=200, validations=12):
+    """Validations of a model whose log-odds approach the true ones, plus noise."""
+
+    def create_data(draw):
+        z, offset = draw.normal(size=examples), np.log(positives / (1 - positives))
+        y = draw.random(examples) < 1 / (1 + np.exp(-(offset + signal * z)))
+        learned = np.linspace(0, 1, validations)[:, None]
+        noise = 0.3 * draw.normal(size=(validations, examples))
+        log_odds = offset + learned * signal * z + noise
+        loss = np.logaddexp(0, np.where(y, -log_odds, log_odds)).mean(axis=1)
+        accuracy = ((log_odds > 0) == y).mean(axis=1)
+        share = y.mean()
+        chance = -share * np.log(share) - (1 - share) * np.log(1 - share)
+        return {
+            "scalars": {"valid/loss": loss, "valid/accuracy": accuracy},
+            "settings": {"task": "supervised"},
+            "metadata": {
+                "data/chance_loss": float(chance),
+                "data/majority_share": float(max(share, 1 - share)),
+            },
+        }
+
+    return create_data
+
+
+def features(*, thousands=0):
+    """Scales of 20 features, of which some are in thousands."""
+
+    def create_data(draw):
+        std, mean = draw.uniform(0.1, 3, 20), draw.uniform(-3, 3, 20)
+        x = mean + std * draw.normal(size=(300, 20))
+        x[:, :thousands] *= 1000
+        scales = np.sqrt((x**2).mean(axis=0))
+        names = map(str, range(20))
+        scale_by_name = dict(zip(names, scales.tolist(), strict=True))
+        return {
+            "settings": {"task": "supervised"},
+            "metadata": {"data/feature_scales": scale_by_name},
+        }
+
+    return create_data
+
+
 def with_plateau(draw):
     curve = np.interp(np.arange(40), [0, 8, 22, 39], [4, 2, 2, 1])
     return curve + 0.01 * draw.normal(size=40)
@@ -254,6 +318,42 @@ CASES = {
         loss_data(falling),
         "a plateau of 14 validations before the best",
         loss_data(with_plateau),
+    ),
+    "undertrained": (
+        "a loss that has levelled off, noise of 2 %",
+        loss_data(decaying(13, noise=0.02)),
+        "a loss that falls by a factor of e in half of the training",
+        loss_data(decaying(2)),
+    ),
+    "best_checkpoint": (
+        "a loss that has levelled off, noise of 2 %",
+        loss_data(decaying(13, noise=0.02)),
+        "a loss that rises by .25 after half of the training",
+        loss_data(decaying(13, rise=0.5)),
+    ),
+    "overfitting": (
+        "a validation loss that has levelled off (noise of 2 %), a training loss that falls",
+        losses(decaying(13, noise=0.02)),
+        "a validation loss that rises by .25 after half of the training",
+        losses(decaying(13, noise=0.02, rise=0.5)),
+    ),
+    "loss_above_chance": (
+        "200 validation examples, a model that knows the log-odds (SD 1)",
+        classifier(signal=1.0),
+        "targets unrelated to the inputs, log-odds of noise (SD .3)",
+        classifier(signal=0.0),
+    ),
+    "majority_accuracy": (
+        "200 validation examples, 20 % of them positive, a model that knows the log-odds (SD 3)",
+        classifier(signal=3.0, positives=0.2),
+        "targets unrelated to the inputs, 20 % positive, log-odds of noise (SD .3)",
+        classifier(signal=0.0, positives=0.2),
+    ),
+    "unscaled_features": (
+        "20 features with standard deviations of .1 to 3 and means of −3 to 3",
+        features(),
+        "one of them in thousands",
+        features(thousands=1),
     ),
     "vague_focus": (
         "a confident focus",

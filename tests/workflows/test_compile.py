@@ -47,8 +47,8 @@ ERRORS = {
         "takes other weights",
     ),
     "shapes": (
-        "return self.head(self.scores(x, mask))",
-        "return self.scores(x, mask)[:1]",
+        "return self.output_activation(self.logits(x, mask))",
+        "return self.logits(x, mask)[:1]",
         "gives predictions of",
     ),
     "errors": ("q @ k.transpose", "q @ k.transposed", "fails at .*: AttributeError"),

@@ -109,7 +109,7 @@ def test_a_bundle_has_the_best_weights_of_a_run_and_its_vocabulary(tmp_path):
     assert bundle.output_name == "probabilities"
     ids = torch.zeros(1, 3, dtype=torch.long)
     assert bundle(ids).sum(dim=-1) == pytest.approx(1)
-    assert load_bundle(path, return_scores=True)(ids).softmax(dim=-1) == pytest.approx(bundle(ids))
+    assert load_bundle(path, return_logits=True)(ids).softmax(dim=-1) == pytest.approx(bundle(ids))
 
 
 def test_a_network_of_fixed_length_is_exported_with_that_length():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import neural
 from neural.core.errors import TaskError
 from neural.runs.errors import RunError
 from neural.tasks._text_generator import CharacterTokenizer
@@ -32,8 +33,8 @@ def test_a_sample_depends_on_the_seed_and_not_on_other_samples(generator):
 
 @pytest.mark.parametrize("decoder", ["compiled", "cached", "recomputed"])
 def test_every_decoder_gives_the_same_text_beyond_the_context(generator, decoder):
-    decoding = generator.choose_decoding(decoder=decoder)
-    texts = generator.generate("ab", 3 * CONTEXT, samples=2, decoding=decoding)
+    token_decoder = generator.create_decoder(decoder=decoder)
+    texts = generator.generate("ab", 3 * CONTEXT, samples=2, decoder=token_decoder)
     assert texts == generator.generate("ab", 3 * CONTEXT, samples=2)
 
 
@@ -103,11 +104,11 @@ def test_a_run_without_weights_is_refused(tmp_path):
 
 def test_exported_attention_is_indexed_by_text_position(generator, tmp_path):
     tokens, prompt, samples = 20, "abc", 2
-    decoding = generator.choose_decoding(capture_attention=True)
+    decoder = generator.create_decoder(capture_attention=True)
     export = AttentionExport(*generator.encode_prompt(prompt))
     export.start_batch()
     for step in generator.stream(
-        prompt, tokens, samples=samples, capture_attention=True, decoding=decoding
+        prompt, tokens, samples=samples, capture_attention=True, decoder=decoder
     ):
         export.add_step(step)
     export.write(tmp_path / "attention.npz")
@@ -127,7 +128,7 @@ def test_exported_attention_is_indexed_by_text_position(generator, tmp_path):
     assert (first[:14] == 0).all() and first[14] == 16 + 1 - 8
     # the weights of the tenth token, computed again from the ids of its window
     window = torch.from_numpy(arrays["ids"][:, : 3 + 9]).long()
-    cached = generator.choose_decoding(decoder="cached", capture_attention=True)
+    cached = generator.create_decoder(decoder="cached", capture_attention=True)
     cached.start(window)
     rows = np.stack([weights.numpy() for weights in cached.attention_weights().values()], axis=1)
     assert arrays["weights"][:, 9, :, :, :12] == pytest.approx(rows, abs=1e-3)
@@ -144,3 +145,12 @@ def test_localized_attention_fills_the_newest_keys(tmp_path):
     weights = export.to_arrays()["weights"]
     assert (weights[0, 5, ..., :4] == 0).all(), "8 positions: the window of 7 reaches back 3"
     assert weights[0, 5, ..., 4:8].sum(axis=-1) == pytest.approx(1, abs=1e-2)
+
+
+def test_text_is_generated_from_python_by_the_name_of_a_run(tmp_path):
+    path = write_run(tmp_path, vocabulary=list(CHARACTERS))
+    text = neural.generate(path.name, "ab", tokens=20, seed=3, runs=path.parent)
+    assert [text] == load_generator(path).generate("ab", 20, seed=3)
+    texts = neural.generate(path, prompt="ab", tokens=20, seed=3, samples=2)
+    assert texts[0] == text
+    assert len(texts) == 2

@@ -5,7 +5,6 @@ import os
 import runpy
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from neural.workflows.load import load
 from neural.workflows.load_model import load_best_model
 from neural.workflows.new import create_project
 from tests.nn.source_export.test_standalone_file import assert_exported_equal
+from tests.workflows.installed_project import use_installed_project
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "attention.py"
 
@@ -39,26 +39,8 @@ def project(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("work")
     project = create_project("kindling", folder).path
-    metadata = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    info = folder / "installed" / "kindling-0.1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {metadata['name']}\nVersion: 0.1.0\n"
-    )
-    groups = [
-        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in lines.items())
-        for group, lines in metadata["entry-points"].items()
-    ]
-    (info / "entry_points.txt").write_text("\n".join(groups))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(project / "src"))
-        patch.syspath_prepend(str(info.parent))
-        patch.setattr(attention, "_entry_point_cache", None)
-        patch.setattr(attention, "_loaded", dict(attention._loaded))
-        patch.chdir(project)
+    with use_installed_project(project):
         yield project
-    for name in [name for name in sys.modules if name.partition(".")[0] == "kindling"]:
-        del sys.modules[name]
 
 
 def test_the_linter_reports_nothing_in_the_project(project):

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import neural
 from neural.core.errors import TaskError
 from neural.core.settings import load_settings
 from neural.runs.run import Run
@@ -18,7 +19,7 @@ from neural.workflows.calibrate import calibrate
 from neural.workflows.load_model import load_best_model
 from neural.workflows.load_task import restore_experiment
 from neural.workflows.segment import load_run_pipeline, segment_text
-from neural.workflows.trained_run import OpenedRun
+from neural.workflows.trained_run import TrainedRunFolder
 from tests.segmentation_runs import write_run
 from tests.written_runs import CHARACTERS
 from tests.written_runs import write_run as write_language_model
@@ -60,7 +61,7 @@ def test_a_saved_pipeline_predicts_as_before(run, document, tmp_path):
     pipeline, uncalibrated = load_pipeline(path), load_run_pipeline(run)
     assert (pipeline.unit, pipeline.target_kind) == ("lines", "boundaries")
     assert (pipeline.threshold, pipeline.min_elements) == (0.3, 2)
-    margins = uncalibrated.margins(uncalibrated.scores(document))
+    margins = uncalibrated.margins(uncalibrated.logits(document))
     expected = Platt(scale=1.5, shift=-0.5)(margins)
     probabilities = pipeline.probabilities(document)
     assert probabilities[0] == 0
@@ -116,7 +117,7 @@ def test_a_calibration_is_used_until_the_run_is_trained_further(document, tmp_pa
     calibration = calibrate(Run.open(path)).calibration
     after = load_run_pipeline(Run.open(path))
     assert after.threshold == calibration.threshold
-    margins = before.margins(before.scores(document))
+    margins = before.margins(before.logits(document))
     assert after.probabilities(document)[1:] == pytest.approx(
         calibration.boundary.calibrator(margins)[1:], abs=1e-7
     )
@@ -125,7 +126,7 @@ def test_a_calibration_is_used_until_the_run_is_trained_further(document, tmp_pa
     run.save(9, run.load_checkpoint().tensors, {}, best=True)
     run.finish("finished")
     stale = load_run_pipeline(Run.open(path))
-    assert OpenedRun(Run.open(path)).best_checkpoint() == "step 9" != calibration.weights
+    assert TrainedRunFolder(Run.open(path)).best_checkpoint() == "step 9" != calibration.weights
     assert stale.calibration == None_()
     assert "was trained further after its calibration" in stale.notes[0]
 
@@ -169,3 +170,37 @@ def test_the_settings_of_a_saved_pipeline_are_complete(run, tmp_path):
     settings = json.loads(save(run, tmp_path).read_text())["settings"]
     experiment = restore_experiment(run)
     assert load_settings(type(experiment), settings).model == experiment.model
+
+
+def test_a_text_is_segmented_from_python(tmp_path):
+    result = neural.segment(TEXT, unit="lines", threshold=0.05)
+    assert "".join(part.text for part in result) == TEXT
+    assert [TEXT[part.start : part.end] for part in result] == [part.text for part in result]
+    assert len(result) == len(result.segments)
+    assert result[0].probability is None
+    assert all(0.05 <= part.probability <= 1 for part in result[1:])
+    lines = repr(result).splitlines()
+    assert lines[0].startswith(f"the text  {len(result)} segment")
+    assert result[0].title in result._repr_html_()
+    path = tmp_path / "notes.txt"
+    path.write_text(TEXT)
+    (from_file, other) = neural.segment([path, "One sentence. Two."], unit="lines", threshold=0.05)
+    np.testing.assert_array_equal(from_file.probabilities, result.probabilities)
+    assert len(other) == 1
+
+
+def test_a_run_segments_from_python(run):
+    by_name = neural.segment(TEXT, run=run.name, runs=run.path.parent, max_elements=5)
+    assert max(part.last - part.first for part in by_name) <= 5
+    assert run.name in by_name.summary
+
+
+def test_a_text_that_cannot_be_segmented_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text(TEXT)
+    with pytest.raises(TaskError, match=r'pass `Path\("notes.txt"\)`'):
+        neural.segment("notes.txt")
+    with pytest.raises(TaskError, match="the text is empty"):
+        neural.segment(" ")
+    with pytest.raises(TaskError, match="min_elements 3 is larger"):
+        neural.segment(TEXT, min_elements=3, max_elements=2)

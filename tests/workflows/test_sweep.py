@@ -476,3 +476,83 @@ def test_the_last_error_of_a_log_is_that_of_the_last_attempt(tmp_path):
     file.write_text("==> now begins\nerror[E1]: bad\n  --> x:1:1\n   = help: y\n")
     assert read_last_error(file) == "error[E1]: bad"
     assert read_last_error(tmp_path / "none") == ""
+
+
+@pytest.fixture
+def folded(tmp_path):
+    """Two learning rates and two seeds, each with three folds."""
+    text = "experiment: tiny.neural\nseeds: [0, 1]\ngrid: {training.learning_rate: [0.1, 0.2]}\n"
+    settings, experiment, trials = read_sweep(write_sweep(tmp_path, text), folds=3)
+    return create_sweep(tmp_path / "runs", "folds", settings, experiment, trials)
+
+
+def test_every_fold_is_a_trial_with_its_own_held_out_data(folded):
+    names = [row.trial.name for row in folded.rows]
+    assert len(names) == 12
+    assert names[0] == "learning_rate-0.1_fold-1-3_seed-0"
+    assert folded.rows[0].trial.overrides[-2:] == ('fold="1/3"', "training.seed=0")
+    assert folded.fold_count == 3
+    assert open_sweep(folded.path).fold_count == 3
+
+
+def test_folds_are_repetitions_of_a_point_with_a_corrected_interval(folded):
+    # by rate, fold and seed: fold means 1, 2 and 3 (first rate), one more for the second
+    best, other = set_scores(folded, 0.5, 1.5, 1.5, 2.5, 2.5, 3.5, 1.5, 2.5, 2.6, 3.6, 3.4, 4.4)
+    assert (best.values, best.mean) == ({"training.learning_rate": 0.1}, 2.0)
+    assert best.standard_error == pytest.approx(math.sqrt(1 / 3 + 1 / 2))
+    assert len(best.scores) == len(set(best.seeds)) == 6
+    ((difference, p, verdict),) = folded.compare_with_best([best, other])
+    assert (difference.value, difference.seeds, verdict) == (pytest.approx(1.0), 3, "worse")
+    assert 0 < p < 0.05
+    for row in folded.rows:
+        row.scores, row.last_score = {"valid/loss": row.score, "valid/accuracy": 0.5}, row.score + 1
+    estimates = folded.summarize_folds(best)
+    assert (estimates["valid/loss"].value, estimates["last"].value) == (2.0, 3.0)
+    assert math.isnan(estimates["valid/accuracy"].low)
+    half_width = 4.302653 * math.sqrt(1 / 3 + 1 / 2)
+    assert estimates["valid/loss"].high == pytest.approx(2 + half_width, rel=1e-5)
+    text = " ".join(_sweep_display.format_sweep(folded).split())
+    assert "Means over 3 of 3 folds" in text
+    assert "Folds share training examples, so they are not independent" in text
+    points = json.loads(_sweep_display.format_sweep(folded, as_json=True))["points"]
+    assert points[0]["over_folds"]["valid/loss"]["value"] == 2.0
+
+
+def test_an_interrupted_cross_validation_resumes_with_the_missing_folds(folded):
+    first = folded.rows[0].trial.name
+    runner = ScriptedRunner({first: [KeyboardInterrupt]}, workers=1)
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(folded, runner)
+    again = open_sweep(folded.path)
+    run_sweep(again, ScriptedRunner())
+    assert again.unfinished == []
+    assert len(again.rank_points()[0].scores) == 6
+
+
+def test_a_confirmation_repeats_all_folds(folded):
+    set_scores(folded, *range(12))
+    assert len(folded.add_confirmation(2)) == 2 * 3 * 2
+    for row in folded.rows:
+        row.state, row.last_score = "finished", float(sum(map(ord, row.trial.name)) % 97)
+    confirmation = folded.summarize_confirmation()
+    assert [estimate.seeds for estimate in confirmation.estimates] == [3, 3]
+
+
+@pytest.mark.parametrize("name", ["tiny.neural", "tiny.yaml"])
+def test_folds_need_no_sweep_file(name, tmp_path):
+    write_sweep(tmp_path, "experiment: tiny.neural\n")
+    text = "task: supervised\nnetwork: tiny.neural\nvalidation_split: 0.3\n"
+    (tmp_path / "tiny.yaml").write_text(text)
+    settings, experiment, trials = read_sweep(tmp_path / name, folds=4)
+    assert (settings.folds, experiment.name) == (4, name)
+    assert [trial.point for trial in trials] == [{"fold": f"{fold}/4"} for fold in (1, 2, 3, 4)]
+
+
+def test_folds_in_a_sweep_file_and_too_many_of_them(tmp_path):
+    text = "experiment: tiny.neural\nfolds: 3\n"
+    assert len(read_sweep(write_sweep(tmp_path, text))[2]) == 3
+    assert len(read_sweep(tmp_path / "rates.yaml", folds=2)[2]) == 2
+    with pytest.raises(TaskError, match="41 examples are too few for 50 folds"):
+        read_sweep(write_sweep(tmp_path, text), folds=50)
+    with pytest.raises(SettingsError, match="the grid has `fold` too"):
+        read_sweep(write_sweep(tmp_path, text + "grid: {fold: [1/3]}\n"))

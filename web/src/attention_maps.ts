@@ -1,7 +1,10 @@
 // Decoding of attention maps: 8 bits per weight on a square-root scale, deflated. The Python side
-// encodes a layer as `NMAP` and all layers of a step as `NSTP`.
+// encodes a layer as `NMAP` and all layers of a step as `NSTP`. Signed maps have negative weights.
 
-/** One layer's maps at one step: `cells[(head · queries + query) · keys + key]` is 255·√weight. */
+/**
+ * One layer's maps at one step: `cells[(head · queries + query) · keys + key]` is 255·√weight. The
+ * cells of a signed map are ±127·√(|weight| / scale).
+ */
 export interface LayerMaps {
   name: string
   heads: number
@@ -10,7 +13,10 @@ export interface LayerMaps {
   causal: boolean
   /** Position of the first query among the keys. */
   first: number
-  cells: Uint8Array
+  signed: boolean
+  /** Largest |weight| that a cell can have. */
+  scale: number
+  cells: Uint8Array | Int8Array
 }
 
 export interface StepMaps {
@@ -19,6 +25,9 @@ export interface StepMaps {
 }
 
 const LAYER_HEADER_BYTES = 25
+const SIGNED_VERSION = 2
+/** A signed map has its scale, a 32-bit float, after the header. */
+const SCALE_BYTES = 4
 
 /** Decode all layers of a step. */
 export async function decodeStep(bytes: Uint8Array<ArrayBuffer>, step: number): Promise<StepMaps> {
@@ -42,17 +51,17 @@ export async function decodeStep(bytes: Uint8Array<ArrayBuffer>, step: number): 
 
 async function decodeLayer(bytes: Uint8Array<ArrayBuffer>, name: string): Promise<LayerMaps> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  if (readAscii(bytes, 0, 4) !== "NMAP" || bytes[4] !== 1)
+  const signed = bytes[4] === SIGNED_VERSION
+  if (readAscii(bytes, 0, 4) !== "NMAP" || (bytes[4] !== 1 && !signed))
     throw new Error(`${name}: unknown format of attention maps`)
   const [heads, queries, keys, causal, first] = [0, 1, 2, 3, 4].map((index) =>
     view.getInt32(5 + 4 * index, true),
   )
-  const stored = await inflate(bytes.subarray(LAYER_HEADER_BYTES))
-  const header = { name, heads, queries, keys, causal: causal === 1, first }
-  return {
-    ...header,
-    cells: causal === 1 ? expandCausal(stored, heads, queries, keys, first) : stored,
-  }
+  const scale = signed ? view.getFloat32(LAYER_HEADER_BYTES, true) : 1
+  const stored = await inflate(bytes.subarray(LAYER_HEADER_BYTES + (signed ? SCALE_BYTES : 0)))
+  const cells = causal === 1 ? expandCausal(stored, heads, queries, keys, first) : stored
+  const header = { name, heads, queries, keys, causal: causal === 1, first, signed, scale }
+  return { ...header, cells: signed ? new Int8Array(cells.buffer) : cells }
 }
 
 async function inflate(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
@@ -87,7 +96,12 @@ export function countVisibleKeys(
 }
 
 export function weightAt(maps: LayerMaps, head: number, query: number, key: number): number {
-  return (maps.cells[(head * maps.queries + query) * maps.keys + key] / 255) ** 2
+  return cellWeight(maps, maps.cells[(head * maps.queries + query) * maps.keys + key])
+}
+
+/** The weight that a cell stands for. */
+export function cellWeight(maps: Pick<LayerMaps, "signed" | "scale">, cell: number): number {
+  return maps.signed ? Math.sign(cell) * (cell / 127) ** 2 * maps.scale : (cell / 255) ** 2
 }
 
 function readAscii(bytes: Uint8Array, from: number, to: number): string {

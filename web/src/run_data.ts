@@ -36,6 +36,8 @@ export interface Finding {
   advice: string
   /** A claim is about trainings of this kind; a warning or a note is about the runs shown. */
   kind: "claim" | "warning" | "note"
+  /** Place among the advice, from 1 (the most important); null if there is nothing to do about it. */
+  advice_rank: number | null
 }
 
 /** Runs that differ only by their seed. */
@@ -105,6 +107,12 @@ export interface Section {
   table_rows: (string | number | null)[][]
 }
 
+/** Tokens of the rows and columns of a map. */
+export interface AxisLabels {
+  queries: string[]
+  keys: string[]
+}
+
 export interface Run extends RunSummary {
   seed: number | null
   settings: Record<string, unknown>
@@ -126,7 +134,11 @@ export interface Run extends RunSummary {
   map_steps: number[]
   /** Step → how many positions were pooled into a cell of its maps, to keep the page small. */
   downsampling: Record<string, number>
-  labels: { queries: string[]; keys: string[] } | null
+  labels: AxisLabels | null
+  /** Layer → labels of its maps, if layers differ; empty for an axis without labels. */
+  layer_labels?: Record<string, AxisLabels> | null
+  /** Role of every head by layer, such as "previous token"; "" where a layer has fewer heads. */
+  roles?: string[][] | null
   events: RunEvent[]
   checkpoints: { step: number; best: boolean; bytes: number }[]
   samples: { step: number; text: string }[]

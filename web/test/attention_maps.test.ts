@@ -5,12 +5,18 @@ import { deflateSync } from "node:zlib"
 import { decodeStep, expandCausal, countVisibleKeys, weightAt } from "../src/attention_maps"
 
 /** Encode one layer as the Python side does. */
-function encodeStep(name: string, header: number[], cells: number[]): Uint8Array<ArrayBuffer> {
+function encodeStep(
+  name: string,
+  header: number[],
+  cells: number[],
+  scale?: number,
+): Uint8Array<ArrayBuffer> {
   const headerBytes = new Uint8Array(Int32Array.from(header).buffer)
   const body = Buffer.concat([
     Buffer.from("NMAP"),
-    Buffer.from([1]),
+    Buffer.from([scale === undefined ? 1 : 2]),
     headerBytes,
+    new Uint8Array(Float32Array.from(scale === undefined ? [] : [scale]).buffer),
     deflateSync(Uint8Array.from(cells)),
   ])
   const nameBytes = Buffer.from(name, "utf8")
@@ -41,6 +47,8 @@ test("a causal map is expanded to full rows", async () => {
     keys: 3,
     causal: true,
     first: 1,
+    signed: false,
+    scale: 1,
   })
   assert.deepEqual([...layers[0].cells], [255, 0, 0, 1, 2, 3])
   assert.equal(weightAt(layers[0], 0, 0, 0), 1)
@@ -48,6 +56,16 @@ test("a causal map is expanded to full rows", async () => {
     [0, 1].map((query) => countVisibleKeys(layers[0], query)),
     [2, 3],
   )
+})
+
+test("a signed map has negative weights, beyond −1 by its scale", async () => {
+  const header = [1, 2, 2, 1, 0]
+  const { layers } = await decodeStep(encodeStep("signed", header, [127, 129, 64], 2), 0)
+  assert.deepEqual([...layers[0].cells], [127, 0, -127, 64])
+  assert.equal(layers[0].signed, true)
+  assert.equal(weightAt(layers[0], 0, 0, 0), 2)
+  assert.equal(weightAt(layers[0], 0, 1, 0), -2)
+  assert.ok(Math.abs(weightAt(layers[0], 0, 1, 1) - 2 * (64 / 127) ** 2) < 1e-9)
 })
 
 test("a map that is not causal is unchanged", async () => {

@@ -1,12 +1,12 @@
 """Change points of a noisy series: piecewise constant levels, onsets and noise estimates.
 
-A level is an interval of constant mean. The factor 1.4826 turns a median absolute deviation into
-the standard deviation of normal noise.
+A level is an interval in which the series has a constant mean, apart from noise.
 
-`split_levels` finds the best piecewise constant fit, with a penalty per level that chance alone
-does not gain (optimal partitioning, Jackson et al., 2005). `find_onset` finds since when a score
-has been at or above a threshold: by its levels, not by single values, which noise may lift over the
-threshold. False alarms and precision are simulated in tests/validity/.
+`split_levels` finds the best piecewise constant fit. Every level costs a penalty, so that noise
+alone does not create levels (optimal partitioning, Jackson et al., 2005). `find_onset` finds the
+index since which a series has been at or above a threshold. It compares the means of levels with
+the threshold, because noise may lift single values over it. Rates of false alarms are simulated in
+tests/validity/.
 """
 
 from __future__ import annotations
@@ -16,24 +16,28 @@ import math
 import numpy as np
 
 LEVEL_PENALTY = 3.0
-"""Penalty of a level, times log n, in units of the noise variance.
+"""A level of a series of length n costs LEVEL_PENALTY · log n times the noise variance.
 
-A level adds two parameters, its value and its start, chosen among n.
+The BIC charges log n per parameter. A level has two, its mean and its start; 3 instead of 2 because
+the start is the best of n candidates.
 """
 MIN_PENALTY_LENGTH = 20
 """Shorter series use the penalty of this length: their noise estimate is less certain."""
+MAD_TO_STD = 1.4826
+"""Standard deviation of normal noise divided by its median absolute deviation."""
 
 
 def split_levels(values: np.ndarray) -> list[int]:
-    """The start index of each level; the first is 0. O(n²) time."""
+    """The start index of each level, ascending; the first is 0. O(n²) time."""
     count = len(values)
     if count < 3:
         return [0] if count else []
-    # not 0 for a series without noise
+    # the lower bounds keep the noise above 0, because the cost is divided by it
     noise = max(estimate_step_noise(values), 1e-3 * float(np.ptp(values)), 1e-12)
     penalty = LEVEL_PENALTY * math.log(max(count, MIN_PENALTY_LENGTH))
     sums, squares = (np.concatenate([[0.0], np.cumsum(series)]) for series in (values, values**2))
-    # dynamic programming: best[end] is the cost of the best fit to the first `end` values
+    # dynamic programming: best[end] is the cost of the best fit to the first `end` values, and
+    # last_start[end] the start of its last level; −penalty at 0 makes the first level free
     best, last_start = np.full(count + 1, -penalty), np.zeros(count + 1, dtype=int)
     for end in range(1, count + 1):
         start = np.arange(end)
@@ -41,6 +45,7 @@ def split_levels(values: np.ndarray) -> list[int]:
         total = best[:end] + residual / noise**2 + penalty
         last_start[end] = int(np.argmin(total))
         best[end] = total[last_start[end]]
+    # follow the starts back from the end; `count` itself is dropped and the order reversed
     starts = [count]
     while starts[-1] > 0:
         starts.append(int(last_start[starts[-1]]))
@@ -50,7 +55,7 @@ def split_levels(values: np.ndarray) -> list[int]:
 def has_level_shift(values: np.ndarray) -> bool:
     """Whether two levels fit a series better than a straight line does, by the BIC.
 
-    A line has two parameters; two levels have three: both values and the position of the change.
+    A line has two parameters. Two levels have three: both means and the position of the change.
     """
     count = len(values)
     if count < 4 or not np.isfinite(values).all():
@@ -92,11 +97,12 @@ def find_onset(values: np.ndarray, threshold: float) -> int | None:
 def estimate_step_noise(values: np.ndarray) -> float:
     """The standard deviation of the noise around levels, from changes between neighbouring values.
 
-    By the median absolute deviation, so that the few real changes of level do not count.
+    The median absolute deviation ignores the few changes that are true changes of level.
     """
     changes = np.diff(values)
+    # √2: a change contains the noise of two values
     return (
-        float(1.4826 * np.median(np.abs(changes - np.median(changes))) / math.sqrt(2))
+        float(MAD_TO_STD * np.median(np.abs(changes - np.median(changes))) / math.sqrt(2))
         if len(changes)
         else 0.0
     )
@@ -105,10 +111,11 @@ def estimate_step_noise(values: np.ndarray) -> float:
 def estimate_curve_noise(values: np.ndarray) -> float:
     """The standard deviation of the noise around a smooth curve, from second differences.
 
-    The second half alone is used if its differences are smaller: at the start of training the curve
-    bends so much that second differences are not noise.
+    The smaller of two estimates, from all second differences and from the later half of them: at
+    the start of training the curve bends so much that its second differences are not noise.
     """
     second_differences = np.abs(np.diff(values, 2))
     later_half = second_differences[len(second_differences) // 2 :]
     medians = [np.median(part) for part in (second_differences, later_half) if len(part)]
-    return float(1.4826 * min(medians, default=0.0) / math.sqrt(6))
+    # √6: a second difference a − 2b + c has 1 + 4 + 1 times the variance of one value
+    return float(MAD_TO_STD * min(medians, default=0.0) / math.sqrt(6))

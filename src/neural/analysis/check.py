@@ -1,32 +1,42 @@
 """Base classes of analysis checks, and their result: a claim with verdict, number and evidence.
 
-A check reads runs (folders of trainings) that differ only by their seed. A snapshot is their
-attention, measured at one training step.
+A check tests one statement, its claim, on runs: folders of trainings that differ only by their
+seed. A curve is a series of values by training step. An attention measure is a statistic of
+attention weights that was recorded during training (capture/measures/).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from neural.analysis.confidence_intervals import MIN_SEEDS, SeedEstimate, estimate_mean
 from neural.analysis.correlation import Curve, correlate
 from neural.analysis.run_loading import (
     MissingDataError,
+    has_attention,
     load_loss_curve,
     load_mean_curve,
     select_one_per_seed,
 )
-from neural.language.declaration import LowercaseDeclaration
+from neural.language.declaration import RegistryEntry
 from neural.runs.run import Run
 
 Supported = Literal["yes", "no", "undecided"]
 FindingKind = Literal["claim", "warning", "note"]
 """A claim generalises over seeds and needs several; a warning or a note is about these runs."""
+Importance = Literal["high", "medium", "low", "none"]
+"""How much a finding matters to the user of the run; the order of the advice (advice.py).
+
+high: the model learned little or nothing. medium: another training would give a better model. low:
+the network may be smaller or clearer. none: an observation, with nothing to do about the run.
+"""
+ATTENTION_TOPICS = ("ATT", "EVO")
+"""Letters of the codes of checks that are about attention."""
 MAX_QUOTED_RUNS = 3
-"""Runs quoted in the evidence of a warning."""
+"""Runs quoted in the evidence of a warning; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,24 +44,26 @@ class Finding:
     """Result of a check: a claim, whether the runs support it, and the number behind that."""
 
     code: str
-    """Of the check, such as EVO001."""
+    """Code of the check, such as EVO001."""
     claim: str
     supported: Supported
     number: SeedEstimate
-    """Estimate over seeds, in `unit`."""
+    """Mean over seeds with its 95 % interval, in `unit`."""
     unit: str
+    """As in `AnalysisCheck.unit`."""
     evidence: str
     """A sentence with names and numbers."""
     advice: str = ""
     """What to do, or an experiment that would decide."""
     kind: FindingKind = "claim"
+    importance: Importance = "none"
 
     @property
     def formatted_value(self) -> str:
         """The number with interval and unit, shares in percent; a dash for NaN."""
         if not math.isfinite(self.number.value):
             return "–"
-        if self.unit.startswith("of "):  # "1 of the heads" would read as one head
+        if self.unit.startswith("of "):  # a share: "1 of the heads" would read as one head
             return f"{self.number.to_percent()} % {self.unit}"
         return f"{self.number} {self.unit}"
 
@@ -67,20 +79,42 @@ class Finding:
         return {**asdict(self), "number": self.number.to_dict()}
 
 
-class AnalysisCheck(LowercaseDeclaration):
+class AnalysisCheck(RegistryEntry):
     """Base class of checks of runs that differ only by their seed.
 
-    An entry of the registry is a file in analysis/checks/, named as the class in snake case.
+    An entry of the registry is a file in analysis/checks/, named as the class in snake case. The
+    class docstring says what is reported or tested, and what the finding's number is.
     """
 
     code: ClassVar[str]
-    """Letters for the topic and a number; never changed, because reports and people quote it."""
+    """Letters for the topic and a number; never changed, because reports and people quote it.
+
+    ATT attention heads, EVO evolution of attention in training, FOC focus, TRN training.
+    """
     claim: ClassVar[str]
     """The tested statement, without a full stop."""
     unit: ClassVar[str]
-    """Unit of the finding's number."""
+    """Unit of the finding's number, printed after it: "nats", "positions".
+
+    A unit that starts with "of ", such as "of the heads", marks a share from 0 to 1. It is printed
+    in percent: "25 % of the heads".
+    """
     advice: ClassVar[str] = ""
+    """What to do about the finding, or how to get a clearer one.
+
+    A command or a key to set, where there is one. `Symptom.advice` replaces it for one run.
+    """
     kind: ClassVar[FindingKind] = "claim"
+    importance: ClassVar[Importance] = "none"
+    """Place of the finding in the advice of `neural analyze`; "none" keeps it out."""
+
+    @classmethod
+    def applies_to(cls, run: Run) -> bool:
+        """Whether the check is about this kind of run; if not, nothing is said about it.
+
+        Checks of attention (codes ATT… and EVO…) are for runs in which attention was measured.
+        """
+        return has_attention(run) if cls.code.startswith(ATTENTION_TOPICS) else True
 
     def analyze(self, runs: Sequence[Run]) -> Finding | None:
         """The finding; None if there is nothing to report, "undecided" where the runs lack data."""
@@ -95,9 +129,10 @@ class AnalysisCheck(LowercaseDeclaration):
 
     def create_finding(self, supported: Supported, number: SeedEstimate, evidence: str) -> Finding:
         """A finding with code, claim and unit of this check; undecided below five seeds."""
+        # without any seed, the evidence already says which data is missing
         if number.seeds < MIN_SEEDS and number.seeds:
             supported = "undecided"
-            if not evidence.startswith("too few"):
+            if not evidence.startswith("too few"):  # the text of a Correlation says it already
                 evidence = f"too few seeds ({number.seeds}; at least {MIN_SEEDS}); {evidence}"
         return Finding(
             code=self.code,
@@ -111,25 +146,36 @@ class AnalysisCheck(LowercaseDeclaration):
 
 
 class Symptom(NamedTuple):
-    """A problem that one run shows."""
+    """The problem that a check found in one run; for checks of kind "note", the fact."""
 
     number: float
     """How large it is, in the unit of the check."""
     evidence: str
     """A sentence with names and numbers."""
+    advice: str = ""
+    """What to do about this run, such as a key with its value; the check's own advice if empty."""
+    importance: Importance | None = None
+    """How much it matters in this run; as much as the check says if None."""
 
 
 class DiagnosticCheck(AnalysisCheck):
-    """Base class of checks of each run by itself. Runs without the symptom give no finding."""
+    """Base class of checks that look for a symptom in each run by itself.
+
+    There is no finding if no run has the symptom.
+    """
 
     kind: ClassVar[FindingKind] = "warning"
+    importance: ClassVar[Importance] = "low"
 
     def find_symptom(self, run: Run) -> Symptom | None:
         """The symptom, or None; MissingDataError where the data was not recorded."""
         raise NotImplementedError
 
     def check_runs(self, runs: Sequence[Run]) -> Finding | None:
-        """Supported if at least one run has the symptom; the number is the mean over those runs."""
+        """Supported if at least one run has the symptom; the number is the mean over those runs.
+
+        MissingDataError if no run has the data.
+        """
         checked, missing = [], list[MissingDataError]()
         for run in runs:
             try:
@@ -149,7 +195,14 @@ class DiagnosticCheck(AnalysisCheck):
             quotes.append(f"and {len(affected) - MAX_QUOTED_RUNS} more")
         count = "" if len(runs) == 1 else f"{len(affected)} of {len(checked)} runs; "
         number = estimate_mean(symptom.number for _, symptom in affected)
-        return self.create_finding("yes", number, count + "; ".join(quotes))
+        finding = self.create_finding("yes", number, count + "; ".join(quotes))
+        # one advice for all runs: that of the first, because they differ only by their seed
+        _, first = affected[0]
+        return replace(
+            finding,
+            advice=first.advice or self.advice,
+            importance=first.importance or self.importance,
+        )
 
     def create_finding(self, supported: Supported, number: SeedEstimate, evidence: str) -> Finding:
         """A finding with any number of seeds: one run is enough for a fact about itself."""
@@ -162,24 +215,31 @@ class DiagnosticCheck(AnalysisCheck):
             evidence=evidence,
             advice=self.advice,
             kind=self.kind,
+            importance=self.importance,
         )
 
 
 def decide_above(estimate: SeedEstimate, threshold: float = 0.0) -> Supported:
-    """ "yes" if the whole interval lies above the threshold, "no" if it lies below."""
+    """ "yes" if the whole interval lies above the threshold, "no" if it lies below.
+
+    "undecided" if it contains the threshold, or if there is no interval (NaN).
+    """
     return "yes" if estimate.low > threshold else "no" if estimate.high < threshold else "undecided"
 
 
 def decide_below(estimate: SeedEstimate, threshold: float = 0.0) -> Supported:
-    """ "yes" if the whole interval lies below the threshold, "no" if it lies above."""
+    """ "yes" if the whole interval lies below the threshold, "no" if it lies above.
+
+    "undecided" if it contains the threshold, or if there is no interval (NaN).
+    """
     return "yes" if estimate.high < threshold else "no" if estimate.low > threshold else "undecided"
 
 
 class CorrelationCheck(AnalysisCheck):
-    """Whether two curves of each run are related beyond the trend that all seeds share.
+    """Base class of checks whether two curves are related beyond the trend that all seeds share.
 
-    See analysis/correlation.py. The number is the Spearman correlation of the changes, minus that
-    of different seeds: −1 to 1.
+    The number is from −1 to 1: the Spearman correlation of the two curves of a seed, minus that of
+    the first curve of one seed with the second curve of another (analysis/correlation.py).
     """
 
     unit: ClassVar[str] = "Spearman"
@@ -198,6 +258,7 @@ class CorrelationCheck(AnalysisCheck):
         correlation = correlate([self.load_curves(run) for run in runs])
         supported: Supported = "undecided"
         if correlation.verdict == "related":
+            # an expected sign of 0 accepts both signs
             supported = "yes" if correlation.excess.value * self.expected_sign >= 0 else "no"
         elif correlation.verdict == "unrelated":
             supported = "no"
@@ -205,11 +266,11 @@ class CorrelationCheck(AnalysisCheck):
 
 
 class LossCorrelationCheck(CorrelationCheck):
-    """Correlation of the mean of an attention measure with the validation loss."""
+    """Base class of checks whether the mean of an attention measure goes with validation loss."""
 
     measure_name: ClassVar[str]
     """File name of the measure in capture/measures/."""
 
     def load_curves(self, run: Run) -> tuple[Curve, Curve]:
-        """The mean of the measure, and the validation loss."""
+        """The measure, averaged over layers and heads, and the validation loss."""
         return load_mean_curve(run, self.measure_name), load_loss_curve(run)

@@ -1,4 +1,7 @@
-"""Means and shares over few seeds, with 95 % confidence intervals."""
+"""Means and shares over few seeds, with 95 % confidence intervals.
+
+A seed stands for one training; the trainings that are averaged differ only by their random seed.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,23 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 MIN_SEEDS = 5
-"""Fewer seeds give no verdict."""
+"""With fewer seeds, the analyses report "undecided"."""
 INTERVAL_ALPHA = 0.05
-"""Share of intervals that may miss the true value."""
+"""Share of intervals that may miss the true value: 1 minus the confidence level."""
 ROUNDING_TOLERANCE = 1e-12
-"""Relative size below which a standard deviation or a number is a rounding error."""
+"""A smaller standard deviation, relative to the mean, or a smaller number is a rounding error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedEstimate:
-    """A mean over seeds with its 95 % interval; bounds are NaN without an interval."""
+    """A mean or share over seeds with its 95 % confidence interval."""
 
     value: float
+    """NaN without seeds."""
     low: float
+    """Lower bound; NaN if there is no interval."""
     high: float
+    """Upper bound; NaN if there is no interval."""
     seeds: int
     """Number of seeds with a finite value."""
 
@@ -50,13 +56,14 @@ class SeedEstimate:
 def estimate_mean(values: Iterable[float], *, resolution: float = 0.0) -> SeedEstimate:
     """The mean with its 95 % interval; NaN values are ignored.
 
-    Student's t, corrected for skewness by Hall's transformation (1992): with five values of an
-    exponential distribution the uncorrected interval covers the truth in 88 % of cases only. The
-    quantile is taken at (1 − 1/n) of the error, because the skewness itself is estimated from n
-    values. Simulated coverage is in tests/validity/test_intervals.py.
+    The interval is Student's t interval, corrected for skewness by Hall's transformation (1992).
+    Without the correction, the interval of five exponentially distributed values contains the true
+    mean in 88 % of cases only. The t quantile is that of the error rate 0.05 · (1 − 1/n), because
+    the skewness itself is estimated from n values. tests/validity/test_intervals.py simulates how
+    often intervals contain the true mean.
 
-    Equal values have no interval: they do not show how much they vary. If values are rounded to
-    multiples of `resolution`, the variance of that rounding is added.
+    Equal values have no interval: they do not show how much they vary. If the values are rounded to
+    multiples of `resolution`, the variance of that rounding (resolution² / 12) is added.
     """
     finite = np.array([value for value in values if math.isfinite(value)])
     count = len(finite)
@@ -68,7 +75,7 @@ def estimate_mean(values: Iterable[float], *, resolution: float = 0.0) -> SeedEs
     population_std = float(finite.std())
     skewness = (
         float(((finite - value) ** 3).mean()) / population_std**3
-        if population_std > 0.1 * resolution
+        if population_std > 0.1 * resolution  # the skewness of nearly equal values is rounding
         else 0.0
     )
     low, high = (value - std * _invert_hall_transform(end, skewness, count) for end in (t, -t))
@@ -76,7 +83,10 @@ def estimate_mean(values: Iterable[float], *, resolution: float = 0.0) -> SeedEs
 
 
 def _invert_hall_transform(t: float, skewness: float, count: int) -> float:
-    """The studentized mean whose Hall transform, which is nearly symmetric, equals `t`."""
+    """The studentized mean whose Hall transform equals `t`; `count` is the number of values.
+
+    Hall's cubic transform makes the distribution of a studentized mean nearly symmetric.
+    """
     third_of_skewness = skewness / 3
     if abs(third_of_skewness) < 1e-6:
         return t
@@ -88,9 +98,10 @@ def _invert_hall_transform(t: float, skewness: float, count: int) -> float:
 def estimate_share(counts: Sequence[int], totals: Sequence[int]) -> SeedEstimate:
     """A share with its 95 % interval: `counts[i]` of `totals[i]` (heads, for example) in seed i.
 
-    Wilson's interval, which is never empty, for the effective number of independent trials: where
-    seeds differ by more than chance within a seed explains (design effect), it is smaller, and
-    Student's t replaces the normal distribution.
+    This is Wilson's interval, which has a positive width also for shares of 0 and 1. It is computed
+    for the effective number of independent trials. Where the shares of seeds differ by more than
+    binomial sampling explains (design effect above 1), that number is below the sum of `totals`,
+    and the quantile moves from that of the normal distribution towards that of Student's t.
     """
     pairs = [(count, total) for count, total in zip(counts, totals, strict=True) if total]
     if not pairs:
@@ -122,7 +133,10 @@ def estimate_share(counts: Sequence[int], totals: Sequence[int]) -> SeedEstimate
 
 
 def format_number(value: float) -> str:
-    """Three digits with a typographic minus sign; rounding errors are 0, NaN is "none"."""
+    """Format with three significant digits and a typographic minus sign.
+
+    Numbers below ROUNDING_TOLERANCE become 0; NaN and infinities become "none".
+    """
     if not math.isfinite(value):
         return "none"
     value = 0.0 if abs(value) < ROUNDING_TOLERANCE else value

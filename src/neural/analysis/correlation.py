@@ -1,28 +1,33 @@
 """Correlation of two series of a training, over several seeds, beyond their shared trend.
 
-Everything correlates with the step, so any two series of a training correlate with each other. What
-all seeds share (the trend, the schedule, the order of learning) is therefore removed, in two ways.
-Both are Spearman correlations, computed per seed and averaged:
+A seed stands for one training; the trainings differ only by their random seed. Each has two series
+of values by training step, for example entropy and loss. Every series of a training follows a trend
+over the steps, so any two of them correlate with each other. What all seeds share (the trend, the
+learning-rate schedule, the order of learning) is therefore removed, in two ways. Both give Spearman
+correlations, one per seed, which are averaged:
 
-    changes   of the changes from one step to the next, minus the correlation of the changes of one
-              seed with those of *another* seed. Detects fast relations; noise hides slow ones.
-    levels    of the differences from the mean of all seeds at the same step. Detects slow ones.
+    changes   Both series are differenced, and the differences correlated. This detects relations
+              between fast changes; noise hides slow ones.
+    levels    The mean of all seeds at the same step is subtracted from both series, and the rests
+              are correlated. This detects relations between slow changes.
 
-Each has a permutation test: are a seed's own two series more related than series of different
-seeds? The second series of the seeds are reassigned to the first ones in every possible way (in
-random ways where there are more than `permutations`). p is the share of assignments whose mean is
-at least as far from the average as that of the true assignment. As there are two tests, each uses
-half of the significance level. Intervals are over seeds.
+The excess is the correlation of a seed's own two series minus that of the first series of one seed
+with the second series of another, which only the shared trend can relate.
 
-The verdict "unrelated" needs enough power. Where both series were measured twice at every step, on
-two halves of the examples, the halves show how much of a series is noise (reliability, Spearman and
-Brown). The intervals of changes and levels, corrected for that noise (divided by the root of both
-reliabilities), must both lie within ±0.3: series may be related slowly although their fast changes
-are not. Without halves, or where less than half of the variance is signal, the verdict is
-"undecided".
+A permutation test asks whether a seed's own two series are more related than series of different
+seeds. The second series are reassigned to the first ones in every possible way (in random ways if
+there are more than `permutations`). p is the share of assignments whose mean correlation is at
+least as far from the average over all pairs as that of the true assignment. There are two tests,
+changes and levels, so each uses half of the significance level. Intervals are over seeds.
 
-Two more numbers are given because publications quote them: `raw`, the correlation of the values,
-which a shared trend alone makes large, and `partial`, with the ranks of the steps held fixed.
+The verdict "unrelated" needs enough power. If both series were measured twice at every step, on two
+halves of the examples, the halves show how much of a series is noise: the reliability
+(Spearman–Brown) is the share of the variance that is signal. For "unrelated", the intervals of both
+excesses, corrected for noise (divided by the geometric mean of both reliabilities), must lie within
+±0.3. Without halves, or if less than half of the variance is signal, the verdict is "undecided".
+
+Two more correlations are given because publications quote them: `raw`, that of the values, which a
+shared trend alone makes large, and `partial`, the partial correlation given the step.
 """
 
 from __future__ import annotations
@@ -43,9 +48,11 @@ from neural.analysis.confidence_intervals import (
 )
 
 MAX_PERMUTATIONS = 10_000
+"""Permutations that are tested; if there are more, this many are drawn at random."""
 MIN_SHARED_STEPS = 6
-"""Steps that two series must share."""
+"""Steps that two series must share; a seed with fewer is excluded."""
 SIGNIFICANCE_LEVEL = 0.05
+"""Probability of the verdict "related" for series that are not related."""
 SMALL_CORRELATION = 0.3
 """A smaller correlation explains less than a tenth of the variance."""
 MIN_RELIABILITY = 0.5
@@ -63,7 +70,7 @@ class Curve:
     steps: np.ndarray
     values: np.ndarray
     halves: tuple[np.ndarray, np.ndarray] | None = None
-    """The same values, measured on two halves of the examples."""
+    """Values at the same steps, measured on each half of the examples; None if not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,18 +80,22 @@ class Association:
     excess: SeedEstimate
     """Correlation of a seed's own two series minus that of series of different seeds."""
     p: float
-    """Of the permutation test."""
+    """p-value of the permutation test; NaN without a test."""
     reliability: float
-    """Share of the variance that is signal, geometric mean of both series; NaN if unknown."""
+    """Share of the variance that is signal, geometric mean of both series; NaN without halves."""
 
     @property
     def is_significant(self) -> bool:
-        """Whether p is at most half of the level (there are two tests) and the interval excludes 0."""
+        """Whether p is at most half of SIGNIFICANCE_LEVEL and the interval excludes 0.
+
+        Half, because there are two tests: of changes and of levels.
+        """
         return self.p <= SIGNIFICANCE_LEVEL / 2 and not self.excess.low <= 0 <= self.excess.high
 
     @property
     def is_ruled_out(self) -> bool:
         """Whether a correlation of `SMALL_CORRELATION` or more is excluded, despite the noise."""
+        # written with `not`, so that NaN (no test, no halves) returns False
         if not self.p > SIGNIFICANCE_LEVEL / 2 or not self.reliability >= MIN_RELIABILITY:
             return False
         return max(-self.excess.low, self.excess.high) / self.reliability < SMALL_CORRELATION
@@ -100,15 +111,17 @@ class Association:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correlation:
-    """Result of `correlate`."""
+    """Result of `correlate`; the module docstring defines its numbers."""
 
     verdict: CorrelationVerdict
     raw: SeedEstimate
+    """Spearman correlation of the values, trend included."""
     partial: SeedEstimate
+    """Partial Spearman correlation of the values, given the step."""
     changes: Association
     levels: Association
     permutation_count: int
-    """Assignments of the permutation test."""
+    """Tested assignments of second to first series; 0 without a test."""
     excluded: tuple[str, ...]
     """Reasons for excluded seeds, one line each."""
 
@@ -157,10 +170,10 @@ class Correlation:
 def correlate(
     seeds: Sequence[tuple[Curve, Curve]], *, permutations: int = MAX_PERMUTATIONS, seed: int = 0
 ) -> Correlation:
-    """Correlate two curves at the steps where both are finite.
+    """Correlate two curves over several trainings, at the steps where both curves are finite.
 
-    `seeds`: the two curves of each training. `permutations`: most assignments to test. `seed`: of
-    the random assignments.
+    `seeds` has the two curves of each training. At most `permutations` assignments are tested.
+    `seed` is that of the random generator that draws the assignments.
     """
     included, excluded = [], []
     for index, pair in enumerate(seeds):
@@ -174,19 +187,23 @@ def correlate(
     for i, (first_curve, _) in enumerate(included):
         for j, (_, second_curve) in enumerate(included):
             change_matrix[i, j] = _apply_statistic(correlate_changes, first_curve, second_curve)
-    first, second = (align_halves([pair[side] for pair in included]) for side in (0, 1))
+    first_halves, second_halves = (
+        align_halves([pair[side] for pair in included]) for side in (0, 1)
+    )
     options = {"permutations": permutations, "seed": seed}
     p, permutation_count = permutation_test(change_matrix, **options)
     changes = Association(
         excess=_clip_interval(estimate_mean(_excess_over_other_seeds(change_matrix))),
         p=p,
-        reliability=_estimate_reliability(first, np.diff) * _estimate_reliability(second, np.diff),
+        reliability=_estimate_root_reliability(first_halves, np.diff)
+        * _estimate_root_reliability(second_halves, np.diff),
     )
     level_matrix = _correlate_levels(*align_pairs(included))
     levels = Association(
         excess=_clip_interval(estimate_mean(_excess_over_other_seeds(level_matrix))),
         p=permutation_test(level_matrix, **options)[0],
-        reliability=_estimate_reliability(first) * _estimate_reliability(second),
+        reliability=_estimate_root_reliability(first_halves)
+        * _estimate_root_reliability(second_halves),
     )
     verdict: CorrelationVerdict = "undecided"
     if len(included) < MIN_SEEDS:
@@ -254,7 +271,11 @@ def _values_at(steps: np.ndarray, values: np.ndarray, target_steps: np.ndarray) 
 
 
 def _correlate_levels(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Correlation of every first with every second series, after removing the mean of all seeds."""
+    """Correlation of every first with every second series, after removing the mean of all seeds.
+
+    `first` and `second` are [seed, step]. The result is [i, j] for the first series of seed i and
+    the second of seed j; NaN with fewer than 2 seeds or MIN_SHARED_STEPS steps.
+    """
     count = len(first)
     if count < 2 or first.shape[1] < MIN_SHARED_STEPS:
         return np.full((count, count), np.nan)
@@ -262,18 +283,19 @@ def _correlate_levels(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.array([[spearman(a, b) for b in second] for a in first])
 
 
-def _estimate_reliability(
+def _estimate_root_reliability(
     halves: tuple[np.ndarray, np.ndarray] | None,
     transform: Callable[[np.ndarray], np.ndarray] = lambda values: values,
 ) -> float:
-    """Root of the reliability of the differences between seeds, from two halves of the examples.
+    """Square root of the reliability of one series, after removing the mean of all seeds.
 
-    `halves`: as `align_halves` returns them. `transform` (`np.diff`: changes) is applied first.
+    `halves` are [seed, step] each, as `align_halves` returns them. `transform` is applied first:
+    `np.diff` for changes. NaN without halves or with too few steps.
     """
     if halves is None or halves[0].shape[1] < MIN_SHARED_STEPS:
         return math.nan
     deviations = [transform(half) - transform(half).mean(axis=0) for half in halves]
-    # by ranks and per seed, like the correlations: a few large changes must not dominate
+    # by ranks, like the correlations, so that a few large changes do not dominate
     agreement = float(
         np.mean([spearman(first, second) for first, second in zip(*deviations, strict=True)])
     )
@@ -307,17 +329,19 @@ def correlate_changes(steps: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
 
 
 def partial_correlation(steps: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
-    """Rank correlation with the steps held fixed; NaN where a series follows them exactly."""
+    """Partial rank correlation given the steps; NaN if a series is monotonic in them."""
     xy, x_steps, y_steps = spearman(x, y), spearman(x, steps), spearman(y, steps)
     unexplained = (1 - x_steps**2) * (1 - y_steps**2)
     return (xy - x_steps * y_steps) / math.sqrt(unexplained) if unexplained > 1e-12 else math.nan
 
 
 def permutation_test(matrix: np.ndarray, *, permutations: int, seed: int) -> tuple[float, int]:
-    """p of the diagonal among all assignments of columns to rows, and the number of assignments.
+    """Two-sided p-value of the mean of the diagonal, and the number of tested assignments.
 
-    `matrix[i, j]`: correlation of the first series of seed i with the second one of seed j. All
-    assignments if there are no more than `permutations`, else random ones.
+    `matrix[i, j]` is the correlation of the first series of seed i with the second one of seed j.
+    An assignment pairs every row with a column; the diagonal is the true one. All assignments are
+    tested if there are no more than `permutations`, else that many random ones. NaN and 0 with
+    fewer than two seeds or a NaN in the matrix.
     """
     count = len(matrix)
     if count < 2 or np.isnan(matrix).any():
@@ -332,9 +356,10 @@ def permutation_test(matrix: np.ndarray, *, permutations: int, seed: int) -> tup
     means = matrix[np.arange(count), assignments].mean(axis=1)
     expected = matrix.mean()
     distance = abs(np.diag(matrix).mean() - expected)
-    # 1e-12: equal means may differ by rounding
+    # 1e-12, because equal means may differ by rounding
     extreme_count = int((abs(means - expected) >= distance - 1e-12).sum())
     total = len(assignments)
+    # + 1 counts the true assignment, which random ones may not contain
     return (extreme_count / total if is_exhaustive else (extreme_count + 1) / (total + 1)), total
 
 

@@ -1,8 +1,10 @@
 """Run all analysis checks, and format their findings as text, Markdown, HTML or JSON.
 
-A check (analysis/check.py) tests one claim on runs that differ only by their seed.
+A check (analysis/check.py) tests one claim on runs (folders of trainings) that differ only by their
+seed. Its finding has the kind "claim" (generalises over seeds), "warning" or "note" (about these
+runs only).
 
-print(format_runs_report([Run.open(path) for path in paths]))
+    print(format_runs_report([Run.open(path) for path in paths]))
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import math
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
-from neural.analysis.check import Finding, FindingKind
+from neural.analysis.advice import AdviceList, advise
+from neural.analysis.check import AnalysisCheck, Finding, FindingKind
 from neural.analysis.checks import registry
 from neural.analysis.run_loading import get_seed
 from neural.core.html_document import render_table, render_verdict, render_with_detail
@@ -22,8 +25,21 @@ LINE_WIDTH = 110
 """Characters per line of the text report."""
 
 
+FINDING_KINDS: tuple[FindingKind, ...] = ("claim", "warning", "note")
+RUN_KINDS: tuple[FindingKind, ...] = ("warning", "note")
+"""Kinds of findings that are about these runs, not about all trainings of their kind."""
+
+
 class FindingList(list[Finding]):
-    """Findings; notebooks show them as a table."""
+    """Findings; they print as text, and as a table in notebooks."""
+
+    @property
+    def advice(self) -> AdviceList:
+        """What to do about the runs, most important first."""
+        return advise(self)
+
+    def __repr__(self) -> str:
+        return "\n".join(format_findings(self)) or "no findings"
 
     def _repr_html_(self) -> str:
         rows = [
@@ -39,15 +55,18 @@ class FindingList(list[Finding]):
             )
             for finding in self
         ]
-        return render_table(("", "finding", "kind", "", "number"), rows)
+        table = render_table(("", "finding", "kind", "", "number"), rows)
+        return (self.advice._repr_html_() if self.advice else "") + table
 
 
 def analyze_runs(
-    runs: Sequence[Run], kinds: Collection[FindingKind] = ("claim", "warning", "note")
+    runs: Sequence[Run], kinds: Collection[FindingKind] = FINDING_KINDS
 ) -> FindingList:
-    """Findings of all checks about runs that differ only by their seed, sorted by code."""
-    checks = [check for check in map(registry.get, registry.names()) if check.kind in kinds]
-    findings = [check().analyze(runs) for check in checks]
+    """Findings of all checks about runs that differ only by their seed, sorted by code.
+
+    Checks of other kinds of runs are left out, such as those of attention for a network without it.
+    """
+    findings = [check().analyze(runs) for check in select_checks(runs, kinds)]
     return FindingList(
         sorted(
             (finding for finding in findings if finding is not None),
@@ -61,15 +80,31 @@ def analyze_claims(runs: Sequence[Run]) -> FindingList:
     return analyze_runs(runs, ("claim",))
 
 
-def list_missing_claims(findings: Sequence[Finding]) -> list[str]:
-    """Checks that have none of these findings, as code and claim, sorted by code."""
+def select_checks(
+    runs: Sequence[Run], kinds: Collection[FindingKind] = FINDING_KINDS
+) -> list[type[AnalysisCheck]]:
+    """The checks that apply to at least one of the runs, sorted by code."""
+    checks = [
+        check
+        for check in map(registry.get, registry.names())
+        if check.kind in kinds and any(check.applies_to(run) for run in runs)
+    ]
+    return sorted(checks, key=lambda check: check.code)
+
+
+def list_missing_claims(
+    findings: Sequence[Finding],
+    runs: Sequence[Run],
+    kinds: Collection[FindingKind] = FINDING_KINDS,
+) -> list[str]:
+    """Code and claim of every check of the runs that none of these findings is from."""
     codes = {finding.code for finding in findings}
-    checks = sorted(map(registry.get, registry.names()), key=lambda check: check.code)
+    checks = select_checks(runs, kinds)
     return [f"{check.code} {check.claim}" for check in checks if check.code not in codes]
 
 
 def format_runs_report(runs: Sequence[Run]) -> str:
-    """Report of all findings as text: claim, verdict, number with interval, evidence."""
+    """Report as text: advice, then all findings: claim, verdict, number with interval, evidence."""
     seeds = [get_seed(run) for run in runs]
     seed_list = f", seeds {', '.join(map(str, seeds))}" if None not in seeds else ""
     states = [(run.name, run.status.state) for run in runs]
@@ -77,7 +112,10 @@ def format_runs_report(runs: Sequence[Run]) -> str:
     lines += [
         f"not finished: {name} ({state})" for name, state in states if state != "finished"
     ] + [""]
-    return "\n".join([*lines, *format_findings(analyze_runs(runs))]) + "\n"
+    findings = analyze_runs(runs)
+    if findings.advice:
+        lines += ["what to do", str(findings.advice), ""]
+    return "\n".join([*lines, *format_findings(findings)]) + "\n"
 
 
 def format_findings(findings: Sequence[Finding]) -> Iterator[str]:
@@ -87,6 +125,7 @@ def format_findings(findings: Sequence[Finding]) -> Iterator[str]:
         has_number = math.isfinite(finding.number.value)
         details = f"{finding.formatted_estimate}; " if has_number else ""
         details += finding.evidence
+        # for a claim, advice says how to decide it; for a warning or note, what to do about it
         needs_advice = finding.supported == ("undecided" if finding.kind == "claim" else "yes")
         if finding.advice and needs_advice:
             details += f" → {finding.advice}"

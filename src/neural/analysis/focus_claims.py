@@ -1,19 +1,23 @@
 """Claims about focus paradigms, tested over seeds.
 
-A focus model (tasks/focus) gives the m segments of an example weights, its focus, and classifies
-the segment in focus. A paradigm is the loss that trains both: soft (classifies the mean segment),
-hard (a sampled segment), lvml (marginal likelihood over segments), hybrid (one paradigm, then a
-switch to another), auto (chosen by theory). SAIF is the share of examples in which the weight of
-the foreground segment and the probability of the true class both exceed a threshold. Calls are
-classifier calls per example and step.
+A focus model (tasks/focus) gives each of the m segments of an example a weight (together: the
+focus) and classifies the example by the weighted segments. One segment, the foreground, shows the
+class. A paradigm is the loss that trains focus and classifier: soft (classifies the weighted mean
+of the segments), hard (a sampled segment), lvml (latent-variable marginal likelihood, over all
+segments), hybrid (one paradigm, then a switch to another), auto (a schedule that theory
+recommends). SAIF is the share of examples in which the weight of the foreground and the probability
+of the true class both exceed a threshold. Calls are classifier calls per example and training step.
 
-A claim is a difference between two paradigms on the same data and the same budget, paired by seed.
-It is supported or refuted by a test over seeds after Holm's correction for all tests of the report,
-and undecided otherwise. There are three kinds of numbers:
+A claim states the sign of the difference between two paradigms in one score, on the same data with
+the same training budget. Runs are paired by seed. A test over seeds, with Holm's correction for all
+tests of the report, supports or refutes the claim; otherwise it is undecided. The test depends on
+the kind of the score:
 
-    measured    SAIF, weights, calls that follow the focus: Student's t and Hall's transformation
-    times       steps to 90 % accuracy. If a seed never reached it, a rank test: never is latest
-    exact       calls that the settings alone determine: the same in every seed, nothing to test
+    measured    SAIF, weights, calls that depend on the focus: Student's t test with Hall's
+                correction for skewness
+    times       steps to 90 % accuracy: the same, or a rank test if a seed never reached it, in
+                which "never" ranks as the latest
+    exact       calls that the settings alone determine: the same in every seed, so no test
 
 Error rates and power are simulated in tests/validity/test_focus_reports.py.
 """
@@ -49,11 +53,11 @@ from neural.analysis.significance import (
 )
 
 SAIF_TOLERANCE = 0.02
-"""Largest difference of SAIF between paradigms that count as equally good."""
+"""A paradigm counts as equally good if its SAIF is smaller by at most this much."""
 MANY_SEGMENT_PARADIGMS = ("hybrid", "auto")
-"""Paradigms recommended for many segments."""
+"""Paradigms recommended for many segments; `_compare_many_segments` tests them."""
 LVML_HARD_HYBRID = 'hybrid(first="lvml")'
-"""Switches from LVML to hard; plain `hybrid` starts with soft."""
+"""The hybrid that switches from lvml to hard; plain `hybrid` switches from soft to hard."""
 
 
 @dataclass(frozen=True)
@@ -62,27 +66,24 @@ class ClaimVerdict:
 
     claim: str
     segments: int
-    """m."""
+    """Number of segments m of an example."""
     supported: str
     """yes, no, or undecided."""
     number: SeedEstimate
     """The difference; of several comparisons, the one with the weakest support."""
     quantity: str
-    """Meaning of the number."""
+    """What the number is: "SAIF, hard − soft"."""
     evidence: str
     """A sentence per comparison."""
     p: float
     """Two-sided, after Holm's correction for all tests of the report; NaN without a test."""
     is_exact: bool = False
-    """Determined by the settings: equal in every seed, so there is no interval and no test."""
+    """Whether the settings determine the number, so that there is no interval and no test."""
 
 
 @dataclass(frozen=True)
 class FocusClaim:
-    """`paradigm` has a larger (`sign` 1) or smaller (−1) score than each of the others.
-
-    With `strict`, equal scores refute the claim. The score may be worse by `margin`.
-    """
+    """The claim that `paradigm` has a larger or smaller score than each of the others."""
 
     statement: str
     paradigm: str
@@ -90,8 +91,11 @@ class FocusClaim:
     score: str
     """Key of SCORE_NAMES."""
     sign: int = 1
+    """1 if the score is claimed to be larger, −1 if smaller."""
     margin: float = 0.0
+    """The claim still holds if the score is worse by this much."""
     strict: bool = False
+    """Whether equal exact scores refute the claim."""
 
 
 FOCUS_CLAIMS = (
@@ -99,73 +103,83 @@ FOCUS_CLAIMS = (
         "soft starts fast: it reaches 90 % accuracy before hard",
         "soft",
         ("hard",),
-        "steps_to_target",
-        -1,
+        score="steps_to_target",
+        sign=-1,
         strict=True,
     ),
     FocusClaim(
         "soft then stalls: it ends with less SAIF than LVML",
         "soft",
         ("lvml",),
-        "saif",
-        -1,
+        score="saif",
+        sign=-1,
         strict=True,
     ),
     FocusClaim(
         "soft's focus stays vague: its largest weight is below hard's",
         "soft",
         ("hard",),
-        "focus_confidence",
-        -1,
+        score="focus_confidence",
+        sign=-1,
         strict=True,
     ),
     FocusClaim(
         "hard starts slowly: it reaches 90 % accuracy after LVML",
         "hard",
         ("lvml",),
-        "steps_to_target",
-        1,
+        score="steps_to_target",
+        sign=1,
         strict=True,
     ),
-    FocusClaim("hard ends above soft: more SAIF", "hard", ("soft",), "saif", 1, strict=True),
+    FocusClaim(
+        "hard ends above soft: more SAIF", "hard", ("soft",), score="saif", sign=1, strict=True
+    ),
     FocusClaim(
         "LVML has the best of both: at least the SAIF of soft and of hard",
         "lvml",
         ("soft", "hard"),
-        "saif",
-        1,
+        score="saif",
+        sign=1,
     ),
     FocusClaim(
         f"the hybrid is near LVML: SAIF less by {SAIF_TOLERANCE:g} at most",
         "hybrid",
         ("lvml",),
-        "saif",
-        1,
-        SAIF_TOLERANCE,
+        score="saif",
+        sign=1,
+        margin=SAIF_TOLERANCE,
     ),
     FocusClaim(
         "the hybrid is cheaper than LVML: fewer classifier calls",
         "hybrid",
         ("lvml",),
-        "classifier_calls",
-        -1,
+        score="classifier_calls",
+        sign=-1,
         strict=True,
     ),
     FocusClaim(
         f"LVML → hard is as good as each: SAIF less by {SAIF_TOLERANCE:g} at most",
         LVML_HARD_HYBRID,
         ("soft", "hard", "lvml", "hybrid"),
-        "saif",
-        1,
-        SAIF_TOLERANCE,
+        score="saif",
+        sign=1,
+        margin=SAIF_TOLERANCE,
     ),
-    FocusClaim("auto has at least the SAIF of LVML", "auto", ("lvml",), "saif", 1),
+    FocusClaim("auto has at least the SAIF of LVML", "auto", ("lvml",), score="saif", sign=1),
     FocusClaim(
-        "auto needs at most half of LVML's calls", "auto", ("lvml",), "classifier_calls_half", -1
+        "auto needs at most half of LVML's calls",
+        "auto",
+        ("lvml",),
+        score="classifier_calls_half",
+        sign=-1,
     ),
 )
-MIN_SEGMENT_RATIO, MAX_SAIF_LOSS, MAX_STEP_COST_RATIO = 10, 0.05, 3.0
-"""Ratio of segment counts that are compared; tolerated loss of SAIF; cost of a step over soft's."""
+MIN_SEGMENT_RATIO = 10
+"""The largest m is compared with the smallest one if it is at least this many times as large."""
+MAX_SAIF_LOSS = 0.05
+"""Loss of SAIF, from the smallest to the largest m, at which SAIF still counts as kept."""
+MAX_STEP_COST_RATIO = 3.0
+"""Time of a step relative to that of soft at which a paradigm still counts as cheap."""
 SCORE_NAMES = {
     "saif": "SAIF",
     "steps_to_target": "steps",
@@ -173,14 +187,20 @@ SCORE_NAMES = {
     "classifier_calls": "calls",
     "classifier_calls_half": "calls − half of LVML's",
 }
-"""Names in reports of the scores in `FocusResult.scores`; `classifier_calls_half` is derived."""
+"""Names in reports of the scores in `FocusResult.scores`.
+
+`classifier_calls_half` is derived: a paradigm's own calls minus half of the other's.
+"""
 CALL_SCORES = ("classifier_calls", "classifier_calls_half")
 
 
 def evaluate_claims(
     groups: FocusGroups, claims: Sequence[FocusClaim] = FOCUS_CLAIMS
 ) -> list[ClaimVerdict]:
-    """Verdicts on all claims, for every m that has the runs, corrected for the number of tests."""
+    """Verdicts on all claims for every m, corrected for the number of tests.
+
+    Claims about paradigms that have no runs with this m are left out.
+    """
     tests = [_test_claim(groups, claim, m) for claim in claims for m in list_segment_counts(groups)]
     tests += [
         test for name in MANY_SEGMENT_PARADIGMS for test in _compare_many_segments(groups, name)
@@ -198,8 +218,9 @@ class _Comparison:
     """Difference of two paradigms in one score over seeds, with its p-values."""
 
     number: SeedEstimate
+    """Mean difference over seeds."""
     tails: OneSidedPValues
-    """`above` is small if the claim holds, `below` if it fails."""
+    """`above` is small if the claim holds, `below` is small if it fails."""
     text: str
     """Evidence, for `ClaimVerdict.evidence`."""
     is_exact: bool = False
@@ -218,7 +239,10 @@ class _ClaimTest:
 
     @property
     def tails(self) -> OneSidedPValues:
-        """A claim with several comparisons holds if all of them do, and fails if one fails."""
+        """p-values of the claim. It holds if all comparisons hold, and fails if one fails.
+
+        So `above` is the largest of theirs, and `below` the smallest with Bonferroni's correction.
+        """
         all_tails = [comparison.tails for comparison in self.comparisons]
         if all(math.isnan(tails.above) for tails in all_tails):
             return NO_TEST
@@ -253,7 +277,7 @@ def _decide_claims(claim_tests: Sequence[_ClaimTest]) -> list[ClaimVerdict]:
         tails = test.tails
         supported = "undecided"
         if test.is_exact or p <= SIGNIFICANCE_LEVEL:
-            supported = "yes" if tails.above < tails.below else "no"
+            supported = "yes" if tails.above < tails.below else "no"  # exact ones have p 0 and 1
         weakest = test.weakest_comparison
         text = "; ".join(comparison.text for comparison in test.comparisons)
         seeds = weakest.number.seeds
@@ -309,6 +333,7 @@ def _compare(claim: FocusClaim, pairs: Sequence[tuple[FocusResult, FocusResult]]
     if claim.score in CALL_SCORES and all(
         _has_fixed_calls(result) for pair in pairs for result in pair
     ):
+        # all differences are equal; positive where the claim holds
         directed_value = claim.sign * differences[0] + claim.margin
         holds = directed_value > 0 or (directed_value == 0 and not claim.strict)
         tails = OneSidedPValues(0.0, 1.0) if holds else OneSidedPValues(1.0, 0.0)
@@ -328,9 +353,8 @@ def _compare_values(
 ) -> _Comparison:
     """Test measured differences, one per seed.
 
-    `directed` maps a difference to a number that is positive where the claim holds.
-
-    A rank test if all differences are equal: their variance is unknown then.
+    `directed` maps a difference to a number that is positive where the claim holds. Equal
+    differences do not show their variance, so a rank test replaces the t test for them.
     """
     estimate = estimate_mean(differences)
     finite = [difference for difference in differences if math.isfinite(difference)]
@@ -347,13 +371,16 @@ def _compare_values(
 def _compare_times(
     claim: FocusClaim, pairs: Sequence[tuple[FocusResult, FocusResult]]
 ) -> _Comparison:
-    """Compare steps to 90 %. A rank test if a seed never reached it: never is the latest."""
+    """Compare the steps to 90 % accuracy.
+
+    If a seed never reached it, a rank test is used, in which "never" ranks as the latest.
+    """
     times = [tuple(_time_or_inf(result, claim.score) for result in pair) for pair in pairs]
     first_time, second_time = (
         estimate_time_to_reach([pair[side] for pair in pairs], claim.score) for side in (0, 1)
     )
     medians = f"median {_format_time(first_time)} against {_format_time(second_time)}"
-    # two seeds that never reached it are a tie, not inf − inf
+    # equal times are a tie, also if both are infinite (never): inf − inf would be NaN
     differences = [0.0 if first == second else first - second for first, second in times]
     if all(map(math.isfinite, differences)) and all(math.isfinite(first) for first, _ in times):
         comparison = _compare_values(differences, lambda value: claim.sign * value + claim.margin)
@@ -377,10 +404,9 @@ def _time_or_inf(result: FocusResult, score: str) -> float:
 
 
 def _score_difference(score: str, result: FocusResult, other: FocusResult) -> float:
-    """Score difference of one seed."""
-    if (
-        score == "classifier_calls_half"
-    ):  # the claim "at most half" is: own calls − other calls / 2 ≤ 0
+    """Difference of the two results of one seed in a score."""
+    if score == "classifier_calls_half":
+        # the claim "at most half" is: own calls − other calls / 2 ≤ 0
         return _get_score(result, "classifier_calls") - _get_score(other, "classifier_calls") / 2
     return _get_score(result, score) - _get_score(other, score)
 
@@ -395,9 +421,9 @@ def _has_fixed_calls(result: FocusResult) -> bool:
 
 
 def _compare_many_segments(groups: FocusGroups, paradigm: str) -> list[_ClaimTest]:
-    """Tests that SAIF and step time hold up with many segments.
+    """Two tests about the largest m: SAIF is kept from the smallest m, and a step is cheap.
 
-    Compares the largest with the smallest m; empty if it is not MIN_SEGMENT_RATIO times as large.
+    Empty if the largest m is less than MIN_SEGMENT_RATIO times the smallest, or runs are missing.
     """
     few, many = min(list_segment_counts(groups)), max(list_segment_counts(groups))
     if many < MIN_SEGMENT_RATIO * few or not {

@@ -1,8 +1,9 @@
 """Test results of focus models: file format, grouping by paradigm and averages over seeds.
 
-A focus model (tasks/focus) gives the m segments of an example weights, its focus, and classifies
-the segment in focus; only the foreground segment shows the class. A paradigm is the loss that
-trains it. Hybrid paradigms switch from one loss to another during training.
+A focus model (tasks/focus) gives each of the m segments of an example a weight (together: the
+focus) and classifies the segment with the largest; only the foreground segment shows the class. A
+paradigm is the loss that trains it. Hybrid paradigms switch from one loss to another during
+training.
 
 `neural dynamics` writes one file for each run that it compares: `dynamics/<run>.npz`.
 """
@@ -27,9 +28,12 @@ from neural.runs.errors import RunError
 from neural.runs.run import Run
 
 TARGET_ACCURACY = 0.9
-"""Validation accuracy; the time until it is reached is measured."""
+"""Validation accuracy that counts as reached target in `steps_to_target`."""
 TIME_SCORES = ("steps_to_target", "seconds_to_target", "switch_share")
-"""Scores in which NaN means "never"; a mean would ignore the seeds that never got there."""
+"""Scores in which NaN means "never"; they are summarized by `estimate_time_to_reach`.
+
+A mean would ignore the seeds that never reached the target.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,14 +49,17 @@ class FocusResult:
     classes: tuple[str, ...]
     """Class names, by class index."""
     scores: dict[str, float]
-    """On the test examples; also the values of `measure_speed`."""
+    """Metrics of the test examples (tasks/focus/metrics.py), and the scores of `measure_speed`."""
     heat_map: np.ndarray
-    """Histogram of examples over [0, 1]².
+    """2-D histogram: shares of test examples, over [0, 1]².
 
-    Rows: focus on the foreground. Columns: probability of the true class.
+    Rows are bins of the focus on the foreground, columns of the probability of the true class.
     """
     examples: dict[str, np.ndarray]
-    """A few test examples: `x`, `focus`, `foreground`, `label`, `predicted`."""
+    """A few test examples: arrays `x`, `focus`, `foreground`, `label`, `predicted`.
+
+    The first axis is the example; `x`, `focus` and `foreground` have segments as the second axis.
+    """
 
     def write(self, path: Path) -> None:
         """Write the result atomically."""
@@ -86,11 +93,14 @@ def read_result(path: Path) -> FocusResult:
 
 
 def measure_speed(run: Run, target_accuracy: float = TARGET_ACCURACY) -> dict[str, float]:
-    """Time to reach an accuracy (NaN: never), cost of a step, and time of the switch.
+    """Scores about the speed of a training.
 
-    `steps_to_target` and `seconds_to_target` until the validation accuracy; `step_ms`;
-    `classifier_calls` per example and step, with `classifier_calls_range`; `switch_share`, the
-    share of the steps before the switch.
+    steps_to_target          training steps until `target_accuracy` is reached in validation, or NaN
+    seconds_to_target        the same in seconds
+    step_ms                  mean milliseconds of a step
+    classifier_calls         classifier calls per example and step, mean over the steps
+    classifier_calls_range   largest minus smallest number of these calls
+    switch_share             share of the steps before the switch of a hybrid paradigm, or NaN
     """
     steps, accuracy = run.scalars("valid/accuracy")
     reached = np.flatnonzero(accuracy >= target_accuracy)
@@ -98,20 +108,21 @@ def measure_speed(run: Run, target_accuracy: float = TARGET_ACCURACY) -> dict[st
     status = run.status
     seconds_per_step = (status.time - status.started) / max(1, status.step)
     calls = run.scalars("train/classifier_calls")[1]
+    # an event is (step, kind, text, time)
     switches = [step for step, kind, _, _ in run.events() if kind == "switch"]
     return {
         "steps_to_target": first_step,
         "seconds_to_target": first_step * seconds_per_step,
         "step_ms": 1000 * seconds_per_step,
         "classifier_calls": float(np.mean(calls)),
-        # 0 where the settings alone determine the calls: soft, exact hard, lvml …
+        # 0 if the settings alone determine the calls, as with the paradigms `soft` and `lvml`
         "classifier_calls_range": float(np.ptp(calls)),
         "switch_share": switches[0] / max(1, status.step) if switches else float("nan"),
     }
 
 
 FocusGroups = dict[tuple[str, int], list[FocusResult]]
-"""Results by paradigm and number of segments m; those of a list differ only by their seed."""
+"""Results by (paradigm, number of segments m); the results of a list differ only by their seed."""
 
 
 def group_results(results: Iterable[FocusResult]) -> FocusGroups:
@@ -123,12 +134,12 @@ def group_results(results: Iterable[FocusResult]) -> FocusGroups:
 
 
 def list_paradigms(groups: FocusGroups) -> list[str]:
-    """Distinct paradigms in order."""
+    """Distinct paradigms, in the order of the groups."""
     return list(dict.fromkeys(name for name, _ in groups))
 
 
 def list_segment_counts(groups: FocusGroups) -> list[int]:
-    """Every m, smallest first."""
+    """The distinct numbers of segments m, ascending."""
     return sorted({m for _, m in groups})
 
 
@@ -140,7 +151,10 @@ def estimate_score(group: Sequence[FocusResult], name: str) -> SeedEstimate:
 def pair_by_seed(
     groups: FocusGroups, first: str, second: str, m: int
 ) -> list[tuple[FocusResult, FocusResult]]:
-    """Results of two paradigms paired by seed: both of a pair have the same data."""
+    """Results of two paradigms with m segments, paired by seed.
+
+    Runs with the same seed have the same data. Seeds that only one paradigm has are left out.
+    """
     by_seed = {result.seed: result for result in groups.get((second, m), [])}
     return [
         (result, by_seed[result.seed])
@@ -151,12 +165,14 @@ def pair_by_seed(
 
 @dataclass(frozen=True, slots=True)
 class TimeToReach:
-    """Median time over seeds. A seed that never reached the target counts as the latest."""
+    """Median time to a target over seeds. A seed that never reached it counts as the latest."""
 
     median: float
     """Infinite if half of the seeds or more never reached it; NaN without seeds."""
     reached_seeds: int
+    """Seeds that reached the target."""
     seeds: int
+    """All seeds."""
 
     def __str__(self) -> str:
         median = "never" if math.isinf(self.median) else format_number(self.median)
@@ -171,6 +187,6 @@ def estimate_time_to_reach(group: Sequence[FocusResult], name: str) -> TimeToRea
     ordered = sorted(math.inf if math.isnan(time) else time for time in times)
     if not ordered:
         return TimeToReach(math.nan, 0, 0)
-    # with an even number of seeds the mean of the two middle times; infinite if one of them is
+    # for an even number of seeds this is the mean of the two middle times, infinite if one is
     median = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
     return TimeToReach(median, sum(map(math.isfinite, ordered)), len(ordered))

@@ -1,11 +1,16 @@
 """Roles of attention heads, and the norm of their output.
 
-A snapshot is the attention of a fixed probe batch at one training step (capture/tracker.py); maps
-are its weights, measures its numbers per head. A role is a score from 0 to 1 for every snapshot,
-layer and head, with a threshold. It is compared with the last level of the score, the mean since
-its last jump, not with its last value, which noise may lift over the threshold
-(analysis/change_points.py). Four roles come from measures, at every snapshot; three come from the
-maps of the first probe example, at snapshots that have them. Mass is the sum of weights. The roles:
+A snapshot is the attention of the probe, a fixed batch of validation examples, at one training step
+(capture/tracker.py). Maps are its attention weights; measures are numbers for each layer and head.
+Mass is the sum of attention weights, averaged over queries; a uniform head attends equally to all
+visible keys.
+
+Each role has a score from 0 to 1 for every snapshot, layer and head, and a threshold. A head has a
+role at the end if the last level of its score, which is the mean since its last jump, reaches the
+threshold. The last value alone is not used: noise may lift it over the threshold
+(analysis/change_points.py). The scores of the first four roles are measures, recorded at every
+snapshot; those of the last three are computed from the maps of the first probe example, at
+snapshots that have maps:
 
     uniform          entropy divided by that of a uniform head
     sink             mass on the first key, beyond that of a uniform head
@@ -15,12 +20,14 @@ maps of the first probe example, at snapshots that have them. Mass is the sum of
     local            mass within 3 positions, beyond that of a uniform head
     delimiter        mass on blanks, punctuation and special tokens such as [SEP], beyond that of
                      a uniform head
+
+A single capture of attention without a run counts as a run with one snapshot.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,7 +35,7 @@ import numpy as np
 
 from neural.analysis.change_points import estimate_last_level, find_onset
 from neural.analysis.run_loading import MissingDataError, load_measure
-from neural.capture.map_encoding import add_map_location, decode_map
+from neural.capture.map_encoding import add_map_location, decode_map, to_shares
 from neural.runs.run import Run
 
 ROLE_MEASURES = {
@@ -47,9 +54,13 @@ ROLE_THRESHOLDS = {
     "local": 0.8,
     "delimiter": 0.5,
 }
-"""A head with several roles gets the one whose score is the largest multiple of its threshold."""
+"""Smallest score of a head with the role.
+
+A head with several roles gets the one whose score is the largest multiple of its threshold. But a
+previous-token head is not called positional: all its mass is at one distance in any case.
+"""
 MAX_LOCAL_DISTANCE = 3
-"""Positions between query and key that count as local."""
+"""Largest distance of query and key, in positions, that counts as local."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +68,11 @@ class RoleScores:
     """Scores of one role for all snapshots, layers and heads."""
 
     name: str
+    """Key of ROLE_THRESHOLDS."""
     steps: np.ndarray
+    """Training steps of the snapshots."""
     scores: np.ndarray
-    """[step, layer, head]; NaN where a layer has fewer heads."""
+    """[step, layer, head]; NaN where a layer has fewer heads than the largest one."""
 
     @cached_property
     def last_levels(self) -> np.ndarray:
@@ -69,7 +82,10 @@ class RoleScores:
         return np.array(levels, dtype=float).reshape(shape)
 
     def find_onset_step(self, layer: int, head: int) -> int:
-        """The step since which a head has had this role; only for heads that have it at the end."""
+        """The step since which a head has had this role without interruption.
+
+        Only for heads that have the role at the end.
+        """
         scores = self.scores[:, layer, head]
         finite = np.isfinite(scores)
         return int(self.steps[finite][find_onset(scores[finite], ROLE_THRESHOLDS[self.name]) or 0])
@@ -95,31 +111,66 @@ def find_head_roles(run: Run) -> dict[str, RoleScores]:
     return roles
 
 
+def score_single_snapshot(
+    measures: Mapping[str, np.ndarray],
+    maps: Sequence[np.ndarray | None],
+    labels: Sequence[list[str] | None],
+) -> dict[str, RoleScores]:
+    """Scores of all roles for one snapshot without a run, as step 0.
+
+    `measures` are [layer, head] by name. `maps` has [head, query, key] for each layer, and None for
+    layers whose queries are not the last positions of the keys' sequence; `labels` has the texts of
+    each layer's keys, None without texts. Empty if nothing is known about any role.
+    """
+    step = np.array([0])
+    roles = {
+        name: RoleScores(name, step, measures[source][None])
+        for name, source in ROLE_MEASURES.items()
+        if source in measures
+    }
+    layers = [
+        {} if layer_maps is None else dict(_score_layer(to_shares(layer_maps), texts))
+        for layer_maps, texts in zip(maps, labels, strict=True)
+    ]
+    for name in dict.fromkeys(name for layer in layers for name in layer):
+        snapshot = [layer.get(name, np.full(1, np.nan)) for layer in layers]
+        roles[name] = RoleScores(name, step, _stack_snapshots([snapshot]))
+    return roles
+
+
 def assign_head_roles(roles: dict[str, RoleScores]) -> np.ndarray:
-    """The final role of every head, [layer, head]; "mixed" without a role, "" without a head."""
+    """Name of the role of every head at the end, [layer, head].
+
+    "mixed" for heads without a role, "" for positions where a layer has fewer heads.
+    """
     shape = np.max([role.last_levels.shape for role in roles.values()], axis=0)
     best_scores, names = np.full(shape, -np.inf), np.full(shape, "mixed", dtype=object)
-    has_head = np.zeros(shape, bool)
+    is_measured = np.zeros(shape, bool)  # False where a layer has fewer heads
     for name, role in roles.items():
         layers, heads = role.last_levels.shape
         relative_score = (
             np.where(np.isfinite(role.last_levels), role.last_levels, -np.inf)
             / ROLE_THRESHOLDS[name]
         )
-        region = np.s_[:layers, :heads]  # roles may have been measured on fewer heads
-        has_head[region] |= np.isfinite(role.last_levels)
+        region = np.s_[:layers, :heads]  # the arrays of roles may have different shapes
+        is_measured[region] |= np.isfinite(role.last_levels)
         wins = (relative_score >= 1) & (relative_score > best_scores[region])
+        if name == "positional":
+            wins &= names[region] != "previous token"
         names[region][wins], best_scores[region][wins] = name, relative_score[wins]
-    names[~has_head] = ""
+    names[~is_measured] = ""
     return names
 
 
 def load_maps(run: Run, step: int) -> list[np.ndarray]:
-    """Maps of the first probe example, [head, query, key] for each layer in order."""
+    """Maps of the first probe example, [head, query, key] for each layer in order.
+
+    Signed maps are returned as |w| / Σ|w|, as the measures of such mechanisms are computed.
+    """
     packed = run.maps(step)
     with add_map_location(run.path, step):
         return [
-            decode_map(packed[name])
+            to_shares(decode_map(packed[name]))
             for name in run.metadata("attention/layers") or ()
             if name in packed
         ]
@@ -153,9 +204,10 @@ def format_heads(mask: np.ndarray, values: np.ndarray | None = None, max_heads: 
 
 
 def compute_output_norms(run: Run) -> dict[int, np.ndarray]:
-    """Norm ‖W_output·W_value‖ of every head of the best checkpoint: layer → [head].
+    """Frobenius norm ‖W_output · W_value‖ of every head in the best checkpoint: layer → [head].
 
-    Only for layers whose weights have the names of this package's networks.
+    W_value and W_output are the head's parts of the value and the output projection. Layers whose
+    weights do not have the names of this package's networks are left out.
     """
     checkpoint = run.load_checkpoint("best") or run.load_checkpoint()
     if checkpoint is None:
@@ -163,7 +215,7 @@ def compute_output_norms(run: Run) -> dict[int, np.ndarray]:
     norms: dict[int, np.ndarray] = {}
     layers, heads = run.metadata("attention/layers") or [], run.metadata("attention/heads") or []
     for layer, (path, head_count) in enumerate(zip(layers, heads, strict=True)):
-        # averaged weights first: the best score was measured with them
+        # moving averages of the weights, if there are any: the best score was measured with them
         for prefix in ("average", "model"):
             names = [f"{prefix}.{path}.{weight}.weight" for weight in ("output", "value")]
             if all(name in checkpoint.tensors for name in names):
@@ -176,9 +228,13 @@ def compute_output_norms(run: Run) -> dict[int, np.ndarray]:
 
 
 def _head_output_norms(output: np.ndarray, value: np.ndarray, heads: int) -> np.ndarray:
-    """Norm of each head, from the weights of the output (E, H · D) and value projections."""
+    """Norm of each head [head], from the weights of its layer's projections.
+
+    `output` is (E, H · D) and `value` (H_v · D, E), with H_v ≤ H value heads: with grouped-query
+    attention several heads share one.
+    """
     head_width = output.shape[1] // heads  # D
-    heads_per_value_head = output.shape[1] // value.shape[0]  # query heads that share a value head
+    heads_per_value_head = output.shape[1] // value.shape[0]
     return np.array(
         [
             np.linalg.norm(
@@ -191,7 +247,10 @@ def _head_output_norms(output: np.ndarray, value: np.ndarray, heads: int) -> np.
 
 
 def _roles_from_maps(run: Run) -> dict[str, RoleScores]:
-    """Scores of the roles that need maps; a label is the text of one token of the probe."""
+    """Scores of the roles that need maps, of the first probe example.
+
+    `labels` are the texts of its tokens, in order.
+    """
     steps = run.map_steps()
     all_labels = run.metadata("probe/labels")
     labels = all_labels[0] if all_labels else None
@@ -199,21 +258,27 @@ def _roles_from_maps(run: Run) -> dict[str, RoleScores]:
     for step in steps:
         layers = [dict(_score_layer(maps, labels)) for maps in load_maps(run, step)]
         for name in layers[0] if layers else ():
+            # a layer without this score counts as one head with NaN
             scores.setdefault(name, []).append(
                 [layer.get(name, np.full(1, np.nan)) for layer in layers]
             )
     return {
+        # early steps may lack the score, so the scores belong to the last steps
         name: RoleScores(name, np.array(steps[-len(snapshots) :]), _stack_snapshots(snapshots))
         for name, snapshots in scores.items()
     }
 
 
 def _score_layer(maps: np.ndarray, labels: list[str] | None) -> Iterator[tuple[str, np.ndarray]]:
-    """Scores of one layer by role, [head] each; `maps` [head, query, key], `labels` by key."""
+    """Yield (role, score [head]) of one layer.
+
+    `maps` is [head, query, key]; `labels` has the text of each key, None without texts.
+    """
     _, queries, keys = maps.shape
+    # key position minus query position, [query, key]; the queries are the last positions
     distance = np.arange(keys) - np.arange(keys - queries, keys)[:, None]
     visible = maps.max(axis=0) > 0  # weights that round to 0 in all heads count as masked
-    has_choice = visible.sum(axis=1) > 1  # queries with a choice
+    has_choice = visible.sum(axis=1) > 1  # queries that see more than one key
     if not has_choice.any():
         return
     yield (
@@ -242,7 +307,10 @@ def _score_layer(maps: np.ndarray, labels: list[str] | None) -> Iterator[tuple[s
 
 
 def _score_positional(maps: np.ndarray, distance: np.ndarray, visible: np.ndarray) -> np.ndarray:
-    """Largest mean mass at one distance of key from query, [head]."""
+    """Mean mass at one distance of key from query, the largest over all distances, [head].
+
+    `distance` and `visible` are [query, key].
+    """
     shifted_distance = (distance - distance.min())[visible]
     query_count = np.bincount(shifted_distance)
     is_common = query_count >= len(distance) / 2  # distances that most queries can attend to
@@ -253,12 +321,12 @@ def _score_positional(maps: np.ndarray, distance: np.ndarray, visible: np.ndarra
 
 
 def _excess_mass(maps: np.ndarray, key_mask: np.ndarray, visible: np.ndarray) -> np.ndarray:
-    """Mass on the keys that are True in `key_mask` [query, key], rescaled, [head].
+    """Mass on the keys that are True in `key_mask` [query, key], beyond a uniform head's, [head].
 
-    0 for a uniform head, 1 for no mass elsewhere.
+    Rescaled: 0 for a uniform head or less, 1 if all mass is on these keys.
     """
     uniform_mass = (key_mask & visible).sum(axis=1) / visible.sum(axis=1)
-    rows = uniform_mass < 1  # rows that see other keys too
+    rows = uniform_mass < 1  # queries that also see keys outside of the mask
     if not rows.any():
         return np.full(len(maps), np.nan)
     mass = (maps * key_mask).sum(axis=2)[:, rows].mean(axis=1)
@@ -273,7 +341,7 @@ def _is_delimiter(label: str) -> bool:
 
 
 def _stack_snapshots(snapshots: list[list[np.ndarray]]) -> np.ndarray:
-    """Scores by snapshot and layer as one array, [snapshot, layer, head], filled with NaN."""
+    """Stack scores by snapshot and layer, [snapshot, layer, head]; NaN where heads are missing."""
     max_heads = max(len(scores) for snapshot in snapshots for scores in snapshot)
     stacked = np.full((len(snapshots), max(map(len, snapshots)), max_heads), np.nan)
     for index, snapshot in enumerate(snapshots):

@@ -1,11 +1,14 @@
 """Divergence of the attention of layers, independent of the order of their heads.
 
-The heads of two layers are matched by an optimal assignment; the divergence is the mean over the
-matched pairs. The excess is that minus the divergence of two random groups of the same heads. So 0
-means that both layers have the same kinds of heads, in any order. Positive values mean that the
-layers differ by more than heads of one layer differ among themselves, negative values by less. The
-unit is squared Hellinger distance, as in `heads/divergence` of a run: the distances between all
-pairs of N heads (capture/head_divergence.py), (N, N), heads in the order of the layers.
+Every head of one layer is matched with one of the other layer, by the assignment with the smallest
+sum of distances. The matched divergence of two layers is the mean distance of these pairs. The
+excess is the matched divergence minus that of two random groups of the same heads. An excess of 0
+means that both layers have the same kinds of heads, in any order. It is positive if the layers
+differ by more than such random groups do, and negative if they differ by less.
+
+Distances are squared Hellinger distances of attention weights, 0 to 1. A run records them between
+all pairs of its N heads as `heads/divergence`, (N, N), ordered by layer
+(capture/head_divergence.py).
 """
 
 from __future__ import annotations
@@ -22,13 +25,13 @@ from neural.runs.run import Run
 from neural.runs.run_reader import HEAD_DIVERGENCE_KEY
 
 RANDOM_GROUPINGS = 32
-"""Random groupings of the heads of two layers, as the baseline of their divergence."""
+"""Random groupings that are averaged as the baseline of the divergence of two layers."""
 
 
 def match_heads(divergence: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
-    """Mean divergence of two groups of heads, matched by an optimal assignment.
+    """Mean distance of two groups of heads, matched by the assignment with the smallest sum.
 
-    `divergence` is (N, N) for all heads; `first` and `second` are indices of heads.
+    `divergence` (N, N) has the distances of all heads; `first` and `second` are indices of heads.
     """
     block = divergence[np.ix_(first, second)]
     rows, columns = linear_sum_assignment(block)
@@ -38,10 +41,10 @@ def match_heads(divergence: np.ndarray, first: np.ndarray, second: np.ndarray) -
 def compute_layer_excess(
     divergence: np.ndarray, heads: Sequence[int], *, seed: int = 0
 ) -> np.ndarray:
-    """Matched divergence minus that of random groups of the same heads, [layer, layer].
+    """Excess of all pairs of layers: matched divergence minus that of random groups of their heads.
 
-    `heads`: number of heads of each layer. NaN on and below the diagonal, and for layers of one
-    head, which allow no other grouping.
+    `heads` has the number of heads of each layer. The result is [layer, layer], filled above the
+    diagonal and NaN elsewhere. It is also NaN for layers of one head, which cannot be regrouped.
     """
     starts = np.concatenate([[0], np.cumsum(heads)])
     layers = [np.arange(start, end) for start, end in pairwise(starts)]
@@ -64,7 +67,7 @@ def _random_group_divergence(
     while len(values) < RANDOM_GROUPINGS:
         shuffled = generator.permutation(heads)
         group, others = shuffled[: len(first)], shuffled[len(first) :]
-        if set(group) not in (set(first), set(second)):  # not the layers themselves
+        if set(group) not in (set(first), set(second)):  # skip the grouping by layers itself
             values.append(match_heads(divergence, group, others))
     return float(np.mean(values))
 
@@ -85,7 +88,7 @@ def load_last_excess(run: Run) -> np.ndarray:
 
 
 def _load_comparable(run: Run) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """`_load_divergences`; MissingDataError unless there are two layers of two heads."""
+    """`_load_divergences`, with MissingDataError unless two layers have two heads each."""
     steps, values, heads = _load_divergences(run)
     if len(heads) < 2 or min(heads) < 2:
         raise MissingDataError(f"{run.name}: comparing layers needs two layers with two heads each")
@@ -121,11 +124,11 @@ def compare_at_equal_distance(
     first_pairs: Sequence[tuple[int, int]],
     second_pairs: Sequence[tuple[int, int]],
 ) -> float:
-    """Mean of the second minus the first group of layer pairs, compared at equal distance.
+    """Mean value of the second group of layer pairs minus that of the first, at equal distance.
 
-    `pairs` [layer, layer] has a value for each pair; the distance of layers i and j is j − i.
-    Neighbouring layers are always similar, so pairs of different distance are not compared. NaN
-    where no distance occurs in both groups.
+    `pairs` [layer, layer] has a value for each pair of layers; the distance of layers i and j is
+    j − i. Close layers are always similar, so the groups are compared for each distance separately,
+    and the differences averaged. NaN if no distance occurs in both groups.
     """
     differences = []
     for distance in range(1, len(pairs)):

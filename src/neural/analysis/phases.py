@@ -2,11 +2,12 @@
 
     1 ── rapid ── 5 ── steady ── 15 ── dip ── 20 ── recovery ── 23 best ── after
 
-An epoch is one validation, a score the monitored metric. A phase is an interval of epochs and the
-change of the score in it; causes are not considered. Changes within the noise of the curve are not
-phases: a curve that does not rise beyond its noise has none, and a new best, the end of a plateau
-or a dip must exceed it (`estimate_noise_threshold`). tests/validity/ measures how often noise alone
-makes phases.
+The numbers above count validations. A score is the monitored metric, the one that selects the best
+checkpoint. A rising curve has larger scores for better models: losses are negated. A phase is an
+interval of validations with the change of the score in it; its causes are not considered. Changes
+that noise explains are not phases: a curve that does not rise beyond its noise has none, and a
+plateau or a dip must differ from the curve around it by more than the noise
+(`estimate_noise_threshold`). tests/validity/ measures how often noise alone makes phases.
 """
 
 from __future__ import annotations
@@ -22,56 +23,58 @@ from neural.analysis.change_points import estimate_curve_noise
 
 PhaseName = Literal["rapid", "steady", "plateau", "dip", "recovery", "best", "after"]
 RAPID_SLOPE_RATIO = 1.5
-"""Slope of a rapid rise, relative to the slope after it."""
-MIN_PLATEAU_EPOCHS = 3
-"""Epochs without a new best; a tenth of the epochs up to the best one if that is more."""
+"""A rise is rapid if its slope is at least this many times the slope after it."""
+MIN_PLATEAU_VALIDATIONS = 3
+"""Smallest number of validations without a new best that counts as a plateau."""
 MIN_DIP_SHARE = 0.03
-"""Share of the whole rise: a smaller fall is a plateau, a larger one a dip."""
+"""A fall by a smaller share of the whole rise is a plateau, a larger one is a dip."""
 MIN_SCORES_FOR_NOISE = 8
-"""Length from which the noise is estimated from the curve itself."""
+"""Curves with fewer scores do not show their noise; the standard error is used if it is known."""
 MIN_RELATIVE_RISE = 1e-3
-"""Relative to the first score: a smaller rise does not count, however smooth."""
+"""A rise below this share of the first score does not count, however smooth the curve is."""
 
 
 class Phase(NamedTuple):
-    """An interval of a curve; the next phase starts where it ends."""
+    """An interval of a curve; the next phase starts with the last validation of this one."""
 
     name: PhaseName
     first: int
-    """First epoch, counted from 1."""
+    """First validation, counted from 1."""
     last: int
-    """Last epoch, included."""
+    """Last validation, included."""
     change: float
-    """Of the score, from the first epoch to the last."""
+    """Score of the last validation minus that of the first."""
 
 
 def estimate_noise_threshold(scores: np.ndarray, standard_error: float = 0.0) -> float:
-    """The smallest difference between two selected scores of a curve that noise does not explain.
+    """The smallest difference between two scores of a curve that noise does not explain.
 
-    The largest of n normal deviates is about √(2 log n); 2.5 more for the other score; more for
-    small n, because the noise is estimated from few values. Curves of few scores bend too much
-    to show their noise: for them the `standard_error` of a difference is used if it is known.
+    One of the two scores is selected as the largest of n: in units of the noise it is about
+    √(2 log n) too high. The other one may be 2.5 too low. The factor 1 + 5/n is for the error of
+    the noise estimate from n scores. Curves with fewer than MIN_SCORES_FOR_NOISE scores bend too
+    much to show their noise: if `standard_error`, that of a difference of two scores, is positive,
+    it is used instead.
     """
     count = len(scores)
     if count < 3:
         return 0.0
     noise = estimate_curve_noise(scores)
     if count < MIN_SCORES_FOR_NOISE and standard_error > 0:
-        noise = standard_error / math.sqrt(2)
+        noise = standard_error / math.sqrt(2)  # of one score
     return noise * (math.sqrt(2 * math.log(count)) + 2.5) * (1 + 5 / count)
 
 
 def find_phases(
     curve: Sequence[float], *, larger_is_better: bool = True, standard_error: float = 0.0
 ) -> list[Phase]:
-    """Phases of a curve with one score per epoch, in order; empty without a change beyond noise.
+    """Phases of a curve with one score per validation, in order; empty if only noise changes it.
 
-    `standard_error` is that of the difference of two scores, 0 if unknown: the whole rise or fall
-    must exceed it twice.
+    `standard_error` is that of the difference of two scores, 0 if unknown. A curve has phases only
+    if its best score exceeds its first or its last one by more than twice that error.
     """
     scores = np.asarray(curve, dtype=np.float64)
     if scores.ndim != 1 or not np.isfinite(scores).all():
-        raise ValueError("a curve must have one finite score per epoch")
+        raise ValueError("a curve must have one finite score per validation")
     if len(scores) < 2:
         return []
     rising = scores if larger_is_better else -scores
@@ -99,33 +102,34 @@ class Plateau(NamedTuple):
     """Index of the next best score."""
 
     @property
-    def epochs(self) -> int:
-        """Epochs between the two."""
+    def validations(self) -> int:
+        """Number of validations between the two."""
         return self.end - self.start - 1
 
 
 def find_longest_plateau(rising: np.ndarray, tolerance: float) -> Plateau | None:
-    """The longest plateau before the best score of a curve whose larger scores are better, or None.
+    """The longest plateau before the best score of a rising curve, or None.
 
-    `tolerance`: largest difference that noise explains (`estimate_noise_threshold`). After a
-    plateau, the next epochs (as many as it has) lie above its second half by more than the noise
-    and by three times its own rise: a curve that merely flattens has no plateau. An interval that
-    falls by more than the noise counts too: it is a dip.
+    `tolerance` is the largest difference that noise explains (`estimate_noise_threshold`). A
+    plateau is followed by a rise: the next validations, as many as it has, lie above its second
+    half by more than the noise and by more than three times the rise inside it. So a curve that
+    merely flattens has no plateau. An interval that falls by more than the noise, a dip, counts
+    too.
     """
     peak = int(rising.argmax())
     bests = [0, *(index for index in range(1, peak + 1) if rising[index] > rising[:index].max())]
     candidates = sorted(
-        (Plateau(*pair) for pair in pairwise(bests)), key=lambda plateau: -plateau.epochs
+        (Plateau(*pair) for pair in pairwise(bests)), key=lambda plateau: -plateau.validations
     )
     for plateau in candidates:
-        if plateau.epochs < MIN_PLATEAU_EPOCHS:
+        if plateau.validations < MIN_PLATEAU_VALIDATIONS:
             return None
         inside = rising[plateau.start + 1 : plateau.end]
         first_half, second_half = np.split(inside, [len(inside) // 2])
-        after = rising[plateau.end : min(plateau.end + plateau.epochs, peak + 1)]
+        after = rising[plateau.end : min(plateau.end + plateau.validations, peak + 1)]
         rise_after = float(after.mean() - second_half.mean())
         rise_inside = float(second_half.mean() - first_half.mean())
-        # 1.5 times: the best score before and the worst inside are both selected
+        # 1.5, because both scores are selected: the best before, the worst inside
         is_dip = float(rising[plateau.start] - inside.min()) > 1.5 * tolerance
         if is_dip or (rise_after > tolerance and rise_after > 3 * rise_inside):
             return plateau
@@ -133,10 +137,13 @@ def find_longest_plateau(rising: np.ndarray, tolerance: float) -> Plateau | None
 
 
 def _split_rise(rising: np.ndarray, tolerance: float) -> list[tuple[PhaseName, int, int]]:
-    """Split a curve that ends at its best score into (name, first index, last index)."""
+    """Split a curve that ends at its best score into phases (name, first index, last index)."""
     peak, total_rise = len(rising) - 1, float(rising[-1] - rising[0])
+    # in long curves a plateau must take a tenth of the validations up to the best one
     plateau = find_longest_plateau(rising, tolerance)
-    if plateau is None or plateau.end - plateau.start <= max(MIN_PLATEAU_EPOCHS, (peak + 1) / 10):
+    if plateau is None or plateau.end - plateau.start <= max(
+        MIN_PLATEAU_VALIDATIONS, (peak + 1) / 10
+    ):
         return _split_climb(rising, 0, peak)
     start, end = plateau
     lowest = start + int(rising[start : end + 1].argmin())
@@ -146,7 +153,7 @@ def _split_rise(rising: np.ndarray, tolerance: float) -> list[tuple[PhaseName, i
             ("plateau", start, end),
             *_steady_phase(end, peak),
         ]
-    # the recovery ends at the next best score, or at the peak if that is about as close
+    # the recovery ends at the next new best, or at the peak if that follows soon after
     recovery_end = peak if peak - end <= max(2, end - lowest) else end
     return [
         *_split_climb(rising, 0, start),
@@ -157,9 +164,10 @@ def _split_rise(rising: np.ndarray, tolerance: float) -> list[tuple[PhaseName, i
 
 
 def _split_climb(rising: np.ndarray, first: int, last: int) -> list[tuple[PhaseName, int, int]]:
-    """Split the rise from index `first` to `last` at its strongest bend, if it starts much steeper.
+    """Split the rise from index `first` to `last` into rapid and steady, at its strongest bend.
 
-    The bend is where the running best is farthest above the straight line between its ends.
+    The bend is where the running maximum is farthest above the straight line between its ends. The
+    whole rise is steady if it is not RAPID_SLOPE_RATIO times as steep before the bend as after it.
     """
     if last - first < 2:
         return _steady_phase(first, last)

@@ -1,6 +1,7 @@
 """Base class of quality measures of generated text, and the reference texts they compare with.
 
-Measures are deterministic and take samples (generated texts) of one length, in characters.
+A sample is a generated text. Measures are deterministic and take samples of one length, in
+characters, because most of them depend on the length. An n-gram is a run of n characters.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from neural.analysis.text_statistics import InverseDocumentFrequency, NGramModel
-from neural.language.declaration import LowercaseDeclaration
+from neural.language.declaration import RegistryEntry
 
 REAL_TEXT_CHUNKS = 100
 """Chunks of real text that samples are compared with."""
@@ -29,6 +30,7 @@ class ReferenceTexts:
     """The text that the model was trained on."""
     held_out: str
     """Text that was held out of training."""
+    # by sample length; a cache
     _real_text_statistics: dict[int, RealTextStatistics] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -49,6 +51,7 @@ class ReferenceTexts:
             last_start = len(self.training) - length
             if last_start < 0:
                 return None
+            # the middles of equal intervals; a set, because starts in a short text coincide
             starts = sorted(
                 {
                     round((index + 0.5) * last_start / REAL_TEXT_CHUNKS)
@@ -76,11 +79,11 @@ class RealTextStatistics:
     """Share of the 8-grams of each chunk that occur in it more than once."""
 
 
-class QualityMeasure(LowercaseDeclaration):
+class QualityMeasure(RegistryEntry):
     """Base class of quality measures. An entry of the registry is a file in analysis/quality/."""
 
     unit: ClassVar[str]
-    """Unit of the values; the class docstring names it too, with the two ends of the scale."""
+    """Unit of the values. The first line of the class docstring names both ends of the scale."""
 
     def compute_scores(
         self, samples: Sequence[str], references: ReferenceTexts
@@ -90,7 +93,7 @@ class QualityMeasure(LowercaseDeclaration):
 
 
 def extract_ngrams(text: str, length: int) -> list[str]:
-    """All overlapping n-grams of this many characters."""
+    """All overlapping n-grams of `length` characters."""
     return [text[start : start + length] for start in range(len(text) - length + 1)]
 
 

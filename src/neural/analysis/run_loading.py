@@ -1,7 +1,9 @@
 """Curves and measures of runs for the analyses, and grouping of runs by experiment.
 
-A run is the folder of one training; runs of an experiment differ only by their seed. Where a series
-was measured on two halves of the validation examples, their difference shows its noise.
+A run is the folder of one training; the runs of an experiment differ only by their seed. A curve
+has values by training step. Some are also measured on two halves of the validation examples: the
+difference of the halves shows the noise. Window losses are the validation losses of a language
+model by window: the held-out text is cut into windows of the context length, [step, window].
 """
 
 from __future__ import annotations
@@ -22,24 +24,25 @@ from neural.core.registry import UnknownNameError
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.tasks import registry as tasks
-from neural.tasks.language_model.block_means import compute_block_mean
+from neural.tasks.language_model.block_means import estimate_mean_by_blocks
 from neural.tasks.language_model.task import WINDOW_LOSSES
 from neural.tasks.task import Task
 
 LOSS_METRIC, STANDARD_ERROR_METRIC = "valid/loss", "valid/standard_error"
 """Validation loss, and its standard error over the examples of one validation."""
 TEXT_BLOCK_COUNT = 16
-"""Blocks of the held-out text, assigned alternately to two halves."""
+"""Blocks of windows into which `load_loss_curve` splits the held-out text."""
 
 
 class MissingDataError(LookupError):
-    """A run lacks data that an analysis needs; the message says which, and who records it."""
+    """A run lacks data that an analysis needs; the message says which setting records it."""
 
 
 def load_measure(run: Run, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Steps and values of an attention measure (capture/measures/).
 
-    Values are [step, layer, head], [step, layer, layer] or [step, layer].
+    Values are [step, layer, head], [step, layer] for measures of a whole layer, or
+    [step, layer, layer] for pairs of layers. NaN where a layer has fewer heads.
     """
     try:
         steps, values = run.measure(name)
@@ -50,8 +53,13 @@ def load_measure(run: Run, name: str) -> tuple[np.ndarray, np.ndarray]:
     return steps, values.astype(float)
 
 
+def has_attention(run: Run) -> bool:
+    """Whether attention was measured in the run: its network attends, and tracking was on."""
+    return bool(run.metadata("attention/layers") or run.measure_names())
+
+
 def load_mean_curve(run: Run, name: str) -> Curve:
-    """A measure averaged over layers and heads at each step, with its two halves."""
+    """A measure averaged over layers and heads at each step, also on two halves of the examples."""
     steps, values = load_measure(run, name)
     return Curve(
         steps,
@@ -73,20 +81,19 @@ def _align_halves(
     return rows[:, 0], rows[:, 1]
 
 
-def load_scalar_curve(run: Run, name: str, source: str) -> Curve:
-    """A logged scalar; `source` is the reason that the error message gives if it is missing."""
+def load_scalar_curve(run: Run, name: str, reason: str) -> Curve:
+    """A logged scalar by step; MissingDataError, with `reason` in its message, if it is missing."""
     try:
         return Curve(*run.scalars(name))
     except RunError:
-        raise MissingDataError(f"{run.name} has no `{name}`: {source}") from None
+        raise MissingDataError(f"{run.name} has no `{name}`: {reason}") from None
 
 
 def load_loss_curve(run: Run) -> Curve:
-    """The validation loss; also on two halves of the text, if window losses were recorded.
+    """The validation loss; also on two halves of the held-out text, if window losses were recorded.
 
-    These are the losses of each window of the held-out text, [step, window]. The halves are
-    alternate blocks of text: neighbouring windows are similar, so alternate windows would
-    overestimate the reliability of the loss.
+    The halves consist of alternate blocks of windows. Alternate windows would be too similar, as
+    neighbours in the text, and overestimate how well the halves agree.
     """
     curve = load_scalar_curve(run, LOSS_METRIC, "it was never validated")
     try:
@@ -102,7 +109,7 @@ def load_loss_curve(run: Run) -> Curve:
 
 
 class MonitoredScore(NamedTuple):
-    """The metric that selects the best checkpoint."""
+    """The metric that selects the best checkpoint, with its curve."""
 
     name: str
     larger_is_better: bool
@@ -125,28 +132,31 @@ def has_learned(run: Run) -> bool:
     except MissingDataError:
         return True
     rising = score.curve.values if score.larger_is_better else -score.curve.values
-    error = estimate_standard_error(run)
+    error = estimate_loss_change_error(run)
     if 2 <= len(rising) < MIN_SCORES_FOR_NOISE and not error:
-        # too few scores to estimate noise: all falls together must be small beside the gain
+        # too few scores to estimate noise: the gain must be three times the sum of all falls
         falls, gain = -np.minimum(np.diff(rising), 0).sum(), rising.max() - rising[0]
         return bool(gain > max(3 * falls, MIN_RELATIVE_RISE * abs(rising[0])))
     phases = find_phases(rising.tolist(), standard_error=error)
     return any(phase.name == "best" and phase.first > 1 for phase in phases)
 
 
-def estimate_standard_error(run: Run) -> float:
-    """Standard error of the difference of two validations; 0 if unknown.
+def estimate_loss_change_error(run: Run) -> float:
+    """Standard error of the difference between the losses of two validations; 0 if unknown.
 
-    With recorded window losses (`load_loss_curve`) it is that of the differences of each window
-    between two validations, which vary far less than the losses.
+    With window losses it is the standard error of the change of a window's loss between two
+    validations: these changes vary far less than the losses themselves.
     """
     try:
         losses = run.measure(WINDOW_LOSSES)[1].astype(float)
     except RunError:
         losses = np.empty((0, 0))
     if len(losses) > 1:
-        errors = [compute_block_mean(change).standard_error for change in np.diff(losses, axis=0)]
+        errors = [
+            estimate_mean_by_blocks(change).standard_error for change in np.diff(losses, axis=0)
+        ]
         return float(np.nanmedian(errors)) if np.isfinite(errors).any() else 0.0
+    # √2: the difference has the errors of two validations
     return (
         float(np.median(run.scalars(STANDARD_ERROR_METRIC)[1])) * math.sqrt(2)
         if STANDARD_ERROR_METRIC in run.scalar_names()
@@ -172,9 +182,10 @@ def select_one_per_seed(runs: Iterable[Run]) -> list[Run]:
 
 
 def group_experiments(runs: Iterable[Run]) -> dict[str, dict[str, list[Run]]]:
-    """Runs by data set and label; those of a list differ only by their seed.
+    """Runs by data set, then by label; the runs of a list differ only by their seed.
 
-    The label is the name of the experiment without its seed; "label (2)" if settings differ too.
+    The label is the name of the experiment without its seed. A second group with the same name but
+    other settings has the label "name (2)".
     """
     groups: dict[str, dict[str, dict[str, list[Run]]]] = {}
     for run in select_one_per_seed(runs):
@@ -209,7 +220,10 @@ def get_dataset_name(run: Run) -> str:
 
 
 def _settings_key(settings: dict[str, Any], *, with_seed: bool) -> str:
-    """Equal for runs with equal settings, apart from their name (and their seed)."""
+    """A key that is equal for runs with equal settings.
+
+    The name is not compared; the seed is compared if `with_seed`.
+    """
     compared = {key: value for key, value in settings.items() if key != "name"}
     training = compared.get("training")
     if not with_seed and isinstance(training, dict):
@@ -218,16 +232,19 @@ def _settings_key(settings: dict[str, Any], *, with_seed: bool) -> str:
 
 
 def split_layer_halves(layer_count: int) -> tuple[Sequence[int], Sequence[int]]:
-    """Indices of lower and higher layers; the middle one of an odd number is a lower one."""
+    """Indices of the lower and the higher half of the layers; a middle layer is a lower one."""
     middle = layer_count - layer_count // 2
     return range(middle), range(middle, layer_count)
 
 
 @cache
 def get_monitored_metric(task: str) -> tuple[str, bool]:
-    """The monitored metric of a task, and whether larger is better; defaults for unknown tasks."""
+    """Name of the metric that selects the best checkpoint of a task, and whether larger is better.
+
+    Defaults for unknown tasks.
+    """
     try:
         task_type = tasks.get(task)
-    except UnknownNameError:  # of another version, or a user's own
+    except UnknownNameError:  # a task of another version, or a user's own
         task_type = Task
     return task_type.monitor, task_type.larger_is_better

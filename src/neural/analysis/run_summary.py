@@ -1,7 +1,9 @@
 """Summary of a run as plain data: state, best scores, curves, attention. Needs no torch.
 
 A run is the folder of one training (`Run`): settings, status, rows (logged scalars and attention
-measures, by step), checkpoints. The monitored metric is the one that selects the best checkpoint.
+measures, by step), metadata (facts by name, such as the number of parameters), checkpoints. The
+monitored metric is the one that selects the best checkpoint. An attention measure is a statistic of
+attention weights; a snapshot is its values at one step.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neural.analysis.phases import find_phases
-from neural.analysis.run_loading import estimate_standard_error, get_monitored_metric
+from neural.analysis.run_loading import estimate_loss_change_error, get_monitored_metric
 from neural.capture.measure import PairMeasure
 from neural.capture.measures import registry as measures
 from neural.core.experiment import TrainingSettings
@@ -29,7 +31,7 @@ from neural.tasks import registry as tasks
 from neural.tasks.task import Task
 
 MAX_CURVE_POINTS = 500
-"""Points of a curve in JSON output; more are downsampled."""
+"""Points of a curve in JSON output; longer curves are downsampled."""
 
 
 class BestValidation(NamedTuple):
@@ -79,7 +81,7 @@ def load_last_score(run: Run) -> float | None:
 def get_current_step(run: Run) -> int:
     """The current step: the later one of the status file and of the last logged loss.
 
-    The status of a run that has not ended is written every few seconds only.
+    The status file of a running training is written every few seconds only.
     """
     status = run.status
     has_ended = status.step and status.state not in ("running", "lost")
@@ -89,7 +91,7 @@ def get_current_step(run: Run) -> int:
 
 
 def summarize_run(run: Run) -> dict[str, Any]:
-    """State, progress and best score of a run."""
+    """State, progress and best validation of a run, as JSON data."""
     status, best = run.status, find_best_validation(run)
     return {
         "name": run.name,
@@ -125,7 +127,11 @@ def describe_run(run: Run) -> dict[str, Any]:
 
 
 def summarize_phases(run: Run) -> list[dict[str, Any]]:
-    """Training phases by the monitored metric: name, steps, epochs where known, change."""
+    """Phases of the training (analysis/phases.py), such as "rapid" or "plateau".
+
+    They are phases of the monitored metric. Each has its name, first and last step, the epochs of
+    both if known, and the change of the metric.
+    """
     name, larger_is_better = get_monitored_metric(str(run.settings.get("task", "")))
     if name not in run.scalar_names():
         return []
@@ -136,7 +142,7 @@ def summarize_phases(run: Run) -> list[dict[str, Any]]:
     for phase in find_phases(
         values[finite].tolist(),
         larger_is_better=larger_is_better,
-        standard_error=estimate_standard_error(run),
+        standard_error=estimate_loss_change_error(run),
     ):
         phase_steps = [int(steps[index - 1]) for index in (phase.first, phase.last)]
         epochs = (
@@ -159,7 +165,7 @@ def summarize_phases(run: Run) -> list[dict[str, Any]]:
 def get_changed_settings(run: Run) -> dict[str, Any]:
     """Settings that differ from their defaults, without name and network program.
 
-    Flat: `{"training.seed": 1}`.
+    Keys are flat: `{"training.seed": 1}`.
     """
     task = _find_task(str(run.settings.get("task", "")))
     defaults = (
@@ -176,9 +182,9 @@ def get_changed_settings(run: Run) -> dict[str, Any]:
 
 
 def get_effective_settings(run: Run) -> dict[str, Any]:
-    """Settings of a run; None is replaced by the value that optimizer or data implied.
+    """Settings of a run; None is replaced by the default of the optimizer or by the data's value.
 
-    Flat: `{"training.seed": 1}`.
+    Keys are flat: `{"training.seed": 1}`.
     """
     settings = flatten_settings(run.settings)
     training = run.settings.get("training")
@@ -191,7 +197,7 @@ def get_effective_settings(run: Run) -> dict[str, Any]:
         resolved = resolve_optimizer_values(
             TrainingSettings.model_validate_json(json.dumps(known_settings))
         )
-    except ValueError:  # of another version, or a user's own optimizer
+    except ValueError:  # settings of another version, or a user's own optimizer
         return settings
     resolved["steps"] = run.metadata("steps")
     filled = {f"training.{key}": value for key, value in resolved.items() if value is not None}
@@ -218,9 +224,10 @@ def describe_network(run: Run) -> dict[str, Any]:
 
 
 def summarize_attention(run: Run) -> dict[str, Any] | None:
-    """First and last snapshot of every attention measure, [layer][head] or [layer].
+    """First and last values of every attention measure, [layer][head] or [layer].
 
-    Measures are sorted by `moved`, the mean change relative to the largest value.
+    None without attention. Measures of pairs of layers are left out. The others are sorted by
+    `moved`, the mean absolute change relative to the largest value, in descending order.
     """
     layers = run.metadata("attention/layers")
     if not layers:
@@ -256,7 +263,10 @@ def summarize_attention(run: Run) -> dict[str, Any] | None:
 
 
 def list_checkpoints(run: Run) -> list[dict[str, Any]]:
-    """Checkpoints in the run folder. The best is the newest that was the best when it was saved."""
+    """Checkpoints in the run folder, as JSON data.
+
+    Every checkpoint that was the best when it was saved has `is_best`; the newest of them is best.
+    """
     checkpoints = run.checkpoints()
     best_step = max(
         (checkpoint.step for checkpoint in checkpoints if checkpoint.is_best), default=None
@@ -269,7 +279,7 @@ def list_checkpoints(run: Run) -> list[dict[str, Any]]:
             "path": str(checkpoint.path),
         }
         for checkpoint in checkpoints
-        if checkpoint.path.exists()  # training may delete old ones meanwhile
+        if checkpoint.path.exists()  # a running training may have deleted it since
     ]
 
 
@@ -291,7 +301,10 @@ def to_json_numbers(array: np.ndarray) -> Any:
 
 
 def list_runs(root: Path) -> list[Path]:
-    """All visible folders below `root`, oldest first: runs, sweeps and others."""
+    """All folders in `root` that are not hidden: runs, sweeps and others.
+
+    Sorted by name; names of runs start with the date, so the oldest comes first.
+    """
     return sorted(path for path in root.iterdir() if path.is_dir() and path.name[0] != ".")
 
 
@@ -305,14 +318,15 @@ def _find_task(name: str) -> type[Task] | None:
 def _is_pair_measure(name: str) -> bool:
     try:
         return issubclass(measures.get(name), PairMeasure)
-    except UnknownNameError:  # of another version, or a user's own
+    except UnknownNameError:  # a measure of another version, or a user's own
         return False
 
 
 def _is_bounded(name: str) -> bool:
     """Whether the values of a measure have a lower and an upper bound."""
     try:
-        bounds = measures.get(name)().value_range(2, 2)  # of 2 heads and 2 keys: an example
+        # the numbers of heads and keys do not matter: only whether the bounds are finite
+        bounds = measures.get(name)().value_range(heads=2, keys=2)
         return bool(np.isfinite(bounds).all())
     except UnknownNameError:
         return False

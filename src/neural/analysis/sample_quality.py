@@ -1,8 +1,10 @@
-"""Quality of generated text: all measures of some samples, logged as `generation/…`.
+"""Quality of generated text: runs all quality measures (analysis/quality/) on some samples.
 
-references = ReferenceTexts(training=text[:split], held_out=text[split:])
-run.log(step, measure_quality(samples, references))
-run.set_metadata(REAL_TEXT_KEY, measure_real_text(references, sample_count=10, length=500))
+A sample is a generated text. The results are logged in a run as metrics named `generation/…`:
+
+    references = ReferenceTexts(training=text[:split], held_out=text[split:])
+    run.log(step, measure_quality(samples, references))
+    run.set_metadata(REAL_TEXT_KEY, measure_real_text(references, sample_count=10, length=500))
 """
 
 from __future__ import annotations
@@ -13,18 +15,17 @@ from neural.analysis.quality import registry
 from neural.analysis.quality_measure import ReferenceTexts
 
 METRIC_PREFIX = "generation/"
-"""Of the names of logged metrics."""
+"""Start of the names of all metrics."""
 SAMPLES_KEY = "generation/samples"
-"""Metadata of a run: one sample per validation, by step."""
+"""Key in the metadata of a run: one sample per validation, by step."""
 REAL_TEXT_KEY = "generation/real_text"
-"""Metadata of a run: the same metrics for real text."""
+"""Key in the metadata of a run: the same metrics, measured on real text."""
 
 
 def measure_quality(samples: Sequence[str], references: ReferenceTexts) -> dict[str, float]:
     """Metrics `generation/distinct_2`, `generation/bits`, …, averaged over samples of one length.
 
-    Samples are generated texts; the caller decodes bytes. NaN where the samples are too short for a
-    measure.
+    NaN where the samples are too short for a measure. ValueError if their lengths differ.
     """
     lengths = {len(sample) for sample in samples}
     if len(lengths) != 1 or lengths == {0}:
@@ -41,17 +42,17 @@ def measure_quality(samples: Sequence[str], references: ReferenceTexts) -> dict[
 
 
 def describe_measures() -> dict[str, str]:
-    """One sentence per measure."""
+    """Measure name → the first line of its docstring."""
     return {name: registry.get(name).summary() for name in registry.names()}
 
 
 def measure_real_text(
     references: ReferenceTexts, *, sample_count: int, length: int
 ) -> dict[str, float]:
-    """The same metrics of real text, for comparison: evenly spaced chunks of the training text.
+    """The metrics of real text, for comparison: `sample_count` chunks of the training text.
 
-    The n-gram model of `bits` is fitted to held-out text, not to them. Their novelty is 0 by
-    construction.
+    The chunks have `length` characters and are evenly spaced. The n-gram model of the metric `bits`
+    is fitted to held-out text, so they are new to it. Their `novelty` is 0 by construction.
     """
     text = references.training
     if len(text) < length:

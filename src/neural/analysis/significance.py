@@ -1,14 +1,16 @@
 """Statistics for few seeds: paired tests, multiple comparisons, power and selection bias.
 
     compare_pairs(candidates, baseline, larger_is_better=…)     settings against a baseline
-    tails = mean_test(differences)      parametric: useful from about five pairs
+    tails = mean_test(differences)      t test, corrected for skewness; from about five pairs
     tails = rank_test(differences)      exact for any symmetric distribution; infinities allowed
     adjust_p_values([tails.two_sided for tails in …])           Holm's correction
     estimate_mean_power(seeds, effect)                          chance to find an effect
     estimate_selection_bias(scores)                             optimism of the best of many
 
-Scores of the same seed are paired; a setting is one configuration that was trained with several
-seeds. Simulated error rates are in tests/validity/.
+A setting is one configuration, trained with several random seeds; it has one score per seed. Scores
+of the same seed are paired. An effect is a mean difference. A study is one experiment with several
+seeds; power is the share of studies that find an effect that exists. Error rates are simulated in
+tests/validity/.
 """
 
 from __future__ import annotations
@@ -35,14 +37,15 @@ ComparisonVerdict = Literal["better", "worse", "undecided"]
 SeedScores = Mapping[Hashable, float]
 """Score by seed."""
 SIGNIFICANCE_LEVEL = 0.05
-"""Largest p of a verdict."""
+"""Largest corrected p-value with which a verdict is "better" or "worse"."""
 TARGET_POWER = 0.8
-"""Usual target: share of studies that find an existing effect."""
+"""Share of studies that find an existing effect; the usual target."""
 CORRELATION_SIMULATIONS = 50
-"""Simulated studies for the power of `correlate`, which is slow."""
+"""Simulated studies for the power of `correlate`; few, because it is slow."""
 PERMUTATIONS_PER_SIMULATION = 400
+"""Permutations in the test of each of these studies."""
 MEAN_SIMULATIONS = 4000
-"""Simulated studies for the power of `estimate_mean`."""
+"""Simulated studies for the power of an interval of `estimate_mean`."""
 
 
 class PairedComparison(NamedTuple):
@@ -51,7 +54,7 @@ class PairedComparison(NamedTuple):
     difference: SeedEstimate
     """Score − baseline, with its own 95 % interval."""
     p: float
-    """Two-sided, corrected for the number of comparisons; NaN without an interval."""
+    """Two-sided p-value, corrected for the number of comparisons; NaN without a test."""
     verdict: ComparisonVerdict
 
 
@@ -72,10 +75,11 @@ def compare_pairs(
 ) -> list[PairedComparison]:
     """Compare every candidate with the baseline: better or worse if p ≤ .05 after correction.
 
-    The correction is Holm's for the number of candidates. `is_selected`: the baseline was chosen as
-    the best by the same scores. Then any pair could have been compared, and the correction is
-    Bonferroni's for all pairs. Of 12 equal settings with 3 seeds, 44 % of sweeps have a false
-    "worse" without it, 2 % with it (tests/validity/test_sweep_selection.py).
+    The correction is Holm's for the number of candidates. `is_selected` says that the baseline was
+    chosen as the best setting by the same scores. Then any pair of settings could have been
+    compared, and the correction is Bonferroni's for all pairs. In simulations with 12 equally good
+    settings and 3 seeds, some setting is falsely "worse" in 44 % of cases without this correction
+    and in 2 % with it (tests/validity/test_sweep_selection.py).
     """
     p_values = [mean_test(_paired_differences(scores, baseline)).two_sided for scores in candidates]
     if is_selected:
@@ -106,9 +110,10 @@ def _paired_differences(scores: SeedScores, baseline: SeedScores) -> list[float]
 
 
 def estimate_mean_power(seeds: int, effect: float) -> float:
-    """Share of studies whose interval of a mean excludes 0, for an effect in standard deviations.
+    """Share of studies in which the interval of the mean lies above 0, for a true mean of `effect`.
 
-    0 below five seeds, which give no verdict.
+    `effect` is in standard deviations of a score. 0 for fewer than MIN_SEEDS seeds, which give no
+    verdict.
     """
     return (
         float((_simulate_lower_bounds(seeds) > -abs(effect)).mean()) if seeds >= MIN_SEEDS else 0.0
@@ -116,9 +121,9 @@ def estimate_mean_power(seeds: int, effect: float) -> float:
 
 
 def find_smallest_effect(seeds: int, power: float = TARGET_POWER) -> float:
-    """The effect, in standard deviations, that is found with probability `power`.
+    """The effect, in standard deviations of a score, that a study finds with probability `power`.
 
-    NaN below five seeds.
+    NaN for fewer than MIN_SEEDS seeds, which give no verdict.
     """
     return (
         -float(np.quantile(_simulate_lower_bounds(seeds), 1 - power))
@@ -129,9 +134,9 @@ def find_smallest_effect(seeds: int, power: float = TARGET_POWER) -> float:
 
 @lru_cache
 def _simulate_lower_bounds(seeds: int) -> np.ndarray:
-    """Lower bounds of the intervals of simulated studies with standard normal scores.
+    """Lower bounds of the intervals of MEAN_SIMULATIONS studies with standard normal scores.
 
-    They have no effect; an effect would shift all bounds by its size.
+    The true mean of these scores is 0. A true mean of `effect` would shift all bounds by `effect`.
     """
     random = np.random.default_rng(seeds)
     return np.array(
@@ -149,8 +154,9 @@ def estimate_correlation_power(
 ) -> float:
     """Share of simulated studies in which `correlate` finds two measures related.
 
-    The changes of the two measures of a seed have the given correlation, around a trend that all
-    seeds share. There is no measurement noise: with noise the power is lower.
+    The two measures of a seed are random walks around a trend that all seeds share. The steps of
+    the two walks have the given correlation. There is no measurement noise; with noise the power
+    is lower.
     """
     if seeds < MIN_SEEDS or steps < MIN_SHARED_STEPS:
         return 0.0
@@ -173,17 +179,17 @@ def estimate_correlation_power(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionBias:
-    """Optimism of the best of several settings, selected by its mean over seeds."""
+    """How much the mean of the best of several settings is too good, because it was selected."""
 
     setting_count: int
     seed_count: int
-    """Of the selected setting."""
+    """Number of seeds of the selected setting."""
     noise_std: float
-    """Standard deviation of one score without the common effect of a seed; NaN for one seed."""
+    """Standard deviation of a score, without what a seed adds to all settings; NaN for one seed."""
 
     @property
     def optimism(self) -> float:
-        """Expected excess of the selected mean over its true value if all settings were equal."""
+        """Expected excess of the best mean over its true value if all settings are equally good."""
         return self.noise_std * self.optimism_in_std
 
     @property
@@ -193,11 +199,11 @@ class SelectionBias:
 
 
 def estimate_selection_bias(scores: Sequence[Mapping[Hashable, float]]) -> SelectionBias:
-    """Selection bias from the scores by seed of every setting, the selected one first.
+    """Estimate the selection bias. `scores` are those of every setting, the selected one first.
 
-    The noise is estimated from the paired differences between the selected setting and each other
-    one: their variance is twice that of a score. The median over settings is used, because some
-    settings vary far more than those near the best.
+    The noise is estimated from the differences, paired by seed, between the selected setting and
+    each other one: their variance is twice that of a score. The median over the other settings is
+    used, because some settings vary far more than those near the best.
     """
     selected = scores[0]
     variances = []
@@ -208,7 +214,7 @@ def estimate_selection_bias(scores: Sequence[Mapping[Hashable, float]]) -> Selec
         )
         if len(finite_differences) > 1:
             degrees = len(finite_differences) - 1
-            # sample variances are skewed: their median lies below the variance
+            # the median of sample variances lies below the true variance (they are χ² distributed)
             median_ratio = float(chdtri(degrees, 0.5)) / degrees
             variances.append(float(finite_differences.var(ddof=1)) / 2 / median_ratio)
     noise_std = math.sqrt(float(np.median(variances))) if variances else math.nan
@@ -216,7 +222,8 @@ def estimate_selection_bias(scores: Sequence[Mapping[Hashable, float]]) -> Selec
 
 
 def expected_normal_maximum(count: int) -> float:
-    """Expected maximum of `count` standard normal values, by numerical integration."""
+    """Expected maximum of `count` standard normal values."""
+    # E[max] = ∫ (1[x > 0] − F(x)) dx, with the distribution function F of the maximum
     x = np.linspace(-10, 10, 4001)
     maximum_cdf = ndtr(x) ** count
     return float(np.trapezoid(np.heaviside(x, 0.5) - maximum_cdf, x))
@@ -224,9 +231,9 @@ def expected_normal_maximum(count: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class OneSidedPValues:
-    """One-sided p-values: `above` is small if the values lie above the null, `below` if below.
+    """One-sided p-values of a test against a null value; NaN without a test.
 
-    NaN without a test.
+    `above` is small if the values lie above the null value, `below` if they lie below.
     """
 
     above: float
@@ -245,10 +252,11 @@ NO_TEST = OneSidedPValues(math.nan, math.nan)
 def mean_test(values: Iterable[float], null: float = 0.0) -> OneSidedPValues:
     """Test whether the mean lies above or below `null`; NaN for fewer than two or equal values.
 
-    The larger p of two tests: Student's t, and the inversion of the interval of `estimate_mean`
-    (Hall's transformation). After correction for many tests p must be far below .05. There Hall's p
-    is too small for symmetric differences (3 times at .0005 with five normal values), Student's for
-    skewed ones. A verdict never contradicts the interval that is printed beside it.
+    Each p-value is the larger one of two tests: Student's t test, and the test that belongs to the
+    interval of `estimate_mean` (t with Hall's correction for skewness). With a correction for many
+    tests, p must be far below .05. There Hall's p is too small for symmetric values (with five
+    normal values, p ≤ .0005 occurs three times too often), and Student's for skewed ones. Because
+    of the second test, a verdict never contradicts the interval that is printed beside it.
     """
     finite = np.array([value for value in values if math.isfinite(value)])
     count = len(finite)
@@ -266,7 +274,7 @@ def mean_test(values: Iterable[float], null: float = 0.0) -> OneSidedPValues:
         + third_of_skewness**2 * effect**3 / 3
         + skewness / (6 * count)
     )
-    # estimate_mean takes its quantile at (1 − 1/n) of the error
+    # estimate_mean uses the t quantile of (1 − 1/n) times the error rate; this inverts it
     error_share = 1 - 1 / count
     above, below = (
         min(
@@ -287,9 +295,9 @@ def _upper_tail(count: int, t: float) -> float:
 
 
 def rank_test(values: Iterable[float], null: float = 0.0) -> OneSidedPValues:
-    """Wilcoxon's signed-rank test, exact also with ties; infinite differences rank last.
+    """Wilcoxon's signed-rank test, exact also with ties; infinite values have the largest ranks.
 
-    Values equal to the null are excluded. NaN where none is left.
+    Values equal to `null` are excluded. NaN if none is left.
     """
     centred = np.array([value - null for value in values if not math.isnan(value)])
     centred = centred[centred != 0]
@@ -312,19 +320,20 @@ def rank_test(values: Iterable[float], null: float = 0.0) -> OneSidedPValues:
 
 def min_deciding_pairs(test_count: int = 1) -> int:
     """Fewest pairs with which `rank_test` can be significant, corrected for `test_count` tests."""
+    # the smallest two-sided p of n pairs is 2 / 2ⁿ
     return math.ceil(1 - math.log2(SIGNIFICANCE_LEVEL / max(1, test_count)))
 
 
 def format_p_value(p: float) -> str:
-    """Three digits; "<0.0001" below that, never 0."""
+    """Format with three significant digits; "<0.0001" for smaller values, never 0."""
     return "<0.0001" if p < 1e-4 else format_number(p)
 
 
 def adjust_p_values(p_values: Sequence[float]) -> list[float]:
     """p-values corrected for their number (Holm, 1979); NaN stays NaN and is not counted.
 
-    At `SIGNIFICANCE_LEVEL`, the probability of any false verdict in the whole report is at most
-    that level, however the tests depend on each other.
+    If verdicts need a corrected p of at most `SIGNIFICANCE_LEVEL`, the probability of any false
+    verdict among all tests is at most that level, however the tests depend on each other.
     """
     order = sorted(
         (index for index, p in enumerate(p_values) if not math.isnan(p)), key=lambda i: p_values[i]

@@ -4,10 +4,10 @@ The n-gram model is interpolated Witten–Bell (Witten & Bell, 1991; Chen & Good
 
     P(c | h) = (count(h c) + kinds(h) · P(c | h′)) / (count(h) + kinds(h))
 
-`c` is a character, `h` its history, the characters before it. `h′` is `h` without its first
-character. `kinds(h)` is the number of different characters after `h`: after many kinds, a new one
-is likely. The base case is the uniform distribution over the characters of the text and one more,
-which stands for all other characters.
+`c` is a character, and `h`, its history, the characters before it. `h′` is `h` without its first
+character. `kinds(h)` is the number of different characters that follow `h` in the text: the more
+kinds there are, the more likely is a new one. The recursion ends with the uniform distribution over
+the characters of the text and one more, which stands for all other characters.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import re
 from collections import Counter
 
 WORDS_PER_SEGMENT = 20
-"""Words of a segment, the "document" of inverse document frequency; a shorter rest is dropped."""
+"""Words of a segment, which is the "document" of inverse document frequency."""
 MAX_IDF_CHARACTERS = 1_000_000
 """Only this many characters of a longer text are counted."""
 
@@ -25,8 +25,8 @@ MAX_IDF_CHARACTERS = 1_000_000
 class InverseDocumentFrequency:
     """Inverse document frequency of words, smoothed as in scikit-learn.
 
-    log((1 + segments) / (1 + segments with the word)) + 1. It is never 0, also for words that occur
-    in every segment, and finite for words that occur in none.
+    `idf[word]` is log((1 + segments) / (1 + segments with the word)) + 1. It is 1 for words that
+    occur in every segment, and finite for words that occur in none.
     """
 
     def __init__(self, text: str) -> None:
@@ -39,7 +39,7 @@ class InverseDocumentFrequency:
 
 
 def split_into_segments(text: str, words_per_segment: int = WORDS_PER_SEGMENT) -> list[list[str]]:
-    """Split the words of a text, in lower case, into segments."""
+    """Split the words of a text, in lower case, into segments; a shorter rest is dropped."""
     words = re.findall(r"\w+", text.lower())
     return [
         words[start : start + words_per_segment]
@@ -48,7 +48,7 @@ def split_into_segments(text: str, words_per_segment: int = WORDS_PER_SEGMENT) -
 
 
 NGRAM_ORDER = 6
-"""Characters per n-gram: five of context and the predicted one."""
+"""Characters per n-gram: five of history and the predicted one."""
 MAX_NGRAM_CHARACTERS = 1_000_000
 """Only this many characters of a longer text are counted."""
 
@@ -60,7 +60,7 @@ class NGramModel:
         if not text:
             raise ValueError("there is no text to count n-grams in")
         text, self.order = text[:MAX_NGRAM_CHARACTERS], order
-        self.alphabet_size = len(set(text)) + 1
+        self.alphabet_size = len(set(text)) + 1  # one more for all other characters
         self._ngram_counts, self._context_counts, self._continuation_counts = (
             Counter[str](),
             Counter[str](),
@@ -78,6 +78,7 @@ class NGramModel:
     def probability(self, character: str, history: str) -> float:
         """Probability of a character after the last `order` − 1 characters of a history."""
         probability = 1 / self.alphabet_size
+        # from the shortest context to the longest, each interpolated with the one before
         for length in range(min(self.order - 1, len(history)) + 1):
             context = history[len(history) - length :]
             total = self._context_counts.get(context, 0)

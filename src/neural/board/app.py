@@ -1,6 +1,7 @@
 """The board, a local web page that shows the runs of a folder, as one ASGI application.
 
-A run is the folder of one training; its rows are logged scalars and attention measures by step.
+A run is the folder of one training; its rows are logged scalars and attention measures by step. A
+finding is a result of the analyses in neural/analysis.
 
 GET  /                              the page; the view is in the URL fragment
 GET  /bundle/neural.js, neural.css  script and style sheet of the page
@@ -51,9 +52,9 @@ from neural.runs.errors import RunError
 from neural.runs.run import Run
 
 MAX_LISTENERS = 200
-"""Open event streams of the whole board."""
+"""Open event streams of the whole board; further requests get status 503."""
 MAX_RUNS_PER_LISTENER = 16
-"""Runs that one event stream can follow."""
+"""Runs that one event stream can follow; requests for more get status 503."""
 BUNDLE_MEDIA_TYPES = {"neural.js": "text/javascript", "neural.css": "text/css"}
 NDJSON_MEDIA_TYPE = "application/x-ndjson"
 RequestType = TypeVar("RequestType", bound=BoardRequest)
@@ -122,7 +123,9 @@ class Board:
         if self.broadcaster.listener_count >= MAX_LISTENERS or len(names) > MAX_RUNS_PER_LISTENER:
             raise HTTPException(503, "too many listeners")
         for name in names:
+            # an unknown run must be status 404, which is impossible once the stream has begun
             await asyncio.to_thread(self.run_cache.__getitem__, name)
+        # x-accel-buffering: nginx must not hold events back
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(
             self.broadcaster.listen(names, after), media_type="text/event-stream", headers=headers
@@ -152,7 +155,7 @@ class Board:
         encode: Callable[[Run], bytes],
         media_type: str = "application/json",
     ) -> Response:
-        """Respond with data of the run in the path, cached under `key` until the run changes."""
+        """Respond with `encode(run)` of the run in the URL, cached under `key` until it changes."""
         return await self._respond(
             request, lambda opened: opened.cached_response(key, encode), media_type=media_type
         )
@@ -164,7 +167,7 @@ class Board:
         executor: Executor | None = None,
         media_type: str = "application/json",
     ) -> Response:
-        """Respond with the run in the path, read and encoded in a thread of `executor`."""
+        """Respond with `encode(open run)` of the run in the URL, in a thread of `executor`."""
 
         def read_and_encode() -> bytes:
             opened = self.run_cache[request.path_params["run"]]
@@ -200,6 +203,7 @@ def create_app(root: Path, config: ServerConfig) -> ASGIApp:
         exception_handlers={
             RunNotFoundError: _error_handler(404),
             RunError: _error_handler(422),
+            # SecurityMiddleware disconnects a request whose body is too long
             ClientDisconnect: _error_handler(413),
             HTTPException: _handle_http_exception,
         },
@@ -209,7 +213,7 @@ def create_app(root: Path, config: ServerConfig) -> ASGIApp:
 
 
 def _encode_run(name: str, after: int, run: Run) -> bytes:
-    """The run as JSON, with rows past step `after` only."""
+    """The run as JSON, with rows past step `after` only; `name` includes its sweep, if any."""
     return encode_json({**build_run_data(run, after_step=after), "id": name})
 
 

@@ -1,6 +1,8 @@
-"""Event streams: pollers of a run serve all its listeners; runs without listeners are not read.
+"""Event streams: pollers detect changes of runs and send them to all listeners.
 
-A listener is the open event stream of one browser page (server-sent events, see events.py).
+A listener is the open event stream of one browser page (server-sent events, see events.py). A run
+has one poller for its rows (logged values by step) and one for its findings (results of the
+analyses), whatever the number of its listeners. Runs without listeners are not read.
 """
 
 from __future__ import annotations
@@ -19,14 +21,15 @@ from neural.report.run_report import build_run_data
 from neural.runs.run import Run
 
 RUN_POLL_SECONDS = 1.0
-"""Between two polls of a run; a training commits its rows at most once in a second."""
+"""Time between two polls of a run; a training commits its rows at most once in a second."""
 INDEX_POLL_SECONDS = 2.0
+"""Time between two polls of the list of runs."""
 KEEP_ALIVE_SECONDS = 15.0
-"""After so long without a message a listener gets a comment line, so that proxies keep it open."""
+"""After this time without a message a listener gets a comment line: proxies keep it open then."""
 MAX_QUEUED_MESSAGES = 64
-"""Messages that wait for one listener; see `Listener.send`."""
+"""Messages that wait for one listener; `Listener.send` drops them if there are more."""
 MAX_CPU_SHARE = 0.01
-"""Share of one core for one poller; if a poll takes longer, the interval grows."""
+"""Largest share of one core that a poller uses; for slow polls the interval grows."""
 
 
 class Listener:
@@ -38,8 +41,8 @@ class Listener:
     def send(self, message: bytes) -> None:
         """Queue a message without blocking.
 
-        A full queue is replaced by one `reload` event: a slow client fetches everything again
-        instead of filling the memory.
+        If the queue is full, all its messages are replaced by one `reload` event, after which the
+        slow client fetches everything again. So it cannot fill the memory.
         """
         if self.queue.full():
             while not self.queue.empty():

@@ -1,8 +1,9 @@
 """Changes of one run, of its findings and of the run index, as server-sent events.
 
 Each watcher is polled and returns the messages since its last poll. A row is a logged scalar or an
-attention measure at one step; findings are results of the analyses. A message is encoded once for
-all listeners (open event streams of browsers):
+attention measure at one step. An event of a run, in contrast to a server-sent event, is something
+that happened in training, such as a restart. Findings are results of the analyses. A message is
+encoded once for all listeners (open event streams of browsers):
 
     event: runs       data: {"runs": [summaries that changed], "removed": [names]}
     event: update     data: the run as JSON, with new rows only
@@ -23,7 +24,7 @@ from neural.analysis.findings import analyze_runs
 from neural.board.responses import encode_json, format_error
 from neural.board.run_cache import OpenRun, RunCache
 from neural.board.run_index import RunIndex
-from neural.report.run_report import build_run_data, finding_to_dict
+from neural.report.run_report import build_run_data, findings_to_dicts
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 
@@ -37,9 +38,13 @@ class RunWatcher:
         self.version: tuple[int, int] | None = None
         """Change counters at the last poll (`OpenRun.read_version`)."""
         self.last_steps: dict[tuple[str, str], int] = {}
-        """The last step of every scalar ("s") and every measure ("m")."""
-        self.event_count, self.error_event, self.failure_count = 0, b"", 0
-        """Events of the run so far, last `run_error` message, failed polls since a good one."""
+        """(kind, name) → last known step; the kind is "s" for a scalar, "m" for a measure."""
+        self.event_count = 0
+        """Known events of the run."""
+        self.error_event = b""
+        """The last `run_error` message."""
+        self.failure_count = 0
+        """Failed polls since the last successful one."""
 
     def poll(self) -> list[bytes]:
         """Messages since the last poll; empty where nothing changed."""
@@ -54,7 +59,7 @@ class RunWatcher:
                 "run_error", {"run": self.name, "message": format_error(error)}
             )
             self.failure_count += 1
-            # the first failure may be a file that was just being replaced
+            # a single failure is not reported: a file may have been replaced at that moment
             is_confirmed = self.failure_count == 2
             has_changed = self.failure_count > 2 and previous_event != self.error_event
             return [self.error_event] if is_confirmed or has_changed else []
@@ -64,17 +69,17 @@ class RunWatcher:
     def _poll(self) -> list[bytes]:
         """`poll`, without handling of errors."""
         opened = self.run_cache[self.name]
-        if opened is not self.open_run:  # the first poll, or another folder took the name
+        if opened is not self.open_run:  # the first poll, or the folder was replaced
             is_first = self.open_run is None
             self.open_run, self.version = opened, opened.read_version()
             with opened.lock:
-                self._find_first_new_step(opened.run)
+                self._update_last_steps(opened.run)
             return [] if is_first else [encode_event("reload", {})]
         version = opened.read_version()
         if version == self.version:
             return []
         with opened.lock:
-            since = self._find_first_new_step(opened.run)
+            since = self._update_last_steps(opened.run)
             message = (
                 encode_event("reload", {})
                 if since is None
@@ -86,11 +91,11 @@ class RunWatcher:
     def _encode_update(self, run: Run, since: int) -> bytes:
         return encode_event("update", {**build_run_data(run, after_step=since), "id": self.name})
 
-    def _find_first_new_step(self, run: Run) -> int | None:
-        """The step past which there are new rows; None where rows were deleted.
+    def _update_last_steps(self, run: Run) -> int | None:
+        """Update `last_steps` and `event_count`; return the step past which rows are new.
 
-        It is the smallest over all curves, so that a score that was logged late is not missed. Also
-        updates `last_steps` and `event_count`.
+        It is the smallest over all scalars, measures and events, so that a scalar that was logged
+        late is not missed. None if rows were deleted.
         """
         previous_steps = dict(self.last_steps)
         since = max(self.last_steps.values(), default=-1)
@@ -114,7 +119,7 @@ class RunWatcher:
             since = min(since, step - 1)
         self.event_count = len(events)
         if rows_deleted:
-            self.last_steps = {}
+            self.last_steps = {}  # the next poll reads all rows again
         return None if rows_deleted and previous_steps else since
 
 
@@ -148,7 +153,7 @@ def encode_findings(open_run: OpenRun) -> bytes:
 
 def analyze_run(run: Run) -> list[dict[str, Any]]:
     """Findings about one run alone, as JSON data."""
-    return [finding_to_dict(finding) for finding in analyze_runs([run])]
+    return findings_to_dicts(analyze_runs([run]))
 
 
 class IndexWatcher:

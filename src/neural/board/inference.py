@@ -1,6 +1,7 @@
 """Text generation and segmentation for the board (the local web page), with the networks of runs.
 
-Segmentation joins the elements of a text, such as sentences, to segments.
+A run is the folder of one training. Segmentation groups the elements of a text, such as sentences,
+into segments. A boundary is an element with which a segment begins.
 """
 
 from __future__ import annotations
@@ -14,23 +15,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neural.board.requests import GenerateRequest, SegmentRequest
+from neural.capture.map_encoding import to_shares
 from neural.core.errors import TaskError
 from neural.runs.run import Run
 
-# workflows import torch, which the board needs only for these two requests
+# imported inside of functions below: they import torch, which the board needs only here
 if TYPE_CHECKING:
     from neural.tasks._text_generator import TextGenerator
     from neural.tasks.segmentation.pipeline import SegmentationPipeline
 
 MAX_CACHED_MODELS = 4
-"""Networks of each kind that stay in memory."""
+"""Generators, and likewise segmenters, that stay in memory."""
 
 
 def handle_generate(path: Path, request: GenerateRequest) -> Iterator[dict[str, Any]]:
     """Yield the prompt and the layers, then each new token with its attention weights.
 
-    `path` is the run folder. `weights` is 255·√weight as bytes in base64, [layer, head, key]. The
-    keys are those of the attention window, which starts at position `first` of the text.
+    `path` is the run folder. In the yielded data, `weights` are the attention weights of the new
+    token as bytes 255·√weight in base64, [layer, head, key]. The keys are the tokens of the
+    attention window, which starts at token `first` of the text.
     """
     generator = _load_generator(path, _latest_checkpoint_step(path))
     prompt_ids = generator.encode_prompt(request.prompt)[1]
@@ -108,7 +111,7 @@ def handle_segment(path: Path | None, request: SegmentRequest) -> dict[str, Any]
 
 @lru_cache(MAX_CACHED_MODELS)
 def _load_generator(path: Path, checkpoint_step: int) -> TextGenerator:
-    """Load the generator of a run. `checkpoint_step` is part of the cache key only."""
+    """Load the generator of a run. `checkpoint_step` is only a cache key."""
     from neural.workflows.generate import load_generator
 
     _limit_threads()
@@ -117,7 +120,7 @@ def _load_generator(path: Path, checkpoint_step: int) -> TextGenerator:
 
 @lru_cache(MAX_CACHED_MODELS)
 def _load_pipeline(path: Path | None, checkpoint_step: int) -> SegmentationPipeline:
-    """Load the segmenter of a run, or the shipped one. `checkpoint_step` as above."""
+    """Load the segmenter of a run, or the shipped one. `checkpoint_step` is only a cache key."""
     from neural.tasks.segmentation.pipeline import load_shipped_pipeline
     from neural.workflows.segment import load_run_pipeline
 
@@ -126,7 +129,10 @@ def _load_pipeline(path: Path | None, checkpoint_step: int) -> SegmentationPipel
 
 
 def _latest_checkpoint_step(path: Path) -> int:
-    """The step of the newest checkpoint: a run that is being trained is loaded again."""
+    """The step of the newest checkpoint, −1 without one.
+
+    As a cache key, it makes the network of a running training load again after each checkpoint.
+    """
     with Run.open(path) as run:
         return max((checkpoint.step for checkpoint in run.checkpoints()), default=-1)
 
@@ -144,12 +150,16 @@ def _window_length(attention: dict[str, np.ndarray]) -> int:
 
 
 def _encode_attention(attention: dict[str, np.ndarray]) -> str:
-    """All layers as one array in base64; 0 for heads that a layer lacks and keys it dropped."""
+    """All layers as one array [layer, head, key] in base64.
+
+    0 for heads that a layer lacks, and for old keys that a layer with a shorter window dropped.
+    Signed weights are encoded as their shares of the absolute weight.
+    """
     num_heads = max(weights.shape[1] for weights in attention.values())
     num_keys = _window_length(attention)
     encoded = np.zeros((len(attention), num_heads, num_keys), np.uint8)
     for layer, weights in enumerate(attention.values()):
         encoded[layer, : weights.shape[1], num_keys - weights.shape[2] :] = np.rint(
-            255 * np.sqrt(np.clip(weights[0], 0, 1))
+            255 * np.sqrt(np.clip(to_shares(weights[0]), 0, 1))
         )
     return base64.b64encode(encoded.tobytes()).decode()

@@ -1,6 +1,7 @@
 """Requests to generate or segment text, and the lock that runs one such job at a time.
 
-Both need torch and much computing time, so a second request is refused while one runs.
+Both need torch and much computing time, so a second request is refused while one runs. A job yields
+its results as dictionaries, which are sent as JSON lines.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from neural.board.responses import encode_json, format_error
 
 BUSY_MESSAGE = "the board is busy with another text; try again in a moment"
 END_OF_STREAM = object()
-"""Returned by `_next_line` after the last line."""
+"""Returned by `_next_result` after the last result."""
 
 
 class BoardRequest(BaseModel):
@@ -39,11 +40,13 @@ class GenerateRequest(BoardRequest):
 class SegmentRequest(BoardRequest):
     """Segment a text with the network of a run; without a run, with the shipped network.
 
-    `min_elements` and `max_elements` limit a segment (elements are sentences, for example);
-    `threshold` is the probability from which an element is a boundary.
+    `min_elements` and `max_elements` limit the length of a segment (elements are sentences, for
+    example). `threshold` is the probability from which an element begins a segment. None means the
+    default of the network.
     """
 
     run: str | None = None
+    """Name of the run."""
     text: str = Field(min_length=1, max_length=500_000)
     min_elements: int | None = Field(None, ge=1, le=10_000)
     max_elements: int | None = Field(None, ge=1, le=1_000_000)
@@ -59,15 +62,18 @@ class JobLock:
     async def stream_lines(
         self, start_job: Callable[[], Iterator[dict[str, Any]]]
     ) -> AsyncIterator[bytes]:
-        """Run a job in threads and stream its results as JSON lines; an error is the last line."""
+        """Run a job in threads and stream its results as JSON lines.
+
+        An exception of the job becomes the last line: `{"error": message}`.
+        """
         if self._lock.locked():
             yield encode_json({"error": BUSY_MESSAGE}) + b"\n"
             return
-        # closing the stream (the page was closed) releases the lock; no further line is computed
+        # if the page is closed, this generator is closed: the job ends and the lock is released
         async with self._lock:
             results = start_job()
-            while (line := await asyncio.to_thread(_next_line, results)) is not END_OF_STREAM:
-                yield encode_json(line) + b"\n"
+            while (result := await asyncio.to_thread(_next_result, results)) is not END_OF_STREAM:
+                yield encode_json(result) + b"\n"
 
 
 def format_validation_error(error: ValidationError) -> str:
@@ -79,8 +85,8 @@ def format_validation_error(error: ValidationError) -> str:
     return f"invalid request: {reasons}"
 
 
-def _next_line(results: Iterator[dict[str, Any]]) -> Any:
-    """The next line of a job, an error as a line, or END_OF_STREAM."""
+def _next_result(results: Iterator[dict[str, Any]]) -> Any:
+    """The next result of a job, an error as a result, or END_OF_STREAM."""
     try:
         return next(results, END_OF_STREAM)
     except Exception as error:  # shown by the page; the board continues

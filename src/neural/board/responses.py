@@ -10,7 +10,7 @@ from neural.runs.errors import RunError
 
 
 def format_error(error: Exception) -> str:
-    """The text of an error; unexpected ones with their type (a folder may contain anything)."""
+    """The message of an error. RunErrors are written for users; others get their type in front."""
     return (
         str(error)
         if isinstance(error, RunError)
@@ -29,6 +29,7 @@ def encode_json(value: Any) -> bytes:
 
 
 def _replace_non_finite(value: Any) -> Any:
+    """Replace NaN and infinity by None, because JSON lacks them."""
     if isinstance(value, dict):
         return {key: _replace_non_finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

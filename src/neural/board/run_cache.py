@@ -1,4 +1,7 @@
-"""Open runs of the board (the local web page), shared by all requests, with cached responses."""
+"""Open runs of the board (the local web page), shared by all requests, with cached responses.
+
+A run is the folder of one training; its rows (logged values by step) are in an SQLite database.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from neural.runs.folder import ROWS_FILE, STATUS_FILE
 from neural.runs.run import Run
 
 MAX_OPEN_RUNS = 64
+"""Of more runs, the least recently used ones are dropped."""
 MAX_CACHED_RESPONSES = 16
 """Encoded responses of one run; the oldest are dropped."""
 
@@ -28,7 +32,7 @@ class OpenRun:
 
     def __init__(self, path: Path) -> None:
         self.path, self.run, self.lock = path, Run.open(path), Lock()
-        # the same path may later be another run
+        # a folder may be deleted and another run created under the same path
         self.file_identity = _file_identity(path / ROWS_FILE)
         self._responses: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
         self._version: tuple[int, int] | None = None
@@ -36,18 +40,19 @@ class OpenRun:
 
     @property
     def is_current(self) -> bool:
-        """Whether the path still has the file that was opened."""
+        """Whether the path still leads to the database that was opened."""
         return _file_identity(self.path / ROWS_FILE) == self.file_identity
 
     @cached_property
     def analysis_connection(self) -> OpenRun:
-        """Separate connection, so that slow analyses do not block map requests."""
+        """The same run with its own lock, so that slow analyses do not block other requests."""
         return OpenRun(self.path)
 
     def read_version(self) -> tuple[int, int]:
         """Change counters of the rows and of the status file.
 
-        Costs about two system calls: SQLite reads its counter from the index of its log.
+        Costs about two system calls: SQLite reads its counter from the index of its write-ahead
+        log.
         """
         try:
             status_time = (self.path / STATUS_FILE).stat().st_mtime_ns

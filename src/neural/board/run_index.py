@@ -1,7 +1,9 @@
-"""The runs of a folder, summarized from their small files alone: hundreds take milliseconds.
+"""The runs of a folder, and a summary of each.
 
-A run name that comes from a request is looked up among the names found here. It is never made into
-a path, and links that lead out of the folder are not followed.
+A run is the folder of one training. A sweep is a folder with several runs over a grid of settings.
+Summaries are read from small JSON files, not from the database of a run: hundreds take
+milliseconds. A run name that comes from a request is looked up among the names found here. It is
+never made into a path, and links that lead out of the folder are not followed.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from neural.tasks import registry as tasks
 from neural.tasks.task import Task
 
 SWEEP_FILE = "trials.json"
-"""Marks the folder of a sweep: its runs are one level below."""
+"""A folder with this file is a sweep; its runs are its subfolders."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,12 @@ class RunEntry:
     """A folder that is a run or should be one."""
 
     id: str
-    """Its name; below a sweep, "sweep/name"."""
+    """Name of the folder; "sweep/name" in a sweep."""
     path: Path
     sweep: str | None = None
-    """Name of the sweep (a set of runs over a grid of settings) that it belongs to."""
+    """Name of the sweep that it belongs to."""
     error: str = ""
-    """Why the folder is not opened; empty if it is."""
+    """Reason why the folder must not be opened; empty if it may be."""
 
 
 class RunIndex:
@@ -55,17 +57,17 @@ class RunIndex:
         self._lock = Lock()
 
     def list_entries(self) -> list[RunEntry]:
-        """All runs, sorted by name, which starts with the date."""
+        """All runs, sorted by name; names start with the date."""
         if (self.root / ROWS_FILE).is_file():
             return [self._create_entry(self.root, _decode_name(self.root.name))]
         return list(self._scan_folder(self.root))
 
     def find(self, name: str) -> RunEntry | None:
-        """The run of that name, or None."""
+        """The run with this id, or None."""
         return next((entry for entry in self.list_entries() if entry.id == name), None)
 
     def summarize_runs(self) -> list[dict[str, Any]]:
-        """One summary per run; that of an unreadable run has the error message."""
+        """One summary per run as JSON data; that of an unreadable run has the error message."""
         entries = self.list_entries()
         with self._lock:
             summaries = [self._summarize(entry) for entry in entries]
@@ -76,13 +78,13 @@ class RunIndex:
         return summaries
 
     def _scan_folder(self, folder: Path, sweep: str | None = None) -> Iterator[RunEntry]:
-        """Entries of the runs in a folder, or in the folder of a sweep if its name is given."""
+        """Entries of the runs in a folder; `sweep` is the name of the folder if it is a sweep."""
         try:
             children = sorted(os.scandir(folder), key=lambda child: child.name)
         except OSError as error:
             if sweep is None:
                 raise RunError(f"{folder} cannot be read: {describe_os_error(error)}") from None
-            return  # it was removed meanwhile
+            return  # the sweep was removed since its folder was listed
         for child in children:
             # Path.is_dir, unlike DirEntry.is_dir, does not raise for a link to itself
             if child.name.startswith(".") or not Path(child.path).is_dir():
@@ -90,7 +92,7 @@ class RunIndex:
             if sweep is not None and not any(
                 Path(child.path, file).exists() for file in (STATUS_FILE, ROWS_FILE)
             ):
-                continue  # results of a study or comparison, beside the runs
+                continue  # a sweep also has folders with results, which are not runs
             name = _decode_name(child.name)
             entry = self._create_entry(
                 Path(child.path), name if sweep is None else f"{sweep}/{name}", sweep
@@ -118,7 +120,7 @@ class RunIndex:
                 summary = _read_summary(entry)
                 self._summaries[entry.id] = status_time, summary
             elif summary["state"] == "running":
-                # a killed process leaves its status file unchanged: check that it is alive
+                # a killed process leaves its status file unchanged; parse_status detects that
                 status = parse_status(status_path.read_text(encoding="utf-8"))
                 summary = {**summary, "state": status.state}
             return summary

@@ -1,8 +1,8 @@
 """Security checks of every request to the board, the local web server that shows runs.
 
-They run before any handler; headers are added to every response.
+The checks run before any handler, and security headers are added to every response.
 
-Other web pages that the user has open send requests from the user's own machine: they are refused
+Other web pages that are open in the user's browser can send requests to the board. They are refused
 by their Host, Origin and Sec-Fetch headers. Other machines need the access token. The Content
 Security Policy of every response allows only the board's own script and style sheet.
 """
@@ -21,9 +21,9 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_QUERY_LENGTH = 2_000
-"""Bytes of the query string; also of the path."""
+"""Most bytes of the query string, and of the path; longer ones get status 414."""
 MAX_BODY_BYTES = 1_000_000
-"""Enough for the largest body, a text to segment."""
+"""Most bytes of a request body, the largest of which is a text to segment; else status 413."""
 CONTENT_SECURITY_POLICY = "; ".join(
     f"{directive} {sources}"
     for directive, sources in {
@@ -55,9 +55,9 @@ class ServerConfig:
 
     host: str = "127.0.0.1"
     port: int = 0
-    """Of the listening socket; 0 if it is not known yet."""
+    """Port of the listening socket; 0 if it is not known yet."""
     token: str | None = field(default=None, repr=False)
-    """Required of every request unless None. Set whenever other machines can connect."""
+    """Every request must have this token, unless it is None: only this machine can connect then."""
 
     @property
     def url(self) -> str:
@@ -185,9 +185,9 @@ class SecurityMiddleware:
 
 
 class _BodyLimit:
-    """ASGI `receive` that disconnects when the body exceeds MAX_BODY_BYTES.
+    """ASGI `receive` that reports a disconnect when the body exceeds MAX_BODY_BYTES.
 
-    The Content-Length header may be wrong.
+    Needed because the Content-Length header may be wrong.
     """
 
     def __init__(self, receive: Receive) -> None:
@@ -223,7 +223,10 @@ def open_listening_socket(host: str, port: int) -> socket.socket:
 
 
 def _is_same_origin(headers: Headers, scope: Scope, *, is_api: bool) -> bool:
-    """Whether the request comes from the board's own page, a typed address or no browser at all."""
+    """Whether the request comes from the board's own page, a typed address or no browser at all.
+
+    Links to the page from other origins are allowed too.
+    """
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     if (
         origin is not None
@@ -232,7 +235,7 @@ def _is_same_origin(headers: Headers, scope: Scope, *, is_api: bool) -> bool:
         return False
     if site in (None, "same-origin", "none"):
         return True
-    # other origins, other ports of this machine included, may link to the page and nothing else
+    # other origins, which include other ports of this machine, may link to the page, no more
     return not is_api and scope["method"] != "POST" and headers.get("sec-fetch-mode") == "navigate"
 
 

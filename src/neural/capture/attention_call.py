@@ -1,7 +1,8 @@
 """One captured attention call: queries, keys, mask. Weights are computed a few rows at a time.
 
-A row is the distribution of one query over the keys. Axes: B examples, H heads, G key heads, Q
-queries, K keys, of which the first P are positions of the sequence, D head width.
+A row is the distribution of one query over the keys. A pair is a query and a key; it is hidden if
+the mask excludes it, and otherwise the query sees the key. Axes: B examples, H heads, G key heads,
+Q queries, K keys, of which the first P are positions of the sequence, D head width.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from neural.capture.attention_maps import UNKNOWN_POSITION, AttentionMaps, Axis
+from neural.capture.attention_maps import UNKNOWN_POSITION, AttentionMaps, KnownPositions
 from neural.nn.attention.self import masked_softmax
 from neural.nn.checks import is_finite
 from neural.nn.lazy_torch import torch
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ROWS_PER_CHUNK = 128
-"""Rows of weights in memory together: 4 MB for 8,192 keys in 32 bits."""
+"""Rows of weights that are in memory together. With 8,192 keys they take 4 MB in 32 bits."""
 HIDING_BIAS = -5e3
-"""A bias this low hides a pair. Models that hide pairs by float masks add −10,000 or less; half of
-that leaves room for another, positive bias."""
+"""A bias this low or lower hides a pair. Models that hide pairs by float masks add −10,000 or less;
+the threshold is half of that, because a model may add a positive bias to it."""
 HIDDEN_SCORE, MIN_VISIBLE_SCORE = -1e30, -1e29
-"""Score of a hidden pair, and a lower bound of all others. Finite, so that sums are never NaN."""
+"""Score of a hidden pair, and a lower bound of the scores of all other pairs. They are finite, so
+that sums are never NaN."""
 
 
 class RowBlock(NamedTuple):
@@ -41,34 +43,34 @@ class RowBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class AttentionCall:
-    """Arguments of one call: its weights are softmax(scale · q·kᵀ + biases) over visible keys."""
+    """Arguments of one call. Its weights are softmax(scale · q·kᵀ + biases) over visible keys."""
 
     q: Float[Tensor, "B H Q D"]
     k: Float[Tensor, "B G K D"]
-    """G heads; each serves H / G consecutive heads of q (grouped-query attention)."""
+    """Keys of G heads; H / G consecutive heads of q share one (grouped-query attention)."""
     mask: Mask = field(default_factory=Mask)
     scale: float | None = None
-    """1 / √D if None."""
+    """Factor of the dot products; 1 / √D if None."""
     tokens: Int[Tensor, "B P"] | None = None
     """Token ids of the keys that are positions, for measures that need them."""
     real: Bool[Tensor, "B Q"] | None = None
-    """Queries that are not padding. If None, `mask.keys` at their positions, as in self-attention;
-    pass it if queries and keys belong to two sequences."""
+    """True for queries that are not padding. If None, `mask.keys` at their positions is used, as in
+    self-attention; pass `real` if queries and keys belong to two sequences."""
     query_offset: int | None = None
-    """Key index of the first query. If None, P − Q: the last query is at the last of P positions.
-    0 is the meaning of torch's `is_causal`."""
+    """Key index of the first query. If None, it is P − Q: the last query is at the last of P
+    positions. With torch's `is_causal=True` it is 0."""
     include_sink: bool = True
-    """False hides the first key of the sequence, the attention sink, from every row (`origins`)."""
+    """False hides the first key of the sequence, the attention sink, from every row."""
     extra_keys: int = 0
     """Number of trailing keys that are not positions: a learned sink, or keys that `add_bias_kv` or
     `add_zero_attn` of `nn.MultiheadAttention` append. Entropies and comparisons include them;
     positions and distances do not. Not supported with causal, window or segment masks."""
-    axis: Axis = "shared"
-    """"shared" if queries and keys are positions of one sequence; otherwise positions of queries are
-    unknown, or on another axis. See `Axis`."""
+    known_positions: KnownPositions = "queries_and_keys"
+    """Whose positions are known. "queries_and_keys" if both are positions of one sequence, as in
+    self-attention; otherwise the positions of the queries are unknown or of another sequence."""
     has_logits: bool = True
-    """False if scores are known only up to a constant per row, because the model shifted them before
-    its softmax: weights are unaffected, absolute scores are not measured."""
+    """False if scores are known only up to a constant per row, because the model shifted them
+    before its softmax. Weights are unaffected; absolute scores are not measured."""
 
     def __post_init__(self) -> None:
         q, k = tuple(self.q.shape), tuple(self.k.shape)
@@ -121,8 +123,13 @@ class AttentionCall:
         return self.keys - self.extra_keys
 
     @property
+    def is_signed(self) -> bool:
+        """Whether weights may be negative; never those of a softmax."""
+        return False
+
+    @property
     def score_scale(self) -> float:
-        """Factor of the scores."""
+        """Factor of the dot products."""
         return self.q.shape[-1] ** -0.5 if self.scale is None else self.scale
 
     @property
@@ -134,7 +141,7 @@ class AttentionCall:
 
     @property
     def keys_before(self) -> int:
-        """Number of keys before its own position that a query may see, by the mask's window."""
+        """Number of keys before its own position that a query may see; all without a window."""
         return self.keys + self.queries if self.mask.reach is None else self.mask.reach
 
     @property
@@ -148,24 +155,25 @@ class AttentionCall:
         return torch.arange(start, start + self.queries, device=self.q.device)[rows]
 
     def valid_queries(self) -> Bool[Tensor, "B Q"] | None:
-        """Queries that are not padding; None if all count."""
+        """True for queries that are not padding; None if none is padding."""
         if self.real is not None:
             return as_bool(self.real)
         start = self.first_query_position
         end = start + self.queries
         is_inside = start >= 0 and end <= self.positions
-        if self.mask.keys is None or self.axis != "shared" or not is_inside:
+        if self.mask.keys is None or self.known_positions != "queries_and_keys" or not is_inside:
             return None
         return as_bool(self.mask.keys).expand(self.batch, self.keys)[:, start:end]
 
     @cached_property
-    def origins(self) -> Int[Tensor, "B Q"]:
+    def first_keys(self) -> Int[Tensor, "B Q"]:
         """First key of each query's sequence, where an attention sink would be; −1 if unknown.
 
-        In packed sequences, the first key of the query's segment. Otherwise the first key that is
-        not padding and that some valid query sees. The edge of a window is not a first key: if
-        there are fewer queries than positions and a pairwise mask hides the first keys from them,
-        those may be padding or outside a window, and the result is −1.
+        In packed sequences it is the first key of the query's segment (document). Otherwise it is
+        the first key that is not padding and that some valid query sees. The left end of a sliding
+        window is not a first key. If there are fewer queries than positions, and a pairwise mask
+        hides the first keys from them, these may be padding or outside a window: so the result is
+        −1.
         """
         shape = (self.batch, self.keys)
         usable = torch.ones(shape, dtype=torch.bool, device=self.q.device)
@@ -189,12 +197,15 @@ class AttentionCall:
             ) & usable.unsqueeze(1)
             return is_own_segment.byte().argmax(dim=-1)
         first_usable = usable.byte().argmax(dim=-1)
-        if self.queries < self.positions and self.axis == "shared":
+        if self.queries < self.positions and self.known_positions == "queries_and_keys":
             first_usable = torch.where(first_usable == first_unpadded, first_usable, -1)
         return first_usable.unsqueeze(-1).expand(self.batch, self.queries).contiguous()
 
     def iter_blocks(self, *, heads: int = 1, chunk: int | None = None) -> Iterator[RowBlock]:
-        """Blocks of `chunk` rows of `heads` heads; by default ROWS_PER_CHUNK score rows each."""
+        """Blocks of `chunk` rows of `heads` heads of one example.
+
+        By default a block has ROWS_PER_CHUNK rows, those of all its heads counted.
+        """
         chunk = chunk or max(1, ROWS_PER_CHUNK // heads)
         for example in range(self.batch):
             for head in range(0, self.heads, heads):
@@ -252,7 +263,7 @@ class AttentionCall:
         in_window = (distance <= self.keys_after) & (-distance <= self.keys_before)
         visible = in_window & (scores > MIN_VISIBLE_SCORE)
         if not self.include_sink:
-            is_other = key_indices != self.origins[block.batch, block.rows, None]
+            is_other = key_indices != self.first_keys[block.batch, block.rows, None]
             visible = visible & is_other[:, None]
         return AttentionMaps(
             weights=masked_softmax(scores, visible),
@@ -268,20 +279,20 @@ class AttentionCall:
     def position_fields(self, block: RowBlock) -> dict[str, Any]:
         """Fields of `AttentionMaps` about positions and tokens, for a block of rows."""
         positions = self.query_positions(block.rows)
-        if self.axis != "shared":
+        if self.known_positions != "queries_and_keys":
             positions = torch.full_like(positions, UNKNOWN_POSITION)
         return {
             "query_positions": positions,
-            "origins": self.origins[block.batch, block.rows],
+            "first_keys": self.first_keys[block.batch, block.rows],
             "tokens": None if self.tokens is None else self.tokens[block.batch],
             "extra_keys": self.extra_keys,
-            "axis": self.axis,
+            "known_positions": self.known_positions,
         }
 
 
 @contextmanager
 def full_precision(device: torch.device) -> Iterator[None]:
-    """No gradients, and 32-bit arithmetic also inside an autocast block."""
+    """Block without gradients, in 32-bit arithmetic even inside an autocast block."""
     with torch.no_grad(), torch.autocast(device.type, enabled=False):
         yield
 

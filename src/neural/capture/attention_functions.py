@@ -1,8 +1,8 @@
 """Record calls of torch's attention functions: turn their arguments into queries, keys and a mask.
 
-Each `record_…` function takes the recorder and then the arguments of the function it records.
-`Placement` (placement.py) says at which keys the queries of a call are; `real` is True for queries
-that are not padding.
+Each `record_…` function takes the recorder (recorder.py) and then the arguments of the function it
+records. `Placement` (placement.py) says at which keys the queries of a call are. `real` is True for
+queries that are not padding. In a float mask, a value of HIDING_BIAS or less hides a key.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def record_sdpa(
     (q, real), (k, keys) = (_to_four_axes(*_pad_nested(tensor)) for tensor in (query, key))
     batch = torch.broadcast_shapes(q.shape[:1], k.shape[:1])
     q, k = (tensor.expand(*batch, *tensor.shape[1:]) for tensor in (q, k))
-    if q.shape[1] < k.shape[1]:
+    if q.shape[1] < k.shape[1]:  # torch broadcasts one query head to all key heads
         q = q.expand(-1, k.shape[1], -1, -1)
     mask, visible = Mask(causal=is_causal, keys=keys), None
     if attn_mask is not None:
@@ -48,8 +48,10 @@ def record_sdpa(
         )
         attn_mask, visible = _expand_mask(attn_mask, k.shape[2])
     if is_causal:  # with torch's flag the first query is at the first key
-        axis, note = ("keys", TWO_SEQUENCES) if recorder.is_cross_attention() else ("shared", "")
-        placement = Placement(axis, k.shape[2], query_offset=0, note=note)
+        is_cross = recorder.is_cross_attention()
+        known = "keys" if is_cross else "queries_and_keys"
+        note = TWO_SEQUENCES if is_cross else ""
+        placement = Placement(known, k.shape[2], query_offset=0, note=note)
     else:
         placement = recorder.place_queries(q.shape[2], k, visible)
     if attn_mask is not None:
@@ -61,7 +63,10 @@ def record_sdpa(
 
 
 def record_multi_head_attention(recorder: Recorder, *args: Any, **kwargs: Any) -> None:
-    """Record `multi_head_attention_forward`; repeats its query and key projections."""
+    """Record `multi_head_attention_forward`.
+
+    The function projects queries and keys inside; the projections are repeated here.
+    """
     bound = inspect.signature(functional.multi_head_attention_forward).bind(*args, **kwargs)
     bound.apply_defaults()
     options = bound.arguments
@@ -88,9 +93,11 @@ def record_multi_head_attention(recorder: Recorder, *args: Any, **kwargs: Any) -
     added_keys = k.shape[2] - len(key) if options["static_k"] is None else 0
     padding, attn_mask = options["key_padding_mask"], options["attn_mask"]
     positions = k.shape[2] - added_keys
-    axis, note = ("keys", TWO_SEQUENCES) if is_cross else ("shared", "")
-    offset = 0 if axis == "shared" else None
-    placement = Placement(axis, positions, query_offset=offset, note=note)
+    placement = (
+        Placement("keys", positions, note=TWO_SEQUENCES)
+        if is_cross
+        else Placement("queries_and_keys", positions, query_offset=0)
+    )
     if options["is_causal"] and padding is None and not options["need_weights"]:
         # with torch's flag the first query is at the first key, and added keys count as positions
         is_later = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).triu(1)
@@ -103,7 +110,8 @@ def record_multi_head_attention(recorder: Recorder, *args: Any, **kwargs: Any) -
     if attn_mask is not None:
         attn_mask = attn_mask if attn_mask.ndim == 2 else attn_mask.unflatten(0, (-1, heads))
         is_bool = attn_mask.dtype == torch.bool
-        attn_mask = ~attn_mask if is_bool else attn_mask  # True hides a key here
+        # in a boolean mask of this function, True hides a key
+        attn_mask = ~attn_mask if is_bool else attn_mask
         attn_mask = functional.pad(attn_mask, (0, added_keys), value=True if is_bool else 0.0)
         mask = _build_mask(_expand_mask(attn_mask, k.shape[2])[0], placement)
     if padding is not None:
@@ -169,7 +177,10 @@ def _record_self_attention(
         projected.unflatten(-1, (heads, -1)).transpose(1, 2)
         for projected in functional.linear(x, weight, bias).chunk(3, dim=-1)
     )
-    call_mask, placement = Mask(keys=real), Placement("shared", k.shape[2], query_offset=0)
+    call_mask, placement = (
+        Mask(keys=real),
+        Placement("queries_and_keys", k.shape[2], query_offset=0),
+    )
     if mask is not None:
         visible = ~mask.bool()
         visible = visible[:, None, None, :] if mask_type == 1 else visible
@@ -187,7 +198,10 @@ def record_attend(
     dropout: float,
     extra: Tensor | None,
 ) -> None:
-    """Record `neural.attend`; `extra`: output of the mechanism's learned module, or None."""
+    """Record `neural.attend`; its mechanism computes weights from q and k (nn/mechanism.py).
+
+    `extra`: output of the mechanism's learned module, or None.
+    """
     recorder.record_mechanism(
         recorder.path, mechanism, q, k, mask, extra, is_cross=recorder.is_cross_attention()
     )
@@ -196,7 +210,8 @@ def record_attend(
 def record_softmax(recorder: Recorder, call: SoftmaxCall) -> None:
     """Record a softmax over keys, in the module where it was called.
 
-    Three axes are (B · H, Q, K) in transformers modules that fold heads into the batch.
+    Scores with three axes are (B · H, Q, K) in transformers modules that fold heads into the batch,
+    and (B, Q, K) of one head elsewhere.
     """
     with recorder.reenter_module(call):
         scores, extra_keys = call.reordered_scores
@@ -209,9 +224,10 @@ def record_softmax(recorder: Recorder, call: SoftmaxCall) -> None:
 
 
 def _record_scores(recorder: Recorder, scores: Tensor, extra_keys: int = 0) -> None:
-    """Record scores (B, H, Q, K), or (B, Q, K) of one head, as biases of zero queries and keys.
+    """Record scores (B, H, Q, K), or (B, Q, K) of one head.
 
-    The last `extra_keys` are keys without a value.
+    A recorded call needs queries and keys, which are not known here: they are zeros, and the scores
+    are recorded as a bias. The last `extra_keys` keys have no value (learned sinks).
     """
     scores = scores if scores.ndim == 4 else scores.unsqueeze(1)
     k = scores.new_zeros(scores.shape[0], 1, scores.shape[3], 1)
@@ -223,10 +239,10 @@ def _record_scores(recorder: Recorder, scores: Tensor, extra_keys: int = 0) -> N
     if placement.keys < positions:  # drop the empty slots of a cache
         scores = torch.cat((scores[..., : placement.keys], scores[..., positions:]), dim=-1)
     q, k = scores.new_zeros(*scores.shape[:3], 1), k[:, :, : scores.shape[3]]
-    if scores.isnan().any():
+    if scores.isnan().any():  # calls with queries that are not finite are not measured
         q[...] = float("nan")
     keys = None
-    if placement.axis == "shared":
+    if placement.known_positions == "queries_and_keys":
         sees_key = (scores > HIDING_BIAS).any(dim=1)  # (B, Q, K)
         keys = sees_key.any(dim=1)  # a key that no query may see is padding
         is_hugging_face = bool(recorder.running) and recorder.running[-1].is_hugging_face
@@ -235,7 +251,8 @@ def _record_scores(recorder: Recorder, scores: Tensor, extra_keys: int = 0) -> N
         if is_hugging_face and not has_padding_mask and _may_be_padding(sees_position, placement):
             recorder.refuse("some positions see others and are seen by none: pass `real`")
             return
-    # a model that subtracts each row's largest score has 0 as the largest of every row
+    # If a model subtracts each row's largest score, 0 is the largest of every row, and the scores
+    # before that are unknown.
     largest = scores.amax(dim=-1)
     has_logits = bool(largest[largest > HIDING_BIAS].any())
     mask = Mask(bias=scores, keys=keys)
@@ -245,10 +262,11 @@ def _record_scores(recorder: Recorder, scores: Tensor, extra_keys: int = 0) -> N
 
 
 def _find_shifted_empty_rows(scores: Tensor) -> Bool[Tensor, "B H Q 1"]:
-    """Rows that see no key, but whose scores are all 0 because the model subtracted the largest.
+    """True for rows that see no key although all their scores are 0.
 
-    Such a row of left padding seems to see every key. It is recognised by a later row that does
-    not see the last key.
+    If a model subtracts each row's largest score, the scores of a row of left padding, all equally
+    low, become 0: the row seems to see every key. But then every later row would see the last key,
+    too. The row is recognised by a later row that does not.
     """
     sees_end = scores[..., -1] > HIDING_BIAS
     is_before_row_without_end = (~sees_end).flip(-1).cumsum(dim=-1).flip(-1) > 0
@@ -256,9 +274,10 @@ def _find_shifted_empty_rows(scores: Tensor) -> Bool[Tensor, "B H Q 1"]:
 
 
 def _may_be_padding(sees_key: Bool[Tensor, "B Q K"], placement: Placement) -> bool:
-    """Whether a position sees others and is seen by none, in attention that is not causal.
+    """Whether a position may be padding that no mask shows, in attention that is not causal.
 
-    XLNet lets padding attend to itself, so that its keys are not hidden from every query.
+    Such a position sees others and itself, and no other position sees it. XLNet lets padding attend
+    to itself, so its keys are not hidden from every query, as those of padding usually are.
     """
     device, first_query = sees_key.device, placement.query_offset or 0
     query_positions = torch.arange(sees_key.shape[1], device=device) + first_query
@@ -281,10 +300,14 @@ def record_flex_attention(
     scale: float,
     *rest: Any,
 ) -> None:
-    """Record `flex_attention`: any function may change its scores, so all of them are computed."""
+    """Record `flex_attention`.
+
+    `score_mod` may be any function of the scores, so all scores are computed and recorded.
+    """
     (B, H, Q, _), K = query.shape, key.shape[2]
     key = key.expand(B, -1, -1, -1).repeat_interleave(H // key.shape[1], dim=1)
     indices = [torch.arange(count, device=query.device) for count in (B, H, Q, K)]
+    # the last element of `block_mask` is its function `mask_mod`
     visible = _vmap_over_pairs(block_mask[-1], 0)(*indices)
     scores = _vmap_over_pairs(score_mod, 1)(query.float() @ key.float().mT * scale, *indices)
     _record_scores(recorder, scores.masked_fill(~visible, HIDDEN_SCORE))
@@ -304,9 +327,9 @@ def _vmap_over_pairs(function: Any, leading_args: int) -> Any:
 def _expand_mask(
     mask: Tensor, keys: int
 ) -> tuple[Float[Tensor, "b h q K"], Bool[Tensor, "b h q K"]]:
-    """Give a torch mask (bool, True is visible, or bias) four axes; also whether keys are visible.
+    """Give a torch mask four axes and expand the last one to `keys` keys.
 
-    `keys`: number of keys, to which the last axis is expanded.
+    The mask is boolean (True is visible) or a bias. Also returns it as a boolean mask.
     """
     mask = mask[(None,) * (4 - mask.ndim)]
     mask = mask.expand(*mask.shape[:3], keys)
@@ -318,7 +341,7 @@ def _build_mask(mask: Tensor, placement: Placement) -> Mask:
     visible = mask if mask.dtype == torch.bool else mask > HIDING_BIAS
     has_bias = mask.is_floating_point() and bool(mask.masked_fill(~visible, 0).any())
     real = None
-    if placement.axis == "shared":
+    if placement.known_positions == "queries_and_keys":
         real = visible.any(dim=2).any(dim=1)  # a key that no query may see is padding
         real = None if real.all() else real
         if visible.shape[1:3] == (1, 1) and not has_bias:
@@ -329,7 +352,10 @@ def _build_mask(mask: Tensor, placement: Placement) -> Mask:
 
 
 def _pad_nested(x: Tensor) -> tuple[Tensor, Bool[Tensor, "B T"] | None]:
-    """Pad a nested tensor; also returns which positions are not padding. Others are unchanged."""
+    """Pad a nested tensor; also returns which positions are not padding.
+
+    Any other tensor is returned unchanged, with None.
+    """
     if not x.is_nested:
         return x, None
     lengths = torch.tensor([example.shape[-2] for example in x.unbind()], device=x.device)
@@ -340,7 +366,7 @@ def _pad_nested(x: Tensor) -> tuple[Tensor, Bool[Tensor, "B T"] | None]:
 def _to_four_axes(x: Tensor, real: Tensor | None) -> tuple[Float[Tensor, "B H T D"], Tensor | None]:
     """Reshape (…, T, D) to (B, H, T, D); of three axes, the first is the batch.
 
-    `real` is passed through.
+    `real` is returned unchanged.
     """
     if x.ndim == 3:
         return x.unsqueeze(1), real

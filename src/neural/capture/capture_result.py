@@ -25,9 +25,11 @@ import numpy as np
 from neural.capture.attention_call import AttentionCall, full_precision
 from neural.capture.dense_weights import DenseAttentionCall
 from neural.capture.head_divergence import compute_head_divergence
+from neural.capture.labels import AxisLabels, label_axes
 from neural.capture.measure import HeadMeasure, LayerMeasure, Measure, PairMeasure
 from neural.capture.measures import registry
-from neural.capture.statistics import average_rows, is_applicable, measure_rows
+from neural.capture.statistics import aggregate_rows, is_applicable, measure_rows
+from neural.core.text_table import format_number, format_table
 from neural.nn.attention.self import Self
 from neural.nn.kernel_dispatch import no_kernels
 from neural.nn.lazy_torch import torch
@@ -37,10 +39,10 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 MAX_LAYERS_ALL_PAIRS = 12
-"""Up to this many layers, all pairs are compared; with more, each layer with the next."""
+"""Up to this many layers, every two are compared; with more layers, each with the next only."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CapturedCall:
     """One call of one attention module."""
 
@@ -50,16 +52,33 @@ class CapturedCall:
     attention: AttentionCall | None
     """None if queries or keys were not finite: then nothing can be measured."""
     measure_names: tuple[str, ...] | None = None
-    """Measures to compute; all that apply if None."""
+    """Names of the measures to compute; all that apply to the call if None."""
     note: str = ""
     """Why measures of positions are left out; empty if they are included."""
 
+    def __repr__(self) -> str:
+        return f"attention of {self.path}: {self.heads} heads, {self._describe_shape()}"
+
+    def _describe_shape(self) -> str:
+        if self.attention is None:
+            return "not finite"
+        call = self.attention
+        return f"{call.batch} × {call.queries} queries × {call.positions} keys"
+
+    def _mean_entropy(self) -> float | None:
+        """Mean entropy of the weights over all heads; None if it is not measured."""
+        is_selected = self.measure_names is None or "entropy" in self.measure_names
+        if self.attention is None or not is_selected or not self._applies(registry.get("entropy")):
+            return None
+        (values,) = aggregate_rows(self._measure_rows(["entropy"])).values()
+        return float(values.nanmean())
+
     @cached_property
     def measures(self) -> dict[str, Float[np.ndarray, " H"]]:
-        """Values per head; one number for measures of all heads together.
+        """Values per head by name; one number for measures of all heads together.
 
-        A value is the mean over rows (queries). NaN if no row counts: all are padding, or the
-        measure is undefined for them.
+        A value is the mean over rows (queries). It is NaN if no row counts, because all are padding
+        or the measure is undefined for them.
         """
         names = [
             name
@@ -74,7 +93,7 @@ class CapturedCall:
             }
         return {
             name: values.cpu().numpy()
-            for name, values in average_rows(self._measure_rows(names)).items()
+            for name, values in aggregate_rows(self._measure_rows(names)).items()
         }
 
     def _measure_rows(self, names: Sequence[str]) -> dict[str, torch.Tensor]:
@@ -87,23 +106,25 @@ class CapturedCall:
         return {name: cache[name] for name in names}
 
     def half_means(self) -> dict[str, Float[np.ndarray, "2 H"]]:
-        """Every measure on the even and on the odd examples: their difference shows its noise.
+        """Every measure, on the even and on the odd examples.
 
+        The difference of the halves shows how much a measure depends on the choice of examples.
         Empty if there is only one example.
         """
         if self.attention is None or self.attention.batch < 2:
             return {}
         rows = self._measure_rows(list(self.measures))
         halves = [
-            average_rows({name: values[start::2] for name, values in rows.items()})
+            aggregate_rows({name: values[start::2] for name, values in rows.items()})
             for start in (0, 1)
         ]
         return {name: np.stack([half[name].cpu().numpy() for half in halves]) for name in rows}
 
     def _applies(self, measure: type[Measure]) -> bool:
         if self.attention is None:
-            # without queries and keys: neither tokens nor extra keys are known
-            return not {"induction", "extra"} & set(measure.required_statistics)
+            # there are no queries and keys, so neither tokens nor extra keys are known
+            needs_call = {"induction", "extra"} & set(measure.required_statistics)
+            return not needs_call and not measure.signed_only
         return is_applicable(measure, self.attention)
 
     def maps(
@@ -111,6 +132,7 @@ class CapturedCall:
     ) -> Float[np.ndarray, "B H Q K"]:
         """Attention weights, limited to the first `examples` and to the first `positions` if given.
 
+        Of a signed mechanism, with their sign: weights may be negative and rows have any sum.
         One column for every key that is a position. With other keys (a learned sink), a row sums to
         1 minus their weight; the measure `extra_key_mass` is the mean of that weight.
         """
@@ -127,7 +149,10 @@ class CapturedCall:
             for block in call.iter_blocks(heads=call.heads):
                 if block.batch.start < batch and block.rows.start < queries:
                     target = maps[block]  # a view; the last block may reach beyond it
-                    weights = call.compute_maps(block).weights
+                    block_maps = call.compute_maps(block)
+                    weights = block_maps.weights
+                    if block_maps.signed_weights is not None:
+                        weights = block_maps.signed_weights
                     target[:] = weights[: len(target), :, : target.shape[2], :keys].cpu().numpy()
         return maps
 
@@ -136,13 +161,15 @@ class Capture(Sequence[CapturedCall]):
     """All captured attention calls, in order."""
 
     def __init__(self, measure_names: Iterable[str] | None = None) -> None:
-        """`measure_names`: measures of one layer and of two; all that apply if None."""
+        """`measure_names`: measures of one layer or of two layers; all that apply if None."""
         self.measure_names = None if measure_names is None else tuple(measure_names)
         for name in self.measure_names or ():
             registry.get(name)  # raises UnknownNameError with a suggestion
         self.calls: list[CapturedCall] = []
         self.refusals: dict[str, str] = {}
         """Modules that attended but are not measured: path → reason."""
+        self.labels: list[list[str]] | None = None
+        """Labels of the positions of each example, such as tokens; None without labels."""
 
     @overload
     def __getitem__(self, index: int) -> CapturedCall: ...
@@ -157,6 +184,20 @@ class Capture(Sequence[CapturedCall]):
     def __iter__(self) -> Iterator[CapturedCall]:
         return iter(self.calls)
 
+    def __repr__(self) -> str:
+        """A row per layer, with the mean entropy of its heads."""
+        if not self.calls:
+            return "no attention captured"
+        rows = [
+            (name, str(call.heads), call._describe_shape(), format_number(call._mean_entropy()))
+            for name, call in zip(self.layer_names(), self.calls, strict=True)
+        ]
+        head = ("layer", "heads", "batch", "entropy (nats)")
+        noun = "layer" if len(self) == 1 else "layers"
+        lines = [f"attention of {len(self)} {noun}", format_table([head, *rows], (1, 3))]
+        lines += [f"  not measured: {path}: {reason}" for path, reason in self.refusals.items()]
+        return "\n".join(lines)
+
     def layer_names(self) -> list[str]:
         """A unique name for each call: its path, and `#2`, `#3` … for later calls of a module."""
         names: list[str] = []
@@ -166,6 +207,13 @@ class Capture(Sequence[CapturedCall]):
             number = counts[call.path]
             names.append(call.path if number == 1 else f"{call.path}#{number}")
         return names
+
+    def axis_labels(self, layer: int, example: int = 0) -> AxisLabels:
+        """Labels of the rows and columns of a layer's map; None for an axis without labels."""
+        attention = self.calls[layer].attention
+        if attention is None or not self.labels:
+            return AxisLabels(None, None)
+        return label_axes(attention, self.labels[example])
 
     def measure_arrays(self) -> dict[str, Float[np.ndarray, "layer head"]]:
         """Every measure as (layer, head) or (layer,); NaN where a layer has no value."""
@@ -186,7 +234,7 @@ class Capture(Sequence[CapturedCall]):
         for name, pairs in self._pair_rows.items():
             for rows in pairs.values():
                 if rows.shape[0] > 1:
-                    halves = [average_rows({name: rows[start::2]})[name] for start in (0, 1)]
+                    halves = [aggregate_rows({name: rows[start::2]})[name] for start in (0, 1)]
                     stacked = np.stack([half.cpu().numpy() for half in halves])
                     collected.setdefault(name, []).append(stacked)
         means = {
@@ -196,12 +244,15 @@ class Capture(Sequence[CapturedCall]):
         return {name: values for name, values in means.items() if np.isfinite(values).all()}
 
     def head_divergence(self) -> Float[np.ndarray, "N N"] | None:
-        """Distances between all pairs of heads, layer after layer; None if not comparable."""
+        """Distances between all pairs of the N heads of all layers (head_divergence.py).
+
+        None if the layers are not comparable, such as with different numbers of keys.
+        """
         return compute_head_divergence([call.attention for call in self.calls])
 
     @cached_property
     def _pair_rows(self) -> dict[str, dict[tuple[int, int], torch.Tensor]]:
-        """Rows (B, H, Q) of the measures of two layers: name → (layer, later layer) → rows."""
+        """Values (B, H, Q) of the measures of two layers: name → (layer, later layer) → values."""
         names = _select_measures(self.measure_names, PairMeasure)
         pair_rows: dict[str, dict[tuple[int, int], torch.Tensor]] = {name: {} for name in names}
         if not names:
@@ -224,7 +275,7 @@ class Capture(Sequence[CapturedCall]):
         for name, pairs in self._pair_rows.items():
             matrices[name] = np.full((len(self), len(self)), np.nan, np.float32)
             for pair, rows in pairs.items():
-                matrices[name][pair] = average_rows({name: rows})[name].nanmean()
+                matrices[name][pair] = aggregate_rows({name: rows})[name].nanmean()
         return matrices
 
 
@@ -246,9 +297,9 @@ def _select_measures(names: tuple[str, ...] | None, kind: type) -> list[str]:
 
 
 def _measure_calls(names: Sequence[str], *calls: AttentionCall) -> dict[str, torch.Tensor]:
-    """Measure rows of one or two calls.
+    """Values of every row of one or two calls, by measure.
 
-    Without the compiled loops (kernels.py) if weights are not a softmax of dot products.
+    The compiled loops (kernels.py) are used only if all weights are a softmax of dot products.
     """
     with nullcontext() if all(type(call) is AttentionCall for call in calls) else no_kernels():
         return measure_rows(names, *calls)
@@ -269,7 +320,8 @@ def _align_pair(
         and first.scale is None
         and first.k.shape[1] == first.heads
     ):
-        # both calls must iterate over the same blocks
+        # Both calls must iterate over the same blocks, and a dense call has blocks of its own. So
+        # the first becomes one, too: `Self` is the mechanism of scaled dot-product attention.
         values = {field.name: getattr(first, field.name) for field in fields(AttentionCall)}
         first = DenseAttentionCall(**values, mechanism=Self())
     if _is_same_mask(first.mask, second.mask):

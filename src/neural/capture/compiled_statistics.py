@@ -1,8 +1,10 @@
 """Row statistics of attention calls by the compiled loops of kernels.py, head by head.
 
-Kernel module of statistics.py (see nn/kernel_dispatch.py): `run` is called instead of the torch
-implementation where `supports` allows it. A row is the distribution of one query. The
-loops compute statistics of rows; `Measure.from_statistics` makes measures of them.
+This is the kernel of statistics.py (nn/kernel_dispatch.py): if `supports` returns True, `run` is
+called instead of the torch implementation. A row is the distribution of one query over the keys.
+The loops compute statistics of rows; `Measure.from_statistics` makes measures of them. A tile is
+ROWS_PER_TILE rows, a panel KEYS_PER_PANEL keys: the loops multiply a tile with a panel at once. A
+key head is a head of the keys; several query heads may share one (grouped-query attention).
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ from neural.nn.lazy_torch import torch
 
 
 def supports(measures: Mapping[str, Measure], *calls: AttentionCall) -> bool:
-    """Whether the loops can compute these measures of one call, or of two under one mask.
+    """Whether the loops can compute these measures of one call, or of two calls.
 
-    On the CPU, and all measures by statistics of the loops.
+    They can if the tensors are on the CPU, all measures are computed from statistics of the loops,
+    and two calls have the same mask and positions.
     """
     first = calls[0]
     have_same_mask = all(
@@ -40,7 +43,11 @@ def supports(measures: Mapping[str, Measure], *calls: AttentionCall) -> bool:
 
 
 def run(measures: Mapping[str, Measure], *calls: AttentionCall) -> dict[str, torch.Tensor]:
-    """Values of each measure for every row, by name; one pass for each kind of measure."""
+    """Values of each measure for every row, by name; one pass for each kind of measure.
+
+    A pass over one head at a time serves head measures, one over all heads layer measures, and one
+    over two calls pair measures.
+    """
     threads = torch.get_num_threads()
     numba.set_num_threads(min(threads, vars(numba.config)["NUMBA_NUM_THREADS"]))
     rows: dict[str, torch.Tensor] = {}
@@ -61,10 +68,13 @@ def run(measures: Mapping[str, Measure], *calls: AttentionCall) -> dict[str, tor
 
 
 def _head_rows(required: set[str], call: AttentionCall) -> dict[str, torch.Tensor]:
-    """ROW_STATISTICS by name, (B, H, Q) each; costly ones only if they are `required`."""
+    """ROW_STATISTICS by name, (B, H, Q) each; costly ones only if they are `required`.
+
+    The others are NaN.
+    """
     out = torch.full((len(kernels.ROW_STATISTICS), *call.q.shape[:3]), float("nan"))
     positions = np.arange(call.positions, dtype=np.float32)
-    targets, origins = _find_induction_targets(call).numpy(), call.origins.numpy()
+    targets, first_keys = _find_induction_targets(call).numpy(), call.first_keys.numpy()
     needs_distance = not required.isdisjoint({"distance", "position", "spread"})
     mass_share = MASS_SHARE if "within" in required else 0.0
     pass_options = (needs_distance, "spread" in required, mass_share)
@@ -77,7 +87,7 @@ def _head_rows(required: set[str], call: AttentionCall) -> dict[str, torch.Tenso
                 panels,
                 key_bias,
                 pair_bias,
-                origins[example, rows],
+                first_keys[example, rows],
                 layout,
                 positions,
                 targets[example, rows],
@@ -90,7 +100,7 @@ def _head_rows(required: set[str], call: AttentionCall) -> dict[str, torch.Tenso
 def _layer_rows(required: set[str], call: AttentionCall) -> dict[str, torch.Tensor]:
     """LAYER_STATISTICS by name, (B, Q) each; `required` is not used."""
     out = torch.full((len(kernels.LAYER_STATISTICS), call.batch, call.queries), float("nan"))
-    origins = call.origins.numpy()
+    first_keys = call.first_keys.numpy()
     for block in call.iter_blocks(heads=call.heads, chunk=call.queries):
         q, panels, key_bias = _pack_inputs(call, block)
         example = block.batch.start
@@ -100,7 +110,7 @@ def _layer_rows(required: set[str], call: AttentionCall) -> dict[str, torch.Tens
                 panels,
                 key_bias,
                 pair_bias,
-                origins[example, rows],
+                first_keys[example, rows],
                 layout,
                 out[:, example, rows].numpy(),
             )
@@ -112,7 +122,7 @@ def _pair_rows(
 ) -> dict[str, torch.Tensor]:
     """PAIR_STATISTICS by name, (B, H, Q) each; `required` is not used."""
     out = torch.full((len(kernels.PAIR_STATISTICS), *call.q.shape[:3]), float("nan"))
-    origins = call.origins.numpy()
+    first_keys = call.first_keys.numpy()
     for block in call.iter_blocks(heads=1, chunk=call.queries):
         (q,), (panels,), (key_bias,) = _pack_inputs(call, block)
         (other_q,), (other_panels,), _ = _pack_inputs(other, block)
@@ -123,7 +133,7 @@ def _pair_rows(
                 panels,
                 key_bias,
                 pair_bias,
-                origins[example, rows],
+                first_keys[example, rows],
                 layout,
                 other_q[rows],
                 other_panels,
@@ -136,9 +146,10 @@ def _pair_rows(
 def _pack_inputs(call: AttentionCall, block: RowBlock) -> tuple[Any, Any, Any]:
     """Inputs of the kernels for one example and some heads.
 
-    Scaled queries (heads, rows, D), keys in panels (key heads, panels, D, KEYS_PER_PANEL), and the
-    bias per key (heads, K), each padded with zeros to full tiles and panels. With numpy, on this
-    thread alone: torch would wake its threads for every copy, which would compete with the loops.
+    Returns scaled queries (heads, rows, D), keys in panels (key heads, panels, D, KEYS_PER_PANEL),
+    and the bias per key (heads, K), each padded with zeros to full tiles and panels. Copies are
+    made with numpy, on this thread alone: torch would use its threads for every copy, and they
+    would compete with the loops.
     """
     example, heads_per_key_head = block.batch.start, call.heads // call.k.shape[1]
     q = call.q[example, block.heads].detach().float().numpy()
@@ -165,7 +176,7 @@ def _pack_inputs(call: AttentionCall, block: RowBlock) -> tuple[Any, Any, Any]:
 
 
 def _position_layout(call: AttentionCall) -> tuple[int, int, int, int, int, bool, bool]:
-    """Layout of positions as kernels.py expects it, for the first row, without the threads."""
+    """The argument `layout` of kernels.py for the first row, without the number of threads."""
     position_layout = (
         call.keys,
         call.positions,
@@ -173,17 +184,16 @@ def _position_layout(call: AttentionCall) -> tuple[int, int, int, int, int, bool
         call.keys_before,
         call.keys_after,
     )
-    return *position_layout, call.include_sink, call.axis == "shared"
+    return *position_layout, call.include_sink, call.known_positions == "queries_and_keys"
 
 
 def _iter_chunks(
     call: AttentionCall, block: RowBlock
 ) -> Iterator[tuple[slice, Any, tuple[int | bool, ...]]]:
-    """Rows, their bias per pair (heads, rows, K; without rows if there is none), and their layout.
+    """Chunks of rows of a block, as (rows, bias per pair, argument `layout` of kernels.py).
 
-    The layout is that of the arguments in kernels.py, with the threads.
-
-    All rows at once, unless masks of pairs have to be written out for them.
+    The bias is (heads, rows, K), without rows if there is none. Only such a bias takes much memory:
+    without one, a single chunk has all rows.
     """
     mask = call.mask
     has_pair_bias = any(rule is not None for rule in (mask.segments, mask.pairs, mask.bias))
@@ -199,14 +209,15 @@ def _iter_chunks(
             yield rows, no_bias, layout
         else:
             yield rows, pair_bias[0].detach().contiguous().numpy(), layout
-        if rows.stop == call.queries:  # iter_blocks goes on to the next example
+        if rows.stop == call.queries:  # `iter_blocks` would continue with the next example
             return
 
 
 def _find_induction_targets(call: AttentionCall) -> torch.Tensor:
-    """For every query, the key after the last earlier key with the same token; −1 if there is none.
+    """For every query, (B, Q), the key after the last earlier key with the same token.
 
-    Also −1 if that is the query's own position: a head that attends to itself is no induction head.
+    −1 if there is none, and if it is the query's own position: a head that attends to itself is no
+    induction head.
     """
     if call.tokens is None:
         return torch.full((call.batch, call.queries), -1)

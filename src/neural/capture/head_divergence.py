@@ -1,10 +1,10 @@
 """Distance between the attention of every two heads of a model, in any layers.
 
-Squared Hellinger distance of their weights, averaged over rows: 1 − Σⱼ √(pⱼ qⱼ); 0 is equal, 1
-shares no key. Unlike the Jensen–Shannon divergence it is a matrix product of square roots, so that
-all pairs of heads cost little more than computing the maps once. Layers can then be compared
-whatever the order of their heads, and relative to the distances between heads of one layer
-(see analysis/layer_divergence.py).
+The distance is the squared Hellinger distance 1 − Σⱼ √(pⱼ qⱼ) of the weights p and q that two heads
+give to the keys j, averaged over rows (queries). It is 0 if the heads are equal and 1 if they share
+no key. Unlike the Jensen–Shannon divergence it needs only a matrix product of square roots, so all
+pairs of heads cost little more than the weights themselves. analysis/layer_divergence.py uses the
+matrix to compare layers, independently of the order of their heads.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ ROWS_PER_BLOCK = 64
 def compute_head_divergence(
     calls: Sequence[AttentionCall | None],
 ) -> Float[np.ndarray, "N N"] | None:
-    """Distances between all N heads of the calls, one call per layer, layer after layer.
+    """Distances between all N heads of the model; `calls` has one call per layer.
 
-    None if layers are not comparable: different lengths, too many heads, or values that are not
-    finite. The mean is over valid rows that see at least two keys: with one key, heads are equal.
+    Heads are in the order of the layers. None if the layers are not comparable: different lengths,
+    more than MAX_DIVERGENCE_HEADS heads, or a call that is None because its values are not finite.
+    The mean is over valid rows that see at least two keys: with one key, all heads are equal.
     """
     finite_calls = [call for call in calls if call is not None]
     sizes = {(call.batch, call.queries, call.keys, call.extra_keys) for call in finite_calls}
@@ -40,6 +41,7 @@ def compute_head_divergence(
     if len(finite_calls) < len(calls) or len(sizes) != 1 or heads > MAX_DIVERGENCE_HEADS:
         return None
     first = finite_calls[0]
+    # affinity: Σⱼ √(pⱼ qⱼ), summed over rows
     affinity, row_count = torch.zeros(heads, heads, dtype=torch.float64), 0
     valid = first.valid_queries()
     with full_precision(first.q.device):

@@ -5,9 +5,11 @@ they were imported under. Two cases need more:
 
 - torch's own encoder layers take a fast path, with slightly different results, unless a function
   mode is active. So the mode is disabled while one of these modules runs, and the functions that
-  they call are wrapped instead.
+  they call are replaced by wrappers.
 - The running module is tracked by global module hooks: hooks on a module itself would disable its
   fast path too.
+
+The recorder (recorder.py) collects the calls; it is silent inside calls that are recorded already.
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ CACHE_MODULE = "transformers.cache_utils"
 def intercept_attention(recorder: Recorder, *, softmax: bool | None) -> Iterator[None]:
     """Record attention calls of the recorder's model inside the block.
 
-    `softmax`: whether a softmax counts as attention. None: in modules of transformers only; another
-    one that looks like attention is noted in `suspected_paths`.
+    `softmax`: whether a softmax counts as attention. If None, it counts in modules of transformers
+    only; any other softmax that looks like attention is noted in `recorder.suspected_paths`.
     """
     record_functions = {
         functional.scaled_dot_product_attention: attention_functions.record_sdpa,
@@ -64,9 +66,11 @@ def intercept_attention(recorder: Recorder, *, softmax: bool | None) -> Iterator
             forward = _find_softmax_module(recorder, softmax, has_named_attention)
             if forward is not None and scores.ndim > 2 and dim in (-1, scores.ndim - 1):
                 _track_softmax(recorder, forward, scores, result)
+            # decided: it is attention, the caller said which softmax is, or no module is running
             is_decided = softmax is not None or forward is not None or not recorder.running
             if not is_decided and _looks_like_attention(scores, dim):
                 recorder.suspected_paths.append(recorder.path)
+        # another function may use the result of an earlier softmax
         elif recorder.weight_tracker.derived and not recorder.is_silent:
             with torch._C.DisableTorchFunction(), torch.no_grad():
                 call = recorder.weight_tracker.follow(function, args, result)
@@ -110,7 +114,7 @@ def find_attention_modules(model: nn.Module) -> list[str]:
 
 
 def _make_function_mode(intercept: Callable[..., Any]) -> AbstractContextManager[Any]:
-    """Block in which torch functions are called by `intercept(function, args, kwargs)`."""
+    """Block in which `intercept(function, args, kwargs)` handles every call of a torch function."""
 
     class Mode(torch.overrides.TorchFunctionMode):
         def __torch_function__(
@@ -123,9 +127,10 @@ def _make_function_mode(intercept: Callable[..., Any]) -> AbstractContextManager
 
 @contextmanager
 def _track_running_modules(recorder: Recorder) -> Iterator[None]:
-    """Maintain the stack of running modules; no function mode inside torch's own attention modules.
+    """Maintain the stack of running modules, `recorder.running`.
 
-    If another function mode is active, torch leaves the fast path anyway, and ours stays on.
+    Also disables the function mode inside torch's own attention modules, as explained above. If
+    another function mode is active, torch does not take the fast path anyway, and ours stays on.
     """
     fast_path_forwards = {
         nn.MultiheadAttention.forward,
@@ -156,8 +161,9 @@ def _track_running_modules(recorder: Recorder) -> Iterator[None]:
     def leave(module: nn.Module, _: Any, __: Any) -> None:
         if id(module) in recorder.modules and recorder.running:
             forward = recorder.running[-1]
-            # outside of transformers, softmax calls are tracked only if the caller declared them to
-            # be attention (`softmax=True`): recorded even without a product with values
+            # Outside of transformers, softmax calls are tracked only if the caller declared them to
+            # be attention (`softmax=True`). So they are recorded even if no product of the result
+            # with values was found.
             if not forward.is_hugging_face:
                 with torch._C.DisableTorchFunction(), torch.no_grad():
                     for call in list(forward.softmax_calls):
@@ -199,7 +205,7 @@ def _call_and_record(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
-    """Call the function, then record its arguments."""
+    """Call the function, then record its arguments by `record(recorder, …)`."""
     if recorder.is_silent:
         return function(*args, **kwargs)
     with recorder.nested():
@@ -235,7 +241,7 @@ def _track_cache_updates(recorder: Recorder) -> Iterator[None]:
 def _find_softmax_module(
     recorder: Recorder, softmax: bool | None, has_named_attention: bool
 ) -> ModuleForward | None:
-    """The running module whose attention a softmax computes; None if it is not attention.
+    """The running module to which a softmax belongs if it counts as attention; else None.
 
     If the model has modules that are attention by name, only those count.
     """

@@ -1,29 +1,32 @@
 # ruff: noqa: ANN001, ANN201, ANN202 (numba reads no annotations)
 """Compiled loops over the rows of attention: score four rows, measure them, discard them.
 
-A row is the distribution of one query over the keys. No Q×K matrix is stored. Everything is
-32-bit: positions come as floats, because a conversion from 64-bit integers would keep the compiler
-from vectorizing. Hidden scores are below VISIBLE; their
-weight is exactly 0, while that of a visible key is always above 0. Statistics without a value are
-not written: the caller fills the output with NaN.
+A row is the distribution of one query over the keys: its scores, or after the softmax its weights.
+No Q×K matrix is stored. Everything is 32-bit: positions come as floats, because a conversion from
+64-bit integers would keep the compiler from vectorizing. The score of a hidden key (masked or
+padding) is below MIN_VISIBLE_SCORE. Its weight is exactly 0, while that of a visible key is always
+above 0. Statistics without a value are not written: the caller fills the output with NaN.
 
 Arguments of the three entry points:
-  q           scaled queries, padded with zero rows to a multiple of four
-  panels      keys, transposed, in panels of 24
+  q           queries times the scale of the scores, padded with zero rows to a multiple of four
+  panels      keys in panels of 24, (panel, D, 24): a copy in the order in which they are read
   key_bias    added to the scores of a key
   pair_bias   added to the score of a pair (query, key); has no rows if there is no such bias
-  origins     for every row, the first key of its sequence (place of an attention sink), or −1
+  first_keys  for every row, the first key of its sequence, where an attention sink would be; −1
+              if unknown
   layout      number of keys; number of leading keys that are positions; key index of the first row;
               number of keys before and after its own that a row sees; whether a row sees its
-              origin; whether rows and keys share an axis; number of threads
+              first key (`sink`); whether queries and keys are positions of one sequence (`shared`);
+              number of threads
   out         result, in the order of the names in ROW_, LAYER_ or PAIR_STATISTICS
 
-Names in the loops: `r` is the first of four rows, `s` the scores of one row (after the softmax its
-weights, not yet divided by their sum), `low` and `high` the first key it sees and the one after the
-last, `left` the first key of the panel that contains `low`.
+Names in the loops: `r` is the first of four rows, `i` the number of a row among them, `j` a key,
+`s` the scores of one row (after the softmax its weights, not yet divided by their sum), `low` and
+`high` the first key it sees and the one after the last, `left` the first key of the panel that
+contains `low`.
 
-Each thread takes every n-th block of rows from start to end: on a busy machine, threads that
-synchronize after every few rows mostly wait for each other.
+Of n threads, each takes every n-th block of rows and synchronizes only at the end: on a busy
+machine, threads that synchronize after every few rows mostly wait for each other.
 
 Keys after the positions (learned sinks) are part of every distribution: sums, entropies, largest
 weights, comparisons. They have no position: distances count them as 0, mean positions skip them.
@@ -44,7 +47,59 @@ from neural.capture import attention_call
 
 float32 = np.float32
 
-HIDDEN, VISIBLE = float32(attention_call.HIDDEN_SCORE), float32(attention_call.MIN_VISIBLE_SCORE)
+HIDDEN_SCORE = float32(attention_call.HIDDEN_SCORE)
+"""Score of a hidden key."""
+MIN_VISIBLE_SCORE = float32(attention_call.MIN_VISIBLE_SCORE)
+"""Lower bound of the scores of visible keys."""
+
+LN_2 = float32(math.log(2))
+MIN_EXP_INPUT = float32(-87)
+"""exp of less is not a normal 32-bit float; `exp` clamps its input here."""
+ROWS_PER_TILE, KEYS_PER_PANEL = 4, 24
+"""Rows and keys of one call of `score_panel`. 4 × 3 vectors of 8 sums, 3 of keys and one of a query
+fill the 16 vector registers of AVX2. The loops below write 4 for ROWS_PER_TILE."""
+INT32, FLOAT32, FLOAT32X8 = ir.IntType(32), ir.FloatType(), ir.VectorType(ir.FloatType(), 8)
+ROW_STATISTICS = (
+    "entropy",  # in nats
+    "visible",  # number of visible keys
+    "logit",  # largest score
+    "largest",  # largest weight
+    "first",  # weight of the first key of the sequence
+    "previous",  # weight of the key before the query's own
+    "diagonal",  # weight of the query's own key
+    "induction",  # weight of the key of induction (see `measure_head_rows`)
+    "distance",  # mean distance between query and key
+    "position",  # mean position of the keys
+    "spread",  # standard deviation of the position
+    "within",  # smallest distance that contains the share `mass_share` of the weight
+    "extra",  # weight of the keys that are not positions
+    "from_first",  # distance of the first key
+    "sees_first",  # 1 if the first key is visible, else 0
+)
+"""Statistics of a row of one head, in the order of `out`."""
+(
+    ENTROPY,
+    VISIBLE_KEYS,
+    LOGIT,
+    LARGEST,
+    FIRST,
+    PREVIOUS,
+    DIAGONAL,
+    INDUCTION,
+    DISTANCE,
+    POSITION,
+    SPREAD,
+    WITHIN,
+    EXTRA,
+    FROM_FIRST,
+    SEES_FIRST,
+) = range(len(ROW_STATISTICS))
+"""Indices of the row statistics in `out`."""
+LAYER_STATISTICS = ("diversity", "variance")
+"""Jensen–Shannon divergence of all heads (nats), and variance of a weight over the heads."""
+PAIR_STATISTICS = ("js", "kl", "cosine", "centred")
+"""Jensen–Shannon divergence (bits), Kullback–Leibler divergence (nats), cosine of two rows, and
+cosine after subtracting the uniform row."""
 
 _njit = numba.njit(fastmath=True)
 _parallel_njit = numba.njit(parallel=True, fastmath=True, cache=True)
@@ -85,15 +140,16 @@ def _score_rows(q, panels, key_bias, pair_bias, r, low, high, scores):
 
 
 @_njit
-def _find_first_visible(s, sink, origin):
-    """Index of the first visible key, or the row's length. If not `sink`, hides key `origin` first.
+def _find_first_visible(s, sink, first_key):
+    """Index of the first visible key of a row, or the row's length if there is none.
 
-    `origin` is an index into `s`; outside of the row it has no effect.
+    If `sink` is false, hides the key `first_key` first. It is an index into `s`; outside of the row
+    it has no effect.
     """
-    if not sink and 0 <= origin < s.size:
-        s[origin] = HIDDEN
+    if not sink and 0 <= first_key < s.size:
+        s[first_key] = HIDDEN_SCORE
     first = 0
-    while first < s.size and s[first] < VISIBLE:
+    while first < s.size and s[first] < MIN_VISIBLE_SCORE:
         first += 1
     return first
 
@@ -102,15 +158,15 @@ def _find_first_visible(s, sink, origin):
 def _softmax_in_place(s):
     """Replace scores by exp(score − largest), 0 if hidden.
 
-    Returns the largest score, the sum, the entropy, and the number of visible keys.
+    Returns the largest score, the sum of the results, the entropy, and the number of visible keys.
     """
-    largest = HIDDEN
+    largest = HIDDEN_SCORE
     for j in range(s.size):
         largest = max(largest, s[j])
     total, mean, visible = float32(0), float32(0), float32(0)
     for j in range(s.size):
         shifted = max(s[j] - largest, MIN_EXP_INPUT)
-        is_visible = float32(1) if s[j] > VISIBLE else float32(0)
+        is_visible = float32(1) if s[j] > MIN_VISIBLE_SCORE else float32(0)
         s[j] = exp(shifted) * is_visible
         total += s[j]
         mean += s[j] * shifted
@@ -130,9 +186,9 @@ def _sum_range(e, low, high):
 
 @_njit
 def _distance_containing(e, center, target_mass):
-    """Smallest distance from index `center` within which the weights sum to `target_mass`.
+    """Smallest distance from index `center` within which the weights `e` sum to `target_mass`.
 
-    Searched in blocks of 64 distances, then one by one.
+    The search adds 64 distances at a time, and in the block that reaches the target one by one.
     """
     mass, distance, step = float32(0), 0, 64
     max_distance = max(center, e.size - 1 - center)
@@ -156,7 +212,7 @@ def measure_head_rows(
     panels,
     key_bias,
     pair_bias,
-    origins,
+    first_keys,
     layout,
     positions,
     targets,
@@ -185,12 +241,12 @@ def measure_head_rows(
                 low = _first_visible_key(query, before)
                 high = _end_visible_key(query, after, keys)
                 s = scores[i, low - left : max(high, low) - left]
-                first = _find_first_visible(s, sink, origins[r + i] - low)
+                first = _find_first_visible(s, sink, first_keys[r + i] - low)
                 if first < s.size:
                     low += first
                     size = max(0, min(s.size - first, position_count - low))
                     flags = (needs_distance, needs_spread, mass_share, shared)
-                    special_keys = (origins[r + i], targets[r + i])
+                    special_keys = (first_keys[r + i], targets[r + i])
                     _measure_row(
                         s[first:], size, low, query, positions, special_keys, flags, out[:, r + i]
                     )
@@ -201,25 +257,28 @@ def _measure_row(s, size, low, query, positions, special_keys, flags, out):
     """Write the statistics of one row to `out`, in the order of ROW_STATISTICS.
 
     `s`: its scores from key `low` on, of which the first `size` are positions. `query`: the key
-    index of the row. `special_keys`: its origin and its key of induction.
+    index of the row. `special_keys`: its first key and its key of induction.
     """
     needs_distance, needs_spread, mass_share, shared = flags
-    origin, target = special_keys
+    first_key, target = special_keys
     largest, total, entropy, visible = _softmax_in_place(s)
-    out[0], out[1], out[2], out[3] = entropy, visible, largest, 1 / total
+    out[ENTROPY], out[VISIBLE_KEYS], out[LOGIT] = entropy, visible, largest
+    out[LARGEST] = 1 / total  # the largest weight before the division is exp(0)
     extra = _sum_range(s, size, s.size)  # keys that are not positions
-    out[12] = extra / total
+    out[EXTRA] = extra / total
     position_total = total if size == s.size else _sum_range(s, 0, size)
     s = s[:size]
-    if visible > 1 and origin >= 0:  # a row that sees one key has no choice
-        sees_origin = low <= origin < low + size and s[origin - low] > 0
-        out[4] = s[origin - low] / total if sees_origin else float32(0)
-        out[14] = float32(1) if sees_origin else float32(0)
+    # a row that sees a single key gives it all weight, which says nothing about the first key
+    if visible > 1 and first_key >= 0:
+        sees_first_key = low <= first_key < low + size and s[first_key - low] > 0
+        out[FIRST] = s[first_key - low] / total if sees_first_key else float32(0)
+        out[SEES_FIRST] = float32(1) if sees_first_key else float32(0)
     if shared:
-        out[13] = abs(float32(query) - float32(origin))  # used only together with out[4]
-        for column, key in ((5, query - 1), (6, query), (7, target)):
+        # meaningless if there is no first key: readers use it only together with "first"
+        out[FROM_FIRST] = abs(float32(query) - float32(first_key))
+        for statistic, key in ((PREVIOUS, query - 1), (DIAGONAL, query), (INDUCTION, target)):
             if key >= low and key - low < size and s[key - low] > 0:
-                out[column] = s[key - low] / total
+                out[statistic] = s[key - low] / total
     if needs_distance:
         position, own = positions[low : low + size], float32(query)
         distance, shift = float32(0), float32(0)
@@ -228,22 +287,22 @@ def _measure_row(s, size, low, query, positions, special_keys, flags, out):
             distance += s[j] * abs(offset)
             shift += s[j] * offset
         if shared:
-            out[8] = distance / total
+            out[DISTANCE] = distance / total
         if position_total > 0:
             shift /= position_total
-            out[9] = own + shift
+            out[POSITION] = own + shift
             if needs_spread:
                 square = float32(0)
                 for j in range(size):
                     offset = position[j] - own - shift
                     square += s[j] * offset * offset
-                out[10] = math.sqrt(square / position_total)
+                out[SPREAD] = math.sqrt(square / position_total)
     if mass_share > 0 and shared:
-        out[11] = _distance_containing(s, query - low, float32(mass_share) * total - extra)
+        out[WITHIN] = _distance_containing(s, query - low, float32(mass_share) * total - extra)
 
 
 @_parallel_njit
-def measure_layer_rows(q, panels, key_bias, pair_bias, origins, layout, out):
+def measure_layer_rows(q, panels, key_bias, pair_bias, first_keys, layout, out):
     """Write LAYER_STATISTICS of all heads of one layer to `out` (statistic, row).
 
     The inputs have a leading axis of heads; consecutive heads may share the panels of a key head.
@@ -270,12 +329,12 @@ def measure_layer_rows(q, panels, key_bias, pair_bias, origins, layout, out):
                     low = _first_visible_key(start + r + i, before) - left
                     high = _end_visible_key(start + r + i, after, keys) - left
                     s, m = scores[i, low : max(high, low)], mean[i, low : max(high, low)]
-                    origin = origins[min(r + i, origins.size - 1)] - left - low
-                    has_keys[i] = has_keys[i] and _find_first_visible(s, sink, origin) < s.size
+                    first_key = first_keys[min(r + i, first_keys.size - 1)] - left - low
+                    has_keys[i] = has_keys[i] and _find_first_visible(s, sink, first_key) < s.size
                     if has_keys[i]:
                         _, total, entropy, _ = _softmax_in_place(s)
                         entropies[i] += entropy
-                        # running mean and variance over the heads (Welford, 1962)
+                        # running mean `m` and variance over the heads h (Welford, 1962)
                         scale, rate = 1 / total, float32(1) / float32(h + 1)
                         deviation = float32(0)
                         for j in range(s.size):
@@ -291,13 +350,14 @@ def measure_layer_rows(q, panels, key_bias, pair_bias, origins, layout, out):
                         mean_entropy -= m[j] * log(max(m[j], float32(1e-37)))
                         visible += float32(1) if m[j] > 0 else float32(0)
                     diversity = mean_entropy - entropies[i] / float32(head_count)
+                    # in the order of LAYER_STATISTICS
                     out[0, r + i] = max(diversity, float32(0))
                     out[1, r + i] = square[i] / float32(head_count) / visible
 
 
 @_parallel_njit
 def measure_pair_rows(
-    q, panels, key_bias, pair_bias, origins, layout, other_q, other_panels, min_distance, out
+    q, panels, key_bias, pair_bias, first_keys, layout, other_q, other_panels, min_distance, out
 ):
     """Write PAIR_STATISTICS of two layers under one mask to `out` (statistic, row).
 
@@ -319,10 +379,10 @@ def measure_pair_rows(
                 low = _first_visible_key(start + r + i, before) - left
                 high = _end_visible_key(start + r + i, after, keys) - left
                 s, o = scores[i, low : max(high, low)], others[i, low : max(high, low)]
-                origin = origins[r + i] - left - low
+                first_key = first_keys[r + i] - left - low
                 if (
-                    _find_first_visible(s, sink, origin) < s.size
-                    and _find_first_visible(o, sink, origin) < o.size
+                    _find_first_visible(s, sink, first_key) < s.size
+                    and _find_first_visible(o, sink, first_key) < o.size
                 ):
                     _measure_pair(s, o, difference, min_distance, out[:, r + i])
 
@@ -330,6 +390,7 @@ def measure_pair_rows(
 @_njit
 def _measure_pair(s, o, difference, min_distance, out):
     """Write PAIR_STATISTICS of two rows of scores `s` and `o`; `difference` is scratch memory."""
+    # before the softmax, because a weight may round to 0 where its log is finite
     for j in range(s.size):
         difference[j] = s[j] - o[j]
     largest_s, total_s, _, visible = _softmax_in_place(s)
@@ -354,50 +415,13 @@ def _measure_pair(s, o, difference, min_distance, out):
         dot += (p - center) * (q - center)
         norm_s += (p - center) * (p - center)
         norm_o += (q - center) * (q - center)
+    # in the order of PAIR_STATISTICS
     out[0] = min(max(js / (2 * LN_2), float32(0)), float32(1))
     out[1] = max(kl, float32(0))
     # the cosine without centering: the uniform row is added back
     out[2] = (dot + uniform) / math.sqrt((norm_s + uniform) * (norm_o + uniform))
     if min(norm_s, norm_o) >= uniform * float32(min_distance) * float32(min_distance):
         out[3] = dot / math.sqrt(norm_s * norm_o)
-
-
-ROW_STATISTICS = (
-    "entropy",
-    "visible",
-    "logit",
-    "largest",
-    "first",
-    "previous",
-    "diagonal",
-    "induction",
-    "distance",
-    "position",
-    "spread",
-    "within",
-    "extra",
-    "from_first",
-    "sees_first",
-)
-"""Statistics of a row of one head.
-
-Entropy (nats); number of visible keys; largest score; largest weight; weights of the first key of
-the sequence, the previous key, the query's own key and the key of induction; mean distance; mean
-and standard deviation of the position; distance that contains the share `mass_share` of the weight;
-weight of the keys that are not positions; distance of the first key; 1 if that is visible, else 0.
-"""
-LAYER_STATISTICS = ("diversity", "variance")
-"""Jensen–Shannon divergence of all heads (nats), and variance of a weight over the heads."""
-PAIR_STATISTICS = ("js", "kl", "cosine", "centred")
-"""Jensen–Shannon divergence (bits), Kullback–Leibler divergence (nats), cosine of two rows, and
-cosine after subtracting the uniform row."""
-LN_2 = float32(math.log(2))
-MIN_EXP_INPUT = float32(-87)
-"""exp of less is not a normal 32-bit float; `exp` clamps its input here."""
-ROWS_PER_TILE, KEYS_PER_PANEL = 4, 24
-"""Rows and keys of one call of `score_panel`. 4 × 3 vectors of 8 sums, 3 of keys and one of a query
-fill the 16 vector registers of AVX2."""
-INT32, FLOAT32, FLOAT32X8 = ir.IntType(32), ir.FloatType(), ir.VectorType(ir.FloatType(), 8)
 
 
 @intrinsic

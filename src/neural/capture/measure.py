@@ -1,12 +1,14 @@
 """Base classes of attention measures.
 
-A measure is defined by `reference` on weights written out as a matrix, and computed by one pass
-(kernels.py) that never writes them out. The contract tests prove that both are equal.
+A measure is one property of attention, such as its entropy. `reference` defines it on the matrix of
+weights. For speed it is computed from statistics of one pass over the rows (kernels.py), which
+never stores that matrix. tests/contract/test_measures.py checks that both give the same values.
 
 A row is the distribution of one query over the keys. A measure has a value per row. NaN marks a row
 that does not count: a padded query, a row that sees no key, or a row for which the measure is
 undefined (the first token has no previous one). The value of a head is the average of the measure
-over the rows that count, not the measure of an average row.
+over the rows that count, not the measure of an average row. Axes: B examples, H heads, Q queries, K
+keys.
 """
 
 from __future__ import annotations
@@ -14,40 +16,53 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from neural.language.declaration import LowercaseDeclaration
+from neural.language.declaration import RegistryEntry
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
     from neural.capture.attention_call import AttentionCall
-    from neural.capture.attention_maps import AttentionMaps, Axis
+    from neural.capture.attention_maps import AttentionMaps, KnownPositions
 
 
-class Measure(LowercaseDeclaration):
-    """Base class of measures: one property of attention as a number."""
+class Measure(RegistryEntry):
+    """Base class of measures: one property of attention as a number.
+
+    A `RegistryEntry` is a class that users name in lower case: `relative_entropy`.
+    """
 
     unit: ClassVar[str]
     """Unit of the values; the class docstring also names it, with both ends of the scale."""
-    layers: ClassVar[int] = 1
-    """Number of layers that it compares."""
+    num_layers: ClassVar[int] = 1
+    """Number of layers that one value is about."""
     required_statistics: ClassVar[tuple[str, ...]] = ()
-    """Row statistics of the compiled pass that it needs (names in kernels.py). Empty: computed by
-    `reference` on blocks of rows."""
-    axis: ClassVar[Axis] = "unknown"
-    """Positions that must be known: of queries and keys ("shared"), of the keys ("keys"), or none
-    ("unknown"). The measure is left out of calls where they are not known."""
+    """Row statistics of the compiled pass that it is computed from, by their names in kernels.py.
+    If empty, it is computed by `reference` on blocks of rows."""
+    needs_positions: ClassVar[KnownPositions] = "none"
+    """Whose positions must be known: those of queries and keys in one shared sequence
+    ("queries_and_keys"), those of the keys ("keys"), or none ("none"). The measure is left out of
+    calls where they are not known."""
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
-        """The definition: a value per row, from the weights. Values of empty rows are ignored."""
+    signed_only: ClassVar[bool] = False
+    """Whether it is left out of calls whose weights cannot be negative (`Mechanism.signed`)."""
+
+    def reference(self, *layers: AttentionMaps) -> Tensor:
+        """The definition: a value per row, from the weights of one layer or of `num_layers` layers.
+
+        The caller replaces the values of rows that see no key by NaN.
+        """
         raise NotImplementedError
 
     def from_statistics(self, statistics: dict[str, Tensor]) -> Tensor:
-        """The same value, from statistics of the compiled pass."""
+        """The same value from statistics of the compiled pass; by default the first one needed."""
         return statistics[self.required_statistics[0]]
 
-    def average_rows(self, rows: Float[Tensor, "B *H Q"]) -> Float[Tensor, "*H"]:
-        """Mean over the rows of all examples that count; NaN if there are none."""
+    def aggregate_rows(self, rows: Float[Tensor, "B *H Q"]) -> Float[Tensor, "*H"]:
+        """The value of a head (or layer): the mean over the rows of all examples that count.
+
+        NaN if no row counts.
+        """
         return rows.nanmean(dim=(0, -1))
 
     def value_range(self, heads: int, keys: int) -> tuple[float, float]:
@@ -66,17 +81,17 @@ class LayerMeasure(Measure):
 class PairMeasure(Measure):
     """Measure of two layers, head by head: rows are (B, H, Q)."""
 
-    layers: ClassVar[int] = 2
+    num_layers: ClassVar[int] = 2
 
 
 class StackMeasure(Measure):
     """Measure of a stack of layers, first layer first: a map (B, Q, K), not a number per row."""
 
-    layers: ClassVar[int] = 3
-    """Any number is accepted; the contract tests use this one."""
+    num_layers: ClassVar[int] = 3
+    """`compute_rows` accepts any number of layers; tests use this one."""
 
     def compute_rows(
         self, calls: Sequence[AttentionCall], rows: Int[Tensor, " R"] | None = None
     ) -> Float[Tensor, "B R K"]:
-        """`reference` for R rows (all if None), without writing out the weights of any layer."""
+        """`reference` for R rows (all if None), without the complete weights of any layer."""
         raise NotImplementedError

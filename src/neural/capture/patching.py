@@ -4,8 +4,8 @@ A mechanism (nn/mechanism.py) computes the output of attention from q, k and v: 
 path, and `weights`, the definition. `extra` is a tensor that a mechanism with parameters of its own
 computes from the input, such as a bias of the scores; None for the others.
 
-with use_dense_weights(model): model(x)      weights @ v by the definition, not by the fast path
-with ablate_head(model, path, 2): model(x)   the output of head 2 is zero
+    with use_dense_weights(model): model(x)      weights @ v by the definition, not the fast path
+    with ablate_head(model, path, 2): model(x)   the output of head 2 is zero
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from neural.nn.mechanism import Mechanism
 
 
-class FunctionPatch:
-    """Wraps a mechanism: everything that a subclass does not override is delegated."""
+class MechanismPatch:
+    """Wraps a mechanism. Attributes that a subclass does not define are those of the mechanism."""
 
     def __init__(self, mechanism: Mechanism) -> None:
         self.mechanism = mechanism
@@ -33,7 +33,7 @@ class FunctionPatch:
         return getattr(self.mechanism, name)
 
 
-class DenseWeightsPatch(FunctionPatch):
+class DenseWeightsPatch(MechanismPatch):
     """Computes the output from dense weights."""
 
     def attend(
@@ -49,7 +49,7 @@ class DenseWeightsPatch(FunctionPatch):
         return self.mechanism.weights(q, k, mask, extra) @ v
 
 
-class HeadAblationPatch(FunctionPatch):
+class HeadAblationPatch(MechanismPatch):
     """Sets the output of one head to zero."""
 
     ablated_head = 0
@@ -71,7 +71,7 @@ class HeadAblationPatch(FunctionPatch):
 
 
 @contextmanager
-def patch_mechanism(module: MultiHeadAttentionModule, patch: FunctionPatch) -> Iterator[None]:
+def patch_mechanism(module: MultiHeadAttentionModule, patch: MechanismPatch) -> Iterator[None]:
     """Use `patch` as the module's mechanism inside the block."""
     original = module.mechanism
     module.mechanism = patch  # type: ignore[assignment]  # has all methods of a mechanism

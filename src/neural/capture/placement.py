@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from neural.capture.attention_maps import Axis
+from neural.capture.attention_maps import KnownPositions
 from neural.nn.lazy_torch import torch
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 TWO_SEQUENCES = (
     "queries and keys are of two sequences: measures that compare their positions do not apply"
 )
+"""Note of calls of cross-attention."""
 
 
 class CacheUpdate(NamedTuple):
@@ -42,12 +43,12 @@ class CacheUpdate(NamedTuple):
 class Placement:
     """Positions of the queries and keys of one call."""
 
-    axis: Axis
-    """Which positions are known: of queries and keys ("shared"), of keys only, or "unknown"."""
+    known_positions: KnownPositions
+    """Which positions of this call are known (attention_maps.py)."""
     keys: int
     """Number of leading keys in use; the rest are empty slots of a static cache."""
     query_offset: int | None = None
-    """Key index of the first query, if queries and keys share an axis."""
+    """Key index of the first query, if the positions of both are known."""
     note: str = ""
     """Why measures of positions are left out; empty if they are included."""
 
@@ -62,8 +63,9 @@ def place_queries(
     previous: AttentionCall | None,
     projected_length: int | None = None,
 ) -> Placement:
-    """Find the positions of the queries of a call among its keys, without torch's `is_causal`.
+    """Find the positions of the queries of a call among its keys.
 
+    For calls without torch's `is_causal`, which puts the first query at the first key.
     `is_cross`: queries and keys come from two sequences. `update`: the cache update that returned
     these keys. `visible`: the keys that each query may see; None for all. `previous`: the last call
     of the same module. `projected_length`: the length of the query projection's input.
@@ -73,13 +75,13 @@ def place_queries(
         return Placement("keys", keys, note=TWO_SEQUENCES)
     if projected_length is not None and projected_length != queries:
         return Placement(
-            "unknown",
+            "none",
             keys,
             note=f"only {queries} of {projected_length} queries attend, at unknown positions",
         )
     filled = _count_filled_by_cache(queries, keys, update)
     if filled is None and queries == keys:
-        return Placement("shared", keys, query_offset=0)
+        return Placement("queries_and_keys", keys, query_offset=0)
     if filled is None:
         filled = _count_filled_by_causal_mask(queries, visible)
     if filled is None:
@@ -88,22 +90,23 @@ def place_queries(
     if filled is None or not _is_hidden_after(filled, keys, visible):
         problem = f"the positions of {queries} queries among {keys} keys are unknown"
         reason = "no mask, cache or earlier call shows them"
-        return Placement("unknown", keys, note=f"{problem}: {reason}")
-    return Placement("shared", filled, query_offset=filled - queries)
+        return Placement("none", keys, note=f"{problem}: {reason}")
+    return Placement("queries_and_keys", filled, query_offset=filled - queries)
 
 
 def _count_filled_by_cache(queries: int, keys: int, update: CacheUpdate | None) -> int | None:
-    """Keys in use by a cache update; None if there is none of this size."""
+    """Number of keys in use according to a cache update; None if no update has these sizes."""
     if update is None or (update.added, update.returned) != (queries, keys):
         return None
     return update.filled
 
 
 def _count_filled_by_causal_mask(queries: int, visible: Tensor | None) -> int | None:
-    """Keys in use by a causal mask: the last visible key moves by one from row to row.
+    """Number of keys in use according to a causal mask; None if the mask is not causal.
 
-    This must hold in every example and head; else None. The last rows of a right-padded example end
-    at the same key; rows of left padding see nothing.
+    In a causal mask the last visible key moves by one from row to row, in every example and head.
+    Exceptions are padding: the last rows of a right-padded example all end at its last key, and
+    rows of left padding see nothing.
     """
     if visible is None or queries < 2 or visible.shape[2] != queries:
         return None
@@ -122,7 +125,7 @@ def _count_filled_by_causal_mask(queries: int, visible: Tensor | None) -> int | 
         first_query_key < 0
         or first_query_key + queries > keys
         or not fits.all()
-        or (last_visible == diagonal).sum(dim=1).amax() < 2
+        or (last_visible == diagonal).sum(dim=1).amax() < 2  # one row alone shows no diagonal
     ):
         return None
     return first_query_key + queries
@@ -131,11 +134,12 @@ def _count_filled_by_causal_mask(queries: int, visible: Tensor | None) -> int | 
 def _count_filled_by_previous_call(
     queries: int, k: Tensor, previous: AttentionCall | None
 ) -> int | None:
-    """Keys in use if they continue those of the previous call, which ended at its last key.
+    """Number of keys in use if the first keys are those of the previous call of the module.
 
-    None if they do not.
+    The previous call must have ended at its last key: then the new keys continue it, one for each
+    query. None if not.
     """
-    if previous is None or previous.axis != "shared" or previous.extra_keys:
+    if previous is None or previous.known_positions != "queries_and_keys" or previous.extra_keys:
         return None
     previous_keys = previous.keys
     if (
@@ -144,7 +148,7 @@ def _count_filled_by_previous_call(
     ):
         return None
     old_k, same_part_of_k = previous.k, k[:, :, :previous_keys]
-    # scores of a written-out softmax are recorded with keys of zeros: they prove nothing
+    # `record_softmax` (attention_functions.py) records keys of zeros, which are equal without proof
     if (
         old_k.shape != same_part_of_k.shape
         or not old_k.any()

@@ -2,7 +2,10 @@
 
 hooks.py calls the `Recorder` whenever a module of the model starts or ends and, through
 attention_functions.py, whenever a torch function computes attention. Attention that cannot be
-measured correctly is refused: its module and the reason are noted in `Capture.refusals`.
+measured correctly is refused: its module and the reason are noted in `Capture.refusals`. Calls of
+transformers modules are checked more strictly, because their code varies: they must fit the number
+of heads, and be the complete attention of the module. The innermost module is the one whose
+`forward` started last and is still running.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ CROSS_ATTENTION_NAME = re.compile(
 NON_ATTENTION_NAME = re.compile(r"^(pre|post)_|norm|dropout|out(put)?$|_hc$", re.IGNORECASE)
 """Names of modules next to attention that do not attend; `attn_hc` is a hyper-connection."""
 SAMPLED_ATTENTION_CLASS = re.compile("ProbSparse")
-"""Classes that attend from some queries only, reordered."""
+"""Classes that attend from a sample of the queries only, in another order (Informer)."""
 QUERY_NAMES, KEY_NAMES = {"q", "query", "queries", "wq"}, {"k", "key", "keys", "wk", "kv", "wkv"}
 """Words in the names of query and key projections."""
 POSITION_NAMES = {"pos", "position", "rel", "relative"}
@@ -66,7 +69,7 @@ class ModuleForward:
     refusal: str | None = None
     """Why the attention of this module is not measured; None if it is."""
     weak_refusal: str | None = None
-    """A weaker reason: used if there is no `refusal`."""
+    """A less specific reason, reported only if `refusal` is None."""
     is_silent: bool = False
     """Whether calls in this run are ignored; see `Recorder.is_silent`."""
     recognised_before: int = 0
@@ -88,10 +91,10 @@ class ModuleForward:
         return type(self.module).__module__.startswith(HUGGING_FACE_PREFIXES)
 
     def projected_queries(self, queries: int) -> int | None:
-        """Length of the sequence that the query projection got; None if unknown.
+        """Length of the sequence that was projected to queries; None if unknown.
 
-        Attention of `queries` queries may use only some of that sequence. The result is `queries`
-        if any axis of the input has that size: the axes may have any order.
+        A module may attend from only `queries` positions of a longer sequence. The axes of the
+        projection's input may have any order: if one has the size `queries`, that is the length.
         """
         inputs = [tensor for tensor in self.projection_inputs.get("q", ()) if tensor.ndim == 3]
         if not inputs or any(queries in tensor.shape for tensor in inputs):
@@ -100,7 +103,10 @@ class ModuleForward:
 
     @property
     def folded_heads(self) -> int:
-        """Number of heads folded into the first axis: transformers also writes (B · H, Q, K)."""
+        """Number of heads in the first axis of (B · H, Q, K), as some transformers modules write.
+
+        1 if it is not known.
+        """
         counts = _find_head_counts(self.module) if self.is_hugging_face else set()
         return counts.pop() if len(counts) == 1 else 1
 
@@ -133,7 +139,7 @@ class Recorder:
         self.suspected_paths: list[str] = []
         """Modules with a softmax that looks like attention and was not recorded."""
         self.unrecognised: dict[str, str] = {}
-        """Attention modules, by name, that ran without any recognised call: path → class name."""
+        """Modules named attention that ran without any recognised call: path → class name."""
         self._latest_calls: dict[str, AttentionCall] = {}
         """Last call of each module, by path."""
         self._nesting = 0
@@ -155,9 +161,10 @@ class Recorder:
 
     @property
     def is_silent(self) -> bool:
-        """Whether calls are ignored: inside another call, or recomputed by a backward pass.
+        """Whether calls are ignored, because they are part of a call that is already recorded.
 
-        Outside of a backward pass, torch's id of the current graph task is −1.
+        That is so inside `nested`, and if activation checkpointing repeats a forward pass during
+        the backward pass. Outside of a backward pass, torch's id of the current graph task is −1.
         """
         return self._nesting > 0 or torch._C._current_graph_task_id() != -1
 
@@ -184,6 +191,7 @@ class Recorder:
             self._check_calls(forward)
         elif forward.refusal is not None:
             self.capture.refusals[forward.path] = forward.refusal
+        # the outermost of nested modules that are named attention
         is_outermost = forward.is_attention and not any(
             outer.is_attention for outer in self.running
         )
@@ -260,8 +268,10 @@ class Recorder:
         *,
         is_cross: bool,
     ) -> None:
-        """Record a call of a mechanism of `neural`: as a softmax if it is one, or as dense weights.
+        """Record a call of a mechanism of `neural`.
 
+        If its weights are a softmax of dot products under some mask, that softmax is recorded;
+        otherwise the call keeps the mechanism, which computes dense weights (dense_weights.py).
         A mechanism (nn/mechanism.py) is the function from q and k to weights. `extra` is the output
         of its learned module, if it has one; `is_cross`: q and k come from two sequences.
         With masks of `neural`, the last query is at the last key.
@@ -270,7 +280,9 @@ class Recorder:
             softmax_mask = mechanism.softmax_mask(q, k, mask, extra)
         keys = k.shape[2]
         placement = (
-            Placement("keys", keys, note=TWO_SEQUENCES) if is_cross else Placement("shared", keys)
+            Placement("keys", keys, note=TWO_SEQUENCES)
+            if is_cross
+            else Placement("queries_and_keys", keys)
         )
         if softmax_mask is None:
             self.record_call(path, q, k, mask, placement, mechanism=mechanism, extra=extra)
@@ -299,7 +311,7 @@ class Recorder:
         forward = self.running[-1] if self.running else None
         if forward is not None and forward.is_hugging_face:
             reason = _find_mismatch(forward, q.shape[1], extra_keys)
-            is_unknown = placement.axis == "unknown" and self.real_queries(q) is None
+            is_unknown = placement.known_positions == "none" and self.real_queries(q) is None
             if is_unknown and q.shape[2] > 1 and _hides_keys(mask):
                 forward.weak_refusal = "which of its queries are padding is not known: pass `real`"
             if reason is not None:
@@ -311,7 +323,7 @@ class Recorder:
                 fields = {
                     "scale": scale,
                     "query_offset": placement.query_offset,
-                    "axis": placement.axis,
+                    "known_positions": placement.known_positions,
                     "extra_keys": extra_keys,
                     "tokens": self._matching_tokens(k, placement, extra_keys),
                     "has_logits": has_logits,
@@ -334,7 +346,10 @@ class Recorder:
 
     @contextmanager
     def reenter_module(self, call: SoftmaxCall) -> Iterator[None]:
-        """Make the module of a softmax call the innermost one; stop following the call."""
+        """Make the module of a softmax call the innermost one inside the block.
+
+        Also removes the call from the pending ones of that module.
+        """
         running = self.running
         depth = next(i for i, forward in enumerate(running) if call in forward.softmax_calls)
         running[depth].softmax_calls.remove(call)
@@ -349,13 +364,17 @@ class Recorder:
         return len(self.capture.calls) + len(self.capture.refusals)
 
     def _check_calls(self, forward: ModuleForward) -> None:
-        """Drop the calls of a transformers module if they are not its complete attention."""
+        """Drop the calls of a transformers module and refuse it, if a call does not fit it.
+
+        That is so if a call was refused, if a softmax had no product with values, or if the module
+        computes its attention in chunks, each of which is only a part.
+        """
         repeated = [
             call
             for index, call in enumerate(forward.calls)
             if any(_is_same_call(call, earlier) for earlier in forward.calls[:index])
         ]
-        self._drop_calls(repeated)  # the same weights, applied to other values
+        self._drop_calls(repeated)  # the same weights applied to other values are recorded once
         calls = [call for call in forward.calls if not any(call is other for other in repeated)]
         reason = forward.refusal
         if reason is None and forward.softmax_calls:
@@ -383,17 +402,24 @@ class Recorder:
     def _matching_tokens(self, k: Tensor, placement: Placement, extra_keys: int) -> Tensor | None:
         """The caller's token ids, if they are those of the keys that are positions."""
         shape = k.shape[0], k.shape[2] - extra_keys
-        if placement.axis != "shared" or self.tokens is None or tuple(self.tokens.shape) != shape:
+        if (
+            placement.known_positions != "queries_and_keys"
+            or self.tokens is None
+            or tuple(self.tokens.shape) != shape
+        ):
             return None
         return self.tokens.to(k.device)
 
     def _query_validity(self, q: Tensor, mask: Mask, placement: Placement) -> Tensor | None:
-        """Queries that are not padding, (B, Q); None if `mask.keys` says it for the queries too."""
+        """True for queries that are not padding, (B, Q).
+
+        None if `mask.keys` shows the padding of the queries, too, as in self-attention.
+        """
         real = self.real_queries(q)
         if real is not None:
             return real
         # the padding of the keys does not apply to queries of another sequence
-        is_unknown = placement.axis != "shared" and mask.keys is not None
+        is_unknown = placement.known_positions != "queries_and_keys" and mask.keys is not None
         return q.new_ones(q.shape[0], q.shape[2], dtype=torch.bool) if is_unknown else None
 
 
@@ -404,7 +430,7 @@ def is_attention(name: str, module: nn.Module) -> bool:
 
 
 def is_same_data(first: Tensor, second: Tensor) -> bool:
-    """Whether two tensors hold the same numbers."""
+    """Whether two tensors hold the same numbers; False for nested tensors."""
     if first is second:
         return True
     if first.is_nested or second.is_nested or first.shape != second.shape:
@@ -414,7 +440,7 @@ def is_same_data(first: Tensor, second: Tensor) -> bool:
 
 
 def _projection_role(name: str, module: nn.Module) -> str | None:
-    """Whether a module projects queries ("q") or keys ("k"), by name; norms do not."""
+    """What a module projects, by its name: "q" for queries, "k" for keys, None for neither."""
     words = set(name.lower().split("_"))
     weight = getattr(module, "weight", None)
     is_norm = isinstance(weight, torch.Tensor) and weight.ndim < 2

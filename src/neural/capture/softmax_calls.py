@@ -1,10 +1,11 @@
-"""Attention written out with a softmax: its weights are followed to their product with values.
+"""Attention that a model's own code computes with a softmax and a product with values.
 
 A softmax alone does not say what its axes are. In a module called attention it may run over keys,
 over chunks of keys, over experts or over classes. It is attention over K keys if its result is
-multiplied with K values during the same run of the module. Columns that are cut off before the
-product are keys without a value (learned sinks). A softmax without such a product is not measured,
-and a message names its module.
+multiplied with K values during the same run of the module. So the result, and tensors derived from
+it (by dropout, a transpose, a slice), are followed through the torch functions that use them.
+Columns that are cut off before the product are keys without a value (learned sinks). A softmax
+without such a product is not measured, and a message names its module.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class SoftmaxCall:
 
     @property
     def reordered_scores(self) -> tuple[Tensor, int]:
-        """The scores with the keys without a value last, and the number of those."""
+        """The scores, with the keys that have no value moved to the end, and their number."""
         columns = self.columns or slice(0, self.scores.shape[-1])
         extra = self.scores.shape[-1] - (columns.stop - columns.start)
         if not extra:
@@ -70,7 +71,7 @@ class _DerivedWeights:
 class WeightTracker:
     """Follows the results of softmax calls, and tensors derived from them.
 
-    Holds these tensors until their call is dropped, so that no id is reused.
+    It keeps these tensors alive until `drop`, so that Python does not reuse their ids.
     """
 
     derived: dict[int, _DerivedWeights] = field(default_factory=dict)
@@ -87,7 +88,11 @@ class WeightTracker:
     def follow(
         self, function: Callable[..., Any], args: Sequence[Any], result: Any
     ) -> SoftmaxCall | None:
-        """Inspect a call of a torch function; returns the softmax call whose weights it applies."""
+        """Inspect a call of a torch function that has returned `result`.
+
+        If it multiplies the weights of a softmax with values, returns that softmax call. If it
+        derives a tensor from such weights, that tensor is followed, too.
+        """
         operands = list(_iter_tensors(args))
         index = next(
             (index for index, tensor in enumerate(operands) if id(tensor) in self.derived), None
@@ -122,9 +127,10 @@ def _multiplies_values(
 ) -> bool:
     """Whether a product sums over the keys of the weights and keeps their queries.
 
-    `name`, `args`: of the torch function. `operand`: index of the weights among its tensors.
+    `name` and `args` are those of the torch function, `operand` is the index of the weights among
+    its tensors.
     """
-    if name != "einsum":
+    if name != "einsum":  # weights @ values, or values @ transposed weights
         return operand == (1 if weights.is_transposed else 0)
     if not isinstance(args[0], str) or "->" not in args[0]:
         return False
@@ -139,9 +145,10 @@ def _multiplies_values(
 
 
 def _derive_weights(name: str, source: _DerivedWeights, result: Tensor) -> _DerivedWeights | None:
-    """Follow weights through the function `name` if queries and keys remain the last two axes.
+    """Describe the `result` of the function `name` on followed weights.
 
-    None if they do not. Columns may be cut off at the ends, as a view.
+    None if queries and keys are not its last two axes. Columns may be cut off at either end, if the
+    result is a view of the weights.
     """
     old_shape, new_shape = tuple(source.tensor.shape), tuple(result.shape)
     if len(new_shape) < 2:

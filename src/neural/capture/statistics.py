@@ -1,13 +1,13 @@
 """Attention measures in one pass over the rows: exact, in 32 bits, O(n) memory.
 
-    row_statistics(q, k, Mask(causal=True), measures=("entropy", "span"))     each row
-    head_statistics(q, k, Mask(causal=True), measures=("entropy", "span"))    each head
+    row_statistics(q, k, Mask(causal=True), measures=("entropy", "span"))     a value per row
+    head_statistics(q, k, Mask(causal=True), measures=("entropy", "span"))    a value per head
     compare_layers(q1, k1, q2, k2, Mask(causal=True))                         two layers, per head
 
-A row is the distribution of one query over the keys; it counts unless it is padding or the measure
-is undefined for it. For attention that is a softmax of scaled dot products. Other mechanisms
-(`DenseAttentionCall`) compute blocks of weights, and the measures' reference definitions are
-applied to them.
+A measure is a property of attention as a number (measures/). A row is the distribution of one query
+over the keys; it counts unless it is padding or the measure is undefined for it. The single pass
+needs attention that is a softmax of scaled dot products. For other mechanisms
+(`DenseAttentionCall`), the measures' reference definitions are applied to blocks of weights.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ def row_statistics(
 ) -> dict[str, Tensor]:
     """Value of each measure for every row: (B, H, Q), or (B, Q) for measures of a whole layer.
 
-    `measures`: all of one layer that apply, if None. `call_fields`: other fields of `AttentionCall`
-    (scale, tokens, real, query_offset, include_sink, extra_keys, axis).
+    `measures`: their names; if None, all measures of one layer that apply. `call_fields`: other
+    fields of `AttentionCall` (scale, tokens, real, query_offset, include_sink, extra_keys,
+    known_positions).
     """
     call = AttentionCall(q, k, mask or Mask(), **call_fields)
     return measure_rows(_layer_measures(call) if measures is None else measures, call)
@@ -61,8 +62,11 @@ def head_statistics(
     measures: Iterable[str] | None = None,
     **call_fields: Any,
 ) -> dict[str, Tensor]:
-    """`row_statistics` averaged over the rows that count: (H,), or () for measures of a layer."""
-    return average_rows(row_statistics(q, k, mask, measures=measures, **call_fields))
+    """`row_statistics` averaged over the rows that count: (H,), or () for measures of a layer.
+
+    A few measures take the maximum instead (`Measure.aggregate_rows`).
+    """
+    return aggregate_rows(row_statistics(q, k, mask, measures=measures, **call_fields))
 
 
 def compare_layers(
@@ -87,27 +91,30 @@ def compare_layers(
     mask = mask or Mask()  # the compiled pass requires the same object for both
     calls = [AttentionCall(q, k, mask, **call_fields) for q, k in ((q1, k1), (q2, k2))]
     names = [name for name in registry.names() if issubclass(registry.get(name), PairMeasure)]
-    return average_rows(measure_rows(names if measures is None else measures, *calls))
+    return aggregate_rows(measure_rows(names if measures is None else measures, *calls))
 
 
-def average_rows(rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Average every measure over the rows that count."""
-    return {name: registry.get(name)().average_rows(values) for name, values in rows.items()}
+def aggregate_rows(rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Value of every measure from its values per row: their mean or, for a few, their maximum."""
+    return {name: registry.get(name)().aggregate_rows(values) for name, values in rows.items()}
 
 
 def measure_rows(names: Iterable[str], *calls: AttentionCall) -> dict[str, Tensor]:
-    """Value of each measure for every row of one call, or of two; NaN if a row does not count."""
+    """Value of each measure for every row of one call, or of two calls that are compared.
+
+    NaN if a row does not count.
+    """
     measures = {name: registry.get(name)() for name in names}
     for name, measure in measures.items():
         is_row_measure = isinstance(measure, HeadMeasure | LayerMeasure | PairMeasure)
-        if measure.layers != len(calls) or not is_row_measure:
+        if measure.num_layers != len(calls) or not is_row_measure:
             plural = "s" * (len(calls) > 1)
             raise ValueError(f"`{name}` is not a measure of the rows of {len(calls)} layer{plural}")
         if "induction" in measure.required_statistics and calls[0].tokens is None:
             raise ValueError(f"`{name}` needs the token ids: pass tokens=(B, K)")
     rows: dict[str, Tensor] = {}
     with full_precision(calls[0].q.device):
-        # separately: one measure without a compiled implementation would make all of them slow
+        # the two groups apart: one measure without compiled loops would make all of them slow
         for is_compiled in (True, False):
             group = {
                 name: measure
@@ -126,7 +133,10 @@ def measure_rows(names: Iterable[str], *calls: AttentionCall) -> dict[str, Tenso
 def _measure_by_definition(
     measures: Mapping[str, Measure], *calls: AttentionCall
 ) -> dict[str, Tensor]:
-    """Apply the reference definitions to blocks of rows; replaced by the kernel if it can."""
+    """Apply the reference definitions to blocks of rows.
+
+    `use_kernel` calls the compiled loops instead if they support these measures and calls.
+    """
     first, rows = calls[0], {}
     for is_layer_measure in (False, True):
         group = {
@@ -152,15 +162,18 @@ def _measure_by_definition(
 
 
 def is_applicable(measure: type[Measure], call: AttentionCall) -> bool:
-    """Whether a call has what a measure needs: tokens, scores, extra keys, and positions."""
+    """Whether a call has what a measure needs: tokens, scores, extra keys, positions, signs."""
     is_missing = {
         "induction": call.tokens is None,
         "logit": isinstance(call, DenseAttentionCall) or not call.has_logits,
         "extra": not call.extra_keys,
     }
-    levels = ("unknown", "keys", "shared")  # each includes the positions known before it
-    has_positions = levels.index(measure.axis) <= levels.index(call.axis)
-    return has_positions and not any(
+    # What is known about positions, in ascending order: nothing, the keys' positions, or the
+    # positions of queries and keys in one shared sequence.
+    levels = ("none", "keys", "queries_and_keys")
+    has_positions = levels.index(measure.needs_positions) <= levels.index(call.known_positions)
+    has_signs = call.is_signed or not measure.signed_only
+    return (has_positions and has_signs) and not any(
         is_missing.get(statistic, False) for statistic in measure.required_statistics
     )
 

@@ -1,7 +1,8 @@
 """Attention snapshots during training: a fixed probe batch, every few steps, into the run folder.
 
-The task chooses the probe (`Task.probe_batch`). A measure is a number per head or layer
-(neural.capture.measures); a map is a matrix of attention weights (queries, keys).
+The probe is a batch of fixed examples that the task chooses (`Task.probe_batch`). A measure is a
+number per head or layer (capture/measures/); a map is a matrix of attention weights (queries,
+keys). A snapshot is all measures, and sometimes the maps, of one step.
 
 A snapshot changes nothing: the model's mode, the random state and the number of threads are
 restored, so that training with and without snapshots is bit-identical.
@@ -17,7 +18,6 @@ import numpy as np
 
 from neural.capture.capture_result import Capture
 from neural.capture.map_encoding import encode_map
-from neural.capture.measure import HeadMeasure
 from neural.capture.measures import registry
 from neural.capture.watch import NoAttentionError, watch
 from neural.core.experiment import TrackingSettings
@@ -33,29 +33,33 @@ MAP_EXAMPLES = 1
 """Number of probe examples whose maps are stored."""
 MAX_MAP_POSITIONS = 512
 """Longer maps are cut to this many queries and keys."""
+DEFAULT_SUMMARY_MEASURE = "relative_entropy"
+"""Measure in the progress line, if it is measured; it is between 0 and 1 for every network."""
 
 
 class AttentionTracker:
     """Takes attention snapshots of a model and writes them into a run."""
 
     def __init__(self, task: Task, run: Run | None, settings: TrackingSettings) -> None:
-        """Without a `run`, snapshots are computed and not written: all processes of a sharded model
-        must run it. Raises UnknownNameError for an unknown measure.
+        """Raises UnknownNameError for an unknown measure.
+
+        `run` is None in processes other than rank 0 of a sharded model. They capture without
+        writing, because a sharded model runs in all processes or in none.
         """
         self.task, self.run, self.settings = task, run, settings
         Capture(settings.measures)  # raises on an unknown measure before training starts
         self._probe: Any = None
         self._written_layers: list[str] | None = None
         """Layer names in the metadata; None before the first snapshot."""
-        self._previous_means: dict[str, float] = {}
-        self._movement: dict[str, float] = {}
-        """Sum of the absolute changes of each measure's mean, relative to its range."""
+        self._summary_measure: str | None = None
+        """Measure that `capture_snapshot` returns; None before the first snapshot."""
 
     def capture_snapshot(
         self, model: nn.Module, step: int, *, last: bool = False
     ) -> tuple[str, float] | None:
-        """Measure and write; returns name and mean of the most changed measure, or None if none.
+        """Measure the model on the probe and write the results into the run.
 
+        Returns name and mean of one measure, the same in all snapshots; None if there is none.
         The `last` snapshot of a run always stores maps: it is the one that users open first.
         """
         with preserve_model_state(model):
@@ -68,7 +72,7 @@ class AttentionTracker:
                 self.run.log_arrays(step, arrays | capture.compare_layers() | extra_arrays(capture))
                 if self._should_keep_maps(step, last):
                     self.run.log_maps(step, encode_maps(capture))
-        return self._most_changed_measure(arrays, capture)
+        return self._summarize(arrays)
 
     def _capture_probe(self, model: nn.Module, step: int) -> Capture:
         device = next((param.device for param in model.parameters()), torch.device("cpu"))
@@ -89,12 +93,13 @@ class AttentionTracker:
         if self.run is not None and self._written_layers is None:
             for message in messages:
                 self.run.log_event(step, "warning", message)
-            # Without attention there is no metadata: [] keeps later warnings from being repeated.
+            # Without attention no layer names are written. [] marks that the warnings are logged:
+            # later snapshots do not repeat them.
             self._written_layers = self._written_layers if capture else []
         return capture
 
     def _should_keep_maps(self, step: int, last: bool) -> bool:
-        # by the step, not by counting snapshots: a resumed run stores the same maps
+        # computed from the step, not by counting snapshots: so a resumed run stores the same maps
         every = self.settings.maps_every
         return every > 0 and (last or step // max(1, self.settings.track_every) % every == 0)
 
@@ -120,37 +125,25 @@ class AttentionTracker:
         )
         self.run.set_metadata("probe/labels", self.task.position_labels(self._probe))
 
-    def _most_changed_measure(
-        self, arrays: dict[str, np.ndarray], capture: Capture
-    ) -> tuple[str, float] | None:
-        """Name and mean of the head measure that has changed most so far, relative to its range.
-
-        Measures without a finite range do not count; the first measure if none has changed yet.
-        """
-        attention = next((call.attention for call in capture if call.attention is not None), None)
+    def _summarize(self, arrays: dict[str, np.ndarray]) -> tuple[str, float] | None:
+        """Name and mean of one measure, the same in all snapshots, for the progress line."""
         means = {
             name: float(np.nanmean(array))
             for name, array in arrays.items()
             if not np.isnan(array).all()
         }
-        for name, mean in means.items():
-            measure = registry.get(name)
-            if attention is None or not issubclass(measure, HeadMeasure):
-                continue
-            low, high = measure().value_range(attention.heads, attention.keys)
-            # with a single key some ranges are empty
-            if name in self._previous_means and 0 < high - low < np.inf:
-                change = abs(mean - self._previous_means[name]) / (high - low)
-                self._movement[name] = self._movement.get(name, 0.0) + change
-        self._previous_means |= means
-        first_name = next(iter(means), None)
-        name = max(self._movement, key=lambda name: self._movement[name], default=first_name)
-        name = name if name in means else first_name
+        if self._summary_measure not in means:
+            default = DEFAULT_SUMMARY_MEASURE
+            self._summary_measure = default if default in means else next(iter(means), None)
+        name = self._summary_measure
         return None if name is None else (name, means[name])
 
 
 def extra_arrays(capture: Capture) -> dict[str, np.ndarray]:
-    """Arrays for analyses: measures on even and odd examples, divergence of pairs of heads."""
+    """Further arrays for analyses, by their names in the run.
+
+    They are the means of measures on even and odd examples, and the divergences of pairs of heads.
+    """
     arrays = {f"{HALVES_PREFIX}{name}": values for name, values in capture.half_means().items()}
     divergence = capture.head_divergence()
     return arrays if divergence is None else {**arrays, HEAD_DIVERGENCE_KEY: divergence}
@@ -163,15 +156,19 @@ def encode_maps(capture: Capture) -> dict[str, bytes]:
         if call.attention is None:
             continue
         causal, offset = call.attention.mask.causal, call.attention.first_query_position
+        signed = call.attention.is_signed
         for example, weights in enumerate(call.maps(MAP_EXAMPLES, MAX_MAP_POSITIONS)):
             key = name if example == 0 else f"{name}@{example}"
-            encoded[key] = encode_map(weights, causal=causal, query_offset=offset)
+            encoded[key] = encode_map(weights, causal=causal, query_offset=offset, signed=signed)
     return encoded
 
 
 @contextmanager
 def preserve_model_state(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode, no gradients inside the block; restores modes, random state, threads."""
+    """Block in evaluation mode, without gradients.
+
+    Afterwards the modes of all modules, the random state and the number of threads are restored.
+    """
     modes = [(module, module.training) for module in model.modules()]
     threads = torch.get_num_threads()
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()

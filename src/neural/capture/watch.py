@@ -8,8 +8,10 @@
 
 In networks of `neural`, the mechanism of every attention module (neural.nn.mechanism: the function
 from queries, keys and values to outputs) is wrapped inside the `with` block; there is no overhead
-outside. Other models are captured through the functions that they call (hooks.py).
-The model's mode is not changed: in training mode, the measured weights are those before dropout.
+outside. Other models are captured through the functions that they call (hooks.py). The recorder
+(recorder.py) collects the calls. A module is refused if its attention cannot be measured correctly:
+`capture.refusals` has the reason. The model's mode is not changed: in training mode, the measured
+weights are those before dropout.
 """
 
 from __future__ import annotations
@@ -20,11 +22,13 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from neural.capture.capture_result import Capture
 from neural.capture.hooks import FLEX_MODULE, find_attention_modules, intercept_attention
-from neural.capture.patching import FunctionPatch, patch_mechanism
+from neural.capture.labels import check_labels
+from neural.capture.patching import MechanismPatch, patch_mechanism
 from neural.capture.recorder import Recorder
 from neural.nn.lazy_torch import torch  # the real torch, imported at the first use
 from neural.nn.multi_head_attention import MultiHeadAttentionModule
@@ -47,7 +51,10 @@ SUPPORTED_HINT = (
 )
 
 MAX_SHOWN_PATHS = 4
-"""Module paths in a message, such as `encoder.layers.0.attention`; more are counted."""
+"""Module paths that a message lists; it only counts further ones."""
+INTERNAL_FILES = (str(Path(__file__).parents[1]), contextlib.__file__)
+"""Prefixes of the files to which a warning does not point: this package, and `with` blocks."""
+CaptureType = TypeVar("CaptureType", bound=Capture)
 
 
 class NoAttentionError(LookupError):
@@ -59,9 +66,9 @@ class AttentionWarning(UserWarning):
 
 
 def warn_at_caller(message: str) -> None:
-    """Emit an `AttentionWarning` that points at the line that uses `watch`, outside this file."""
+    """Emit an `AttentionWarning` that points at the line that uses `watch`, outside the package."""
     frame, level = inspect.currentframe(), 0
-    while frame is not None and frame.f_code.co_filename in (__file__, contextlib.__file__):
+    while frame is not None and frame.f_code.co_filename.startswith(INTERNAL_FILES):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, AttentionWarning, stacklevel=level + 1)
 
@@ -110,9 +117,24 @@ def watch(
     `on_warning`: receives a message if some attention is not measured, or if there is none; by
     default an `AttentionWarning` is emitted.
     """
-    block = _capture_block(model, Capture(measures), tokens, real, softmax, on_warning)
-    if probe is None:
-        return block
+    block = capture_calls(
+        model,
+        Capture(measures),
+        tokens=tokens,
+        real=real,
+        softmax=softmax,
+        on_warning=on_warning,
+    )
+    return block if probe is None else run_probe(model, probe, block)
+
+
+def run_probe(
+    model: nn.Module, probe: Any, block: AbstractContextManager[CaptureType]
+) -> CaptureType:
+    """Run the model on one batch inside the block, without gradients; returns the capture.
+
+    `probe`: an input, a tuple or list of inputs, or a mapping of named inputs.
+    """
     with block as capture, torch.no_grad():
         if isinstance(probe, Mapping):
             model(**probe)
@@ -124,18 +146,25 @@ def watch(
 
 
 @contextmanager
-def _capture_block(
+def capture_calls(
     model: nn.Module,
-    capture: Capture,
-    tokens: Tensor | None,
-    real: Tensor | None,
-    softmax: bool | None,
-    on_warning: Callable[[str], None],
-) -> Iterator[Capture]:
-    """The `with` block of `watch`: fills `capture`, warns about attention that is not measured."""
+    capture: CaptureType,
+    *,
+    labels: Any = None,
+    tokens: Tensor | None = None,
+    real: Tensor | None = None,
+    softmax: bool | None = None,
+    on_warning: Callable[[str], None] = warn_at_caller,
+) -> Iterator[CaptureType]:
+    """Fill `capture` inside the block; then warn about attention that is not measured.
+
+    The arguments are those of `watch`. `labels` are texts of the positions (labels.py); ValueError
+    at the end of the block if they do not match the captured attention.
+    """
     recorder = Recorder(model, capture, tokens, real)
     with ExitStack() as stack:
-        # a compiled graph would not call the hooks; before dynamo is imported nothing is compiled
+        # A compiled graph would not call the hooks, so the model runs in eager mode. If these
+        # modules are not imported, nothing is compiled.
         if not sys.modules.keys().isdisjoint(("torch._dynamo", FLEX_MODULE)):
             stack.enter_context(torch.compiler.set_stance("force_eager"))
             stack.enter_context(_silence_hook_warnings(model))
@@ -155,10 +184,15 @@ def _capture_block(
         _report_empty_capture(recorder, on_warning)
     elif capture.refusals:
         on_warning(f"watch: attention that is not measured: {_format_reasons(capture.refusals)}")
+    if labels is not None:
+        capture.labels = check_labels(labels, capture)
 
 
 def _report_empty_capture(recorder: Recorder, on_warning: Callable[[str], None]) -> None:
-    """Explain an empty result: an error if a module looks like attention, else a warning."""
+    """Explain why nothing was captured.
+
+    Raises NoAttentionError if a module looks like attention; otherwise it is only a warning.
+    """
     attention_named_paths = find_attention_modules(recorder.model)
     if any(path not in recorder.unrecognised for path in recorder.capture.refusals):
         reasons = _format_reasons(recorder.capture.refusals)
@@ -182,7 +216,7 @@ def _report_empty_capture(recorder: Recorder, on_warning: Callable[[str], None])
 
 @contextmanager
 def _silence_hook_warnings(model: nn.Module) -> Iterator[None]:
-    """Silence torch's warning that global hooks run twice in compiled modules; here they may."""
+    """Silence torch's warning that global hooks run twice in compiled modules: it is harmless."""
     if not any(type(module).__name__ == "OptimizedModule" for module in model.modules()):
         yield
         return
@@ -198,22 +232,22 @@ def _record_mechanism(
     module: MultiHeadAttentionModule, path: str, recorder: Recorder
 ) -> Iterator[None]:
     """Record the calls of an attention module of `neural` inside the block."""
-    hook = RecordingHook(module.mechanism, path, recorder)
+    patch = RecordingPatch(module.mechanism, path, recorder)
 
     def detect_cross_attention(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        # `memory`, the third argument of `forward`: the other sequence, which has the keys.
-        hook.is_cross = (args[2] if len(args) > 2 else kwargs.get("memory")) is not None
+        # `memory`, the third argument of `forward`, is the sequence of the keys in cross-attention
+        patch.is_cross = (args[2] if len(args) > 2 else kwargs.get("memory")) is not None
 
     handle = module.register_forward_pre_hook(detect_cross_attention, with_kwargs=True)
     try:
-        with patch_mechanism(module, hook):
+        with patch_mechanism(module, patch):
             yield
     finally:
         handle.remove()
 
 
-class RecordingHook(FunctionPatch):
-    """Takes the place of a mechanism: records the arguments, then calls the original."""
+class RecordingPatch(MechanismPatch):
+    """Replaces a mechanism: records the arguments of each call, then calls the original."""
 
     is_cross = False
     """Whether queries and keys come from two sequences in the present call."""
@@ -236,6 +270,7 @@ class RecordingHook(FunctionPatch):
             self.recorder.record_mechanism(
                 self.path, self.mechanism, q, k, mask, extra, is_cross=self.is_cross
             )
+        # the mechanism may call torch functions that are intercepted: not recorded a second time
         with self.recorder.nested():
             return self.mechanism.attend(q, k, v, mask, dropout, extra)
 

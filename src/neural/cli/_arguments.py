@@ -1,7 +1,8 @@
 """Types of command-line arguments, with shell completion.
 
-A candidate is a word that completion offers. Candidates are found by listing folders: importing
-the registries would make completion slow.
+A candidate is a word that completion offers. A registry is a folder with one file per entry, such
+as a layer. Candidates are found by listing folders, because importing all entries would make
+completion slow.
 """
 
 from __future__ import annotations
@@ -35,11 +36,20 @@ class CompletedString(StringParamType):
     """A string argument with completion candidates.
 
     `fallback` is the click completion type used where no candidate matches: "plain" (none), "file"
-    or "dir".
+    or "dir". `-` is never the name of a file: it is standard input, or refused where a command does
+    not read it.
     """
 
-    def __init__(self, candidates: Candidates, fallback: str = "plain") -> None:
-        self.candidates, self.fallback = candidates, fallback
+    def __init__(
+        self, candidates: Candidates, fallback: str = "plain", *, reads_stdin: bool = False
+    ) -> None:
+        self.candidates, self.fallback, self.reads_stdin = candidates, fallback, reads_stdin
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse `-` if the command does not read standard input."""
+        if value == "-" and self.fallback == "file" and not self.reads_stdin:
+            self.fail("this command does not read standard input (`-`); name a file", param, ctx)
+        return super().convert(value, param, ctx)
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -72,10 +82,20 @@ class FiniteFloatRange(click.FloatRange):
 
 def _complete_runs(ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Names of the run folders, newest first; with their folder if the word starts with it."""
+    yield from _complete_folders(ctx, incomplete, "status.json")
+
+
+def _complete_sweeps(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    """Names of the sweep folders, as those of runs."""
+    yield from _complete_folders(ctx, incomplete, "trials.json")
+
+
+def _complete_folders(ctx: click.Context, incomplete: str, marker: str) -> Iterator[str]:
+    """Names of the folders in `--runs` that have the file `marker`."""
     folders = [ctx.params.get(name) for name in ("root", "runs")]
     root = next((folder for folder in folders if isinstance(folder, Path)), Path("runs"))
     prefix = f"{root}/" if incomplete.startswith(f"{root}/") else ""
-    names = [path.parent.name for path in root.glob("*/status.json")]
+    names = [path.parent.name for path in root.glob(f"*/{marker}")]
     yield from (f"{prefix}{name}" for name in sorted(names, reverse=True))
 
 
@@ -102,10 +122,7 @@ def _complete_programs(ctx: click.Context, incomplete: str) -> Iterator[str]:
 
 
 def _complete_entries(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    """Names of layers, mechanisms, losses … read from the source text of the registry folders.
-
-    Importing all entries takes long enough to be noticed after pressing Tab.
-    """
+    """Names of layers, mechanisms, losses …, read from the source text of the registry folders."""
     for folder in (*CLASS_NAMED_REGISTRIES, *FILE_NAMED_REGISTRIES):
         for file in sorted((PACKAGE / folder).glob("[!_]*.py")):
             classes = re.findall(r"^class (\w+)", file.read_text(encoding="utf-8"), re.M)
@@ -127,12 +144,24 @@ def _complete_benchmarks(ctx: click.Context, incomplete: str) -> Iterator[str]:
     yield from sorted(file.stem for file in (PACKAGE.parents[1] / "benchmarks").glob("*.py"))
 
 
+def _complete_programs_and_runs(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    """Programs and folders, then runs."""
+    yield from _complete_programs(ctx, incomplete)
+    yield from _complete_runs(ctx, incomplete)
+
+
 RUN = CompletedString(_complete_runs, fallback="dir")
 """A run, by its folder or a part of its name."""
+SWEEP = CompletedString(_complete_sweeps, fallback="dir")
+"""A sweep, a folder of runs; named like a run."""
 PROGRAM = CompletedString(_complete_programs, fallback="file")
 """A file with a suffix of PROGRAM_SUFFIXES."""
-INPUT_FILE = CompletedString(lambda ctx, incomplete: iter(()), fallback="file")
-"""Any file."""
+PROGRAM_OR_STDIN = CompletedString(_complete_programs, fallback="file", reads_stdin=True)
+"""The same, or `-` for standard input."""
+PROGRAM_OR_RUN = CompletedString(_complete_programs_and_runs, fallback="file")
+"""A program, or a run by its folder or a part of its name."""
+INPUT_FILE = CompletedString(lambda ctx, incomplete: iter(()), fallback="file", reads_stdin=True)
+"""Any file, or `-` for standard input."""
 ENTRY = CompletedString(_complete_entries)
 """A registry entry: a layer, an attention mechanism, a loss …"""
 CODE = CompletedString(_complete_codes)

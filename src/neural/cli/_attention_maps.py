@@ -1,6 +1,8 @@
 """Attention maps in a terminal: small tiles for all heads, one head in full, strongest pairs.
 
-A map is the (queries, keys) matrix of the attention weights of one head; every row sums to 1.
+A map is the (queries, keys) matrix of the attention weights of one head; every row sums to 1. A
+signed map (of a mechanism that declares `signed`) has negative weights, too: they have colours of
+their own, and without colours the mark `-` where they outweigh the others.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from neural.core.escape import shorten
 
 COLOUR_RAMP = (16, 17, 18, 19, 20, 26, 32, 38, 44, 50, 86, 122, 158, 194, 230)
 """Colours of the 256-colour palette, from weight 0 to weight 1."""
+NEGATIVE_RAMP = (16, 52, 88, 124, 160, 196, 203, 210, 217)
+"""Colours from weight 0 to weight −1."""
 SHADES = " ·░▒▓█"
 """Characters from weight 0 to weight 1, where the output has no colours."""
 TILE_WIDTH = 16
@@ -45,17 +49,17 @@ def pool_weights(weights: np.ndarray, rows: int, columns: int) -> np.ndarray:
 
 
 def render_cells(cells: np.ndarray, *, cell_width: int = 1) -> list[str]:
-    """Cells from 0 to 1 as text, two rows per line, on a square-root scale.
+    """Cells from −1 to 1 as text, two rows per line, on a square-root scale.
 
     The scale keeps small weights visible. In colour each character is an upper half block whose
     foreground is the upper row and whose background is the lower one; without colour a character
     shows the larger of the two.
     """
-    levels = np.sqrt(np.clip(np.nan_to_num(cells), 0, 1))
+    levels = _to_levels(cells)
     if not supports_colour():
         empty_row = np.zeros(levels.shape[1])
         return [
-            _shade(np.maximum(upper, lower), cell_width)
+            _shade(np.where(np.abs(upper) >= np.abs(lower), upper, lower), cell_width)
             for upper, lower in zip_longest(levels[::2], levels[1::2], fillvalue=empty_row)
         ]
     lines = []
@@ -99,8 +103,8 @@ def render_map(
     `queries` and `keys` are the labels of the axes.
     """
     query_count, key_count = weights.shape
-    margin = 2 + len(str(query_count - 1)) + 1
-    max_width = _formatting.terminal_width() - margin - 14
+    margin = 2 + len(str(query_count - 1)) + 1  # indent, index of the query, space
+    max_width = _formatting.terminal_width() - margin - 14  # 14 for the label on the right
     columns = min(key_count, max_width)
     cell_width = 2 if columns * 2 <= max_width else 1
     lines = []
@@ -111,7 +115,7 @@ def render_map(
     map_lines = (
         render_cells(cells, cell_width=cell_width)
         if queries_per_line == 2
-        else [_shade(row, cell_width) for row in np.sqrt(cells.clip(0, 1))]
+        else [_shade(row, cell_width) for row in _to_levels(cells)]
     )
     for query, line in zip(range(0, query_count, queries_per_line), map_lines, strict=True):
         labels = queries[query : query + queries_per_line] if queries is not None else ()
@@ -123,29 +127,41 @@ def render_map(
 def format_strongest_pairs(
     weights: np.ndarray, queries: Sequence[str] | None, keys: Sequence[str] | None, limit: int
 ) -> list[str]:
-    """The largest weight of each query as text, at most `limit`, largest first.
+    """The largest weight of each query by magnitude, as text; at most `limit`, largest first.
 
     `queries` and `keys` are the labels of the positions.
 
     Queries that can attend to a single key are left out: their weight is 1 by definition.
     """
-    has_choice = (weights > 0).sum(axis=1) > 1
+    has_choice = (weights != 0).sum(axis=1) > 1
+    strongest_keys = np.abs(weights).argmax(axis=1)
     pairs = [
-        (float(row.max()), query, int(row.argmax()))
-        for query, row in enumerate(weights)
+        (float(row[key]), query, int(key))
+        for query, (row, key) in enumerate(zip(weights, strongest_keys, strict=True))
         if has_choice[query]
     ]
     is_square = weights.shape[0] == weights.shape[1]
     lines = []
-    for weight, query, key in sorted(pairs, reverse=True)[:limit]:
+    ordered_pairs = sorted(pairs, key=lambda pair: (abs(pair[0]), *pair[1:]), reverse=True)
+    for weight, query, key in ordered_pairs[:limit]:
         target = "itself" if is_square and key == query else _position_label(key, keys)
         lines.append(f"{_position_label(query, queries)} attends to {target} ({weight:.2f})")
     return lines
 
 
+def _to_levels(cells: np.ndarray) -> np.ndarray:
+    """Square roots of the magnitudes, with the sign, from −1 to 1."""
+    cells = np.clip(np.nan_to_num(cells), -1, 1)
+    return np.sign(cells) * np.sqrt(np.abs(cells))
+
+
 def _shade(levels: np.ndarray, cell_width: int) -> str:
-    """One line without colours; levels go from 0 to 1."""
-    return "".join(SHADES[round(float(level) * (len(SHADES) - 1))] * cell_width for level in levels)
+    """One line without colours; levels go from −1 to 1, those below 0 that are not small are `-`."""
+    indices = np.rint(np.abs(levels) * (len(SHADES) - 1)).astype(int)
+    return "".join(
+        ("-" if level < 0 and index else SHADES[index]) * cell_width
+        for level, index in zip(levels, indices, strict=True)
+    )
 
 
 def _position_label(position: int, labels: Sequence[str] | None) -> str:
@@ -155,5 +171,6 @@ def _position_label(position: int, labels: Sequence[str] | None) -> str:
 
 
 def _colour_index(level: float) -> int:
-    """Colour of the 256-colour palette for a level from 0 to 1."""
-    return COLOUR_RAMP[round(float(level) * (len(COLOUR_RAMP) - 1))]
+    """Colour of the 256-colour palette for a level from −1 to 1."""
+    ramp = NEGATIVE_RAMP if level < 0 else COLOUR_RAMP
+    return ramp[round(abs(float(level)) * (len(ramp) - 1))]

@@ -2,7 +2,8 @@
 
 `attention` is the entry of that name in `neural.analysis.run_summary.describe_run`. A measure is a
 number per head, (layers, heads), or per layer, such as the entropy of the weights; a bounded
-measure has a finite range. `L1 h0` is head 0 of the second layer.
+measure has a finite range. A snapshot is the attention captured at one training step. `L1 h0` is
+head 0 of the second layer.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from neural.cli import _formatting
 from neural.core.escape import shorten
 
 CELL_WIDTH = len("12.34→12.34")
-"""Columns of a value at the first snapshot and at the last."""
+"""Characters of a cell with the value at the first snapshot and at the last."""
 MAX_LAYER_NAME_WIDTH = 26
 
 

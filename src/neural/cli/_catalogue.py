@@ -31,7 +31,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
     "optimizer: …": optimizers,
     "schedules (learning_rate=…)": schedules,
 }
-"""Registries by the place of their names in a program."""
+"""Registries by where a program uses their names; the keys are headings of the listing."""
 
 
 def format_listing() -> str:

@@ -7,7 +7,6 @@ imported inside the functions that need them.
 from __future__ import annotations
 
 import math
-import re
 import shutil
 import sys
 import time
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from neural.core.escape import escape_controls, escape_controls_keep_colours
+from neural.core.text_table import format_number, is_numeric
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +33,7 @@ STATE_COLOURS = {
     "broken": "red",
     "stopped": "yellow",
 }
-"""Of run states: failed raised an error, lost has no process any more, broken cannot be read."""
+"""Colours by state of a run: "lost" has no process any more, "broken" cannot be read."""
 BLOCKS = "▁▂▃▄▅▆▇█"
 """Characters of a sparkline, from the lowest value to the highest."""
 _EMPTY_BRAILLE = 0x2800
@@ -124,22 +124,10 @@ def print_section(section: PageSection) -> None:
     if section.text:
         click.echo()
     numeric_columns = [
-        column for column in range(len(rows[0])) if all(_is_numeric(row[column]) for row in rows)
+        column for column in range(len(rows[0])) if all(is_numeric(row[column]) for row in rows)
     ]
     header_rows = [list(section.table_head)] if section.table_head else []
     click.echo("\n".join(format_table([*header_rows, *rows], right_aligned=numeric_columns)))
-
-
-def _is_numeric(cell: str) -> bool:
-    """Whether a cell is a number, a dash or empty."""
-    return bool(re.fullmatch(r"[*+−-]?[\d.,]+|–|", cell))
-
-
-def format_number(value: float | None) -> str:
-    """Four significant digits; a dash for None and NaN."""
-    if value is None or math.isnan(value):
-        return "–"
-    return f"{value:.4g}" if value == 0 or 1e-3 <= abs(value) < 1e5 else f"{value:.2e}"
 
 
 def format_signed(value: float) -> str:
@@ -179,6 +167,14 @@ def format_age(timestamp: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def format_duration(seconds: float) -> str:
+    """A duration in the largest unit of which it has at least 1.5."""
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds")):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds * 1000:.0f} ms"
 
 
 def draw_sparkline(
@@ -283,7 +279,10 @@ def draw_plot(
 
 
 def _draw_curve(heights: np.ndarray, columns: int, rows: int) -> list[list[str]]:
-    """Characters of a curve whose heights go from 0 to 1, two per column; NaN leaves a gap."""
+    """A (rows, columns) grid of Braille characters that show a curve.
+
+    `heights` go from 0 to 1, two per column; NaN leaves a gap.
+    """
     import numpy as np
 
     dots = np.zeros((4 * rows, 2 * columns), dtype=bool)

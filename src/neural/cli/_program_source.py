@@ -1,4 +1,7 @@
-"""Reading programs and printing their diagnostics, for check, compile and fmt."""
+"""Reading programs (`.neural` files) and printing their diagnostics, for check, compile and fmt.
+
+A diagnostic is an error, a warning or a note with a code, such as E0203, and a position.
+"""
 
 from __future__ import annotations
 

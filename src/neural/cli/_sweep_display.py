@@ -23,6 +23,7 @@ from neural.cli import _formatting
 from neural.core.escape import escape_controls, shorten
 from neural.training.runner import Runner
 from neural.workflows.sweep import GridPoint, Sweep, TrialRecord, run_sweep
+from neural.workflows.sweep_trials import FOLD_KEY
 
 MAX_NAME_WIDTH = 46
 MAX_VALUE_WIDTH = 24
@@ -87,7 +88,8 @@ def format_sweep(sweep: Sweep, *, as_json: bool = False) -> str:
     """Trials, grid points and the next commands as text; or everything as JSON."""
     if as_json:
         return json.dumps(_sweep_to_dict(sweep), indent=2)
-    return "\n".join([*format_trials(sweep), *format_points(sweep), *_suggest_next(sweep)])
+    lines = [*format_trials(sweep), *format_points(sweep), *format_folds(sweep)]
+    return "\n".join([*lines, *_suggest_next(sweep)])
 
 
 def format_trials(sweep: Sweep) -> list[str]:
@@ -120,7 +122,8 @@ def format_points(sweep: Sweep) -> list[str]:
     if not points or not points[0].values:
         return []
     names = [key.rpartition(".")[2] for key in points[0].values]
-    rows = [(*names, metric, "", "last", "seeds", "against the best")]
+    repetitions = "seeds" if sweep.fold_count is None else "trials"
+    rows = [(*names, metric, "", "last", repetitions, "against the best")]
     verdicts = [
         f"selected among {len(points)}" if len(points) > 1 else "best",
         *(
@@ -153,24 +156,62 @@ def format_points(sweep: Sweep) -> list[str]:
     ]
 
 
+def format_folds(sweep: Sweep) -> list[str]:
+    """A line per metric, or per grid point: means over folds with their intervals."""
+    if sweep.fold_count is None:
+        return []
+    points = [point for point in sweep.rank_points() if point.scores]
+    if not points:
+        return []
+    metric, _ = sweep.selection_metric()
+    names = [key.rpartition(".")[2] for key in points[0].values]
+    metrics = [name for name in sweep.summarize_folds(points[0]) if name != "last"]
+    head = [*names, *metrics, f"{metric}, last"]
+    rows = [
+        (
+            *_format_values(point),
+            *(str(estimates[name]) if name in estimates else "" for name in (*metrics, "last")),
+        )
+        for point in points
+        for estimates in [sweep.summarize_folds(point)]
+    ]
+    if not names:  # one point: a line per metric reads better
+        rows, head = list(zip(head, rows[0], strict=True)), ["", "mean (95 %)"]
+    header, *body = _formatting.format_table([tuple(head), *rows], indent="")
+    finished = len({str(row.trial.point.get(FOLD_KEY)) for row in sweep.rows if row.is_finished})
+    text = (
+        f"Means over {finished} of {sweep.fold_count} folds, each at its best validation, with 95 % "
+        'intervals; "last" is the last validation. Folds share training examples, so they are not '
+        "independent; the intervals are corrected for that (Nadeau and Bengio, 2003)."
+    )
+    return [
+        "",
+        _formatting.style_heading(header),
+        *body,
+        "",
+        *textwrap.wrap(text, _formatting.terminal_width()),
+    ]
+
+
 def _format_optimism(
     sweep: Sweep, points: Sequence[GridPoint], larger_is_better: bool
 ) -> list[str]:
-    """How much the score of the selected point is biased in its favour by the selection itself."""
+    """How much better than its true score the selected point looks, because it was selected."""
     selection = sweep.estimate_selection_bias(points)
     if selection is None:
         return []
     side = "above" if larger_is_better else "below"
+    noun = "seed" if sweep.fold_count is None else "trial"
     text = (
         f"The first was selected among {selection.setting_count} by its mean over "
-        f"{_formatting.format_count(selection.seed_count, 'seed')}, each at its best validation: "
+        f"{_formatting.format_count(selection.seed_count, noun)}, each at its best validation: "
         "optimistic twice. "
     )
     if not math.isnan(selection.noise_std):
         text += (
             f"If all {selection.setting_count} were equal, the selected mean would be about "
             f"{_formatting.format_number(selection.optimism)} {side} the true one "
-            f"({selection.optimism_in_std:.2g} SD of a seed). "
+            f"({selection.optimism_in_std:.2g} SD of a {noun}). "
         )
     pair_count = selection.setting_count * (selection.setting_count - 1) // 2
     text += (
@@ -273,9 +314,14 @@ def _sweep_to_dict(sweep: Sweep) -> dict[str, Any]:
                 "last_mean": _nan_to_none(point.last_mean),
                 "seeds": len(point.scores),
                 "against_best": comparison,
+                "over_folds": {
+                    name: estimate.to_dict()
+                    for name, estimate in sweep.summarize_folds(point).items()
+                },
             }
             for point, comparison in zip(points, comparisons, strict=True)
         ],
+        "folds": sweep.fold_count,
         "selection": _selection_to_dict(sweep, points),
         "confirmation": _confirmation_to_dict(sweep),
     }

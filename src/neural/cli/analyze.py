@@ -1,7 +1,9 @@
-"""`neural analyze`: findings about runs, with evidence and advice.
+"""`neural analyze`: what to do about runs, and the findings behind it.
 
 A finding (neural.analysis.check) is a warning or note about these runs, or a claim about all
-trainings of this kind, tested over seeds: supported yes, no or undecided.
+trainings of this kind, tested over seeds. Its `supported` is yes, no or undecided; its `number` is
+an estimate with a confidence interval; its code is that of the check, such as EVO001. Advice
+(neural.analysis.advice) is what to do about the runs: it comes first.
 """
 
 from __future__ import annotations
@@ -17,13 +19,21 @@ import click
 
 from neural.cli import _formatting
 from neural.cli._arguments import RUN
+from neural.cli._options import json_option, runs_option
 from neural.core.escape import escape_controls, escape_controls_keep_colours
 
 if TYPE_CHECKING:
-    from neural.analysis.check import Finding
+    from neural.analysis.check import Finding, FindingKind
+    from neural.analysis.findings import FindingList
     from neural.runs.run import Run
+    from neural.workflows.analyze import FindingGroup
 
-TITLES = {"warning": "warnings", "note": "what happened", "claim": "claims, over seeds"}
+ADVICE_TITLE = "what to do"
+TITLES: dict[FindingKind, str] = {
+    "warning": "warnings",
+    "note": "what happened",
+    "claim": "claims, over seeds",
+}
 """Headings by `Finding.kind`."""
 FINDING_INDENT = " " * 10
 """Indent of the lines below a finding, which starts with its code."""
@@ -31,83 +41,75 @@ FINDING_INDENT = " " * 10
 
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN]…", type=RUN)
-@click.option(
-    "--runs",
-    "root",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder of the runs.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(runs: tuple[str, ...], root: Path, as_json: bool) -> None:
-    """Analyze runs: findings with evidence and advice; the newest run by default.
+@runs_option()
+@json_option()
+@click.option("--claims", is_flag=True, help="Also test published claims about attention (EVO…).")
+def command(runs: tuple[str, ...], root: Path, as_json: bool, claims: bool) -> None:
+    """Analyze runs: what to do about them, with evidence; the newest run by default.
 
     \b
     $ neural analyze
     $ neural analyze runs/2026-11-16_01-50-12_seeds        all trials of a sweep
-    $ neural analyze RUN --json | jq '.[].findings[] | select(.kind == "warning")'
+    $ neural analyze runs/2026-11-16_01-50-12_seeds --claims
+    $ neural analyze RUN --json | jq '.[].advice[].action'
 
-    Warnings and notes are about these runs only. Claims are about all trainings of this kind: they
-    need five seeds or more. Runs that differ in their seed alone are analyzed together.
+    Advice, warnings and notes are about these runs only. Claims are about all trainings of this
+    kind: they need five seeds or more. Runs that differ in their seed alone are analyzed together.
     """
     from contextlib import ExitStack
 
     from neural.cli._errors import report_errors
 
     with report_errors(), ExitStack() as stack:
-        from neural.analysis.findings import analyze_runs
-        from neural.analysis.run_loading import group_experiments
+        from neural.cli._run_selection import select_runs
         from neural.runs.run import Run
-        from neural.workflows.sweep import resolve_run_paths
+        from neural.workflows.analyze import group_findings
 
         opened_runs = [
             stack.enter_context(Run.open(path))
-            for path in resolve_run_paths(runs, root, only_finished=True)
+            for path in select_runs(runs, root, only_finished=True)
         ]
-        groups = [
-            (data if label == data else f"{data}: {label}", members, analyze_runs(members))
-            for data, labels in group_experiments(opened_runs).items()
-            for label, members in labels.items()
-        ]
+        groups = group_findings(opened_runs, claims=claims)
         if as_json:
-            dicts = [_group_to_dict(*group) for group in groups]
+            dicts = [_group_to_dict(group) for group in groups]
             click.echo(escape_controls(json.dumps(dicts, indent=2, ensure_ascii=False)))
         else:
-            text = "\n\n".join("\n".join(_format_group(*group)) for group in groups)
+            text = "\n\n".join("\n".join(_format_group(group)) for group in groups)
             click.echo(escape_controls_keep_colours(text))
 
 
-def _group_to_dict(title: str, runs: Sequence[Run], findings: Sequence[Finding]) -> dict[str, Any]:
-    from neural.analysis.findings import list_missing_claims
-
+def _group_to_dict(group: FindingGroup) -> dict[str, Any]:
     return {
-        "title": title,
-        "runs": [str(run.path) for run in runs],
-        "findings": [finding.to_dict() for finding in findings],
-        "not_found": list_missing_claims(findings),
+        "title": group.title,
+        "runs": [str(run.path) for run in group.runs],
+        "advice": [advice.to_dict() for advice in group.findings.advice],
+        "findings": [finding.to_dict() for finding in group.findings],
+        "not_found": group.not_found,
     }
 
 
-def _format_group(title: str, runs: Sequence[Run], findings: Sequence[Finding]) -> list[str]:
+def _format_group(group: FindingGroup) -> list[str]:
     from neural.analysis.confidence_intervals import MIN_SEEDS
-    from neural.analysis.findings import list_missing_claims
     from neural.analysis.run_loading import get_seed
 
+    runs, findings = group.runs, group.findings
     seeds = ", ".join(str(seed) for seed in (get_seed(run) for run in runs) if seed is not None)
     lines = [
-        _formatting.style_heading(title)
+        _formatting.style_heading(group.title)
         + (f", seed{'s' * (len(runs) > 1)} {seeds}" if seeds else "")
     ]
-    lines += [
-        f"  {run.name}  {_formatting.style_state(run.status.state)}, step {run.status.step:,}"
-        for run in runs
-    ]
+    lines += [_format_run(run) for run in runs]
+    lines += _format_advice(findings)
+    advised_codes = {advice.code for advice in findings.advice}
     shown_findings = [
         finding for finding in findings if finding.kind == "claim" or finding.supported == "yes"
     ]
     for kind, heading in TITLES.items():
-        kind_findings = [finding for finding in shown_findings if finding.kind == kind]
+        kind_findings = [
+            finding
+            for finding in shown_findings
+            if finding.kind == kind and finding.code not in advised_codes
+        ]
         if kind_findings:
             lines += ["", _formatting.style_heading(heading)]
         if kind == "claim" and len(runs) < MIN_SEEDS and kind_findings:
@@ -117,6 +119,7 @@ def _format_group(title: str, runs: Sequence[Run], findings: Sequence[Finding]) 
             ]
         else:
             lines += [line for finding in kind_findings for line in _format_finding(finding)]
+    # warnings and notes that could not be checked; their evidence says which data is missing
     hidden_findings = [finding for finding in findings if finding not in shown_findings]
     reasons = dict.fromkeys(finding.evidence for finding in hidden_findings)
     not_examined = [
@@ -125,12 +128,40 @@ def _format_group(title: str, runs: Sequence[Run], findings: Sequence[Finding]) 
         for reason in reasons
     ]
     sections = {
-        "looked for, not found": list_missing_claims(findings),
+        "looked for, not found": group.not_found,
         "not examined": not_examined,
     }
     for heading, texts in sections.items():
         if texts:
             lines += ["", _formatting.style_heading(heading), *_wrap("; ".join(texts), "  ")]
+    return lines
+
+
+def _format_run(run: Run) -> str:
+    """Name, state and steps of a run, and its best validation."""
+    from neural.analysis.confidence_intervals import format_number
+    from neural.analysis.run_summary import find_best_validation
+
+    best = find_best_validation(run)
+    best_text = (
+        f"; best {best.name} {format_number(best.score)} at step {best.step:,}" if best else ""
+    )
+    state = _formatting.style_state(run.status.state)
+    return f"  {run.name}  {state}, step {run.status.step:,}{best_text}"
+
+
+def _format_advice(findings: FindingList) -> list[str]:
+    """Numbered advice with its evidence; nothing without any."""
+    if not findings.advice:
+        return []
+    lines = ["", _formatting.style_heading(ADVICE_TITLE)]
+    for number, advice in enumerate(findings.advice, 1):
+        indent = " " * 5
+        lines += [
+            *_wrap(f"{advice.problem} ({advice.code})", f"  {number}. ", indent),
+            *_wrap(advice.evidence, indent),
+            *_wrap(f"→ {advice.action}", indent, indent + "  "),
+        ]
     return lines
 
 

@@ -1,4 +1,4 @@
-"""`neural board`: the live web page of a folder of runs."""
+"""`neural board`: serve the live web page of a folder of runs (neural.board)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from neural.cli._options import runs_option
+
 DEFAULT_PORT = 8765
 NICENESS = 5
 """Added to the process's niceness, so that training comes first."""
@@ -14,13 +16,7 @@ NICENESS = 5
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="[RUNS]", required=False)
-@click.option(
-    "--runs",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder of the runs, if not given as argument.",
-)
+@runs_option()
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -36,7 +32,7 @@ NICENESS = 5
     help="Address to listen on; if it is not a loopback address, clients need the printed token.",
 )
 @click.option("--no-open", is_flag=True, help="Do not open a browser.")
-def command(folder: Path | None, runs: Path, port: int, host: str, no_open: bool) -> None:
+def command(folder: Path | None, root: Path, port: int, host: str, no_open: bool) -> None:
     """Serve a live page of runs: curves, attention step by step, alarms; compare and generate too.
 
     \b
@@ -48,7 +44,7 @@ def command(folder: Path | None, runs: Path, port: int, host: str, no_open: bool
     """
     from neural.cli._errors import UserError, report_errors
 
-    runs = folder or runs
+    runs = folder or root
     if not runs.is_dir():
         hint = "; `neural train` creates it" if runs == Path("runs") else ""
         raise UserError(f"there is no folder {runs}{hint}")
@@ -104,7 +100,7 @@ def _serve(runs: Path, host: str, port: int, *, open_browser: bool) -> None:
         date_header=False,
         timeout_graceful_shutdown=1,
         timeout_keep_alive=60,
-        limit_concurrency=400,
+        limit_concurrency=400,  # further requests get status 503
         proxy_headers=False,
         ws="none",
     )

@@ -13,6 +13,7 @@ import click
 
 from neural.cli import _formatting
 from neural.cli._arguments import RUN
+from neural.cli._options import json_option, runs_option
 
 if TYPE_CHECKING:
     from neural.workflows.calibrate import CalibrationResult
@@ -42,15 +43,8 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-duplicates", is_flag=True, help="Also use documents that the run was trained on."
 )
-@click.option(
-    "--runs",
-    "root",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder of the runs.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the saved calibration as JSON.")
+@runs_option()
+@json_option("Print the saved calibration as JSON.")
 def command(
     run: str | None,
     data: str | None,
@@ -73,12 +67,12 @@ def command(
     from neural.cli._errors import report_errors
 
     with report_errors():
-        from neural.runs.find import find_run
+        from neural.cli._run_selection import select_run
         from neural.runs.run import Run
         from neural.tasks.segmentation.calibration_selection import CALIBRATION_FILE
         from neural.workflows.calibrate import calibrate
 
-        with Run.open(find_run(run, root)) as opened_run:
+        with Run.open(select_run(run, root)) as opened_run:
             result = calibrate(
                 opened_run, data, folds=folds, seed=seed, allow_duplicates=allow_duplicates
             )

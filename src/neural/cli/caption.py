@@ -1,6 +1,7 @@
 """`neural caption`: captions of images, with the region attended to for each word.
 
-A region is a part of an image, a feature vector, numbered from 0; attention is over the regions.
+A region is a part of an image, given as a feature vector and numbered from 0; the model attends to
+regions. Words of a reference caption may have a reference region: the one that they describe.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neural.cli._arguments import RUN
+from neural.cli._options import json_option, out_option, runs_option
 
 if TYPE_CHECKING:
     from neural.workflows.caption import Caption
@@ -28,27 +30,19 @@ MAX_SHOWN = 5
 @click.option(
     "--pictures", type=click.IntRange(1), metavar="N", help="Only the first N; all by default."
 )
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help=f"Folder for plots of the first {MAX_SHOWN} captions, word by word.",
+@out_option(
+    f"Folder for plots of the first {MAX_SHOWN} captions, word by word.",
+    metavar="FOLDER",
+    is_folder=True,
 )
-@click.option(
-    "--runs",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder of the runs.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON with words, regions and weights.")
+@runs_option()
+@json_option("Print JSON with words, regions and weights.")
 def command(
     run: str | None,
     data: Path | None,
     pictures: int | None,
     out: Path | None,
-    runs: Path,
+    root: Path,
     as_json: bool,
 ) -> None:
     """Caption the run's test images, or image regions in an .npz file; the newest run by default.
@@ -63,10 +57,10 @@ def command(
     from neural.cli._errors import report_errors
 
     with report_errors():
-        from neural.runs.find import find_run
+        from neural.cli._run_selection import select_run
         from neural.workflows.caption import generate_captions, write_caption_plot
 
-        captions = generate_captions(find_run(run, runs), data, count=pictures)
+        captions = generate_captions(select_run(run, root), data, count=pictures)
         files = []
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)

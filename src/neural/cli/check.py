@@ -1,7 +1,8 @@
 """`neural check`: check programs, experiments, sweeps and studies without training.
 
-A sweep trains an experiment with every combination of a grid's values; a study trains language
-models on several texts and seeds, to see how attention evolves.
+A program (`.neural` file) declares a network; an experiment (YAML) is the settings of one training.
+A sweep trains an experiment with every combination of a grid's values, one trial each; a study
+trains language models on several texts and seeds, to see how attention evolves.
 """
 
 from __future__ import annotations
@@ -9,14 +10,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from neural.cli._arguments import PROGRAM
+from neural.cli._arguments import PROGRAM_OR_STDIN
+from neural.cli._options import json_option
 
-MAX_SHOWN_TRIALS = 12
-"""Names of a sweep's trials that are printed."""
+if TYPE_CHECKING:
+    from neural.core.diagnostics import SourceText
 
 
 def _parse_sizes(
@@ -33,7 +35,7 @@ def _parse_sizes(
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=PROGRAM)
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=PROGRAM_OR_STDIN)
 @click.option("--network", metavar="NAME", help="The network to check, if a file has several.")
 @click.option(
     "--fragment",
@@ -43,8 +45,9 @@ def _parse_sizes(
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-@click.option("--json", "form", flag_value="json", help="Short for --format json.")
+@json_option("Short for --format json.", form=True)
 @click.option("--strict", is_flag=True, help="Exit with code 1 if there are warnings.")
+@click.option("--fix", is_flag=True, help="Apply the hints that say what to write, then check.")
 @click.option(
     "--size",
     "sizes",
@@ -59,12 +62,14 @@ def command(
     fragment: bool,
     form: str,
     strict: bool,
+    fix: bool,
     sizes: dict[str, int],
 ) -> None:
     """Check programs and experiments: all shapes and costs, or all errors.
 
     \b
     $ neural check examples/tiny.neural
+    $ neural check net.neural --fix
     $ neural check net.neural --json | jq .networks[0].parameters
     $ neural check examples/segmentation/articles.yaml
     $ echo 'Dense(10)' | neural check --fragment -
@@ -85,6 +90,8 @@ def command(
         if path != "-" and not fragment:
             require_kind(path, "program")
         source = read_source(path)
+        if fix:
+            source = _fix_source(path, source, network, fragment)
         # CATALOGUE: the layers, losses and optimizers that programs can name
         checked = check(source.text, CATALOGUE, network=network, fragment=fragment, sizes=sizes)
         if form == "json":
@@ -107,21 +114,46 @@ def command(
     sys.exit(exit_code)
 
 
+def _fix_source(path: str, source: SourceText, network: str | None, fragment: bool) -> SourceText:
+    """Apply all fixes of one check, write the file and print what changed; returns the new text."""
+    from neural.cli._errors import UserError
+    from neural.core.diagnostics import SourceText, apply_fixes
+    from neural.core.escape import escape_controls
+    from neural.core.files import write_atomically
+    from neural.language.check import check
+    from neural.optim.catalogue import CATALOGUE
+
+    if path == "-":
+        raise UserError("--fix changes a file, and `-` is none; give its name")
+    checked = check(source.text, CATALOGUE, network=network, fragment=fragment)
+    text, fixed = apply_fixes(source.text, checked.diagnostics)
+    if text == source.text:
+        click.echo(f"{source.name}: nothing to fix", err=True)
+        return source
+    write_atomically(Path(path).resolve(), text)  # keeps a symbolic link
+    for diagnostic in fixed:
+        line, column = source.line_and_column(diagnostic.span.start)
+        help_text = f"; {diagnostic.helps[-1]}" if diagnostic.helps else ""
+        message = escape_controls(diagnostic.message + help_text)
+        click.echo(f"fixed {source.name}:{line}:{column}: {message}", err=True)
+    return SourceText(source.name, text)
+
+
 def _check_settings(path: str, form: str, reports: list[Any]) -> int:
     """Check an experiment, sweep or study with its data and network; returns the exit code.
 
     Appends a dict to `reports`, for JSON.
     """
     from neural.cli._errors import UserError, report_errors
-    from neural.cli._file_kind import detect_kind, require_kind
+    from neural.cli._file_kind import require_kind
+    from neural.workflows.check import check_settings_file
+    from neural.workflows.file_kind import detect_kind
 
     kind = detect_kind(Path(path)) or "experiment"
     try:
         require_kind(path, kind)  # raises UserError for a folder
         with report_errors():
-            report, text = (
-                _check_experiment(path) if kind == "experiment" else _check_trials(path, kind)
-            )
+            report, text = check_settings_file(Path(path), kind)
     except UserError as error:  # the other files are checked nevertheless
         if form == "text":
             error.show()
@@ -131,33 +163,3 @@ def _check_settings(path: str, form: str, reports: list[Any]) -> int:
     if form == "text":
         click.echo(text + "\n")
     return 0
-
-
-def _check_experiment(path: str) -> tuple[dict[str, Any], str]:
-    """Result for JSON and as text."""
-    from neural.core.settings import dump_settings
-    from neural.workflows.load_task import load_task
-
-    task = load_task(path)
-    text = "\n".join([task.model_summary(), *(f"note: {note}" for note in task.notes)])
-    return {"settings": dump_settings(task.experiment), "notes": list(task.notes)}, text
-
-
-def _check_trials(path: str, kind: str) -> tuple[dict[str, Any], str]:
-    """Result for JSON and as text; `kind` is sweep or study."""
-    from neural.workflows.study import read_study
-    from neural.workflows.sweep_trials import read_sweep
-
-    if kind == "study":
-        study = read_study(Path(path))
-        experiment, trials = study.experiment, study.trials
-    else:
-        _, experiment, trials = read_sweep(Path(path))
-    names = [trial.name for trial in trials]
-    lines = [
-        f"{kind} of {experiment.name}, {len(names)} trials",
-        *(f"  {name}" for name in names[:MAX_SHOWN_TRIALS]),
-    ]
-    if len(names) > MAX_SHOWN_TRIALS:
-        lines.append(f"  … and {len(names) - MAX_SHOWN_TRIALS} more")
-    return {"trials": names}, "\n".join(lines)

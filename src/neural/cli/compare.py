@@ -1,7 +1,8 @@
 """`neural compare`: runs side by side, only where they differ.
 
 `data` is the dict of `neural.workflows.compare.compare_runs`. Columns and rows name the runs by
-letters: A is the first, against which the others are compared.
+letters: A is the first, against which the others are compared. A measure is a number per attention
+head, such as its entropy; a snapshot is the attention captured at one step.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import click
 
 from neural.cli import _formatting
 from neural.cli._arguments import RUN
+from neural.cli._options import json_option, runs_option
 from neural.core.escape import shorten
 
 if TYPE_CHECKING:
@@ -28,37 +30,32 @@ MAX_SPARKLINE_WIDTH = 60
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN RUN…", type=RUN)
-@click.option(
-    "--runs",
-    "root",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder of the runs.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…", type=RUN)
+@runs_option()
+@json_option()
 def command(runs: tuple[str, ...], root: Path, as_json: bool) -> None:
     """Compare runs: settings that differ, best scores, curves, attention at the end.
 
-    Runs that differ in their seeds alone form a group; groups are compared by pairs of seeds.
+    The name of a sweep stands for its runs. Runs that differ in their seeds alone form a group;
+    groups are compared by pairs of seeds.
 
     \b
     $ neural compare 01-38-55 01-39-06
-    $ neural compare runs/2026-11-16_01-50-12_rates/2026*
+    $ neural compare rates                          all trials of a sweep
     """
-    if len(runs) < 2:
-        raise click.UsageError("name two runs or more")
     from contextlib import ExitStack
 
     from neural.cli._errors import report_errors
 
     with report_errors(), ExitStack() as stack:
-        from neural.runs.find import find_run
+        from neural.cli._run_selection import select_runs
         from neural.runs.run import Run
         from neural.workflows.compare import compare_runs
 
-        opened_runs = [stack.enter_context(Run.open(find_run(name, root))) for name in runs]
+        paths = select_runs(runs, root)
+        if len(paths) < 2:
+            raise click.UsageError("name two runs or more, or a sweep of several runs")
+        opened_runs = [stack.enter_context(Run.open(path)) for path in paths]
         data = compare_runs(opened_runs)
         click.echo(
             json.dumps(data, indent=2)
@@ -217,6 +214,7 @@ def _format_curves(runs: Sequence[Run], letters: Sequence[str], names: dict[str,
         if not len(finite):
             continue
         last = int(max(steps.max(initial=0) for steps, _ in curves))
+        # a quantile, because the loss of the first steps would flatten the rest of the curve
         low, high = float(finite.min()), float(np.quantile(finite, 0.99))
         rows = []
         for letter, (steps, values) in zip(letters, curves, strict=True):

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
-from neural.cli._arguments import PROGRAM
+from neural.cli._arguments import PROGRAM_OR_STDIN
+from neural.cli._options import STANDARD_STREAM, out_option
 
 
 @click.command()
-@click.argument("file", metavar="FILE", type=PROGRAM)
+@click.argument("file", metavar="FILE", type=PROGRAM_OR_STDIN)
 @click.option(
     "--to",
     "form",
@@ -21,13 +22,7 @@ from neural.cli._arguments import PROGRAM
     help="pytorch: a Python file; json: the syntax tree of the program.",
 )
 @click.option("--network", metavar="NAME", help="The network to compile, if the file has several.")
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="File to write; standard output by default.",
-)
+@out_option("File to write; standard output by default.", allow_stdout=True)
 def command(file: str, form: str, network: str | None, out: Path | None) -> None:
     """Write a network as a Python file that needs only torch.
 
@@ -77,7 +72,7 @@ def command(file: str, form: str, network: str | None, out: Path | None) -> None
                 f"equal to the network at {shapes}: "
                 f"the largest difference is {compiled.max_difference:.1g}"
             )
-    if out is None:
+    if out is None or out == STANDARD_STREAM:
         click.echo(text, nl=False)
         return
     try:

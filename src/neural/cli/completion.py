@@ -1,4 +1,4 @@
-"""`neural completion`: shell completion of verbs (subcommands), options, files and runs."""
+"""`neural completion`: shell completion of commands, options, files and runs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ INSTALL_PATHS = {
 }
 """By shell: the path of the script, and an alternative or requirement."""
 COMPLETE_VARIABLE = "_NEURAL_COMPLETE"
-"""Environment variable by which the script requests completions; click derives it from the name."""
+"""Environment variable with which the script calls `neural` for completions; click's convention."""
 
 
 @click.command()
 @click.argument("shell", type=click.Choice(list(INSTALL_PATHS)))
 def command(shell: str) -> None:
-    """Print a completion script for a shell: verbs, options, programs, runs, layers and codes.
+    """Print a completion script for a shell: commands, options, programs, runs, layers and codes.
 
     \b
     $ neural completion bash > ~/.local/share/bash-completion/completions/neural

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neural.cli import _formatting
-from neural.cli._arguments import RUN
+from neural.cli._arguments import PROGRAM_OR_RUN, PROGRAM_SUFFIXES, RUN
+from neural.cli._options import out_option, runs_option
 
 if TYPE_CHECKING:
     from neural.capture.capture_result import Capture
     from neural.workflows.debug import DebugSubject
 
 FAINT_GRADIENT_RATIO = 1e-3
-"""A layer whose gradient/weight ratio is below this share of the median hardly learns."""
+"""Share of the median gradient/weight ratio; a layer with less is marked: it hardly learns."""
 MEASURE_COLUMNS = {
     "entropy": "entropy",
     "relative_entropy": "relative",
@@ -33,7 +34,7 @@ MEASURE_COLUMNS = {
     "largest_weight": "largest",
     "largest_logit": "logit",
 }
-"""Measures in the table, and the headers of their columns."""
+"""Measures (neural.capture.measures) in the table of heads, and the headers of their columns."""
 GRADIENT_BAR_WIDTH = 20
 """Characters of the bar of the layer with the largest gradient/weight ratio."""
 MAX_DRAWN_HEADS = 16
@@ -41,7 +42,7 @@ MAX_DRAWN_HEADS = 16
 
 
 @click.command()
-@click.argument("program", required=False, type=click.Path(path_type=Path))
+@click.argument("subject", metavar="[PROGRAM|RUN]", required=False, type=PROGRAM_OR_RUN)
 @click.option(
     "--attention-weights",
     is_flag=True,
@@ -84,46 +85,34 @@ MAX_DRAWN_HEADS = 16
     show_default=True,
     help="Seed of random weights and inputs.",
 )
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE.html",
-    help="Write the maps as one HTML file that works offline.",
-)
+@out_option("Write the maps as one HTML file that works offline.", metavar="FILE.html")
 @click.option(
     "--npz",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.npz",
     help="Write all attention weights as arrays.",
 )
-@click.option(
-    "--runs",
-    "root",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder of the runs.",
-)
-def command(program: Path | None, run: str | None, root: Path, **options: Any) -> None:
-    """Run a network once: show attention, gradients and anomalies.
+@runs_option()
+def command(subject: str | None, run: str | None, root: Path, **options: Any) -> None:
+    """Run a network once: show attention, gradients and anomalies; the newest run by default.
 
     \b
     $ neural debug net.neural --attention-weights
-    $ neural debug --run RUN --input "the cat sat on the mat" --layer 1 --head 0
-    $ neural debug --run RUN --dead-heads --gradients --anomalies
-    $ neural debug --run RUN -o heads.html --npz heads.npz
+    $ neural debug novel --input "the cat sat on the mat" --layer 1 --head 0
+    $ neural debug novel --dead-heads --gradients --anomalies
+    $ neural debug net.neural --run RUN -o heads.html --npz heads.npz
 
-    All values are measured in this pass. Without --run the weights are random; the output says so.
+    All values are measured in this pass. The weights of a program without --run are random; the
+    output says so.
     """
     from neural.cli._errors import report_errors
 
     with report_errors():
-        _debug(program, run, root, **options)
+        _debug(subject, run, root, **options)
 
 
 def _debug(
-    program: Path | None,
+    subject_name: str | None,
     run: str | None,
     root: Path,
     attention_weights: bool,
@@ -140,14 +129,15 @@ def _debug(
     npz: Path | None,
 ) -> None:
     from neural.cli._file_kind import require_kind
-    from neural.runs.find import find_run
+    from neural.cli._run_selection import select_run
     from neural.workflows.debug import load_subject
 
+    program, run_name = _split_subject(subject_name, run)
     if program is not None:
         require_kind(str(program), "program")
     for path, suffix in ((out, ".html"), (npz, ".npz")):
         _check_output_path(path, suffix)
-    run_path = None if run is None else find_run(run, root)
+    run_path = select_run(run_name, root) if run is not None or program is None else None
     subject = load_subject(
         program, run=run_path, step=step, inputs=inputs, network=network, seed=seed
     )
@@ -173,6 +163,17 @@ def _debug(
     if anomalies:
         click.echo("\n".join(format_anomalies(subject, capture)))
     _write_files(subject, capture, out, npz)
+
+
+def _split_subject(subject_name: str | None, run: str | None) -> tuple[Path | None, str | None]:
+    """(program, name of the run): what is no file and does not look like one names a run."""
+    if subject_name is None:
+        return None, run
+    path = Path(subject_name)
+    is_program = path.is_file() or path.suffix.lower() in PROGRAM_SUFFIXES
+    if is_program or run is not None:
+        return path, run
+    return None, subject_name
 
 
 def format_gradients(subject: DebugSubject) -> list[str]:
@@ -338,7 +339,10 @@ def _format_maps(
     ]
     if not drawable:
         return []
-    maps = {index: capture[index].maps(1)[0] for index in sorted({index for index, _ in drawable})}
+    maps = {
+        index: capture[index].maps(examples=1)[0]
+        for index in sorted({index for index, _ in drawable})
+    }
     axes = "queries downwards, keys to the right"
     if layer is not None and head is not None:
         labels = subject.axis_labels(capture[layer])

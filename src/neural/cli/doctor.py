@@ -7,12 +7,14 @@ import sys
 
 import click
 
+from neural.cli._options import json_option
+
 STATE_SIGNS = {"good": ("✓", "green"), "missing": ("–", "yellow"), "wrong": ("✗", "red")}
 """Sign and colour by state of a check."""
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 def command(as_json: bool) -> None:
     """Check versions, threads, devices, disk and data; say what is missing and how to get it.
 

@@ -1,10 +1,13 @@
 """`neural dynamics`: learning dynamics of focus models, trained or predicted by theory.
 
-A focus model (neural.tasks.focus) scores the m segments of an example and classifies them into C
-classes. The focus α is the attention weight of the foreground segment, the one that decides the
-label. A paradigm (soft, hard, marginal) joins scores and classes into a loss; a hybrid switches
-from one paradigm to another. The theory (neural.tasks.focus.theory) predicts α over time for
-linear models.
+A focus model (neural.tasks.focus) has attention over the m segments of an example and a classifier
+into C classes. The focus α is the attention weight of the foreground segment, the one that decides
+the label. A paradigm (soft, hard, marginal) is a way to combine both into a loss; the Rényi order
+is a parameter of a family that contains them. A hybrid switches from one paradigm to another during
+training; a schedule is one paradigm or a hybrid. The incentive of a paradigm is −∂loss/∂α.
+
+The theory (neural.tasks.focus.theory) predicts α over time t in the linear orthogonal setting: a
+linear model whose segments are 0 except the foreground, the unit vector of its class.
 """
 
 from __future__ import annotations
@@ -21,9 +24,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neural.cli import _formatting
-from neural.cli._arguments import PROGRAM
+from neural.cli._arguments import PROGRAM, PROGRAM_SUFFIXES
 from neural.cli._errors import UserError
 from neural.cli._formatting import format_count, relative_path
+from neural.cli._options import json_option, out_option, runs_option
 from neural.core.errors import describe_os_error
 
 if TYPE_CHECKING:
@@ -35,11 +39,11 @@ if TYPE_CHECKING:
 VERDICT_COLOURS = {"yes": "green", "no": "red"}
 """Colours by `ClaimVerdict.supported`; other verdicts, such as undecided, have none."""
 DEFAULT_ALPHAS = tuple(round(0.1 * tenth, 1) for tenth in range(1, 10))
-"""Focus values α that `--theory` holds fixed, where --alpha is not used."""
+"""Values of α that `--theory` holds fixed while the classifier is trained, without --alpha."""
 
 
 @click.command()
-@click.argument("words", nargs=-1, metavar="FILE | C=… m=…", type=PROGRAM)
+@click.argument("arguments", nargs=-1, metavar="FILE | C=… m=…", type=PROGRAM)
 @click.option(
     "--theory",
     is_flag=True,
@@ -67,31 +71,19 @@ DEFAULT_ALPHAS = tuple(round(0.1 * tenth, 1) for tenth in range(1, 10))
     is_flag=True,
     help="With --theory: also run gradient descent in small steps and compare with the prediction.",
 )
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="Folder for plots.",
-)
+@out_option("Folder for plots.", metavar="FOLDER", is_folder=True)
 @click.option(
     "--workers",
     type=click.IntRange(1),
     help="With a file: trials at the same time; one per core by default.",
 )
-@click.option(
-    "--runs",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="With a file: folder for the runs.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print all values as one JSON object.")
+@runs_option()
+@json_option("Print all values as one JSON object.")
 def command(
-    words: tuple[str, ...],
+    arguments: tuple[str, ...],
     theory: bool,
     workers: int | None,
-    runs: Path,
+    root: Path,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -108,15 +100,15 @@ def command(
     the runs support; a folder resumes a comparison. With --theory: closed-form predictions of the
     linear orthogonal setting; times are steps × learning rate of gradient descent from zero.
     """
-    if not theory and len(words) != 1:
+    if not theory and len(arguments) != 1:
         raise click.UsageError("name the file or folder of a comparison, or use --theory C=… m=…")
     from neural.cli._errors import report_errors
 
     with report_errors():
         if theory:
-            show_theory(words, as_json=as_json, **options)
+            show_theory(arguments, as_json=as_json, **options)
         else:
-            run_comparison(words[0], workers=workers, runs=runs, as_json=as_json)
+            run_comparison(arguments[0], workers=workers, runs=root, as_json=as_json)
 
 
 def run_comparison(path: str, *, workers: int | None, runs: Path, as_json: bool) -> None:
@@ -166,14 +158,15 @@ def run_comparison(path: str, *, workers: int | None, runs: Path, as_json: bool)
 
 
 def _open_or_create_sweep(path: Path, runs: Path) -> Sweep:
-    """The sweep of a folder, or a new one from a file."""
+    """A new sweep from a file, or the one of a folder; what is no file names a folder."""
     from neural.cli._file_kind import require_kind
+    from neural.cli._run_selection import select_sweep
     from neural.workflows import dynamics
     from neural.workflows.sweep import create_sweep, open_sweep
     from neural.workflows.sweep_trials import read_sweep
 
-    if path.is_dir():
-        sweep = open_sweep(path)
+    if not path.is_file() and path.suffix.lower() not in PROGRAM_SUFFIXES:
+        sweep = open_sweep(select_sweep(str(path), runs))
         sweep.refresh()
         return sweep
     require_kind(str(path), "sweep")
@@ -227,7 +220,7 @@ def _format_verdicts(verdicts: Sequence[ClaimVerdict]) -> list[str]:
 
 
 def show_theory(
-    words: Sequence[str],
+    arguments: Sequence[str],
     alpha: str | None,
     rate: float,
     until: float | None,
@@ -237,12 +230,12 @@ def show_theory(
 ) -> None:
     """Compute the predictions, print them, and write plots to the folder `out`.
 
-    `words` are the arguments `C=…` and `m=…`; the other parameters are the options of `command`.
+    `arguments` are `C=…` and `m=…`; the other parameters are the options of `command`.
     """
     from neural.tasks.focus.theory.overview import compute_overview
     from neural.tasks.focus.theory.setting import LinearSetting
 
-    classes, segments = _parse_sizes(words)
+    classes, segments = _parse_sizes(arguments)
     theory = compute_overview(
         LinearSetting(classes, segments, rate),
         alphas=_parse_alphas(alpha),
@@ -258,21 +251,21 @@ def show_theory(
         click.echo(f"drawn: {', '.join(files)}")
 
 
-def _parse_sizes(words: Sequence[str]) -> tuple[int, int]:
+def _parse_sizes(arguments: Sequence[str]) -> tuple[int, int]:
     """C and m, from `C=3 m=10`."""
     sizes: dict[str, int] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
         if not equals or name not in ("C", "m"):
             raise UserError(
-                f"`{word}`: the theory takes C=… (classes) and m=… (segments), as in C=3 m=10"
+                f"`{argument}`: the theory takes C=… (classes) and m=… (segments), as in C=3 m=10"
             )
         if name in sizes:
-            raise UserError(f"`{word}`: {name} is given twice")
+            raise UserError(f"`{argument}`: {name} is given twice")
         try:
             sizes[name] = int(value.replace(",", "").replace("_", ""))
         except ValueError:
-            raise UserError(f"`{word}`: {name} must be an integer, as in {name}=10") from None
+            raise UserError(f"`{argument}`: {name} must be an integer, as in {name}=10") from None
     missing = [name for name in ("C", "m") if name not in sizes]
     if missing:
         raise UserError(
@@ -358,10 +351,9 @@ def _format_schedules(theory: TheoryOverview) -> list[str]:
 
 
 def _format_switches(theory: TheoryOverview) -> list[str]:
-    """Each hybrid switched at equal incentive (−∂loss/∂α), and at the best time found by search.
+    """Two times to switch each hybrid: at equal incentive of both paradigms, and by search.
 
-    The times after both switches are those until the last focus level;
-    `lost` is their ratio − 1.
+    After each of them is the time until the focus is `last_level`; `lost` is their ratio − 1.
     """
     last_level = theory.levels[-1]
     header = [
@@ -390,7 +382,7 @@ def _format_switches(theory: TheoryOverview) -> list[str]:
 
 
 def _format_finishes(theory: TheoryOverview) -> list[str]:
-    """How 1 − α vanishes for large times: formula, exact value, and two orders of expansion."""
+    """How 1 − α vanishes for large times: a formula, the exact value, and two approximations."""
     setting = theory.setting
     header = ["", "1 − α →", f"at t = {theory.last_time:,.0f}", "first order", "next order"]
     rows = [
@@ -416,7 +408,7 @@ def _format_finishes(theory: TheoryOverview) -> list[str]:
 
 
 def _format_slopes(theory: TheoryOverview) -> list[str]:
-    """Exponents of the decay of 1 − α over the last factor of 10 in time."""
+    """Exponents of the decay of 1 − α, from a tenth of the last time to the last time."""
     header = ["", "by the formula", "exact", "measured"]
     rows = [
         [
@@ -440,7 +432,7 @@ def _format_slope(value: float | None) -> str:
 
 
 def _format_fixed_focus(theory: TheoryOverview) -> list[str]:
-    """Loss and incentive (−∂loss/∂α) of each paradigm at the last time, with α held fixed."""
+    """Loss and incentive of each paradigm at the last time, with α held fixed."""
     curves = theory.fixed_focus
     paradigm_names = list(curves.loss)
     header = [

@@ -1,13 +1,21 @@
-"""`neural evaluate`: scores of a run on data it was not trained on, beside baselines."""
+"""`neural evaluate`: scores of a run on data it was not trained on, beside baselines.
+
+A segmentation run predicts where a segment of a document, such as a topic, begins.
+"""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
 from neural.cli._arguments import RUN, FiniteFloatRange
+from neural.cli._options import json_option, runs_option
+
+ALIASES = ("eval", "test")
+"""Other names of this command."""
 
 
 @click.command()
@@ -15,7 +23,7 @@ from neural.cli._arguments import RUN, FiniteFloatRange
 @click.option(
     "--data",
     metavar="FILE|FOLDER",
-    help="Other documents with known segments, in place of the run's own.",
+    help="Other examples with labels, text or documents, in place of the run's own.",
 )
 @click.option(
     "--threshold",
@@ -24,19 +32,10 @@ from neural.cli._arguments import RUN, FiniteFloatRange
     help="Probability above which a segment begins; that of the run by default.",
 )
 @click.option(
-    "--allow-duplicates", is_flag=True, help="Also use documents that the run was trained on."
+    "--allow-duplicates", is_flag=True, help="Also score data that the run was trained on."
 )
-@click.option(
-    "--runs",
-    "root",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder of the runs.",
-)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print all scores with their intervals as JSON."
-)
+@runs_option()
+@json_option("Print all scores with their intervals as JSON.")
 def command(
     run: str | None,
     data: str | None,
@@ -49,26 +48,28 @@ def command(
 
     \b
     $ neural evaluate
-    $ neural evaluate articles --data choi/3-11
+    $ neural evaluate Digits --data test.csv
     $ neural evaluate articles --json | jq .lifts.pk
 
-    Segmentation: all scores beside those of the baselines, on the run's test documents, or on its
-    validation documents if it has none. Other tasks: their own scores on held-out data.
+    Test data if the run has some, else its validation data, or the file after --data. Tables and
+    arrays: scores with intervals, beside a constant and a linear model. Language models: loss beside
+    unigrams and bigrams. Segmentation: all scores beside those of the baselines. Other tasks: their
+    own scores on held-out data. The page of the run shows the newest evaluation.
     """
     from neural.cli._errors import report_errors
 
     with report_errors():
         from neural.cli._formatting import print_section, terminal_width
-        from neural.runs.find import find_run
+        from neural.cli._run_selection import select_run
         from neural.runs.run import Run
         from neural.workflows.evaluate import evaluate
 
         options = {"data": data, "threshold": threshold, "allow_duplicates": allow_duplicates}
         # A task accepts only its own options: those that were not used are left out.
-        used_options = {
+        used_options: dict[str, Any] = {
             name: value for name, value in options.items() if value not in (None, False)
         }
-        with Run.open(find_run(run, root)) as opened_run:
+        with Run.open(select_run(run, root)) as opened_run:
             evaluation = evaluate(opened_run, **used_options)
         if as_json:
             click.echo(json.dumps(evaluation.to_dict(), allow_nan=False))

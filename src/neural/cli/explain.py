@@ -1,4 +1,7 @@
-"""`neural explain`: cause and correction of a diagnostic code."""
+"""`neural explain`: cause and correction of a diagnostic code.
+
+Codes are explained by Markdown files with a wrong and a correct example (language/explanations).
+"""
 
 from __future__ import annotations
 

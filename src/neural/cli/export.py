@@ -1,4 +1,4 @@
-"""`neural export`: the trained network of a run in the format of another program.
+"""`neural export`: the trained network of a run in the format of other software (ONNX, Keras, …).
 
 A bundle (neural.workflows.export) is the network with its weights and a description of its inputs.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from neural.cli._arguments import RUN
+from neural.cli._options import json_option, out_option, runs_option
 
 
 class _ExportCommand(click.Command):
@@ -33,26 +34,14 @@ class _ExportCommand(click.Command):
     required=True,
     help="Format of the file; see below.",
 )
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="File or folder to write; named after the run by default.",
-)
+@out_option("File or folder to write; named after the run by default.", metavar="PATH")
 @click.option("--mask", "masked", is_flag=True, help="Add a padding mask as a second input.")
 @click.option("--scores", is_flag=True, help="Return the logits, without the last activation.")
 @click.option(
     "--length", type=click.IntRange(1), help="Fix the length of sequences; any length by default."
 )
-@click.option(
-    "--runs",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder of the runs.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@runs_option()
+@json_option("Print one JSON object.")
 def command(
     run: str | None,
     form: str,
@@ -60,7 +49,7 @@ def command(
     masked: bool,
     scores: bool,
     length: int | None,
-    runs: Path,
+    root: Path,
     as_json: bool,
 ) -> None:
     """Export a run's network with its best weights; the newest run by default.
@@ -76,19 +65,27 @@ def command(
     from neural.cli._errors import report_errors
 
     with report_errors():
+        from neural.cli._run_selection import select_run
         from neural.exports import registry
-        from neural.runs.find import find_run
         from neural.workflows.export import export, load_bundle
 
         exporter_type = registry.get(form)
+        form = registry.name_of(exporter_type)  # `hf` is huggingface
         bundle = load_bundle(
-            find_run(run, runs), return_scores=scores, with_mask=masked, length=length
+            select_run(run, root), return_logits=scores, with_mask=masked, length=length
         )
         suffix = exporter_type.suffix
         path = out or Path(f"{bundle.name}{suffix}" if suffix else f"{bundle.name}_{form}")
         result = export(bundle, exporter_type, path)
+    if "preprocessing" in bundle.metadata:
+        click.echo(
+            "note: the network takes prepared columns (filled, standardised, one-hot), which the "
+            "exported file does not prepare; `data/preprocessing` of the run has their means and "
+            "categories",
+            err=True,
+        )
     exporter = exporter_type()
-    bundle = exporter.adapt(bundle)
+    bundle = exporter.adapt(bundle)  # as `export` did: some formats always have masks
     usage = exporter.describe_usage(bundle, path)
     input_names, output_name = exporter.input_names(bundle), exporter.output_name(bundle)
     if as_json:
@@ -100,7 +97,7 @@ def command(
                     "bytes": result.num_bytes,
                     "shapes": result.shapes,
                     "difference": result.max_difference,
-                    "allowed": exporter_type.tolerance,
+                    "allowed": exporter_type.max_output_difference,
                     "inputs": input_names,
                     "output": output_name,
                     "use": usage,
@@ -116,7 +113,7 @@ def command(
     shapes = ", ".join(str(shape) for shape in result.shapes)
     click.echo(
         f"equal to the network at {shapes}: the largest difference is "
-        f"{result.max_difference:.1g}, {exporter_type.tolerance:.0e} is allowed"
+        f"{result.max_difference:.1g}, {exporter_type.max_output_difference:.0e} is allowed"
     )
     click.echo(usage)
 

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import click
 
-from neural.cli._arguments import PROGRAM
+from neural.cli._arguments import PROGRAM_OR_STDIN
+
+ALIASES = ("format",)
+"""Other names of this command."""
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=PROGRAM)
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=PROGRAM_OR_STDIN)
 @click.option(
     "--check",
     "only_check",

@@ -1,4 +1,8 @@
-"""`neural generate`: text by the language model of a run; tokens are characters or bytes."""
+"""`neural generate`: text by the language model of a run; tokens are characters or bytes.
+
+A decoder computes the next token: `compiled` by one compiled kernel, `cached` with a key/value
+cache, or `recomputed` with a full forward pass for every token. A sample is one generated text.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neural.cli._arguments import RUN, FiniteFloatRange
+from neural.cli._options import json_option, runs_option
 
 if TYPE_CHECKING:
     from neural.workflows.attention_export import AttentionExport
+
+ALIASES = ("sample",)
+"""Other names of this command."""
 
 
 @click.command()
@@ -71,16 +79,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="int8 is twice as fast and slightly less exact; auto uses it where it is supported.",
 )
-@click.option(
-    "--runs",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder of the runs.",
-)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object at the end instead of the text."
-)
+@runs_option()
+@json_option("Print one JSON object at the end instead of the text.")
 def command(run: str | None, **options: Any) -> None:
     """Generate text with a language model run; the newest run by default.
 
@@ -109,43 +109,43 @@ def _generate(
     attention: Path | None,
     decoder: Any,
     weights: Any,
-    runs: Path,
+    root: Path,
     as_json: bool,
 ) -> None:
-    from neural.runs.find import find_run
+    from neural.cli._run_selection import select_run
     from neural.tasks._text_generator import SAMPLE_BATCH_SIZE
     from neural.workflows.attention_export import AttentionExport
     from neural.workflows.generate import load_generator
 
     if attention is not None:
         _check_attention_path(attention, decoder)
-    run_path = find_run(run, runs)
+    run_path = select_run(run, root)
     generator = load_generator(run_path)
     prompt_text, ids = generator.encode_prompt(prompt)
-    decoding = generator.choose_decoding(
+    token_decoder = generator.create_decoder(
         decoder=decoder, precision=weights, capture_attention=attention is not None
     )
     export = AttentionExport(prompt_text, ids) if attention is not None else None
     texts: list[str] = []
     start_time = time.perf_counter()
-    for first_sample in range(0, samples, SAMPLE_BATCH_SIZE):
-        batch_size = min(SAMPLE_BATCH_SIZE, samples - first_sample)
+    for first_sample_index in range(0, samples, SAMPLE_BATCH_SIZE):
+        batch_size = min(SAMPLE_BATCH_SIZE, samples - first_sample_index)
         batch_texts = [""] * batch_size
         if not as_json:
-            _print_prompt(first_sample, samples, prompt_text)
+            _print_prompt(first_sample_index, samples, prompt_text)
         if export is not None:
             export.start_batch()
         for step in generator.stream(
             prompt_text,
             tokens,
             samples=batch_size,
-            first_sample=first_sample,
+            first_sample_index=first_sample_index,
             temperature=temperature,
             top_k=top_k,
             top_p=top_p,
             seed=seed,
             capture_attention=export is not None,
-            decoding=decoding,
+            decoder=token_decoder,
         ):
             batch_texts = [
                 sample + token for sample, token in zip(batch_texts, step.texts, strict=True)
@@ -158,7 +158,7 @@ def _generate(
                 sys.stdout.flush()
         if not as_json:
             click.echo()
-            for index, sample in enumerate(batch_texts[1:], start=first_sample + 1):
+            for index, sample in enumerate(batch_texts[1:], start=first_sample_index + 1):
                 _print_prompt(index, samples, prompt_text)
                 click.echo(sample)
         texts += batch_texts
@@ -179,7 +179,7 @@ def _generate(
                     "samples": texts,
                     "tokens": token_count,
                     "seconds": round(seconds, 4),
-                    "decoder": type(decoding).__name__.removesuffix("Decoder").lower(),
+                    "decoder": type(token_decoder).__name__.removesuffix("Decoder").lower(),
                     "attention": None if attention is None else str(attention),
                 }
             )

@@ -1,10 +1,13 @@
-"""`neural import`: a network trained by another program as a run folder."""
+"""`neural import`: a network trained by other software (PyTorch, nanoGPT) as a run folder."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
+
+from neural.cli._options import json_option, out_option, runs_option
 
 
 @click.command()
@@ -23,22 +26,18 @@ import click
     metavar="KEY=VALUE",
     help="A setting that cannot be read from the weights, such as num_heads=8.",
 )
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Run folder to create; a new one in --runs by default.",
+@out_option(
+    "Run folder to create; a new one in --runs by default.", metavar="FOLDER", is_folder=True
 )
-@click.option(
-    "--runs",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder for the runs.",
-)
+@runs_option()
+@json_option("Print the folder, the number of parameters and the difference as JSON.")
 def command(
-    file: Path, kind: str, overrides: tuple[str, ...], out: Path | None, runs: Path
+    file: Path,
+    kind: str,
+    overrides: tuple[str, ...],
+    out: Path | None,
+    root: Path,
+    as_json: bool,
 ) -> None:
     """Import a trained network: a .safetensors or .pt file becomes a run folder.
 
@@ -57,7 +56,18 @@ def command(
         from neural.workflows.import_model import import_file
 
         importer = registry.get(kind.replace(".", "_"), ignore_case=True)
-        imported = import_file(file, importer, overrides, runs=runs, output=out)
+        imported = import_file(file, importer, overrides, runs=root, output=out)
+    if as_json:
+        click.echo(
+            json.dumps(
+                {
+                    "run": str(imported.path),
+                    "parameters": imported.num_parameters,
+                    "difference": imported.max_difference,
+                }
+            )
+        )
+        return
     from neural.cli._formatting import relative_path
 
     difference_text = (

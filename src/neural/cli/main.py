@@ -1,6 +1,6 @@
-"""Entry point of `neural`: every file of this folder is a subcommand (a verb).
+"""Entry point of `neural`: every file of this folder is a subcommand.
 
-A subcommand is imported when it is needed.
+A subcommand is imported when it is needed. Its file may declare synonyms of its name: `ALIASES`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from neural.core.names import find_closest
 from neural.core.registry import BrokenEntryError
 
 
-class VerbGroup(click.Group):
+class CommandGroup(click.Group):
     """Click group whose commands are the modules in this folder."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -34,7 +34,9 @@ class VerbGroup(click.Group):
         )
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of that name and return its `command`."""
+        """Import the module of that name or with that alias and return its `command`."""
+        if cmd_name not in self.list_commands(ctx):
+            cmd_name = self._find_alias(ctx, cmd_name) or cmd_name
         if cmd_name not in self.list_commands(ctx):
             return None
         command: click.Command = importlib.import_module(f"neural.cli.{cmd_name}").command
@@ -43,17 +45,33 @@ class VerbGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Suggest the closest verb for an unknown one."""
+        """Replace an alias by the command; list all commands for an unknown one."""
         name = args[0] if args else ""
-        if name and not name.startswith("-") and name not in self.list_commands(ctx):
-            guess = find_closest(name, self.list_commands(ctx))
-            ctx.fail(f"no such command `{name}`." + (f" Did you mean `{guess}`?" if guess else ""))
+        known_names = self.list_commands(ctx)
+        if name and not name.startswith("-") and name not in known_names:
+            aliased_name = self._find_alias(ctx, name)
+            if aliased_name is not None:
+                return super().resolve_command(ctx, [aliased_name, *args[1:]])
+            guess = find_closest(name, known_names)
+            ctx.fail(
+                f"no such command `{name}`."
+                + (f" Did you mean `{guess}`?" if guess else "")
+                + f" There are {', '.join(known_names)}."
+            )
         return super().resolve_command(ctx, args)
 
+    def _find_alias(self, ctx: click.Context, alias: str) -> str | None:
+        """The command whose file declares this alias."""
+        for name in self.list_commands(ctx):
+            module = importlib.import_module(f"neural.cli.{name}")
+            if alias in getattr(module, "ALIASES", ()):
+                return name
+        return None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """One line per verb, cut at the end of a clause instead of in the middle of a word."""
+        """One line per command, cut at the end of a clause instead of in the middle of a word."""
         names = self.list_commands(ctx)
-        max_width = formatter.width - max(map(len, names)) - 6
+        max_width = formatter.width - max(map(len, names)) - 6  # click's margins
         commands = {name: self.get_command(ctx, name) for name in names}
         with formatter.section("Commands"):
             rows = [
@@ -64,7 +82,10 @@ class VerbGroup(click.Group):
             formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a verb; a registry entry of another package that fails to load becomes a message."""
+        """Run a command.
+
+        A plugin (a layer or mechanism of another package) that fails to load becomes a message.
+        """
         no_colour = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
         ctx.color = True if os.environ.get("FORCE_COLOR") else False if no_colour else ctx.color
         try:
@@ -104,7 +125,7 @@ def _shorten_clauses(text: str, max_width: int) -> str:
 
 
 @click.command(
-    cls=VerbGroup,
+    cls=CommandGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="neural", message="neural %(version)s")

@@ -24,7 +24,7 @@ import click
     help="Name of the mechanism in programs.",
 )
 def command(name: str, into: Path, attention: str) -> None:
-    """Create a project: an attention mechanism, a program that uses it, an experiment.
+    """Create a project: an attention mechanism, a .neural program that uses it, an experiment.
 
     \b
     $ neural new kindling
@@ -51,7 +51,7 @@ def command(name: str, into: Path, attention: str) -> None:
         (f"cd {shlex.quote(str(path))}", ""),
         ('pip install -e ".[dev]"', f'registers attention="{attention}"'),
         (f"neural check {name}.neural", "shapes, parameters and costs"),
-        ("pytest", "checks the contract of attention mechanisms"),
+        ("pytest", "checks that every attention mechanism must pass"),
         ("neural train experiment.yaml", "about 15 seconds"),
     ]
     click.echo("\n".join(format_table(next_commands)))

@@ -1,4 +1,4 @@
-"""`neural report`: runs as one self-contained HTML file."""
+"""`neural report`: runs (folders of one training each) as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -8,18 +8,12 @@ import click
 
 from neural.cli._arguments import RUN
 from neural.cli._formatting import format_count
+from neural.cli._options import STANDARD_STREAM, out_option, runs_option
 
 
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN]…", type=RUN)
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("report.html"),
-    show_default=True,
-    help="File to write.",
-)
+@out_option("File to write.", default=Path("report.html"), allow_stdout=True)
 @click.option("--title", help="Heading of the page; the name of the run by default.")
 @click.option(
     "--pdf", is_flag=True, help="Also write a PDF beside it, printed by a browser on this machine."
@@ -30,14 +24,7 @@ from neural.cli._formatting import format_count
     metavar="DIR",
     help="Folder for the curves as PNG and SVG files.",
 )
-@click.option(
-    "--runs",
-    "root",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder of the runs.",
-)
+@runs_option()
 def command(
     runs: tuple[str, ...], out: Path, title: str | None, pdf: bool, plots: Path | None, root: Path
 ) -> None:
@@ -54,20 +41,24 @@ def command(
     from neural.cli._errors import UserError, report_errors
     from neural.report.pdf_export import BrowserError, find_browser, print_to_pdf
 
+    if pdf and out == STANDARD_STREAM:
+        raise click.UsageError("--pdf is written beside the page: name a file with -o")
     try:
         if pdf:
             find_browser()  # raises BrowserError before the report is written
         with report_errors():
-            from neural.report.run_report import write_report
-            from neural.workflows.sweep import resolve_run_paths
+            from neural.cli._run_selection import select_runs
+            from neural.report.run_report import render_report, write_report
 
-            paths = resolve_run_paths(runs, root)
-            write_report(paths, out, title=title)
-            click.echo(
-                f"{out}  {_format_size(out)}, {format_count(paths, 'run')}; open it in a browser"
-            )
+            paths = select_runs(runs, root)
+            if out == STANDARD_STREAM:
+                click.echo(render_report(paths, title=title))
+            else:
+                write_report(paths, out, title=title)
+                size = _format_size(out)
+                click.echo(f"{out}  {size}, {format_count(paths, 'run')}; open it in a browser")
             if plots is not None:
-                _draw_plots(paths, plots)
+                _draw_plots(paths, plots, to_stderr=out == STANDARD_STREAM)
         if pdf:
             pdf_path = out.with_suffix(".pdf")
             print_to_pdf(out, pdf_path)
@@ -76,7 +67,7 @@ def command(
         raise UserError(str(error)) from None
 
 
-def _draw_plots(paths: list[Path], folder: Path) -> None:
+def _draw_plots(paths: list[Path], folder: Path, *, to_stderr: bool) -> None:
     """Draw the curves of the runs into `folder` and print what was drawn."""
     from contextlib import ExitStack
 
@@ -88,9 +79,9 @@ def _draw_plots(paths: list[Path], folder: Path) -> None:
         runs = [stack.enter_context(Run.open(path)) for path in paths]
         files, skipped = draw_plots(runs, folder)
     names = sorted({file.stem for file in files})
-    click.echo(f"{folder}  {', '.join(names) or 'nothing'} as SVG and PNG")
+    click.echo(f"{folder}  {', '.join(names) or 'nothing'} as SVG and PNG", err=to_stderr)
     for reason in skipped:
-        click.echo(f"not drawn: {reason}")
+        click.echo(f"not drawn: {reason}", err=to_stderr)
 
 
 def _format_size(path: Path) -> str:

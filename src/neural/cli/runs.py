@@ -1,4 +1,7 @@
-"""`neural runs`: list of runs and their progress."""
+"""`neural runs`: list the runs of a folder and their progress.
+
+A run is the folder of one training; a sweep is a folder of runs, its trials, and their results.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,19 @@ from typing import Any
 
 import click
 
+from neural.cli._options import json_option, runs_option
 from neural.core.escape import shorten
 
 MAX_NAME_WIDTH = 40
 """Characters of a name in the table."""
 
+ALIASES = ("list", "ls")
+"""Other names of this command."""
+
 
 @click.command()
-@click.option(
-    "--runs",
-    "root",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder of the runs.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@runs_option()
+@json_option()
 def command(root: Path, as_json: bool) -> None:
     """List runs, newest last: state, steps, best score, age.
 
@@ -34,48 +34,18 @@ def command(root: Path, as_json: bool) -> None:
     `lost`: the process of the run ended without saving a result; `neural train --resume RUN`
     resumes it.
     """
-    from neural.analysis.run_summary import list_runs
-    from neural.cli._errors import UserError
-    from neural.core.errors import describe_os_error
+    from neural.cli._errors import report_errors
 
-    if not root.is_dir() and root != Path("runs"):
-        raise UserError(f"there is no folder {root}")
-    try:
-        summaries = [_summarize_folder(path) for path in (list_runs(root) if root.is_dir() else [])]
-    except OSError as error:
-        raise UserError(f"{root} cannot be read: {describe_os_error(error)}") from None
+    with report_errors():
+        from neural.workflows.runs import runs
+
+        summaries = runs(root)
     if as_json:
         click.echo(json.dumps(summaries, indent=2))
     elif summaries:
         click.echo("\n".join(_format_runs(summaries)))
     else:
         click.echo(f"no runs in {root} yet; `neural train` creates one")
-
-
-def _summarize_folder(path: Path) -> dict[str, Any]:
-    """Summary of a run or sweep; an unreadable folder has the kind "broken"."""
-    from neural.analysis.run_summary import summarize_run
-    from neural.runs.run import Run
-    from neural.workflows.sweep import TRIALS_FILE, open_sweep
-
-    try:
-        if (path / TRIALS_FILE).exists():
-            return {
-                "name": path.name,
-                "path": str(path.absolute()),
-                "kind": "sweep",
-                **open_sweep(path).count_states(),
-            }
-        with Run.open(path) as run:
-            return {**summarize_run(run), "kind": "run"}
-    except Exception as error:  # a folder can contain anything; the others are still listed
-        return {
-            "name": path.name,
-            "path": str(path.absolute()),
-            "kind": "broken",
-            "state": "broken",
-            "message": str(error),
-        }
 
 
 def _format_runs(summaries: list[dict[str, Any]]) -> list[str]:

@@ -1,4 +1,8 @@
-"""`neural schema`: keys of an experiment file, as JSON schema or tables."""
+"""`neural schema`: keys of an experiment file, as JSON schema or tables.
+
+An experiment is a YAML file of settings; its key `task`, such as `supervised`, decides which other
+keys it may have.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +38,13 @@ def command(task: str | None, form: str) -> None:
     from neural.tasks import registry
 
     try:
-        names = [task] if task else registry.names()
+        # `lm` is language_model
+        names = [registry.name_of(registry.get(task))] if task else registry.names()
         settings_types = {name: registry.get(name).Settings for name in names}
     except UnknownNameError as error:
-        known_tasks = "" if error.guess else f"; there are {', '.join(registry.names())}"
-        raise UserError(f"{error}{known_tasks}") from None
+        raise UserError(str(error)) from None
     if form == "json":
         schema = build_json_schema(Experiment, "task", settings_types)
         click.echo(json.dumps(schema, indent=2, ensure_ascii=False))
     else:
-        click.echo("\n".join(format_tables(settings_types[task] if task else Experiment)))
+        click.echo("\n".join(format_tables(settings_types[names[0]] if task else Experiment)))

@@ -1,6 +1,7 @@
 """`neural segment`: split texts into segments, with a boundary probability at every gap.
 
-An element is a sentence or a line of the text; a gap is the place between two elements.
+An element is a sentence or a line of the text; a gap is the place between two elements. A
+segmenter is a trained model that predicts P, the probability that a segment begins at an element.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neural.cli._arguments import INPUT_FILE, RUN, FiniteFloatRange
+from neural.cli._options import STANDARD_STREAM, json_option, out_option, runs_option
 
 if TYPE_CHECKING:
     from neural.tasks.segmentation.pipeline import SegmentationPipeline
@@ -23,6 +25,9 @@ OUTPUT_SUFFIXES = {"text": ".parts.txt", "json": ".parts.json", "html": ".parts.
 """Suffixes appended to the names of the input files, for output into a folder."""
 MIN_PROGRESS_CHARACTERS = 500_000
 """Longer texts show their progress on a terminal."""
+
+ALIASES = ("split",)
+"""Other names of this command."""
 
 
 @click.command()
@@ -66,21 +71,11 @@ MIN_PROGRESS_CHARACTERS = 500_000
     show_default=True,
     help="json: a line per file, with all gaps; html: a page with the curve in the margin.",
 )
-@click.option("--json", "form", flag_value="json", help="Short for --format json.")
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="FILE|FOLDER",
-    help="File to write; a folder for several input files.",
+@json_option("Short for --format json.", form=True)
+@out_option(
+    "File to write; a folder for several input files.", metavar="FILE|FOLDER", allow_stdout=True
 )
-@click.option(
-    "--runs",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder of the runs.",
-)
+@runs_option()
 def command(files: tuple[str, ...], **options: Any) -> None:
     """Split texts into segments by topic.
 
@@ -108,19 +103,19 @@ def _segment(
     unit: Any,
     form: str,
     out: Path | None,
-    runs: Path,
+    root: Path,
 ) -> None:
     from neural.cli._errors import UserError
     from neural.workflows.segment import segment_text
 
     if min_elements and max_elements and min_elements > max_elements:
         raise UserError(f"--min {min_elements} must not be larger than --max {max_elements}")
-    if form == "html" and len(files) > 1 and out is None:
+    if form == "html" and len(files) > 1 and out in (None, STANDARD_STREAM):
         raise UserError("several pages need a folder: name a folder with --out")
     output_paths = _resolve_targets(files, form, out)
     # All files are read first, so that an unreadable one does not leave half of the output.
     raw_texts = [_read_text(file) for file in files]
-    pipeline = _load_pipeline(run, runs)
+    pipeline = _load_pipeline(run, root)
     for note in (*pipeline.notes, *(note for raw_text in raw_texts for note in raw_text.notes)):
         click.echo(f"note: {note}", err=True)
     for index, (raw_text, output_path) in enumerate(zip(raw_texts, output_paths, strict=True)):
@@ -141,15 +136,15 @@ def _segment(
             _write_output(output_path, text, segmentation)
 
 
-def _load_pipeline(run: str | None, runs: Path) -> SegmentationPipeline:
-    from neural.runs.find import find_run
+def _load_pipeline(run: str | None, root: Path) -> SegmentationPipeline:
+    from neural.cli._run_selection import select_run
     from neural.runs.run import Run
     from neural.tasks.segmentation.pipeline import load_shipped_pipeline
     from neural.workflows.segment import load_run_pipeline
 
     if run is None:
         return load_shipped_pipeline()
-    with Run.open(find_run(run, runs)) as opened:
+    with Run.open(select_run(run, root)) as opened:
         return load_run_pipeline(opened)
 
 
@@ -165,7 +160,7 @@ def _resolve_targets(files: tuple[str, ...], form: str, out: Path | None) -> lis
     """Output path of each result, None for the terminal. Errors are raised before any reading."""
     from neural.cli._errors import UserError
 
-    if out is None:
+    if out is None or out == STANDARD_STREAM:
         return [None] * len(files)
     if len(files) == 1 and not out.is_dir():
         targets = [out]
@@ -194,7 +189,7 @@ def _write_output(target: Path, text: str, segmentation: SegmentationResult) -> 
 
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(target, text + "\n", durable=False)
+        write_atomically(target, click.unstyle(text) + "\n", durable=False)
     except OSError as error:
         raise CommandFailedError(f"{target}: {describe_os_error(error)}") from None
     click.echo(
@@ -211,7 +206,10 @@ def _render(segmentation: SegmentationResult, form: str) -> str:
 
 
 def _format_segmentation(segmentation: SegmentationResult) -> list[str]:
-    """A sparkline of the boundary probabilities, then a line per segment."""
+    """A sparkline of the boundary probabilities, then a line per segment.
+
+    Column `P` is the probability that the segment begins there, `inside` the largest one in it.
+    """
     from neural.cli import _formatting
     from neural.workflows.segment import max_pool
 

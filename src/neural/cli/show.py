@@ -1,7 +1,9 @@
 """`neural show`: one run: progress, settings, curves, phases, attention, events.
 
 `data` is the dict of `neural.analysis.run_summary.describe_run`. A measure
-(neural.capture.measures) is a number per attention head, such as its entropy.
+(neural.capture.measures) is a number per attention head, such as its entropy; it is bounded if its
+range is finite. A phase (neural.analysis.phases) is a range of steps in which the validation score
+changes in one way: rapid, steady, plateau, dip, recovery. A sweep is a folder of runs, its trials.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import click
 
 from neural.cli import _formatting
 from neural.cli._arguments import RUN
+from neural.cli._options import json_option, runs_option
 from neural.core.escape import escape_controls_keep_colours, shorten
 
 if TYPE_CHECKING:
@@ -32,15 +35,8 @@ MAX_SCORES = 3
     metavar="NAME",
     help="Measure to show head by head; the first bounded one by default.",
 )
-@click.option(
-    "--runs",
-    "root",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder of the runs.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@runs_option()
+@json_option()
 def command(run: str | None, measure: str | None, root: Path, as_json: bool) -> None:
     """Show a run, by its path or a part of its name; the newest by default.
 
@@ -55,10 +51,11 @@ def command(run: str | None, measure: str | None, root: Path, as_json: bool) -> 
 
     with report_errors():
         from neural.analysis.run_summary import describe_run
+        from neural.cli._run_selection import select_run_or_sweep
         from neural.runs.run import Run
-        from neural.workflows.sweep import TRIALS_FILE, find_run_or_sweep, open_sweep
+        from neural.workflows.sweep import TRIALS_FILE, open_sweep
 
-        path = find_run_or_sweep(run, root)
+        path = select_run_or_sweep(run, root)
         if (path / TRIALS_FILE).exists():
             from neural.cli._sweep_display import format_sweep
 
@@ -183,7 +180,7 @@ def _format_curves(run: Run) -> list[str]:
 
 
 def _format_phases(phases: list[dict[str, Any]]) -> list[str]:
-    """A line per phase, a range of steps in which the validation score changes alike."""
+    """A line per phase: name, steps, epochs and change of the score."""
     if not phases:
         return []
     rows = []

@@ -2,7 +2,7 @@
 
 A study (neural.workflows.study) is a sweep over texts × seeds: one language model per trial, with
 attention snapshots and evaluations at the same steps. Output has one of three forms: text, json or
-quiet.
+quiet. `--plan` prints the power of the study's tests, that is, how often they would find an effect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING
 import click
 
 from neural.cli._arguments import PROGRAM
-from neural.cli._formatting import format_count, format_table, relative_path, style_heading
+from neural.cli._formatting import (
+    format_count,
+    format_duration,
+    format_table,
+    relative_path,
+    style_heading,
+)
+from neural.cli._options import json_option, runs_option
 
 if TYPE_CHECKING:
     from neural.workflows.study import Study
@@ -26,7 +33,7 @@ DEFAULT_RUNS_DIR = Path("runs")
 PLANNED_SEED_COUNTS = (5, 7, 10, 15)
 """Numbers of seeds that `--plan` shows, beside that of the file."""
 PLANNED_CORRELATIONS = (0.2, 0.3, 0.5)
-"""True correlations for which `--plan` shows the power: how often a study would find them."""
+"""True correlations between changes of two measures, for which `--plan` shows the power."""
 
 
 @click.command()
@@ -49,13 +56,7 @@ PLANNED_CORRELATIONS = (0.2, 0.3, 0.5)
 @click.option(
     "--workers", type=click.IntRange(1), help="Trials at the same time; one per core by default."
 )
-@click.option(
-    "--runs",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_RUNS_DIR,
-    show_default=True,
-    help="Folder for the runs.",
-)
+@runs_option()
 @click.option(
     "--new", is_flag=True, help="Start from the beginning, even if this study was started before."
 )
@@ -72,13 +73,15 @@ PLANNED_CORRELATIONS = (0.2, 0.3, 0.5)
 @click.option(
     "--quiet", "form", flag_value="quiet", help="Print only errors and the path of the report."
 )
-@click.option("--json", "form", flag_value="json", help="Print the findings as JSON at the end.")
+@json_option(
+    "Print the findings as JSON at the end; with --dry-run or --plan, the plan.", form=True
+)
 def command(
     file: str,
     overrides: tuple[str, ...],
     runner: str,
     workers: int | None,
-    runs: Path,
+    root: Path,
     new: bool,
     dry_run: bool,
     plan: bool,
@@ -100,7 +103,7 @@ def command(
     require_kind(file, "study")
     with report_errors():
         sys.exit(
-            _run_study(file, overrides, runner, workers, runs, new, dry_run, plan, form or "text")
+            _run_study(file, overrides, runner, workers, root, new, dry_run, plan, form or "text")
         )
 
 
@@ -126,9 +129,9 @@ def _run_study(
         for note in study.notes:
             click.echo(f"note: {note}", err=True)
     if plan:
-        return _print_plan(study, workers)
+        return _print_plan(study, workers, as_json=form == "json")
     if dry_run:
-        return _print_dry_run(study, workers)
+        return _print_dry_run(study, workers, as_json=form == "json")
     command_words = ["neural", "study", file]
     command_words += [argument for override in overrides for argument in ("--set", override)]
     command_words += ["--runs", str(runs)] if runs != DEFAULT_RUNS_DIR else []
@@ -181,28 +184,38 @@ def _format_report(sweep: Sweep, report: StudyReport | None) -> list[str]:
     return [*lines, "", f"report: {relative_path(report.html_path)}"]
 
 
-def _print_dry_run(study: Study, workers: int | None) -> int:
+def _print_dry_run(study: Study, workers: int | None, *, as_json: bool) -> int:
     """Print the trials and their total time, estimated from a few real steps on each text."""
+    import json
+
     from neural.workflows.training_time import estimate_parallel_time
 
     worker_count = workers or _count_cores()
-    click.echo(
-        f"{study.name}: {format_count(study.trials, 'trial')} of {study.experiment.name}, "
-        f"{worker_count} at the same time"
-    )
-    times = _estimate_times(study, worker_count, show=True)
+    if not as_json:
+        click.echo(
+            f"{study.name}: {format_count(study.trials, 'trial')} of {study.experiment.name}, "
+            f"{worker_count} at the same time"
+        )
+    times = _estimate_times(study, worker_count, show=not as_json)
     total = estimate_parallel_time(
         [times[str(trial.point["data"])] for trial in study.trials], worker_count
     )
+    if as_json:
+        names = [trial.name for trial in study.trials]
+        data = {"trials": names, "workers": worker_count, "seconds": times, "total_seconds": total}
+        click.echo(json.dumps({"name": study.name, **data}))
+        return 0
     click.echo(
-        f"about {_format_duration(total)} in all, if the machine does nothing else; "
+        f"about {format_duration(total)} in all, if the machine does nothing else; "
         "nothing was written (--dry-run)"
     )
     return 0
 
 
-def _print_plan(study: Study, workers: int | None) -> int:
-    """Print a table over numbers of seeds: training time and detectable effects."""
+def _print_plan(study: Study, workers: int | None, *, as_json: bool) -> int:
+    """Print a table with a row per number of seeds: training time and detectable effects."""
+    import json
+
     from neural.analysis.confidence_intervals import MIN_SEEDS
     from neural.analysis.correlation import MIN_SHARED_STEPS
     from neural.analysis.significance import (
@@ -216,10 +229,7 @@ def _print_plan(study: Study, workers: int | None) -> int:
     worker_count, seeds_in_file = workers or _count_cores(), len(study.settings.seeds)
     times = _estimate_times(study, worker_count)
     snapshots = min(count_steps(task) // study.settings.every for task in study.tasks.values())
-    click.echo(
-        f"{study.name}: {format_count(times, 'text')}, {snapshots} snapshots, "
-        f"{worker_count} trainings at the same time"
-    )
+    plans: list[dict[str, float | int | None]] = []
     rows = [
         (
             "seeds",
@@ -232,25 +242,34 @@ def _print_plan(study: Study, workers: int | None) -> int:
         total = estimate_parallel_time(
             [seconds for seconds in times.values() for _ in range(seeds)], worker_count
         )
-        effect_text = (
-            f"{find_smallest_effect(seeds):.1f} SD away"
-            if seeds >= MIN_SEEDS
-            else "too few seeds to decide"
+        effect = find_smallest_effect(seeds) if seeds >= MIN_SEEDS else None
+        can_correlate = seeds >= MIN_SEEDS and snapshots >= MIN_SHARED_STEPS
+        powers = [
+            estimate_correlation_power(seeds, snapshots, correlation) if can_correlate else None
+            for correlation in PLANNED_CORRELATIONS
+        ]
+        plans.append(
+            {"seeds": seeds, "seconds": total, "smallest_effect": effect}
+            | {
+                f"power_{correlation:g}": power
+                for correlation, power in zip(PLANNED_CORRELATIONS, powers, strict=True)
+            }
         )
-        powers = ["–" for _ in PLANNED_CORRELATIONS]
-        if seeds >= MIN_SEEDS and snapshots >= MIN_SHARED_STEPS:
-            powers = [
-                f"{100 * estimate_correlation_power(seeds, snapshots, correlation):.0f} %"
-                for correlation in PLANNED_CORRELATIONS
-            ]
         rows.append(
             (
                 f"{seeds}{' (in the file)' * (seeds == seeds_in_file)}",
-                _format_duration(total),
-                effect_text,
-                *powers,
+                format_duration(total),
+                "too few seeds to decide" if effect is None else f"{effect:.1f} SD away",
+                *("–" if power is None else f"{100 * power:.0f} %" for power in powers),
             )
         )
+    if as_json:
+        click.echo(json.dumps({"name": study.name, "snapshots": snapshots, "plans": plans}))
+        return 0
+    click.echo(
+        f"{study.name}: {format_count(times, 'text')}, {snapshots} snapshots, "
+        f"{worker_count} trainings at the same time"
+    )
     click.echo("\n".join(format_table(rows)))
     click.echo(
         f"Means: detected in {100 * TARGET_POWER:.0f} % of studies; SD is the standard deviation "
@@ -285,17 +304,9 @@ def _estimate_times(study: Study, worker_count: int, *, show: bool = False) -> d
         if show:
             click.echo(
                 f"  {text_name}: {format_count(settings.seeds, 'seed')}, "
-                f"each {_format_duration(estimate.total_seconds)}: "
-                f"{estimate.steps:,} steps of {_format_duration(estimate.step_seconds)}, "
+                f"each {format_duration(estimate.total_seconds)}: "
+                f"{estimate.steps:,} steps of {format_duration(estimate.step_seconds)}, "
                 f"{estimate.evaluations:,} evaluations (attention, validation, samples) "
-                f"of {_format_duration(estimate.evaluation_seconds)}"
+                f"of {format_duration(estimate.evaluation_seconds)}"
             )
     return times
-
-
-def _format_duration(seconds: float) -> str:
-    """A duration in the largest unit of which it has at least 1.5."""
-    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds")):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds * 1000:.0f} ms"

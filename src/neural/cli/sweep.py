@@ -1,7 +1,8 @@
 """`neural sweep`: train an experiment with every combination of grid values and seeds.
 
 A trial is one training. A sweep (neural.workflows.sweep) is a folder of runs, one per trial; its
-rows are the states and scores of the trials. A setting is one combination of grid values.
+rows are the states and scores of the trials. A setting, or point, is one combination of grid
+values. A runner starts the trials' processes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from neural.cli._arguments import PROGRAM
+from neural.cli._arguments import PROGRAM, SWEEP
+from neural.cli._options import json_option, runs_option
 
 if TYPE_CHECKING:
     from neural.workflows.sweep import Sweep
@@ -34,18 +36,13 @@ if TYPE_CHECKING:
 @click.option(
     "--workers", type=click.IntRange(1), help="Trials at the same time; one per core by default."
 )
-@click.option(
-    "--runs",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder for the runs.",
-)
+@runs_option()
 @click.option(
     "--resume",
     is_flag=False,
-    flag_value="",
-    metavar="[FOLDER]",
+    flag_value="",  # `--resume` without a folder
+    metavar="[SWEEP]",
+    type=SWEEP,
     help="Run the unfinished trials of a sweep; the newest by default.",
 )
 @click.option(
@@ -54,20 +51,22 @@ if TYPE_CHECKING:
     metavar="N",
     help="Afterwards train the best setting and the runner-up with N fresh seeds.",
 )
-@click.option("--dry-run", is_flag=True, help="Check and list the trials without starting them.")
 @click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print the table as JSON at the end; with --dry-run, the trials.",
+    "--folds",
+    type=click.IntRange(2),
+    metavar="K",
+    help="Cross-validation: hold out each of K folds once. FILE may also be an experiment.",
 )
+@click.option("--dry-run", is_flag=True, help="Check and list the trials without starting them.")
+@json_option("Print the table as JSON at the end; with --dry-run, the trials.")
 def command(
     file: str | None,
     runner: str,
     workers: int | None,
-    runs: Path,
+    root: Path,
     resume: str | None,
     confirm: int | None,
+    folds: int | None,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -77,6 +76,7 @@ def command(
     $ neural sweep examples/sweep.yaml --workers 2
     $ neural sweep --resume
     $ neural sweep examples/sweep.yaml --confirm 5
+    $ neural sweep examples/digits.yaml --folds 5       5-fold cross-validation
     $ RAY_ADDRESS=head:6379 neural sweep sweep.yaml --runner ray
 
     Ctrl-C stops all trials; --resume continues them. Exit codes: 0 all trained, 1 some failed,
@@ -84,13 +84,15 @@ def command(
     """
     if (file is None) == (resume is None):
         raise click.UsageError("name the file of a sweep, or --resume a folder")
+    if folds is not None and resume is not None:
+        raise click.UsageError("a resumed sweep keeps its folds: leave --folds out")
     from neural.cli._errors import report_errors
     from neural.cli._file_kind import require_kind
 
     if file is not None:
-        require_kind(file, "sweep")
+        require_kind(file, "sweep", *(() if folds is None else ("experiment", "program")))
     with report_errors():
-        _run_sweep(file, runner, workers, runs, resume, confirm, dry_run, as_json)
+        _run_sweep(file, runner, workers, root, resume, confirm, folds, dry_run, as_json)
 
 
 def _run_sweep(
@@ -100,21 +102,23 @@ def _run_sweep(
     runs: Path,
     resume: str | None,
     confirm: int | None,
+    folds: int | None,
     dry_run: bool,
     as_json: bool,
 ) -> None:
     from neural.cli._formatting import format_count, relative_path
+    from neural.cli._run_selection import select_sweep
     from neural.cli._sweep_display import format_sweep, run_with_progress, sigterm_as_interrupt
     from neural.core.errors import TaskError
     from neural.training.runners import registry
-    from neural.workflows.sweep import create_sweep, find_sweep, open_sweep
+    from neural.workflows.sweep import count_points, create_sweep, open_sweep
     from neural.workflows.sweep_trials import read_sweep
 
     runner_type = registry.get(runner_name)
     open_or_create: Callable[[], Sweep]
     if file is not None:
-        settings, experiment, trials = read_sweep(Path(file))
-        if confirm and len({json.dumps(trial.point) for trial in trials}) < 2:
+        settings, experiment, trials = read_sweep(Path(file), folds=folds)
+        if confirm and count_points(trials) < 2:
             raise TaskError(
                 "--confirm trains the best setting and the runner-up: "
                 "the grid needs two settings or more"
@@ -123,7 +127,7 @@ def _run_sweep(
             create_sweep, runs, settings.name or Path(file).stem, settings, experiment, trials
         )
     else:
-        resumed_sweep = open_sweep(find_sweep(resume or None, runs))
+        resumed_sweep = open_sweep(select_sweep(resume or None, runs))
         resumed_sweep.refresh()
         open_or_create, trials = (
             (lambda: resumed_sweep),

@@ -17,6 +17,7 @@ import click
 
 from neural.cli import _formatting
 from neural.cli._arguments import RUN, FiniteFloatRange
+from neural.cli._options import runs_option
 from neural.core.escape import shorten
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from neural.runs.run import Run
 
 MAX_CURVES = 6
-"""Training and validation curves, the losses included."""
+"""Number of training and validation curves, the losses included."""
 MAX_EVENTS = 3
-"""Newest events, such as warnings."""
+"""Number of newest events, such as warnings."""
 DEFAULT_MEASURE = "relative_entropy"
 MAX_SPARKLINE_WIDTH = 40
 
@@ -45,14 +46,7 @@ MAX_SPARKLINE_WIDTH = 40
     help="Seconds between two frames.",
 )
 @click.option("--once", is_flag=True, help="Print one frame and exit, as without a terminal.")
-@click.option(
-    "--runs",
-    "root",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder of the runs.",
-)
+@runs_option()
 def command(run: str | None, measure: str | None, every: float, once: bool, root: Path) -> None:
     """Watch a run: curves, measures and a cell per head; the newest run by default.
 
@@ -67,10 +61,10 @@ def command(run: str | None, measure: str | None, every: float, once: bool, root
     from neural.cli._errors import report_errors
 
     with report_errors():
-        from neural.runs.find import find_run
+        from neural.cli._run_selection import select_run
         from neural.runs.run import Run
 
-        with Run.open(find_run(run, root)) as opened_run:
+        with Run.open(select_run(run, root)) as opened_run:
             check_measure(opened_run, measure)
             if once or not sys.stdout.isatty():
                 click.echo("\n".join(render_frame(opened_run, measure)))
@@ -222,13 +216,14 @@ def _format_curve_row(
 
 
 def _render_heads(run: Run, layers: list[str], measure: str | None) -> list[str]:
-    """A cell per head, coloured by its value within the range of the measure."""
+    """A cell per head, coloured by its value within the range of the measure; L layers, h heads."""
     from neural.cli._attention_table import shorten_layer_names
 
     name = measure or (DEFAULT_MEASURE if DEFAULT_MEASURE in run.measure_names() else None)
     if name is None:
         return []
     steps, values = run.measure(name)
+    # (layers, heads); a measure with one value per layer gets a single column
     last_values = values[-1] if values[-1].ndim == 2 else values[-1][:, None]
     low, high = _value_range(name, last_values)
     title = f"{_formatting.style_heading(name.replace('_', ' '))}, every head at step {steps[-1]:,}"

@@ -1,7 +1,9 @@
-"""`neural train`: train a program or an experiment into a run folder.
+"""`neural train`: train a program, an experiment or data into a run folder.
 
 A program is a `.neural` file: a network and its training. An experiment is a YAML file: a task
-(neural.tasks) and its settings. Output has one of three forms: text, json or quiet.
+(neural.tasks) and its settings; for data, such as a text, it is guessed. A run is the folder of one
+training. Output has one of three forms: text, json or quiet. A snapshot is the attention captured
+at one step; an attention measure is a number computed from it, such as entropy.
 """
 
 from __future__ import annotations
@@ -9,28 +11,24 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from neural.cli._arguments import PROGRAM, RUN
+from neural.cli._options import json_option, runs_option
 
 if TYPE_CHECKING:
+    from neural.core.experiment_guess import ExperimentGuess
     from neural.runs.run import Run
     from neural.tasks.task import Task
-    from neural.training.engine import TrainingProgress, TrainingResult
+    from neural.training.engine import TrainingResult
     from neural.workflows.train import PreparedTraining, TrainRequest
 
-LINE_INTERVAL_SECONDS = 5.0
-"""Time between two progress lines without a bar, unless a validation comes first."""
-MAX_BAR_SCORES = 2
-"""Validation scores beside the progress bar."""
-MAX_SCORES = 5
-"""Validation scores in a progress line; all of them are in the run."""
+ALIASES = ("fit",)
+"""Other names of this command."""
 
 
 class _TrainCommand(click.Command):
@@ -52,7 +50,7 @@ class _TrainCommand(click.Command):
 
 
 @click.command(cls=_TrainCommand)
-@click.argument("file", required=False, type=PROGRAM)
+@click.argument("file", metavar="[FILE|DATA]", required=False, type=PROGRAM)
 @click.option(
     "--set",
     "overrides",
@@ -66,7 +64,7 @@ class _TrainCommand(click.Command):
 @click.option(
     "--resume",
     is_flag=False,
-    flag_value="",
+    flag_value="",  # `--resume` without a name
     metavar="[RUN]",
     type=RUN,
     help="Resume a run; the newest by default.",
@@ -83,23 +81,22 @@ class _TrainCommand(click.Command):
     show_default=True,
     help="Number of processes that train together on this machine.",
 )
+@runs_option()
 @click.option(
-    "--runs",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder for the runs.",
+    "--save-experiment",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.yaml",
+    help="Write the experiment that is guessed for data.",
 )
-@click.option("--dry-run", is_flag=True, help="Print the plan and its costs; write nothing.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print the plan, its costs and its time, measured over a few steps; write nothing.",
+)
 @click.option(
     "--quiet", "form", flag_value="quiet", help="Print only errors and the path of the run."
 )
-@click.option(
-    "--json",
-    "form",
-    flag_value="json",
-    help="Print progress and result as lines of JSON; with --dry-run, the plan.",
-)
+@json_option("Print progress and result as lines of JSON; with --dry-run, the plan.", form=True)
 def command(
     file: str | None,
     overrides: tuple[str, ...],
@@ -109,23 +106,28 @@ def command(
     resume: str | None,
     samples: str | None,
     devices: int,
-    runs: Path,
+    root: Path,
+    save_experiment: Path | None,
     dry_run: bool,
     form: str | None,
 ) -> None:
-    """Train a network: a .neural program, or an experiment in YAML.
+    """Train a network: a .neural program, an experiment in YAML, or data.
 
     \b
+    $ neural train novel.txt
+    $ neural train clients.csv --save-experiment clients.yaml
     $ neural train examples/digits.neural
     $ neural train examples/digits.neural --set training.learning_rate=3e-4 --seed 1
     $ neural train examples/language_model/tiny.yaml --samples "{number: 5}"
     $ neural train --resume
 
+    For data the task is guessed, and printed as the experiment that it stands for: a text is a
+    language model, a table a classification or regression, a folder per class a classification.
     Ctrl-C finishes the step and saves; a second Ctrl-C stops at once. Exit codes: 0 trained,
     1 failed, 2 errors in the files or options, 130 stopped.
     """
     if file is None and resume is None:
-        raise click.UsageError("name a program or an experiment, or --resume a run")
+        raise click.UsageError("name a program, an experiment or data, or --resume a run")
     if file is not None and resume:
         raise click.UsageError("a run is resumed with its own settings: leave the file out")
     if name:
@@ -139,41 +141,95 @@ def command(
     from neural.cli._errors import report_errors
 
     with report_errors():
+        from neural.cli._run_selection import select_run
+        from neural.workflows.guess_experiment import is_data
         from neural.workflows.train import TrainRequest
 
-        request = TrainRequest(file, overrides, network, resume, samples, str(runs))
-        prepared_training = _prepare_training(request)
+        if save_experiment is not None:
+            if file is None or not is_data(Path(file)):
+                raise click.UsageError("--save-experiment writes the experiment guessed for data")
+            if save_experiment.exists():
+                raise click.UsageError(f"{save_experiment} exists; name another file")
+        if file is None:
+            resume = str(select_run(resume or None, root))
+        request = TrainRequest(file, overrides, network, resume, samples, str(root))
+        prepared_training = _prepare_training(request, save_experiment, quiet=form == "quiet")
         if dry_run:
             _print_plan(prepared_training.task, as_json=form == "json")
         else:
             sys.exit(_run_training(prepared_training, form or "text"))
 
 
-def _prepare_training(request: TrainRequest) -> PreparedTraining:
-    """Load and check what is trained; for a file of another kind, name the verb for it."""
+def _prepare_training(
+    request: TrainRequest, save_experiment: Path | None, *, quiet: bool
+) -> PreparedTraining:
+    """Load and check what is trained; print the experiment that is guessed for data.
+
+    For a file of another kind, such as a sweep, the error names the command that reads it.
+    """
     from neural.core.errors import TaskError
     from neural.core.settings import SettingsError
     from neural.workflows.train import prepare_training
 
+    def on_guess(guess: ExperimentGuess) -> None:
+        if os.environ.get("RANK", "0") != "0":  # only one of several processes prints
+            return
+        if not quiet:
+            click.echo("\n".join(_format_guess(request.file, guess)), err=True)
+        if save_experiment is not None:
+            _write_experiment(save_experiment, guess)
+
     try:
-        return prepare_training(request)
+        return prepare_training(request, on_guess=on_guess)
     except (SettingsError, TaskError):
-        if request.file is not None:
+        from neural.workflows.guess_experiment import is_data
+
+        if request.file is not None and not is_data(Path(request.file)):
             from neural.cli._file_kind import require_kind
 
             require_kind(request.file, "experiment", "program")
         raise
 
 
+def _format_guess(file: str | None, guess: ExperimentGuess) -> list[str]:
+    """What was recognised, and the experiment, so that the user can change it."""
+    yaml_lines = [f"  {line}" for line in guess.to_yaml().splitlines()]
+    note = "the same as this experiment (--save-experiment FILE.yaml writes it):"
+    return [f"{file}: {guess.reasons[0]}", *guess.reasons[1:], note, *yaml_lines, ""]
+
+
+def _write_experiment(path: Path, guess: ExperimentGuess) -> None:
+    """Write the guess as an experiment file; its `data` is relative to the file's folder."""
+    from neural.cli._errors import UserError
+    from neural.core.errors import describe_os_error
+    from neural.core.files import write_atomically
+
+    data = Path(os.path.relpath(str(guess.settings["data"]), path.absolute().parent))
+    data_text = str(data) if data.suffix or len(data.parts) > 1 else f"./{data}"
+    header = "".join(f"# {reason}\n" for reason in guess.reasons)
+    text = f"# neural train {path.name}\n#\n{header}{guess.with_data(data_text).to_yaml()}"
+    try:
+        write_atomically(path, text)
+    except OSError as error:
+        raise UserError(f"{path}: {describe_os_error(error)}") from None
+    click.echo(f"written: {path}", err=True)
+
+
 def _print_plan(task: Task, *, as_json: bool) -> None:
     if os.environ.get("RANK", "0") == "0":  # only one of several processes prints
-        click.echo(json.dumps(plan_training(task)) if as_json else format_plan(task))
+        from neural.core.experiment import world_size
+        from neural.workflows.training_time import estimate_seconds
+
+        times = estimate_seconds(task, world_size())
+        plan = {**plan_training(task), **times._asdict()}
+        click.echo(json.dumps(plan) if as_json else format_plan(plan))
 
 
 def _run_training(prepared_training: PreparedTraining, form: str) -> int:
     """Train and print; `form` is text, json or quiet. Returns the exit code."""
     from neural.cli._formatting import relative_path
     from neural.workflows.train import train
+    from neural.workflows.training_progress import show_progress
 
     run_path: Path | None = None
 
@@ -233,135 +289,6 @@ def _print_result(run: Run, result: TrainingResult, form: str) -> None:
         click.echo(f"show it: neural show {relative_path(run.path)}")
 
 
-@contextmanager
-def show_progress(form: str, *, is_terminal: bool) -> Iterator[Callable[[TrainingProgress], None]]:
-    """A callback for every training step; `form` is text, json or quiet."""
-    if form == "quiet":
-        yield lambda progress: None
-    elif form == "json":
-        yield _LinePrinter(lambda progress: json.dumps(_progress_to_dict(progress)))
-    # A dumb terminal cannot redraw a bar: it would appear when it is full.
-    elif is_terminal and os.environ.get("TERM") != "dumb":
-        with _show_bar() as show_step:
-            yield show_step
-    else:
-        yield _LinePrinter(_format_line)
-
-
-class _LinePrinter:
-    """Prints a line after validations, after the last step, and every LINE_INTERVAL_SECONDS."""
-
-    def __init__(self, format_line: Callable[[TrainingProgress], str]) -> None:
-        self.format_line, self.last_time = format_line, time.monotonic()
-
-    def __call__(self, progress: TrainingProgress) -> None:
-        now = time.monotonic()
-        if (
-            progress.scores
-            or progress.step == progress.steps
-            or now - self.last_time >= LINE_INTERVAL_SECONDS
-        ):
-            self.last_time = now
-            click.echo(self.format_line(progress))
-
-
-def _format_line(progress: TrainingProgress) -> str:
-    texts = [
-        f"step {progress.step:,}/{progress.steps:,}",
-        f"loss {progress.loss:.4f}",
-        _format_speed(progress),
-    ]
-    scores = list((progress.scores or {}).items())[:MAX_SCORES]
-    texts += [f"{name.removeprefix('valid/')} {value:.4f} (valid)" for name, value in scores]
-    texts += [_format_measure(progress)] if progress.attention_summary else []
-    texts += (
-        [f"{_format_duration(_seconds_left(progress))} left"]
-        if progress.step < progress.steps
-        else []
-    )
-    return "  ".join(texts)
-
-
-def _progress_to_dict(progress: TrainingProgress) -> dict[str, object]:
-    return {
-        "step": progress.step,
-        "steps": progress.steps,
-        "loss": progress.loss,
-        "learning_rate": progress.learning_rate,
-        "steps_per_second": progress.steps_done / max(progress.seconds, 1e-9),
-        "seconds_left": _seconds_left(progress),
-        "scores": progress.scores,
-        "attention": dict([progress.attention_summary]) if progress.attention_summary else None,
-    }
-
-
-def _seconds_left(progress: TrainingProgress) -> float:
-    return (progress.steps - progress.step) * progress.seconds / max(progress.steps_done, 1)
-
-
-def _format_speed(progress: TrainingProgress) -> str:
-    speed = progress.steps_done / max(progress.seconds, 1e-9)
-    return f"{speed:.1f} steps/s" if speed >= 1 else f"{1 / speed:.1f} s/step"
-
-
-def _format_measure(progress: TrainingProgress) -> str:
-    """Name and mean of the attention measure that changed most in the last snapshot."""
-    assert progress.attention_summary is not None
-    name, value = progress.attention_summary
-    return f"{name.replace('_', ' ')} {value:.3f}"
-
-
-def _format_duration(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
-
-
-def _join_fitting(texts: list[str], max_width: int) -> str:
-    """Join as many of the first texts as fit; none is cut in the middle."""
-    while len(texts) > 1 and len("  ".join(texts)) > max_width:
-        texts = texts[:-1]
-    return "  ".join(texts)
-
-
-@contextmanager
-def _show_bar() -> Iterator[Callable[[TrainingProgress], None]]:
-    """A progress bar on stderr; yields the callback that updates it after a step."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    console = Console(stderr=True)
-    bar_width = min(40, max(8, console.width - 90))  # leaves 90 columns for the texts
-    columns = (
-        TextColumn("{task.completed:,}/{task.total:,}"),
-        BarColumn(bar_width),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=console, transient=False) as bar:
-        bar_task, score_texts = None, list[str]()
-
-        def show_step(progress: TrainingProgress) -> None:
-            nonlocal bar_task, score_texts
-            bar_task = bar.add_task("", total=progress.steps) if bar_task is None else bar_task
-            if progress.scores:
-                items = list(progress.scores.items())[:MAX_BAR_SCORES]
-                score_texts = [f"{name} {value:.4f}" for name, value in items]
-            texts = [
-                f"loss {progress.loss:.4f}",
-                f"{_format_duration(_seconds_left(progress))} left",
-                *score_texts,
-                _format_speed(progress),
-            ]
-            texts += [_format_measure(progress)] if progress.attention_summary else []
-            # The count is `step/steps`, then two spaces.
-            max_width = console.width - bar_width - 2 * len(f"{progress.steps:,}") - 3
-            bar.update(
-                bar_task, completed=progress.step, description=_join_fitting(texts, max_width)
-            )
-
-        yield show_step
-
-
 def plan_training(task: Task) -> dict[str, Any]:
     """Network, data, number of steps and cost per step, as JSON-compatible data."""
     from neural.core.experiment import world_size
@@ -401,9 +328,10 @@ def plan_training(task: Task) -> dict[str, Any]:
     }
 
 
-def format_plan(task: Task) -> str:
-    """The plan of `plan_training` as text."""
-    plan = plan_training(task)
+def format_plan(plan: Mapping[str, Any]) -> str:
+    """The plan of `plan_training` as text; with the measured times if it has them."""
+    from neural.cli._formatting import format_duration
+
     lines = [f"{plan['name']}: {plan['task']}"]
     if "network" in plan:
         lines += [
@@ -416,6 +344,14 @@ def format_plan(task: Task) -> str:
     lines += [
         f"  data         {plan['batches_per_epoch']:,} batches of {plan['batch_size']} per epoch",
         f"  steps        {plan['steps']:,}, {plan['epochs']:.1f} epochs",
+        *(
+            [
+                f"  time         about {format_duration(plan['total_seconds'])}; "
+                f"a step takes {format_duration(plan['step_seconds'])} on this machine now"
+            ]
+            if "total_seconds" in plan
+            else []
+        ),
         "  optimizer    "
         + ", ".join(
             filter(

@@ -23,9 +23,9 @@ from neural.core.escape import escape_controls
 
 SEVERITY_BY_LETTER = {"E": "error", "W": "warning", "N": "note"}
 MAX_SOURCE_CHARACTERS = 2 * 2**20
-"""Size limit of a program; longer files are not read to their end."""
+"""Longest accepted program. The parser reports a longer one as an error, without reading it."""
 MAX_LINE_WIDTH = 160
-"""Longer source lines are cut around the span."""
+"""Of a longer source line, only this many characters around the span are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,21 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A replacement text for a span."""
+    """A replacement text for a span, with further replacements that belong to it."""
 
     span: SourceSpan
     text: str
+    more: tuple[Fix, ...] = ()
+
+    @property
+    def edits(self) -> tuple[Fix, ...]:
+        """All replacements, each without `more`."""
+        return (Fix(self.span, self.text), *(edit for fix in self.more for edit in fix.edits))
+
+    @property
+    def extent(self) -> int:
+        """Number of characters of the text that the fix replaces."""
+        return sum(edit.span.end - edit.span.start for edit in self.edits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +77,7 @@ class Diagnostic:
     labels: tuple[Label, ...] = ()
     helps: tuple[str, ...] = ()
     fix: Fix | None = None
-    """For editors, where one of the helps can be applied automatically."""
+    """Correction that an editor can apply; None if there is no automatic one."""
 
     @property
     def severity(self) -> str:
@@ -98,16 +109,17 @@ class SourceText:
 
 
 def _apply_no_style(text: str, **_style: Any) -> str:
-    """Stands for `click.style` where there are no colours."""
+    """Replaces `click.style` if the output has no colours."""
     return text
 
 
 def _display_width(text: str) -> int:
-    """Columns in a terminal; East Asian wide characters take two."""
+    """Number of terminal columns; East Asian wide characters take two."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
 def _replace_unprintable(text: str) -> str:
+    """Replace tabs by one space and other unprintable characters by `�`: the width stays."""
     return "".join(
         character if character.isprintable() else " " if character == "\t" else "�"
         for character in text
@@ -152,9 +164,9 @@ def render_diagnostic(
 def _render_excerpt(
     source: SourceText, line_number: int, marks: Iterable[tuple[SourceSpan, str, str]]
 ) -> list[str]:
-    """The source line, the row of marks with the last label, and a row per other label.
+    """Rows of text: the source line, the marks followed by the last label, one row per other label.
 
-    `marks` are (span, sign, label); `line_number` counts from 1.
+    `marks` are (span, sign, label), where sign is `^` or `-`; `line_number` counts from 1.
     """
     text = source.get_line(line_number)
     marks = sorted(marks, key=lambda mark: mark[0].start)
@@ -163,7 +175,8 @@ def _render_excerpt(
         max(0, columns[0] - MAX_LINE_WIDTH // 2) if len(text) > MAX_LINE_WIDTH else 0
     )
     excerpt = _replace_unprintable(text[first_shown_column : first_shown_column + MAX_LINE_WIDTH])
-    mark_row, labels = "", []  # (column, text) per mark
+    mark_row = ""
+    labels = []  # (column, text) per mark
     for column, (span, sign, label) in zip(columns, marks, strict=True):
         start = _display_width(excerpt[: max(0, column - first_shown_column)])
         length = (
@@ -182,11 +195,60 @@ def _render_excerpt(
     ]
 
 
+def apply_fixes(text: str, diagnostics: Iterable[Diagnostic]) -> tuple[str, list[Diagnostic]]:
+    """The text after the fixes of the diagnostics, and those whose fix was applied.
+
+    Of fixes that touch the same characters only the largest is applied: it contains the others, or
+    a second pass finds them.
+    """
+    fixable = [diagnostic for diagnostic in diagnostics if diagnostic.fix is not None]
+    applied_edits: dict[tuple[int, int], Fix] = {}
+    applied: list[Diagnostic] = []
+    # Of equally large fixes the last one counts: later diagnostics know more about the text.
+    fixable.reverse()
+    for diagnostic in sorted(fixable, key=_sort_by_extent):
+        edits = diagnostic.fix.edits if diagnostic.fix else ()
+        overlaps = [
+            any(_overlap(edit.span, other.span) for other in applied_edits.values())
+            for edit in edits
+        ]
+        if all(overlaps):
+            applied.append(diagnostic)  # a larger fix, or an equal one, contains it
+        elif not any(overlaps):
+            applied_edits |= {(edit.span.start, edit.span.end): edit for edit in edits}
+            applied.append(diagnostic)
+    for start, end in sorted(applied_edits, reverse=True):
+        before, after = text[:start], text[end:]
+        replacement = applied_edits[start, end].text
+        line_start = before.rpartition("\n")[2]
+        if start < end and not replacement and not line_start.strip():
+            # Nothing is left of the line: remove it, or its indentation at least.
+            rest, newline, following = after.partition("\n")
+            if not rest.strip():
+                before, after = before[: len(before) - len(line_start)], following
+                before = before if newline else before.removesuffix("\n")
+            else:
+                after = after.lstrip(" \t")
+        text = before + replacement + after
+    return text, sorted(applied, key=lambda diagnostic: diagnostic.span.start)
+
+
+def _sort_by_extent(diagnostic: Diagnostic) -> int:
+    """Sort key: diagnostics with large fixes first."""
+    return -diagnostic.fix.extent if diagnostic.fix else 0
+
+
+def _overlap(first: SourceSpan, second: SourceSpan) -> bool:
+    """Whether two spans share a character, or are empty at the same place."""
+    return first == second or (first.start < second.end and second.start < first.end)
+
+
 @dataclass(slots=True)
 class DiagnosticCollector:
-    """Collects diagnostics.
+    """Collects the diagnostics of one text.
 
-    Keeps at most `max_per_severity` errors and as many warnings and notes; counts the others.
+    Stores at most `max_per_severity` errors, and as many warnings and notes together; more are only
+    counted.
     """
 
     max_per_severity: int = 100
@@ -198,7 +260,7 @@ class DiagnosticCollector:
 
     @property
     def is_full(self) -> bool:
-        """Whether the limit of errors is reached, so that reading the text can stop."""
+        """Whether the limit of errors is reached, so that the parser can stop reading the text."""
         return self.error_count >= self.max_per_severity
 
     def add(
@@ -220,7 +282,7 @@ class DiagnosticCollector:
             helps=tuple(text for text in helps if text),
             fix=fix,
         )
-        # The last 8 are enough: repetitions follow each other closely.
+        # Comparing with the last 8 is enough: repetitions follow each other closely.
         if any((recent.code, recent.span) == (code, span) for recent in self.items[-8:]):
             return
         is_error = diagnostic.severity == "error"
@@ -231,6 +293,18 @@ class DiagnosticCollector:
             self.warning_count += 1
         if count < self.max_per_severity:
             self.items.append(diagnostic)
+
+    def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Add diagnostics of another collector."""
+        for item in diagnostics:
+            self.add(
+                item.code,
+                item.message,
+                item.span,
+                helps=item.helps,
+                labels=item.labels,
+                fix=item.fix,
+            )
 
     @property
     def errors(self) -> list[Diagnostic]:

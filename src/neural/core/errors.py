@@ -4,7 +4,10 @@ from __future__ import annotations
 
 
 class TaskError(ValueError):
-    """The data or the network cannot be used. The message says why and what to do."""
+    """A task (what a run learns, see neural/tasks) cannot use its data or its network.
+
+    The message says why and what to do.
+    """
 
 
 def describe_os_error(error: OSError) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+# All control characters except the newline (\x0a), line separators, characters that change the
+# direction of text, and lone surrogates, which cannot be encoded.
 _CONTROL_CHARACTERS = r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 _CONTROL_PATTERN = re.compile(_CONTROL_CHARACTERS)
 _COLOUR_OR_CONTROL_PATTERN = re.compile(
@@ -21,7 +23,7 @@ def escape_controls(text: str) -> str:
 
 
 def escape_controls_keep_colours(text: str) -> str:
-    """The same for a text that contains ANSI colours of our own."""
+    """Like `escape_controls`, but ANSI colour sequences, which our own output contains, stay."""
     return _COLOUR_OR_CONTROL_PATTERN.sub(lambda match: match[1] or "�", text.replace("\t", " "))
 
 
@@ -30,5 +32,5 @@ def shorten(text: str, max_length: int) -> str:
     line = escape_controls(" ".join(text.split()))
     if len(line) <= max_length:
         return line
-    front_length = (max_length - 1) * 2 // 3
+    front_length = (max_length - 1) * 2 // 3  # two thirds of the length before the `…`
     return f"{line[:front_length]}…{line[len(line) - (max_length - 1 - front_length) :]}"

@@ -1,7 +1,8 @@
 """Settings that all tasks share: training, tracking, experiment.
 
-The probe is a small fixed batch whose attention is captured during training (capture/tracker.py).
-Measures are numbers per attention head; maps are its weight matrices.
+A task is what is learned: an entry of neural/tasks. The probe is a small fixed batch; during
+training its attention is captured every few steps, which gives a snapshot (capture/tracker.py).
+Measures are numbers per attention head; maps are its matrices of attention weights.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class TrainingSettings(Settings):
     """Length of training, optimizer, schedule, regularization, checkpoints."""
 
     steps: PositiveInt | None = Field(
-        None, description="Optimizer steps; without it, `epochs` decides."
+        None, description="Optimizer steps; if not given, `epochs` sets the length."
     )
     epochs: float | None = Field(
         None, gt=0, description="Passes over the training data; 10 if `steps` is not given."
@@ -50,12 +51,14 @@ class TrainingSettings(Settings):
         1, description="Batches accumulated per optimizer step."
     )
     optimizer: str = Field(
-        "AdamW", description="As in a program: `AdamW`, or `Muon(learning_rate=0.02)`."
+        "AdamW",
+        description="Written as in a `.neural` program: `AdamW`, or `Muon(learning_rate=0.02)`.",
     )
     learning_rate: Annotated[float | None, Aliases("lr")] = Field(
         None,
         gt=0,
-        description="Peak rate, in place of the optimizer's own; a second rate is scaled along.",
+        description="Peak rate, in place of the optimizer's own; "
+        "if the optimizer has a second rate, that is scaled by the same factor.",
     )
     weight_decay: float | None = Field(None, ge=0, description="In place of the optimizer's own.")
     scheduler: str | None = Field(
@@ -64,7 +67,9 @@ class TrainingSettings(Settings):
         "`ExponentialDecay(0.1, 500, 0.9)`, in place of the optimizer's own; `constant`; or `plateau`.",
     )
     warmup_steps: NonNegativeInt = Field(0, description="Steps of linear warm-up from 0.")
-    min_learning_rate: float = Field(0.0, ge=0, description="Where cosine, linear and plateau end.")
+    min_learning_rate: float = Field(
+        0.0, ge=0, description="Final rate of cosine, linear and plateau."
+    )
     plateau_patience: PositiveInt = Field(
         3, description="Validations without improvement before `plateau` halves the rate."
     )
@@ -84,10 +89,10 @@ class TrainingSettings(Settings):
         None, description="Validations without improvement before stopping."
     )
     validate_every: PositiveInt | None = Field(
-        None, description="Steps between validations; an epoch, but 50 to 250."
+        None, description="Steps between validations; by default one epoch, but 50 to 250 steps."
     )
     checkpoint_every: PositiveInt | None = Field(
-        None, description="Steps between checkpoints; as validations if not given."
+        None, description="Steps between checkpoints; by default as for validations."
     )
     keep_checkpoints: PositiveInt = Field(
         2, description="Newest checkpoints to keep, besides the best one."
@@ -95,7 +100,9 @@ class TrainingSettings(Settings):
     gradient_checkpointing: bool = Field(
         False, description="Recompute activations instead of storing them."
     )
-    mixed_precision: bool = Field(False, description="bfloat16 where it is safe.")
+    mixed_precision: bool = Field(
+        False, description="Compute in bfloat16 where that is numerically safe."
+    )
     shard: bool = Field(
         False, description="Shard weights and optimizer state among processes (FSDP)."
     )
@@ -121,13 +128,13 @@ class TrainingSettings(Settings):
 
     @property
     def batches_per_step(self) -> int:
-        """Batches per optimizer step: accumulated batches times processes."""
+        """Batches per optimizer step, of all processes together."""
         return self.gradient_accumulation_steps * world_size()
 
     def total_steps(self, batches_per_epoch: int, batches_per_step: int | None = None) -> int:
         """Optimizer steps of the training, given the number of batches in one epoch.
 
-        `batches_per_step` replaces the property of that name.
+        `batches_per_step` is by default the property of that name.
         """
         if self.steps is not None:
             return self.steps
@@ -145,7 +152,7 @@ class TrackingSettings(Settings):
         None, description="Names of measures; by default all that apply."
     )
     maps_every: NonNegativeInt = Field(
-        5, description="Snapshots between two that save maps; the last one does too; 0 saves none."
+        5, description="Save maps with every so many snapshots, and with the last; 0 saves none."
     )
     probe_size: PositiveInt = Field(4, description="Examples in the probe.")
     sinks: tuple[str, ...] = Field(
@@ -166,4 +173,4 @@ class Experiment(Settings):
     )
 
     new_run_keys: ClassVar[frozenset[str]] = frozenset()
-    """Keys that cannot change when a run resumes: no effect, or they would move held-out data."""
+    """Keys that a resumed run cannot change: no effect, or they would change the held-out data."""

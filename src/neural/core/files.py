@@ -43,11 +43,12 @@ def read_text_prefix(path: Path, max_bytes: int) -> str:
 
 
 def read_source_text(path: str | Path, name: str | None = None) -> SourceText:
-    """The text of a program or YAML file, up to just over the size limit; raises OSError.
+    """The text of a program or YAML file. Raises OSError.
 
-    `name` stands for the file in messages, by default its path. Parsers report the `�` of invalid
-    UTF-8 with its position.
+    `name` is that of the file in messages, by default its path. A text beyond the size limit is not
+    read to its end, and invalid UTF-8 becomes `�`: the parsers report both as errors.
     """
+    # A character has at most 4 bytes in UTF-8; the additional byte makes a longer text detectable.
     text = read_text_prefix(Path(path), 4 * MAX_SOURCE_CHARACTERS + 1)
     return SourceText(str(path) if name is None else name, text)
 

@@ -1,6 +1,6 @@
 """Build a self-contained HTML page of tables, images and text, for light and dark screens.
 
-render_document("evolution", "Ten runs …", [render_section("handbook", render_table(header, rows))])
+render_document("Results", "Ten runs …", [render_section("Accuracy", render_table(header, rows))])
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def render_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Html:
 
 
 def render_verdict(verdict: str) -> Html:
-    """The verdict on a claim, `yes`, `no` or `undecided`, in its colour."""
+    """The verdict of a study on a claim: `yes`, `no` or `undecided`, each in its colour."""
     return Html(f'<span class="{escape(verdict)}">{escape(verdict)}</span>')
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 MAX_COUNT = 1 << 53
-"""Larger integers are not exact in JavaScript, which draws the pages."""
+"""Largest accepted integer. JavaScript, which draws the pages, cannot represent larger ones."""
 ValueCheck = Callable[[Any], bool]
 """Function from a JSON value to whether it is accepted."""
 
@@ -54,6 +54,7 @@ def mapping_of(check: ValueCheck) -> ValueCheck:
 
 def _is_texts_by_step(value: Any) -> bool:
     """Whether a value is a JSON object from steps, as decimal strings, to strings; or None."""
+    # At most 15 digits: such a step is exact in JavaScript.
     return mapping_of(is_text)(value) and all(
         key.isdecimal() and len(key) < 16 for key in value or ()
     )

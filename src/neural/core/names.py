@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 MAX_NAME_LENGTH = 60
-"""Longer names are not compared: they are no misspellings, and comparing is quadratic."""
+"""Longer names get no suggestion: they are hardly misspellings, and comparing is quadratic."""
 MIN_SIMILARITY = 0.68
-"""`SequenceMatcher.ratio`, 0 to 1, below which two names are not close."""
+"""Names with a smaller `SequenceMatcher.ratio` (0 to 1) are not suggested."""
 PREFIX_BONUS = 0.2
-"""Added if one name begins with the other: an abbreviation or a plural."""
+"""Added to the ratio if one name begins with the other: an abbreviation or a plural."""
 
 
 def normalize_name(name: str) -> str:
@@ -33,7 +33,8 @@ def find_closest(name: str, known: Iterable[str]) -> str | None:
     def similarity(candidate: str) -> float:
         other = normalize_name(candidate)
         if other == typed:
-            return 2.0  # above every other value
+            return 2.0  # above the largest other value, 1 + PREFIX_BONUS
+        # One or two letters are the beginning of too many names.
         is_prefix = min(len(typed), len(other)) >= 3 and (
             other.startswith(typed) or typed.startswith(other)
         )

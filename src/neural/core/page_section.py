@@ -1,6 +1,7 @@
-"""A section that a task adds to the HTML page of its runs: a text and a table, as plain data.
+"""A section of the HTML page of a run: a text and a table, as plain data.
 
-The terminal prints the same sections (cli/_formatting.py).
+A task (what a run learns, see neural/tasks) adds such sections in `Task.page_sections`. The
+terminal prints the same sections (cli/_formatting.py).
 """
 
 from __future__ import annotations

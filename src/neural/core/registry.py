@@ -4,6 +4,9 @@
 reads only the folder; a file is imported when its entry is used. Other packages add entries
 through an entry point group named like the folder's package, notebooks through
 `registry.add(...)`.
+
+An alias is a common synonym of a name, such as `hf` for `huggingface`. An entry declares its own in
+the class attribute `aliases`, if its base class has that attribute.
 """
 
 from __future__ import annotations
@@ -11,7 +14,8 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
@@ -23,14 +27,26 @@ if TYPE_CHECKING:
 EntryT = TypeVar("EntryT")
 
 
-class UnknownNameError(LookupError):
-    """The registry has no such name. `noun` is the kind of entry, `guess` the closest name."""
+MAX_LISTED_NAMES = 40
+"""An error lists the known names if there are not more than this."""
 
-    def __init__(self, noun: str, name: str, guess: str | None) -> None:
+
+class UnknownNameError(LookupError):
+    """The registry has no such name. `noun` is the kind of entry, `guess` the closest name.
+
+    `choices` are the known names, which the message lists.
+    """
+
+    def __init__(
+        self, noun: str, name: str, guess: str | None, choices: Sequence[str] = ()
+    ) -> None:
+        is_listed = 0 < len(choices) <= MAX_LISTED_NAMES
         super().__init__(
-            f"no {noun} is called `{name}`" + (f"; did you mean `{guess}`?" if guess else "")
+            f"no {noun} is called `{name}`"
+            + (f"; did you mean `{guess}`?" if guess else "")
+            + (f"{' There' if guess else '; there'} are {', '.join(choices)}" * is_listed)
         )
-        self.noun, self.name, self.guess = noun, name, guess
+        self.noun, self.name, self.guess, self.choices = noun, name, guess, tuple(choices)
 
 
 class BrokenEntryError(ImportError):
@@ -55,10 +71,10 @@ class Registry(Generic[EntryT]):
         spelling: Literal["class", "file"] = "class",
     ) -> None:
         self.package, self.base, self.noun, self.spelling = package, base, noun, spelling
-        # A key is a normalized name (`normalize_name`): lower case without underscores.
-        self._added: dict[str, type[EntryT]] = {}
-        self._loaded: dict[str, type[EntryT]] = {}
-        self._allowed: frozenset[str] | None = None
+        # The keys of all of these are normalized names: lower case without underscores.
+        self._added: dict[str, type[EntryT]] = {}  # by `add`
+        self._loaded: dict[str, type[EntryT]] = {}  # imported from the folder or another package
+        self._allowed: frozenset[str] | None = None  # set by `restrict_to`; None allows all
         self._entry_point_cache: dict[str, EntryPoint] | None = None
 
     def names(self) -> list[str]:
@@ -68,11 +84,14 @@ class Registry(Generic[EntryT]):
         )
 
     def get(self, name: str, *, ignore_case: bool = False) -> type[EntryT]:
-        """The entry called `name`; UnknownNameError, with a guess, where there is none."""
+        """The entry called `name` or with that alias; UnknownNameError with the closest name."""
         entry = self._load(normalize_name(name))
-        if entry is None or not (ignore_case or name == self.name_of(entry)):
-            raise UnknownNameError(self.noun, name, self.guess(name))
-        return entry
+        if entry is not None and (ignore_case or name == self.name_of(entry)):
+            return entry
+        aliased_entry = self._find_alias(name)
+        if aliased_entry is not None:
+            return aliased_entry
+        raise UnknownNameError(self.noun, name, self.guess(name), self._list_choices())
 
     def guess(self, name: str) -> str | None:
         """The closest known name, or None."""
@@ -90,7 +109,7 @@ class Registry(Generic[EntryT]):
         return entry
 
     def restrict_to(self, names: Iterable[str]) -> Registry[EntryT]:
-        """The same registry with these entries only: a fixed catalogue for tests of messages."""
+        """A copy with these entries only, for tests whose messages list all known names."""
         restricted = Registry(self.package, self.base, noun=self.noun, spelling=self.spelling)
         restricted._allowed = frozenset(normalize_name(name) for name in names)
         return restricted
@@ -119,13 +138,36 @@ class Registry(Generic[EntryT]):
 
     def _load_entry_points(self) -> dict[str, EntryPoint]:
         if self._entry_point_cache is None:
-            # Takes 30 ms, and only a name that is not in the folder needs it.
+            # Imported here because it takes 30 ms; only a name that is not in the folder needs it.
             from importlib.metadata import entry_points
 
             self._entry_point_cache = {
                 normalize_name(point.name): point for point in entry_points(group=self.package)
             }
         return self._entry_point_cache
+
+    def _find_alias(self, name: str) -> type[EntryT] | None:
+        """The entry that declares this alias, in any case and with any separators."""
+        if not hasattr(self.base, "aliases"):
+            return None
+        typed_key = normalize_name(name.replace("-", "_"))
+        for key in self._list_keys():
+            with suppress(BrokenEntryError):  # another package's entry does not hide the alias
+                entry = self._load(key)
+                # of the class itself: a subclass has not the synonyms of its base class
+                aliases = vars(entry).get("aliases", ()) if entry else ()
+                if typed_key in map(normalize_name, aliases):
+                    return entry
+        return None
+
+    def _list_choices(self) -> list[str]:
+        """Names for a message: without those of broken entries of other packages."""
+        choices = []
+        for key in self._list_keys():
+            with suppress(BrokenEntryError):
+                entry = self._load(key)
+                choices += [self.name_of(entry)] if entry else []
+        return sorted(choices)
 
     def _list_keys(self) -> list[str]:
         known_keys = {*self._list_files(), *self._load_entry_points(), *self._added}

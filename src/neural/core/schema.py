@@ -38,6 +38,7 @@ def build_json_schema(
             if definition.get("title") == kind.__name__:
                 _add_aliases(definition, kind)
     refs = [references[kind, "validation"] for kind in settings_classes]
+    # `kinds` is empty if there is only `base`; then there are no branches.
     branches = [
         {"if": {"properties": {key: {"const": name}}}, "then": ref}
         for name, ref in zip(kinds, refs, strict=False)

@@ -68,17 +68,20 @@ def parse_override(source: SourceText, diagnostics: DiagnosticCollector) -> Yaml
     value = parse_yaml(source, diagnostics, start=match.end())
     if value is None:
         return None
+    # From the last key to the first: `a.b=3` becomes {b: 3}, then {a: {b: 3}}.
     for key in reversed([*re.finditer(r"[^.]+", match[1])]):
         span = SourceSpan(match.start(1) + key.start(), match.start(1) + key.end())
         entry = YamlEntry(YamlNode(source, span, key[0]), value)
-        value = YamlNode(source, span, {key[0]: entry}, is_block=True, from_override=True)
+        value = YamlNode(source, span, {key[0]: entry}, is_block=True, from_dotted_key=True)
     return value
 
 
 def merge_override(tree: YamlNode, override: YamlNode) -> YamlNode:
     """The tree with an override applied: `a.b=VALUE` merges into `a` and replaces its key `b`."""
     if not (
-        override.from_override and isinstance(tree.value, dict) and isinstance(override.value, dict)
+        override.from_dotted_key
+        and isinstance(tree.value, dict)
+        and isinstance(override.value, dict)
     ):
         return override
     entries = dict(tree.value)
@@ -91,7 +94,7 @@ def merge_override(tree: YamlNode, override: YamlNode) -> YamlNode:
 
 
 MAX_LISTED_KEYS = 12
-"""Up to this many known keys are listed where no close name is found."""
+"""If a section has more keys than this, the error for an unknown key does not list them."""
 SCHEMA_HELP = "`neural schema --format markdown` lists what a file may say"
 
 
@@ -210,7 +213,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     def verify(self) -> Iterator[SettingsConflictError]:
-        """Yield conflicts between values. A subclass of a class with conflicts yields those first."""
+        """Yield conflicts between values. A subclass begins with `yield from super().verify()`."""
         yield from ()
 
     @model_validator(mode="after")
@@ -252,7 +255,7 @@ def read_settings(
 ) -> SettingsT:
     """Read settings from a YAML file and overrides (`training.seed=3`), or raise SettingsError.
 
-    Without a file, from the defaults.
+    If `source` is None, all values are defaults or overrides.
     """
     return _SettingsReader(source, overrides).build(kind)
 
@@ -266,13 +269,14 @@ def read_settings_by_key(
 ) -> SettingsT:
     """Read settings whose class depends on one key, or raise SettingsError.
 
-    `find_kind` returns the class for the key's value, or raises UnknownNameError. Without a known
-    value, the keys that all classes share (`base`) are checked nevertheless.
+    `find_kind` returns the class for the key's value, or raises UnknownNameError. If that value is
+    unknown, only the keys of `base`, which all classes share, are checked.
     """
     reader = _SettingsReader(source, overrides)
     node = reader.find_value(key)
     if node is None or not isinstance(node.value, str):
-        # The class is unknown, so keys that only one of the classes has cannot be checked.
+        # The key is missing or no string, so the class is unknown: a key that `base` does not have
+        # may belong to one of the classes. Only if the key has a default is `base` the class.
         return reader.build(
             base, ignore_unknown=node is not None or base.model_fields[key].is_required()
         )
@@ -280,6 +284,7 @@ def read_settings_by_key(
         kind = find_kind(node.value)
     except UnknownNameError as unknown:
         helps = [f"did you mean `{unknown.guess}`?" if unknown.guess else None]
+        helps += [f"there are {', '.join(unknown.choices)}" if unknown.choices else None]
         message = f"no {unknown.noun} is called `{shorten(unknown.name)}`"
         fix = Fix(node.span, unknown.guess) if unknown.guess else None
         reader.diagnostics.for_source(node.source).add(
@@ -312,13 +317,13 @@ def load_settings(kind: type[SettingsT], data: Any, name: str = "settings.json")
     """Load what `dump_settings` returned; SettingsError where this version cannot read it."""
     text = json.dumps(data, indent=2)
     try:
-        return kind.model_validate_json(text)  # fast path without positions
-    except ValidationError:
+        return kind.model_validate_json(text)
+    except ValidationError:  # parse again, slower, for errors with positions
         return read_settings(kind, SourceText(name, text))
 
 
 class _SettingsReader:
-    """The file and the overrides of one settings object, and their diagnostics."""
+    """Reads one settings object from a file and overrides, and collects their diagnostics."""
 
     def __init__(self, source: SourceText | None, overrides: Sequence[str]) -> None:
         self.diagnostics = SettingsDiagnostics()

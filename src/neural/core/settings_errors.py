@@ -85,7 +85,7 @@ class ErrorLocation:
 
     @property
     def display_name(self) -> str:
-        """How messages call the location."""
+        """Name of the location in messages: "`steps`", "item 2 of `measures`" or "the file"."""
         names = [step for step in self.path if isinstance(step, str)]
         last = f"`{names[-1]}`" if names else "the file"
         return (
@@ -128,7 +128,8 @@ class SettingsDiagnostics:
     ) -> set[KeyPath]:
         """Report invalid values and missing keys; return the paths of invalid values.
 
-        `guessed_paths`: fields that misspelt keys probably stand for, not reported as missing.
+        `guessed_paths` are fields that misspelt keys probably stand for; those are not reported as
+        missing.
         """
         failures_by_path: dict[KeyPath, list[tuple[ErrorLocation, str]]] = {}
         for details in error.errors(include_url=False):
@@ -208,6 +209,8 @@ class SettingsDiagnostics:
     def _report_value(self, location: ErrorLocation, error_types: set[str]) -> None:
         node, error_node = location.entry.node, location.entry.error_node
         codes = {CODE_BY_ERROR_TYPE.get(error_type, "E0802") for error_type in error_types}
+        # Of several alternatives in a union, report the error of the one that came closest: the
+        # right type but out of bounds, then an unknown word, then a wrong type.
         code = next(code for code in ("E0803", "E0808", "E0802") if code in codes)
         expected = describe_type(location.kind)
         if (
@@ -234,7 +237,7 @@ def _get_cause(error: Any) -> BaseException | None:
 
 
 def locate(kind: Any, tree: YamlNode, steps: Iterable[str | int]) -> ErrorLocation:
-    """Follow a pydantic error location into the tree as far as it exists."""
+    """Find the node that a pydantic error location (`loc`) names, or its last existing parent."""
     entry, path, is_required = YamlEntry(tree, tree), [], True
     for step in steps:
         value = entry.node.value
@@ -275,7 +278,10 @@ def suggest_fix(location: ErrorLocation) -> str | None:
 
 
 def drop_paths(tree: YamlNode, paths: Iterable[KeyPath]) -> Any:
-    """The tree's data without these paths; an invalid list item removes its list."""
+    """The tree as plain data, without the values at these paths.
+
+    The path of a list item removes the complete list.
+    """
     data = tree.data
     for path in paths:
         keys = path

@@ -3,8 +3,9 @@
     batch_size: Annotated[int, Field(ge=1)]      "a whole number of 1 or more"
     scheduler: Literal["cosine", "linear"]       "`cosine` or `linear`"
 
-Used by error messages, the documentation and the schema. `kind` is a type annotation; its
-alternatives are the members of a union; a section is a nested settings class.
+Used by error messages, the documentation and the schema. A settings class is a pydantic model; a
+section is one nested in another. `kind` is a type annotation; its alternatives are the members of
+a union; `limits` are its constraints, such as `ge=1`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 MAX_COUNT = 2**31 - 1
-"""Upper bound of counts. Messages mention it only where it is exceeded."""
+"""Upper bound of counts. Only the error for a larger value mentions it."""
 
 _TYPE_NAMES: dict[Any, str] = {
     bool: "true or false",

@@ -4,7 +4,8 @@
 
 ruamel.yaml scans and parses. The tree is our own: messages need the span of every key and value, a
 duplicate key must not disappear, and only null, booleans, numbers, strings, lists and mappings are
-allowed. Tags are refused, so no file can name a class. `neural explain E0805` explains the codes.
+allowed. Tags are refused, so no file can name a class. In YAML, a block collection is a list or
+mapping in indented lines, a flow collection one in brackets. `neural explain E0805` explains a code.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ class YamlSyntaxError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _YamlErrorPattern:
-    """An error of ruamel, and our message for it."""
+    """An error message of ruamel, and the clearer one that replaces it."""
 
     pattern: str
     """Substring of ruamel's message."""
     message: str
-    """Format string; `{letter}` is the character at which the parser stopped."""
+    """Format string (so `}}` is a brace); `{letter}` is the character where the parser stopped."""
     help: str | None = None
     at: Literal["here", "begin", "line"] = "here"
     """Where to point: where the parser stopped, where the construct began, or that line."""
@@ -82,7 +83,7 @@ _PROBLEM_PATTERNS = (
     _YamlErrorPattern("expected escape sequence", "this escape wants more digits"),
     _YamlErrorPattern("expected the node content", "a value is missing before this"),
 )
-"""Searched in `problem` of ruamel's error: what is wrong."""
+"""Compared with `problem` of ruamel's error, which says what is wrong."""
 _CONTEXT_PATTERNS = (
     _YamlErrorPattern("flow sequence", "a `,` or `]` is missing before this"),
     _YamlErrorPattern("flow mapping", "a `,` or `}}` is missing before this"),
@@ -102,11 +103,12 @@ _CONTEXT_PATTERNS = (
     _YamlErrorPattern("tag", "tags such as `!!str` have no meaning here", at="begin"),
     _YamlErrorPattern("directive", "lines that begin with `%` have no meaning here", at="begin"),
 )
-"""Searched in `context` of ruamel's error, what was being parsed, if no problem is known."""
+"""Compared with `context` of ruamel's error, which says what was being parsed, if `problem` matches
+no pattern."""
 
 
 def translate_yaml_error(error: YAMLError, source: SourceText, start: int) -> YamlSyntaxError:
-    """Our error for ruamel's; YAML begins at offset `start` of the source text."""
+    """Convert an error of ruamel. The YAML begins at offset `start` of the source text."""
     context, problem = (getattr(error, name, None) or "" for name in ("context", "problem"))
     marks = [getattr(error, name, None) for name in ("context_mark", "problem_mark")]
     construct_start, error_offset = (
@@ -156,14 +158,16 @@ def translate_yaml_error(error: YAMLError, source: SourceText, start: int) -> Ya
 
 
 MAX_CHARACTERS = 1_000_000
-"""Longest accepted text."""
+"""Longer texts are refused."""
 MAX_DEPTH = 32
-"""Lists and mappings inside each other."""
+"""Deepest accepted nesting of lists and mappings."""
 MAX_VALUES = 10_000
-"""Most values, counting aliases each time: a few lines of aliases can stand for billions."""
+"""Largest accepted number of values. An alias counts as all values that it repeats: a few lines of
+aliases can stand for billions."""
 MAX_NUMBER_DIGITS = 400
 """Longer scalars stay text; no float has more digits, and Python limits int parsing."""
 
+# Any character that YAML does not allow.
 _INVALID_CHARACTER = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 )
@@ -191,7 +195,7 @@ class YamlNode:
     is_quoted: bool = False
     is_block: bool = False
     """Spans several lines, so that messages underline the key instead."""
-    from_override: bool = False
+    from_dotted_key: bool = False
     """Created by the dotted key of an override: merged with existing keys, not replacing them."""
     value_count: int = 1
     """Values in this subtree, itself included; an alias counts as what it repeats."""
@@ -275,7 +279,7 @@ def iter_top_level_keys(text: str) -> Iterator[str]:
 
     Stops silently at the first syntax error, so it also works for a truncated text.
     """
-    depth, node_count = 0, 0
+    depth, node_count = 0, 0  # nodes of the outermost mapping are key, value, key, value, …
     try:
         for event in YAML(typ="safe", pure=True).parse(text):
             if depth == 1 and isinstance(event, yaml_events.NodeEvent):

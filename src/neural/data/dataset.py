@@ -1,8 +1,8 @@
 """Dataset: examples checked against a network, split, and served in batches.
 
-`Network` is a checked program (neural.language.network); with `has_two_streams` it is an
-encoder and a decoder. Arrays are named `x`, `y`, `mask`, or `source`, `target`, `target_mask`
-(array_roles.py).
+`Network` is a checked program (neural.language.network). Arrays are named `x`, `y`, `mask`, for an
+encoder-decoder network `source`, `target`, `mask`, `target_mask` (array_names.py). Notes are
+sentences for the user.
 """
 
 from __future__ import annotations
@@ -21,9 +21,17 @@ from neural.data.input_checks import (
     find_first,
     get_pad_id,
 )
-from neural.data.sampler import BatchSampler, split_indices
+from neural.data.sampler import BatchSampler
 from neural.data.source import Examples
-from neural.data.targets import ClassTargets, DistributionTargets, Targets, select_targets
+from neural.data.splits import Fold, Split, split_examples
+from neural.data.table_examples import apply_preprocessor, fit_examples
+from neural.data.targets import (
+    ClassTargets,
+    DistributionTargets,
+    Targets,
+    select_targets,
+    takes_classes,
+)
 from neural.language.network import Network
 from neural.language.shapes import format_shape
 from neural.nn.lazy_torch import torch  # the real torch, imported at the first use
@@ -34,7 +42,7 @@ if TYPE_CHECKING:
     from neural.data.source import Arrays
 
 MAX_SHOWN_CLASSES = 5
-"""Classes named in a note; more are counted."""
+"""A note names up to this many classes; it gives the number of others."""
 MAX_TENSOR_NUMBERS = 1 << 24
 """Arrays with more elements stay in numpy; only the rows of a batch are converted to a tensor."""
 
@@ -47,6 +55,7 @@ class TensorColumn:
 
     def __init__(self, array: np.ndarray, dtype: torch.dtype, scale: float = 1.0) -> None:
         self.array, self.dtype, self.scale = array, dtype, scale
+        # Scaled images stay uint8, a quarter of float32, and memory-mapped files stay on the disk.
         convert_per_batch = (
             scale != 1.0 or isinstance(array, np.memmap) or array.size > MAX_TENSOR_NUMBERS
         )
@@ -65,7 +74,7 @@ class TensorColumn:
 
 @dataclass(frozen=True)
 class ExampleSplit:
-    """Columns of one split: training or validation."""
+    """The examples of one split, training or validation: its arrays by name, and kind of labels."""
 
     columns: dict[str, TensorColumn]
     targets: Targets
@@ -90,24 +99,38 @@ class Dataset:
         batch_size: int,
         seed: int,
         split_seed: int = 0,
+        fold: Fold | None = None,
+        stratify: bool = False,
+        test_split: float = 0.0,
+        test_examples: Examples | None = None,
     ) -> None:
-        """`seed` decides the order of examples, `split_seed` which of them are held out."""
-        self.examples = examples
-        self.predicts_target_tokens = network.has_two_streams and "y" not in examples.train
+        """`validation_split` and `test_split` are the shares of examples that are held out.
+
+        `seed` decides the order of examples, `split_seed` which of them are held out. `fold` holds
+        out one of several folds instead of `validation_split`. `stratify` keeps the share of every
+        class. `test_examples` are test examples of their own.
+        """
+        self.predicts_target_tokens = network.is_encoder_decoder and "y" not in examples.train
         """Whether the labels are the target tokens, shifted by one (see `shift_targets`)."""
+        labels = read_split_labels(examples, network) if stratify else None
+        train_indices, self.held_out_indices, self.test_indices = split_dataset(
+            examples, labels, validation_split, test_split, fold=fold, seed=split_seed
+        )
+        examples, self.preprocessor = fit_examples(examples, network, train_indices)
+        self.examples = examples
         self.train = create_split(examples.train, examples, network, "")
-        count = len(examples.train["y"] if "y" in examples.train else examples.train["target"])
-        if examples.valid is not None:
-            self.valid = create_split(examples.valid, examples, network, " (validation)")
-            train_indices, self.held_out_indices = (
-                np.arange(count),
-                np.arange(len(self.valid.columns["y"])),
-            )
-        else:
-            self.valid = self.train
-            train_indices, self.held_out_indices = split_indices(
-                count, validation_split, seed=split_seed, ordered=examples.ordered
-            )
+        self.valid = (
+            self.train
+            if examples.valid is None
+            else create_split(examples.valid, examples, network, " (validation)")
+        )
+        self.test: ExampleSplit | None = self.train if len(self.test_indices) else None
+        """Examples that neither training nor validation uses; None if there are none."""
+        if test_examples is not None:
+            if self.preprocessor is not None:
+                test_examples = apply_preprocessor(test_examples, self.preprocessor, network)
+            self.test = create_split(test_examples.train, test_examples, network, "")
+            self.test_indices = np.arange(len(self.test.columns["y"]))
         self.sampler = BatchSampler(train_indices, batch_size, seed)
         check_batches(network, self.sampler.batch_size, examples.data_name)
         arrays = [
@@ -134,6 +157,12 @@ class Dataset:
         """Validation examples `start` up to, not including, `stop`, in the order of the data."""
         return self.valid.take(self.held_out_indices[start:stop])
 
+    def test_batch(self, start: int, stop: int) -> dict[str, Tensor]:
+        """Test examples `start` up to, not including, `stop`. ValueError if there are none."""
+        if self.test is None:
+            raise ValueError("the dataset has no test examples")
+        return self.test.take(self.test_indices[start:stop])
+
     def first_examples(self, count: int) -> dict[str, Tensor]:
         """The first validation examples; training examples if none is held out."""
         return (
@@ -141,6 +170,63 @@ class Dataset:
             if len(self.held_out_indices)
             else self.train.take(self.sampler.examples[:count])
         )
+
+
+def split_dataset(
+    examples: Examples,
+    labels: np.ndarray | None,
+    validation_split: float,
+    test_split: float,
+    *,
+    fold: Fold | None,
+    seed: int,
+) -> Split:
+    """Indices of training, validation and test examples. Raises TaskError if they cannot be split.
+
+    `labels` are classes to stratify by. Data with a validation split of its own keeps it.
+    """
+    data_name, groups = examples.data_name, examples.groups
+    count = _count_examples(examples.train["y" if "y" in examples.train else "target"])
+    if examples.valid is not None:
+        if fold is not None or test_split:
+            key = "fold" if fold is not None else "test"
+            raise TaskError(
+                f"{data_name} has a validation split of its own, but `{key}` would hold out another; "
+                f"leave `{key}` out, or remove the validation arrays"
+            )
+        valid_count = _count_examples(next(iter(examples.valid.values())))
+        return Split(np.arange(count), np.arange(valid_count), np.arange(0))
+    if groups is not None and len(np.unique(groups)) < 2:
+        raise TaskError(
+            f"{data_name}: all rows have the same value in the column of `table.group`, so none can "
+            "be held out"
+        )
+    return split_examples(
+        count,
+        validation_split=validation_split,
+        test_split=test_split,
+        fold=fold,
+        seed=seed,
+        ordered=examples.ordered,
+        labels=labels,
+        groups=groups,
+        data_name=data_name,
+    )
+
+
+def _count_examples(array: np.ndarray) -> int:
+    return len(array) if array.ndim else 0  # `check_inputs` refuses it later
+
+
+def read_split_labels(examples: Examples, network: Network) -> np.ndarray:
+    """The class of each example, to stratify by. TaskError if examples have no single class."""
+    y = examples.train.get("y")
+    has_classes = network.loss is not None and takes_classes(network.loss)
+    if not has_classes or y is None or not y.ndim or y.size != len(y):
+        raise TaskError(
+            f"{examples.data_name}: `stratify` needs one class per example; leave it out"
+        )
+    return np.asarray(y).reshape(-1)
 
 
 def create_split(
@@ -153,7 +239,7 @@ def create_split(
     split_name = examples.data_name + split_suffix
     check_inputs(arrays, network, split_name)
     prepared = (
-        shift_targets(arrays, network, split_name) if network.has_two_streams else dict(arrays)
+        shift_targets(arrays, network, split_name) if network.is_encoder_decoder else dict(arrays)
     )
     if network.loss is None:
         raise TaskError(f'{network.name} has no loss: add a line such as `loss: "mse"`')
@@ -197,6 +283,7 @@ def shift_targets(arrays: Arrays, network: Network, data_name: str) -> dict[str,
             "a first token and one to predict"
         )
     pad_id = get_pad_id(network)
+    # An example whose labels are all padding would have no loss.
     empty_example = (
         find_first(target, lambda block: (block[:, 1:] == pad_id).all(axis=1))
         if pad_id is not None
@@ -255,5 +342,7 @@ def collect_notes(data: Dataset, train_indices: np.ndarray, validation_split: fl
                 if len(missing_classes) > MAX_SHOWN_CLASSES
                 else ""
             )
-            notes.append(f"{data_name}: no training example of class {shown}{more_text}")
+            is_held_out = np.isin(y.array, missing_classes).any()
+            hint = "; `stratify: true` keeps some of every class" if is_held_out else ""
+            notes.append(f"{data_name}: no training example of class {shown}{more_text}{hint}")
     return notes

@@ -1,5 +1,7 @@
-"""Files of named datasets: searched in the folder `NEURAL_DATA`, then in the cache, else downloaded
-and verified.
+"""Find or download the files of named datasets.
+
+A file is searched in the folder that the environment variable NEURAL_DATA names, then in the cache;
+if it is in neither, it is downloaded to the cache and its checksum verified.
 
 An interrupted download leaves `<name>.part` and resumes from there if the server supports ranges.
 A file gets its final name only after its checksum was verified.
@@ -25,8 +27,9 @@ from neural.core.errors import TaskError
 OnProgress = Callable[[int, int], None]
 """Called with (bytes received, total bytes)."""
 CHUNK_BYTES = 1 << 18
+"""Bytes read and written at once."""
 MAX_TRIES = 4
-"""Requests for one file before giving up."""
+"""Number of requests for one file before giving up."""
 TIMEOUT_SECONDS = 30.0
 """Seconds without data after which a connection counts as broken."""
 
@@ -43,7 +46,8 @@ class Download:
     member: str | None = None
     """File to extract, if the download is a zip archive."""
     local_names: tuple[str, ...]
-    """Accepted names of a copy in `NEURAL_DATA`; it may hold only the start of the text."""
+    """Accepted names of a user's copy in `NEURAL_DATA`. Such a copy is not verified: it may be only
+    the beginning of the text."""
     local_folders: tuple[str, ...] = ()
     """Accepted names of an unpacked archive in `NEURAL_DATA`."""
 

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 MIN_DUPLICATE_SHARE = 0.01
-"""Share of validation examples above which a note is shown."""
+"""A note is shown if at least this share of the validation examples are duplicates."""
 MAX_SEARCHED_BYTES = 1 << 30
-"""Size of all arrays above which the data is not searched."""
+"""Data with larger arrays (all together) is not searched."""
 MAX_SEARCHED_ROWS = 1 << 20
-"""Number of training examples above which the data is not searched."""
+"""Data with more training examples is not searched."""
 CHUNK_ROWS = 4096
 """Rows hashed at once."""
 
@@ -82,6 +82,6 @@ def _hash_rows(arrays: NamedArrays, rows: npt.NDArray) -> Iterator[tuple[int, in
 
 
 def _to_row_bytes(rows: npt.NDArray) -> npt.NDArray[np.uint8]:
-    """Rows as bytes; equal numbers give equal bytes for any dtype."""
+    """Each row as bytes, (rows, bytes). Equal numbers give equal bytes, whatever their dtype."""
     numbers = np.ascontiguousarray(rows, dtype=np.float64).reshape(len(rows), -1) + 0.0  # −0 → 0
     return numbers.view(np.uint8)

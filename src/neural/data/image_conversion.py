@@ -22,7 +22,8 @@ PIXEL_SCALE = 1 / 255
 class ImageConverter:
     """Resizes images to a network's input, (height, width) or (height, width, channels).
 
-    A size that the program leaves open is that of the first image; all images must have it.
+    If the program leaves height or width open (a string such as "T" instead of a number), the first
+    image sets it, and all images must have it.
     """
 
     def __init__(self, network: Network, data_name: str) -> None:
@@ -41,7 +42,10 @@ class ImageConverter:
         """(width, height) of all images; set by the first one."""
 
     def convert(self, image: Image, name: str) -> np.ndarray:
-        """One image as uint8, 0 to 255; `name` is for messages. PIXEL_SCALE comes per batch."""
+        """One image as uint8, 0 to 255. `name` is that of the image in messages.
+
+        The dataset multiplies by PIXEL_SCALE later, per batch, so that images take less memory.
+        """
         width = self.width if isinstance(self.width, int) else image.width
         height = self.height if isinstance(self.height, int) else image.height
         self.size = self.size or (width, height)

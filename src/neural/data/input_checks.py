@@ -1,7 +1,8 @@
 """Checks of inputs against the network before training: shapes, token ids, finite values, masks.
 
-Arrays are a dict by name: `x`, or `source` and `target` for an encoder-decoder (two streams), and
-their masks. An open size is one that the program leaves open: a string in `network.input`.
+Arrays are a dict by name: `x`, or `source` and `target` for an encoder-decoder (its two streams),
+and their masks. `network.input` is the shape of one example that the program declares. A string in
+it, such as "T", is an open size: the program accepts any.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from neural.data.source import Arrays
 
 MAX_BLOCK_NUMBERS = 1 << 22
-"""Elements checked at once: memory-mapped data may be larger than memory."""
+"""Largest number of elements checked at once: memory-mapped data may be larger than memory."""
 
 
 def check_inputs(arrays: Arrays, network: Network, data_name: str) -> None:
@@ -137,7 +138,10 @@ def check_mask(mask: np.ndarray, x: np.ndarray, name: str, input_name: str) -> N
 
 
 def check_batches(network: Network, batch_size: int, data_name: str) -> None:
-    """Raise TaskError if BatchNormalization would see one value per feature: its variance is 0."""
+    """Raise TaskError if BatchNormalization would see one value per feature: its variance is 0.
+
+    That is so for batches of one example, unless its inputs have several positions.
+    """
     for placed_layer in network.layers:
         if (
             batch_size == 1
@@ -152,9 +156,9 @@ def check_batches(network: Network, batch_size: int, data_name: str) -> None:
 
 def compute_output_shape(network: Network, arrays: Arrays) -> tuple[int, ...]:
     """Shape of the network's predictions for these inputs, without the batch axis."""
-    shape: Shape = arrays["target" if network.has_two_streams else "x"].shape[1:]
+    shape: Shape = arrays["target" if network.is_encoder_decoder else "x"].shape[1:]
     for placed_layer in network.layers:
-        if placed_layer.stream == "source" and network.has_two_streams:
+        if placed_layer.stream == "source" and network.is_encoder_decoder:
             continue
         try:
             for _ in range(placed_layer.copies):

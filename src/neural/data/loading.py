@@ -1,4 +1,8 @@
-"""Load what the `data` setting names, with the matching data source (neural/data/sources)."""
+"""Load what the `data` setting names, with the matching data source (neural/data/sources).
+
+A data source reads one kind of data, such as CSV tables. A location is a dataset name, a path,
+paths by array name, or arrays in memory.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from neural.core.errors import TaskError
 from neural.core.names import suggest_name
-from neural.data.source import DataLocation, Examples
+from neural.data.array_conversion import is_frame, is_torch_data, read_torch_data
+from neural.data.source import DataLocation, DataSchema, Examples
 from neural.data.sources import registry
+from neural.data.table_columns import TableSettings
 
 if TYPE_CHECKING:
     from neural.language.network import Network
@@ -19,12 +25,24 @@ IN_MEMORY = "arrays in memory"
 """Value of the `data` setting in the saved settings of a run whose arrays came from Python."""
 
 
-def load_data(location: DataLocation, network: Network) -> Examples:
-    """Read examples with the one source that matches the location."""
+def load_data(
+    location: DataLocation,
+    network: Network,
+    table: TableSettings | None = None,
+    schema: DataSchema | None = None,
+) -> Examples:
+    """Read examples with the one source that matches the location.
+
+    `table` has the settings of columns. `schema` has the names in the training data, if this is
+    other data for the same network.
+    """
     sources = [registry.get(name) for name in registry.names()]
     matching = [source for source in sources if source.matches(location)]
     if len(matching) == 1:
-        return matching[0].read(location, network)
+        source, settings = matching[0], table or TableSettings()
+        if schema is None and settings == TableSettings():
+            return source.read(location, network)
+        return source.read_table(location, network, settings, schema)
     data_name = location if isinstance(location, str | Path) else "the data"
     if matching:
         raise TaskError(
@@ -46,7 +64,7 @@ def locate_data(data: Any, folder: Path) -> DataLocation:
         and all(isinstance(value, str | Path) for value in data.values())
     ):
         return {str(name): _resolve_path(value, folder) for name, value in data.items()}
-    if data == IN_MEMORY and isinstance(data, str):
+    if isinstance(data, str) and data == IN_MEMORY:
         raise TaskError(
             "the data was in memory and is gone with its process; pass the arrays again"
         )
@@ -58,6 +76,13 @@ def locate_data(data: Any, folder: Path) -> DataLocation:
         return data
     if isinstance(data, list):
         return tuple(data)
+    if is_torch_data(data):
+        return read_torch_data(data)
+    if is_frame(data) or hasattr(data, "shape"):
+        kind = "column with the labels" if is_frame(data) else "labels"
+        raise TaskError(
+            f"the data has inputs only: pass the {kind} too, `neural.fit(network, X, y)`"
+        )
     raise TaskError(f"data must be a name, a path or arrays, got {type(data).__name__}")
 
 

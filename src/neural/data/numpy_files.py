@@ -22,9 +22,10 @@ from neural.core.errors import TaskError
 
 Result = TypeVar("Result")
 MAX_UNPACKED_BYTES = 1 << 28
-"""Unpacked bytes that any .npz may have; a large one may have MAX_UNPACKED_RATIO times its size."""
 MAX_UNPACKED_RATIO = 100
-"""Deflate shrinks zeros 1,000 times, measured numbers a few times."""
+"""An .npz may unpack to MAX_UNPACKED_BYTES or to its size times the ratio, whichever is larger;
+beyond that it counts as a decompression bomb. Deflate makes zeros 1,000 times smaller, measured
+numbers only a few times."""
 ALLOWED_DTYPE_KINDS = "biufcUSMm"
 """Numbers, strings and times: dtypes that need no Python objects."""
 ALLOWED_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -52,7 +53,7 @@ def is_archive(path: Path) -> bool:
 
 
 def _read_file(path: Path, read: Callable[[IO[bytes]], Result]) -> Result:
-    """What `read` returns for the open file; any error becomes a TaskError."""
+    """Open a file and return what `read` returns for it; any error becomes a TaskError."""
     try:
         with path.open("rb") as file:
             return read(file)
@@ -106,7 +107,8 @@ def _read_header(
     shape, is_fortran, dtype = read_array_header(file)
     if dtype.hasobject:
         raise ValueError(
-            "it holds Python objects; save plain numbers (an array whose dtype is not object)"
+            "it holds Python objects, which may run code when they are read; save numbers as "
+            "numbers, and words with `y.astype(str)`"
         )
     if dtype.kind not in ALLOWED_DTYPE_KINDS or not dtype.itemsize:
         raise ValueError(f"{name} is an array of {dtype}; save plain numbers")

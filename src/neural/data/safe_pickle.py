@@ -66,7 +66,7 @@ ALLOWED_GLOBALS = {
     "numpy.dtype": _DtypeStub,
     "_codecs.encode": _encode_latin1,
 }
-"""What the pickle gets for each global that it may name."""
+"""Replacements for the globals (functions and classes) that a pickle may name."""
 
 NON_TUPLE_OPCODES = (
     "EMPTY_DICT",
@@ -87,7 +87,8 @@ NON_TUPLE_OPCODES = (
     "SHORT_BINBYTES",
     "BINBYTES8",
 )
-"""Opcodes that create an object other than a tuple; such objects may be referenced twice."""
+"""Opcodes that create an object other than a tuple. Only such objects may be referenced twice: see
+`_check_opcodes`."""
 REFUSED_OPCODES = (
     "DUP",
     "INST",

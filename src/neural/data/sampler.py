@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+SHUFFLE_RNG_STREAM = 0
+SPLIT_RNG_STREAM = 1
+"""Numbers of the random streams of this file; see `create_generator`."""
+
 
 class BatchSampler:
     """Batches of the indices `examples`; every epoch is shuffled differently.
@@ -30,7 +34,9 @@ class BatchSampler:
 
     def shuffle(self, epoch: int) -> np.ndarray:
         """Example indices in the order of an epoch."""
-        return create_generator(self.seed, epoch, stream=0).permutation(self.examples)
+        return create_generator(self.seed, epoch, stream=SHUFFLE_RNG_STREAM).permutation(
+            self.examples
+        )
 
 
 def split_indices(
@@ -38,16 +44,21 @@ def split_indices(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Split the indices 0 to `count - 1` into (training, validation), each sorted.
 
-    `validation_split` is the share held out; above 0 it is at least one example, unless there is
-    only one. `ordered` holds out the end instead of a random choice.
+    `validation_split` is the share held out. If it is above 0, at least one example is held out,
+    unless there is only one. `ordered` holds out the end instead of a random choice.
     """
     held_out_count = (
         min(max(1, round(count * validation_split)), count - 1) if validation_split > 0 else 0
     )
-    order = np.arange(count) if ordered else create_generator(seed, 0, stream=1).permutation(count)
+    generator = create_generator(seed, 0, stream=SPLIT_RNG_STREAM)
+    order = np.arange(count) if ordered else generator.permutation(count)
     return np.sort(order[: count - held_out_count]), np.sort(order[count - held_out_count :])
 
 
 def create_generator(seed: int, index: int, *, stream: int) -> np.random.Generator:
-    """Random generator that depends on its arguments alone. `stream` separates different uses."""
+    """Random generator that depends on its arguments alone.
+
+    `index` numbers the generators of one use, for example by epoch. `stream` is a number per use,
+    so that two uses with the same seed and index draw different numbers.
+    """
     return np.random.Generator(np.random.Philox(key=[seed, index], counter=[0, 0, 0, stream]))

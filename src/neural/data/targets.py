@@ -1,9 +1,10 @@
-"""Kinds of labels: checks against the loss, conversion to loss targets, and the metric.
+"""Kinds of labels: how they are checked and converted for the loss, and which metric they have.
 
 The kind follows from the loss: `Int` in the signature of `compute` means class numbers. Else a loss
-that contains the softmax (`fuses`) takes a distribution over classes, one that contains the sigmoid
-0 or 1 for every unit of the output layer, any other one real values. `scores` are logits, and
-`head` is the output activation.
+that contains the softmax (`fused_activations`) takes a distribution over classes, one that contains
+the sigmoid takes 0 or 1 for every unit of the output layer, any other loss takes real values. The
+output of a network has the shape (positions…, units); a classifier of complete sequences has no
+position axes.
 """
 
 from __future__ import annotations
@@ -29,13 +30,18 @@ IGNORE_INDEX = -100
 """Label that is ignored by loss and metric, as in torch."""
 
 
+def takes_classes(loss: Loss) -> bool:
+    """Whether the labels are classes, which may have names; else they are numbers to predict."""
+    return not isinstance(select_targets(loss, (1,)), ValueTargets)
+
+
 def select_targets(loss: Loss, output: tuple[int, ...]) -> Targets:
     """The kind of labels that a loss takes for predictions of shape `output`, without the batch."""
     if str(type(loss).compute.__annotations__["target"]).startswith("Int"):
         targets_class: type[Targets] = ClassTargets
-    elif "softmax" in loss.fuses:
+    elif "softmax" in loss.fused_activations:
         targets_class = DistributionTargets
-    elif "sigmoid" in loss.fuses:
+    elif "sigmoid" in loss.fused_activations:
         targets_class = BinaryTargets
     else:
         targets_class = ValueTargets
@@ -50,7 +56,7 @@ class Targets(ABC):
     output: tuple[int, ...]
     """Shape of the prediction for one example, units last."""
     metric: ClassVar[str]
-    """Name of the metric."""
+    """Name of the metric: accuracy, or mae (mean absolute error)."""
 
     @property
     def position_shape(self) -> tuple[int, ...]:
@@ -66,9 +72,12 @@ class Targets(ABC):
 
     @abstractmethod
     def score_predictions(
-        self, scores: Tensor, y: Tensor, head: Callable[[Tensor], Tensor]
+        self, logits: Tensor, y: Tensor, activation: Callable[[Tensor], Tensor]
     ) -> Tensor:
-        """Metric of every prediction not ignored, flat. `head` maps logits to predictions."""
+        """The metric of every prediction that is not ignored, as a 1-D tensor.
+
+        `activation` maps logits to predictions.
+        """
 
     def dtype(self, y: np.ndarray) -> torch.dtype:
         """Tensor dtype of the labels."""
@@ -123,6 +132,7 @@ class ClassTargets(Targets):
             name,
             num_classes,
             f"the network has {num_classes} classes",
+            # -100 may stand at some positions, but not be the only label. 0 is accepted anyway.
             extra_value=IGNORE_INDEX if self.position_shape else 0,
         )
         if self.position_shape:
@@ -141,11 +151,11 @@ class ClassTargets(Targets):
         return torch.int64
 
     def score_predictions(
-        self, scores: Tensor, y: Tensor, head: Callable[[Tensor], Tensor]
+        self, logits: Tensor, y: Tensor, activation: Callable[[Tensor], Tensor]
     ) -> Tensor:
         """1 where the most likely class is the label, else 0."""
         is_counted = y != IGNORE_INDEX
-        return (scores.argmax(dim=-1) == y)[is_counted].float()
+        return (logits.argmax(dim=-1) == y)[is_counted].float()
 
 
 class DistributionTargets(Targets):
@@ -192,10 +202,10 @@ class DistributionTargets(Targets):
         )
 
     def score_predictions(
-        self, scores: Tensor, y: Tensor, head: Callable[[Tensor], Tensor]
+        self, logits: Tensor, y: Tensor, activation: Callable[[Tensor], Tensor]
     ) -> Tensor:
         """1 where the most likely class is the most likely class of the label, else 0."""
-        return (scores.argmax(dim=-1) == y.argmax(dim=-1)).flatten().float()
+        return (logits.argmax(dim=-1) == y.argmax(dim=-1)).flatten().float()
 
 
 class BinaryTargets(Targets):
@@ -220,10 +230,10 @@ class BinaryTargets(Targets):
         return labels
 
     def score_predictions(
-        self, scores: Tensor, y: Tensor, head: Callable[[Tensor], Tensor]
+        self, logits: Tensor, y: Tensor, activation: Callable[[Tensor], Tensor]
     ) -> Tensor:
         """1 where the sign of the logit agrees with the label, else 0."""
-        return ((scores > 0) == (y > 0.5)).flatten().float()
+        return ((logits > 0) == (y > 0.5)).flatten().float()
 
 
 class ValueTargets(Targets):
@@ -242,10 +252,10 @@ class ValueTargets(Targets):
         return labels
 
     def score_predictions(
-        self, scores: Tensor, y: Tensor, head: Callable[[Tensor], Tensor]
+        self, logits: Tensor, y: Tensor, activation: Callable[[Tensor], Tensor]
     ) -> Tensor:
         """Absolute error."""
-        return (head(scores) - y).abs().flatten()
+        return (activation(logits) - y).abs().flatten()
 
 
 def check_numbers(y: np.ndarray, name: str) -> None:

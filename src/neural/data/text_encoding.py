@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ASCII_CHARACTERS = "\n" + "".join(map(chr, range(32, 127)))
 """Newline and printable ASCII, by token id."""
 VISIBLE_WHITESPACE = {"\n": "⏎", " ": "␣"}
+"""Symbols for whitespace in displayed tokens."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Alphabet:
                 len(ASCII_CHARACTERS)
             )
             ids = ids_by_code[character_codes]
+        # Ids from `pad_id` on move up by one.
         return ids if self.pad_id is None else ids.astype(np.int16) + (ids >= self.pad_id)
 
     def count_unknown(self, text: str) -> int:
@@ -87,6 +89,7 @@ def select_alphabet(network: Network, data_name: str) -> Alphabet:
             "start with `Embedding(input_dim=96, output_dim=…)` and `input: (length,)`"
         )
     id_count, pad_id = get_vocabulary_size(network), get_pad_id(network)
+    # A padding id among the characters' ids takes one of the ids; one behind them does not.
     size = (
         256 if id_count - (pad_id is not None and pad_id <= 256) >= 256 else len(ASCII_CHARACTERS)
     )
@@ -104,8 +107,11 @@ DEFAULT_WINDOW_LENGTH = 128
 
 
 def next_character_examples(text: str, network: Network, data_name: str) -> Examples:
-    """Windows of a text for next-character prediction, in order: validation holds out the end."""
-    if network.has_two_streams:
+    """Adjacent windows of a text, for next-character prediction.
+
+    They are `ordered`: the end of the text is held out for validation.
+    """
+    if network.is_encoder_decoder:
         raise TaskError(f"{data_name} is one text, but {network.name} takes two sequences")
     alphabet = select_alphabet(network, data_name)
     length = network.input[0] if isinstance(network.input[0], int) else DEFAULT_WINDOW_LENGTH

@@ -1,10 +1,13 @@
 """Export of attention to Keras: Keras' own attention layer if possible, else `keras.ops`.
 
-`heads` is our MultiHeadAttentionModule: projections around a mechanism (neural/nn/attention), whose
-method `weights` computes the attention weights, and an optional positional encoding `position`
-(neural/nn/positions). Keras' layer covers full, causal and windowed attention. Other mechanisms,
-and positional encodings inside attention, are composed of operations; their projections are Keras
-layers, so that the exported model can be trained. `builder` adds layers to the Keras model.
+`module` is our MultiHeadAttentionModule: projections around a mechanism (neural/nn/attention),
+whose method `weights` computes the attention weights, and an optional positional encoding
+`position` (neural/nn/positions). Keras' layer covers full, causal and windowed attention. Other
+mechanisms, and positional encodings inside attention, are composed of operations; their projections
+are Keras layers, so that the exported model can be trained. `builder` adds layers to the Keras
+model. Scores are the scaled products of queries and keys, before the softmax.
+
+Axes: B batch, H heads, Q queries, K keys, T time, D head width, E model width.
 """
 
 from __future__ import annotations
@@ -40,28 +43,31 @@ if TYPE_CHECKING:
     from neural.exports._keras_layers import KerasBuilder
     from neural.nn.multi_head_attention import MultiHeadAttentionModule
 
-MASKED_SCORE = -3e38
-"""Below every score; finite, because a .keras file is JSON."""
+LOWEST_VALUE = -3e38
+"""Replaces masked values before a maximum or softmax; finite, because a .keras file is JSON."""
 KERAS_MECHANISMS = (Self, Cross, Causal, Localized)
 """Mechanisms that Keras' own attention layers compute, given a mask."""
 KNOWN_POSITIONS = (RotaryPositions, AlibiPositions, RelativePositions)
 """Positional encodings inside attention that can be exported."""
-_CLAMPED_SCORE = -4.0
-"""Difference to the best score that sparsemax and entmax give no weight; the limit is -2."""
+CLAMPED_SCORE = -4.0
+"""Difference to the best score of a row at which scores are clamped before sparsemax or entmax.
+
+Both give weight 0 to every difference of -2 or less.
+"""
 
 
-def list_unsupported(heads: MultiHeadAttentionModule) -> list[str]:
+def list_unsupported_attention(module: MultiHeadAttentionModule) -> list[str]:
     """Properties of an attention module that cannot be exported to Keras, as message texts."""
     reasons = []
-    if type(heads.mechanism) not in WEIGHTS:
-        name = to_snake_case(type(heads.mechanism).__name__)
+    if type(module.mechanism) not in WEIGHT_FUNCTIONS:
+        name = to_snake_case(type(module.mechanism).__name__)
         reasons.append(f'attention="{name}": the mechanism of another package')
-    if isinstance(heads.mechanism, Sparse) and heads.mechanism.random_blocks:
+    if isinstance(module.mechanism, Sparse) and module.mechanism.random_blocks:
         reasons.append("random_blocks: they are sampled with operations on 64-bit integers")
-    if heads.position is not None and not (
-        _has_no_effect(heads.position) or _is_known(heads.position)
+    if module.position is not None and not (
+        _has_no_effect(module.position) or _is_known(module.position)
     ):
-        name = to_snake_case(type(heads.position).__name__.removesuffix("Positions"))
+        name = to_snake_case(type(module.position).__name__.removesuffix("Positions"))
         reasons.append(f'positional="{name}": the positions of another package')
     return reasons
 
@@ -78,15 +84,16 @@ def _has_no_effect(position: AttentionPositions) -> bool:
 
 
 def _is_known(position: AttentionPositions) -> bool:
-    """Whether the class is one of KNOWN_POSITIONS: a subclass may compute something else."""
+    """Whether the class is in KNOWN_POSITIONS. Subclasses are not: they may compute otherwise."""
     return declared_class(position) in KNOWN_POSITIONS
 
 
 def declared_class(module: Any) -> type:
     """The class of a module as its file defines it.
 
-    Instances of our modules have a class of the same name that is derived from it and from
-    `nn.Module`: see `neural.nn.lazy_torch`.
+    torch is imported lazily (neural.nn.lazy_torch): the classes of our modules do not inherit from
+    nn.Module. `type(module)` is a class of the same name, created at run time, that inherits from
+    the class in the file and from nn.Module.
     """
     actual, base = type(module).__mro__[:2]
     is_derived = (actual.__module__, actual.__qualname__) == (base.__module__, base.__qualname__)
@@ -96,7 +103,7 @@ def declared_class(module: Any) -> type:
 def build_attention(
     builder: KerasBuilder,
     x: Any,
-    heads: MultiHeadAttentionModule,
+    module: MultiHeadAttentionModule,
     name: str,
     *,
     mask: Any = None,
@@ -106,66 +113,70 @@ def build_attention(
 
     `mask` (B, K) is True for keys that are not padding. `name` prefixes the Keras layers.
     """
-    no_positions = heads.position is None or _has_no_effect(heads.position)
-    if type(heads.mechanism) in KERAS_MECHANISMS and no_positions and not heads.qk_norm:
-        return _build_keras_layer(builder, x, heads, name, mask, memory)
-    return _build_from_operations(builder, x, heads, name, mask, memory)
+    no_positions = module.position is None or _has_no_effect(module.position)
+    if type(module.mechanism) in KERAS_MECHANISMS and no_positions and not module.qk_norm:
+        return _build_keras_layer(builder, x, module, name, mask, memory)
+    return _build_from_operations(builder, x, module, name, mask, memory)
 
 
 def _build_keras_layer(
     builder: KerasBuilder,
     x: Any,
-    heads: MultiHeadAttentionModule,
+    module: MultiHeadAttentionModule,
     name: str,
     mask: Any,
     memory: Any,
 ) -> Any:
-    """Attention as one Keras layer; its projections are (model width, heads, head width)."""
+    """Attention as one Keras layer, whose projections have the shape (E, H, D)."""
     source = x if memory is None else memory
-    width = heads.head_width
-    num_heads = heads.query.out_features // width
-    num_kv_heads = num_heads // heads.groups
+    width = module.head_width
+    num_heads = module.query.out_features // width
+    num_kv_heads = num_heads // module.groups
     masks = [] if mask is None else [builder.ops.expand_dims(mask, 1)]
-    if isinstance(heads.mechanism, Localized):
-        masks.append(_window_mask(builder, x, source, heads.mechanism.window // 2))
-    is_causal = heads.causal or isinstance(heads.mechanism, Causal)
+    if isinstance(module.mechanism, Localized):
+        masks.append(_window_mask(builder, x, source, module.mechanism.window // 2))
+    is_causal = module.causal or isinstance(module.mechanism, Causal)
     call_arguments = {"value": source, "key": source, "use_causal_mask": is_causal}
     if masks:
         call_arguments["attention_mask"] = _combine_masks(builder, masks)
     weights = []
     projections = (
-        (heads.query, num_heads),
-        (heads.key, num_kv_heads),
-        (heads.value, num_kv_heads),
+        (module.query, num_heads),
+        (module.key, num_kv_heads),
+        (module.value, num_kv_heads),
     )
     for linear, count in projections:
         weights.append(linear.weight.T.reshape(-1, count, width))
         weights += [] if linear.bias is None else [linear.bias.reshape(count, width)]
-    weights.append(heads.output.weight.T.reshape(num_heads, width, -1))
-    weights += [] if heads.output.bias is None else [heads.output.bias]
-    options = {
-        "use_bias": heads.query.bias is not None,
-        "dropout": heads.dropout,
-        "call": call_arguments,
-    }
+    weights.append(module.output.weight.T.reshape(num_heads, width, -1))
+    weights += [] if module.output.bias is None else [module.output.bias]
     layer_class, sizes = "MultiHeadAttention", (num_heads, width)
-    if heads.groups > 1:
+    if module.groups > 1:
         layer_class, sizes = "GroupQueryAttention", (width, num_heads, num_kv_heads)
-    y = builder.add_layer(layer_class, f"{name}_heads", x, weights, *sizes, **options)
+    y = builder.add_layer(
+        layer_class,
+        f"{name}_heads",
+        x,
+        *sizes,
+        weights=weights,
+        call_arguments=call_arguments,
+        use_bias=module.query.bias is not None,
+        dropout=module.dropout,
+    )
     if mask is None:
         return y
-    # Keras averages over all keys if all are masked; here the result is zeros plus the bias
-    bias = 0.0 if heads.output.bias is None else heads.output.bias.detach().numpy()
+    # If all keys are masked, Keras averages over them; our module outputs zeros plus the bias.
+    bias = 0.0 if module.output.bias is None else module.output.bias.detach().numpy()
     has_key = builder.ops.expand_dims(builder.ops.any(mask, axis=1, keepdims=True), -1)
     return builder.ops.where(has_key, y, bias)
 
 
 @dataclass(frozen=True)
 class AttentionScores:
-    """Queries and keys (B, H, T, D) of an attention, and the scores of their pairs (B, H, Q, K)."""
+    """Queries and keys (B, H, T, D) of an attention; `scores` (B, H, Q, K) are their products."""
 
     builder: KerasBuilder
-    heads: Any
+    module: Any
     """The MultiHeadAttentionModule."""
     name: str
     """Prefix of the Keras layers."""
@@ -182,14 +193,14 @@ class AttentionScores:
     def scores(self) -> Any:
         """q·kᵀ / √D plus the bias."""
         keys = self.builder.ops.transpose(self.k, (0, 1, 3, 2))
-        return self.add_bias(self.builder.ops.matmul(self.q, keys) / self.heads.head_width**0.5)
+        return self.add_bias(self.builder.ops.matmul(self.q, keys) / self.module.head_width**0.5)
 
     def add_bias(self, scores: Any) -> Any:
         """Add the bias, if there is one."""
         return scores if self.bias is None else scores + self.bias
 
-    def fill_masked(self, scores: Any, value: float = MASKED_SCORE) -> Any:
-        """Replace masked scores by a value."""
+    def fill_masked(self, scores: Any, value: float = LOWEST_VALUE) -> Any:
+        """Scores with `value` where the mask is False."""
         return scores if self.mask is None else self.builder.ops.where(self.mask, scores, value)
 
     def softmax(self, scores: Any) -> Any:
@@ -200,50 +211,50 @@ class AttentionScores:
 def _build_from_operations(
     builder: KerasBuilder,
     x: Any,
-    heads: MultiHeadAttentionModule,
+    module: MultiHeadAttentionModule,
     name: str,
     mask: Any,
     memory: Any,
 ) -> Any:
     """Attention with projections as layers and weights as operations."""
     ops, source = builder.ops, x if memory is None else memory
-    q = _project_heads(builder, x, heads.query, heads.head_width, f"{name}_query")
-    k = _project_heads(builder, source, heads.key, heads.head_width, f"{name}_key")
-    v = _project_heads(builder, source, heads.value, heads.head_width, f"{name}_value")
-    if heads.qk_norm:
+    q = _project_heads(builder, x, module.query, module.head_width, f"{name}_query")
+    k = _project_heads(builder, source, module.key, module.head_width, f"{name}_key")
+    v = _project_heads(builder, source, module.value, module.head_width, f"{name}_value")
+    if module.qk_norm:
         q, k = (
             tensor * ops.rsqrt(ops.mean(tensor * tensor, -1, keepdims=True) + QK_NORM_EPSILON)
             for tensor in (q, k)
         )
-    if heads.position is not None and _is_known(heads.position):
-        q, k = _rotate(builder, heads, q, x), _rotate(builder, heads, k, source)
-    if heads.groups > 1:
-        k, v = ops.repeat(k, heads.groups, axis=1), ops.repeat(v, heads.groups, axis=1)
+    if module.position is not None and _is_known(module.position):
+        q, k = _rotate(builder, module, q, x), _rotate(builder, module, k, source)
+    if module.groups > 1:
+        k, v = ops.repeat(k, module.groups, axis=1), ops.repeat(v, module.groups, axis=1)
     masks = [] if mask is None else [ops.expand_dims(mask, 1)]
-    if heads.causal or isinstance(heads.mechanism, Causal):
+    if module.causal or isinstance(module.mechanism, Causal):
         masks.append(_key_offsets(builder, x, source) <= 0)
-    if isinstance(heads.mechanism, Localized):
-        masks.append(_window_mask(builder, x, source, heads.mechanism.window // 2))
-    if isinstance(heads.mechanism, Sparse):
-        masks.append(_sparse_mask(builder, heads.mechanism, x, source))
+    if isinstance(module.mechanism, Localized):
+        masks.append(_window_mask(builder, x, source, module.mechanism.window // 2))
+    if isinstance(module.mechanism, Sparse):
+        masks.append(_sparse_mask(builder, module.mechanism, x, source))
     full_mask = ops.expand_dims(_combine_masks(builder, masks), 1) if masks else None
-    bias = _position_bias(builder, heads, name, x, source)
-    scores = AttentionScores(builder, heads, name, q, k, source, bias, full_mask)
-    weights = WEIGHTS[type(heads.mechanism)](scores)
-    if heads.dropout:
-        weights = builder.add_layer("Dropout", f"{name}_dropout", weights, [], heads.dropout)
+    bias = _position_bias(builder, module, name, x, source)
+    scores = AttentionScores(builder, module, name, q, k, source, bias, full_mask)
+    weights = WEIGHT_FUNCTIONS[type(module.mechanism)](scores)
+    if module.dropout:
+        weights = builder.add_layer("Dropout", f"{name}_dropout", weights, module.dropout)
     attended = ops.transpose(ops.matmul(weights, v), (0, 2, 1, 3))
     joined = builder.add_layer(
-        "Reshape", f"{name}_joined", attended, [], (-1, heads.output.in_features)
+        "Reshape", f"{name}_joined", attended, (-1, module.output.in_features)
     )
-    return builder.dense(joined, heads.output, f"{name}_output")
+    return builder.dense(joined, module.output, f"{name}_output")
 
 
 def _project_heads(builder: KerasBuilder, x: Any, linear: Any, width: int, name: str) -> Any:
     """Project and split into heads, (B, T, E) → (B, H, T, D)."""
     num_heads = linear.out_features // width
     projected = builder.add_layer(
-        "Reshape", f"{name}_split", builder.dense(x, linear, name), [], (-1, num_heads, width)
+        "Reshape", f"{name}_split", builder.dense(x, linear, name), (-1, num_heads, width)
     )
     return builder.ops.transpose(projected, (0, 2, 1, 3))
 
@@ -280,15 +291,15 @@ def _sparse_mask(builder: KerasBuilder, mechanism: Sparse, x: Any, source: Any) 
     return mask
 
 
-def _rotate(builder: KerasBuilder, heads: Any, x: Any, sequence: Any) -> Any:
+def _rotate(builder: KerasBuilder, module: Any, x: Any, sequence: Any) -> Any:
     """Rotate queries or keys `x` (B, H, T, D) if the encoding is rotary, else do nothing.
 
     `sequence` (B, T, E) is what they are projected from; it gives the length.
     """
-    if not isinstance(heads.position, RotaryPositions):
+    if not isinstance(module.position, RotaryPositions):
         return x
-    ops, half = builder.ops, heads.head_width // 2
-    frequencies = heads.position.base ** (-np.arange(half, dtype=np.float32) / half)
+    ops, half = builder.ops, module.head_width // 2
+    frequencies = module.position.base ** (-np.arange(half, dtype=np.float32) / half)
     time = ops.expand_dims(ops.expand_dims(builder.position_indices(sequence), 1), -1)
     angles = time * frequencies.astype(np.float32)
     cos, sin = ops.cos(angles), ops.sin(angles)
@@ -296,9 +307,9 @@ def _rotate(builder: KerasBuilder, heads: Any, x: Any, sequence: Any) -> Any:
     return ops.concatenate([left * cos - right * sin, left * sin + right * cos], axis=-1)
 
 
-def _position_bias(builder: KerasBuilder, heads: Any, name: str, x: Any, source: Any) -> Any:
+def _position_bias(builder: KerasBuilder, module: Any, name: str, x: Any, source: Any) -> Any:
     """Bias that the positional encoding adds to the scores, (B, H, Q, K), or None."""
-    ops, position = builder.ops, heads.position
+    ops, position = builder.ops, module.position
     if isinstance(position, AlibiPositions):
         head_numbers = np.arange(1, position.heads + 1, dtype=np.float32)
         slopes = np.exp2(-8 * head_numbers / position.heads).astype(np.float32)[None, :, None, None]
@@ -308,7 +319,7 @@ def _position_bias(builder: KerasBuilder, heads: Any, name: str, x: Any, source:
     behind = -_key_offsets(builder, x, source)  # how far the key is behind the query
     buckets = position.buckets if position.causal else position.buckets // 2
     distance = ops.maximum(behind, 0.0) if position.causal else ops.abs(behind)
-    # half of the buckets hold one distance each, the others grow logarithmically (T5)
+    # Half of the buckets hold one distance each, the others grow logarithmically (T5).
     exact = max(1, buckets // 2)
     log_range = log(max(position.max_distance / exact, 2.0))
     growth = ops.log(ops.maximum(distance, 1.0) / exact) / log_range * (buckets - exact)
@@ -318,7 +329,7 @@ def _position_bias(builder: KerasBuilder, heads: Any, name: str, x: Any, source:
         bucket = bucket + ops.where(behind < 0, float(buckets), 0.0)
     table = position.table.weight
     bias = builder.add_layer(
-        "Embedding", f"{name}_distance", ops.cast(bucket, "int32"), [table], *table.shape
+        "Embedding", f"{name}_distance", ops.cast(bucket, "int32"), *table.shape, weights=[table]
     )
     return ops.transpose(bias, (0, 3, 1, 2))
 
@@ -335,7 +346,7 @@ def _boundary_aware(attention: AttentionScores) -> Any:
 
     The query's half is the same for all keys and cancels in the softmax.
     """
-    builder, scorer = attention.builder, attention.heads.learned
+    builder, scorer = attention.builder, attention.module.learned
     up = builder.ops.relu(
         builder.dense(attention.source, scorer.up, f"{attention.name}_boundary_up")
     )
@@ -347,19 +358,14 @@ def _boundary_aware(attention: AttentionScores) -> Any:
 
 
 def _additive(attention: AttentionScores) -> Any:
-    """softmax(u · tanh(q + k))."""
-    ops, u = attention.builder.ops, attention.heads.learned.u
+    """softmax(u · tanh(q + k)), with a learned vector u for each head."""
+    ops, u = attention.builder.ops, attention.module.learned.u
     hidden = ops.tanh(ops.expand_dims(attention.q, 3) + ops.expand_dims(attention.k, 2))
     sizes = (u.shape[0], None, None)
-    layer_arguments = (
-        "EinsumDense",
-        f"{attention.name}_direction",
-        hidden,
-        [u],
-        "bhqkd,hd->bhqk",
-        sizes,
+    scores = attention.builder.add_layer(
+        "EinsumDense", f"{attention.name}_direction", hidden, "bhqkd,hd->bhqk", sizes, weights=[u]
     )
-    return attention.softmax(attention.add_bias(attention.builder.add_layer(*layer_arguments)))
+    return attention.softmax(attention.add_bias(scores))
 
 
 def _uniform(attention: AttentionScores) -> Any:
@@ -378,25 +384,25 @@ def _linear(attention: AttentionScores) -> Any:
         product = product * ops.exp(bias - ops.max(bias, axis=-1, keepdims=True))
     product = attention.fill_masked(product, 0.0)
     total = ops.sum(product, axis=-1, keepdims=True)
-    # rows whose keys are all masked sum to 0
+    # Rows whose keys are all masked sum to 0.
     is_positive = total > np.finfo(np.float32).tiny ** 0.5
     return ops.where(is_positive, product / ops.where(is_positive, total, 1.0), 0.0)
 
 
 def _topk(attention: AttentionScores) -> Any:
     """Softmax over the k best keys; of keys that tie with the k-th, the first ones."""
-    ops, count = attention.builder.ops, attention.heads.mechanism.k
+    ops, count = attention.builder.ops, attention.module.mechanism.k
     scores = attention.fill_masked(attention.scores)
-    # padded, so that every row has at least k scores
-    padded = ops.pad(scores, [[0, 0], [0, 0], [0, 0], [0, count]], constant_values=MASKED_SCORE)
+    # Padded, so that every row has at least k scores.
+    padded = ops.pad(scores, [[0, 0], [0, 0], [0, 0], [0, count]], constant_values=LOWEST_VALUE)
     threshold = ops.top_k(padded, count)[0][..., -1:]
     ties = ops.cast(ops.equal(scores, threshold), "float32")
     tie_number = ops.cumsum(ties, axis=-1) * ties  # counted from 1; 0 elsewhere
     free_slots = count - _count_true(ops, scores > threshold)
     chosen_ties = ops.logical_and(tie_number >= 1, tie_number <= free_slots)
     chosen = ops.logical_or(scores > threshold, chosen_ties)
-    chosen = ops.logical_and(chosen, scores > MASKED_SCORE)
-    weights = ops.softmax(ops.where(chosen, scores, MASKED_SCORE))
+    chosen = ops.logical_and(chosen, scores > LOWEST_VALUE)
+    weights = ops.softmax(ops.where(chosen, scores, LOWEST_VALUE))
     return ops.where(chosen, weights, 0.0)
 
 
@@ -411,16 +417,16 @@ def _hard(attention: AttentionScores) -> Any:
 
 
 def _sparse_weights(project: Callable[[Any, Any], Any]) -> Callable[[AttentionScores], Any]:
-    """Weights by `project(ops, scores)`, which is sparsemax or entmax.
+    """Function that computes weights by `project(ops, scores)`, which is sparsemax or entmax.
 
-    Scores 2 or more below the best get no weight, so that masked ones can be clamped.
+    Masked scores become CLAMPED_SCORE below the best score, where both functions give weight 0.
     """
 
     def compute_weights(attention: AttentionScores) -> Any:
         ops = attention.builder.ops
         scores = attention.scores
         best = ops.max(attention.fill_masked(scores), axis=-1, keepdims=True)
-        clamped = attention.fill_masked(ops.maximum(scores - best, _CLAMPED_SCORE), _CLAMPED_SCORE)
+        clamped = attention.fill_masked(ops.maximum(scores - best, CLAMPED_SCORE), CLAMPED_SCORE)
         return attention.fill_masked(project(ops, clamped), 0.0)
 
     return compute_weights
@@ -466,7 +472,7 @@ def _entmax15(ops: Any, scores: Any) -> Any:
     return ops.square(ops.maximum(half - threshold, 0.0))
 
 
-WEIGHTS: dict[type, Callable[[AttentionScores], Any]] = {
+WEIGHT_FUNCTIONS: dict[type, Callable[[AttentionScores], Any]] = {
     Self: _softmax,
     Cross: _softmax,
     Causal: _softmax,
@@ -481,4 +487,4 @@ WEIGHTS: dict[type, Callable[[AttentionScores], Any]] = {
     Sparsemax: _sparse_weights(_sparsemax),
     Entmax15: _sparse_weights(_entmax15),
 }
-"""Function of the weights by the class of the mechanism: exactly that class, not a subclass."""
+"""Function that computes the weights, by the class of the mechanism, without subclasses."""

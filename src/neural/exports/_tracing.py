@@ -3,7 +3,8 @@
 Both .pt2 and ONNX files are made from this graph. Two kinds of modules are replaced first:
 attention mechanisms (neural/nn/attention), which choose other algorithms for long sequences, and
 recurrent layers, which torch.export would unroll for one length. An ExportBundle is a trained model
-with its inputs (neural.workflows.export_bundle); its `scores` are logits.
+with its inputs (neural.workflows.export_bundle). Axes: B batch, T time, E input width, U output
+width.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ scan_module = lazy_import("torch._higher_order_ops.scan")
 
 def trace_network(bundle: ExportBundle) -> Any:
     """The `torch.export.ExportedProgram` of a network; free axes of its inputs stay dynamic."""
-    torch.compiler.reset()  # else sizes of earlier traces would become conditions of this one
+    torch.compiler.reset()  # otherwise sizes of earlier traces become conditions of this one
     dynamic_shapes = [
         {0: torch_export.Dim.AUTO, **_dynamic_axes(spec.shape)} for spec in bundle.inputs
     ]
@@ -59,7 +60,7 @@ def trace_network(bundle: ExportBundle) -> Any:
 
 
 def _dynamic_axes(shape: tuple[int | None, ...]) -> dict[int, Any]:
-    """The axes of unknown size (None); `shape` has no batch axis, so that it begins at axis 1."""
+    """The axes of unknown size (None). `shape` has no batch axis, so axes are counted from 1."""
     return {axis: torch_export.Dim.AUTO for axis, size in enumerate(shape, 1) if size is None}
 
 
@@ -85,11 +86,11 @@ class ExportModule(Module):
     def __init__(self, bundle: ExportBundle) -> None:
         super().__init__()
         self.model: Any = prepare_for_tracing(bundle.model)
-        self.return_scores = bundle.return_scores
+        self.return_logits = bundle.return_logits
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """Logits or predictions, as the bundle says."""
-        output: Tensor = (self.model.scores if self.return_scores else self.model)(*inputs)
+        """Logits if the bundle has `return_logits`, else predictions."""
+        output: Tensor = (self.model.logits if self.return_logits else self.model)(*inputs)
         return output
 
 
@@ -98,7 +99,7 @@ def prepare_for_tracing(model: nn.Module) -> nn.Module:
     model = copy.deepcopy(model)
     for module in list(model.modules()):
         if isinstance(module, MultiHeadAttentionModule):
-            # not a subclass of Mechanism, but the module calls only `attend`
+            # This is no subclass of Mechanism, but the module calls only `attend`.
             mechanism: Any = LengthIndependentMechanism(module.mechanism)
             module.mechanism = mechanism
         for name, child in module.named_children():
@@ -129,7 +130,7 @@ class LengthIndependentMechanism:
         softmax_mask = self.mechanism.softmax_mask(q, k, mask, extra)
         if softmax_mask is None:
             return self.mechanism.weights(q, k, mask, extra) @ v
-        # contiguous, because torch's fused kernels return different memory layouts
+        # Contiguous, because the memory layout of the result differs between torch's fused kernels.
         return fused_attention(q, k, v, softmax_mask, 0.0).contiguous()
 
 
@@ -142,7 +143,7 @@ class ScannedRecurrence(Module):
 
     def __init__(self, recurrent: RecurrentModule | BiLSTM) -> None:
         super().__init__()
-        self.cell: Any = recurrent.cell  # torch's nn.LSTM or nn.GRU
+        self.cell: Any = recurrent.cell  # the nn.LSTM or nn.GRU
         self.return_sequences = getattr(recurrent, "return_sequences", True)
 
     def forward(
@@ -172,14 +173,14 @@ class ScannedRecurrence(Module):
     ) -> tuple[Float[Tensor, "B T U"], Float[Tensor, "B U"]]:
         """One layer in one direction: the state after each step, and the last one.
 
-        `suffix` is that of the weights in torch's cells: `l0`, `l0_reverse`, …
+        `suffix` is the end of torch's parameter names: `l0`, `l0_reverse`, …
         """
         weight_ih, weight_hh, bias_ih, bias_hh = (
             getattr(self.cell, f"{name}_{suffix}")
             for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         )
         is_real = x.new_ones(x.shape[:2], dtype=torch.bool) if mask is None else mask
-        # scan runs along axis 0: time first
+        # `scan` runs along axis 0, so time comes first.
         gates = (x @ weight_ih.T + bias_ih).transpose(0, 1)
         is_real = is_real.transpose(0, 1).unsqueeze(-1)
         if reverse:

@@ -2,8 +2,9 @@
 
 An ExportBundle (neural.workflows.export_bundle) is a trained model with its inputs and metadata.
 The model is a NetworkModule, built from a `.neural` program, or a Segmenter
-(neural.tasks.segmentation).
-"Scores" in names mean logits, before the last activation; the head is the output layer.
+(neural.tasks.segmentation). The folder contains network.py, the network's source code, which needs
+torch alone, and modeling.py, a `PreTrainedModel` around it. The factory is the class or function of
+network.py that creates the network.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ OUTPUT_CLASSES = {
     "tokens": "TokenClassifierOutput",
     "sequence": "SequenceClassifierOutput",
 }
-"""Output class of transformers, by `head_kind`."""
+"""Output class of transformers, by `output_kind`."""
 AUTO_CLASSES = {
     "causal_lm": "AutoModelForCausalLM",
     "tokens": "AutoModelForTokenClassification",
     "sequence": "AutoModelForSequenceClassification",
 }
-"""Class of transformers that loads the folder, beside `AutoModel`, by `head_kind`."""
+"""Class of transformers that loads the folder, besides `AutoModel`, by `output_kind`."""
 PROBLEM_TYPES = {
     "mse": "regression",
     "mae": "regression",
@@ -63,11 +64,12 @@ PROBLEM_TYPES = {
 class Huggingface(Exporter):
     """A folder for `from_pretrained`: the network's source, weights, and a tokenizer."""
 
-    tolerance: ClassVar[float] = 1e-5
+    aliases: ClassVar[tuple[str, ...]] = ("hf", "hugging_face", "transformers")
+    max_output_difference: ClassVar[float] = 1e-5
 
     def adapt(self, bundle: ExportBundle) -> ExportBundle:
-        """Always return logits and take masks, as models of transformers do."""
-        return replace(add_masks(bundle), return_scores=True)
+        """The bundle with logits as output and masks as inputs, as in models of transformers."""
+        return replace(add_masks(bundle), return_logits=True)
 
     def input_names(self, bundle: ExportBundle) -> list[str]:
         """Hugging Face's names of the inputs."""
@@ -85,10 +87,10 @@ class Huggingface(Exporter):
             raise ExportError(f"{bundle.name} cannot be written as Python: {error}") from error
 
     def write(self, bundle: ExportBundle, path: Path) -> None:
-        """Write the folder; a network trained on characters gets a tokenizer, too."""
+        """Write the folder, with a tokenizer if the network was trained on characters."""
         path.mkdir()
         source, factory = network_file(bundle)
-        kind = head_kind(bundle)
+        kind = output_kind(bundle)
         classes = ["AutoModel", *([AUTO_CLASSES[kind]] if kind in AUTO_CLASSES else [])]
         vocab_size = bundle.inputs[0].vocab_size
         config = {
@@ -138,7 +140,7 @@ class Huggingface(Exporter):
                 network.load_state_dict(
                     {name.removeprefix("network."): tensor for name, tensor in weights.items()}
                 )
-                compute_logits = network.eval().scores
+                compute_logits = network.eval().logits
 
         def run(*inputs: Tensor) -> Tensor:
             with torch.no_grad():
@@ -154,7 +156,7 @@ class Huggingface(Exporter):
 
     def describe_usage(self, bundle: ExportBundle, path: Path) -> str:
         """A line of Python that loads the folder."""
-        auto_class = AUTO_CLASSES.get(head_kind(bundle), "AutoModel")
+        auto_class = AUTO_CLASSES.get(output_kind(bundle), "AutoModel")
         return f'transformers.{auto_class}.from_pretrained("{path.name}", trust_remote_code=True)'
 
 
@@ -182,7 +184,7 @@ def huggingface_name(bundle: ExportBundle, name: str) -> str:
     return f"decoder_{base}" if name == "target" else base
 
 
-def head_kind(bundle: ExportBundle) -> str:
+def output_kind(bundle: ExportBundle) -> str:
     """What the output layer predicts: `causal_lm`, `seq2seq`, `tokens` or `sequence`.
 
     `tokens` is one prediction per position, `sequence` one per example.
@@ -201,7 +203,7 @@ def is_causal_lm(bundle: ExportBundle) -> bool:
     model = bundle.model
     if (
         not isinstance(model, NetworkModule)
-        or model.network.has_two_streams
+        or model.network.is_encoder_decoder
         or not model.network.takes_token_ids
     ):
         return False
@@ -211,7 +213,7 @@ def is_causal_lm(bundle: ExportBundle) -> bool:
 
 def label_config(bundle: ExportBundle) -> dict[str, Any]:
     """Entries of config.json about the labels of a classifier or a regression."""
-    if head_kind(bundle) not in ("tokens", "sequence"):
+    if output_kind(bundle) not in ("tokens", "sequence"):
         return {}
     labels, model = bundle.metadata.get("labels"), bundle.model
     if isinstance(labels, list):
@@ -226,8 +228,8 @@ def label_config(bundle: ExportBundle) -> dict[str, Any]:
     default = "single_label_classification" if "crossentropy" in loss else None
     problem_type = PROBLEM_TYPES.get(loss, default)
     num_labels = model.network.output[-1]
-    # a size that the program leaves open is a string, its name;
-    # transformers refuses a classification of one class
+    # A size that the program leaves open is a string, its name. transformers refuses a
+    # classification with one class.
     if not isinstance(num_labels, int) or (
         num_labels < 2 and problem_type == "single_label_classification"
     ):
@@ -294,6 +296,7 @@ def _segmenter_lines(model: Segmenter, source: SourceBundle) -> Iterator[str]:
         yield f"model = {call}"
     else:
         yield f"model = {call.replace(f', position={source.format_expression(position)}', '')}"
+        # `attention.heads` is the MultiHeadAttentionModule; the name is part of saved weights.
         attribute = "position" if position.is_additive else "heads.position"
         module = attention.position if position.is_additive else attention.heads.position
         yield f"model.attention.{attribute} = {source.format_expression(module)}"
@@ -344,7 +347,7 @@ class NeuralModel({bases}):
         output_attentions: bool | None = None,
         return_dict: bool | None = None,{cache_argument}
     ) -> {output} | tuple[Tensor, ...]:
-        """`logits` are the scores before the last activation; a mask is 1 where a sequence is real.
+        """`logits` are the outputs before the last activation; a mask is 1 except at padding.
 
         {labels_doc}
         `output_attentions=True` gives the weights (batch, heads, queries, keys) of every attention.
@@ -354,9 +357,9 @@ class NeuralModel({bases}):
         weights: dict[str, Tensor] = {{}}
         if output_attentions:
             with record_attention(self.network, weights):
-                logits = self.network.scores({passed})
+                logits = self.network.logits({passed})
         else:
-            logits = self.network.scores({passed})
+            logits = self.network.logits({passed})
         loss = None if labels is None else self.compute_loss(logits, labels)
         output = {output}(
             loss=loss,
@@ -418,12 +421,14 @@ NO_CACHE = """
 CACHE_CHECK = """
         if use_cache:
             raise ValueError("this network has no key/value cache: use_cache=False")"""
-"""The network needs all tokens at every step; with a cache, `generate` passes only the newest."""
+"""Refuses a cache: with one, `generate` would pass only the newest token, but the exported network
+needs all tokens at every step.
+"""
 
 
 def modeling_file(bundle: ExportBundle, factory: str) -> str:
     """Source of the class that `from_pretrained` loads; `factory` creates the network."""
-    kind = head_kind(bundle)
+    kind = output_kind(bundle)
     inputs = [
         huggingface_name(bundle, name)
         for name in (("source", "target") if bundle.has_target else ("x",))
@@ -462,9 +467,9 @@ def modeling_file(bundle: ExportBundle, factory: str) -> str:
 
 
 def _loss_lines(bundle: ExportBundle, kind: str) -> tuple[list[str], bool]:
-    """Body of `compute_loss`, and False if it needs `torch.nn.functional`.
+    """Body of `compute_loss`, and whether it works without `torch.nn.functional`.
 
-    A Segmenter has no program that names a loss: cross-entropy is written out.
+    A Segmenter has no program that names a loss, so its lines call cross-entropy.
     """
     model = bundle.model
     shift = ["logits, labels = logits[:, :-1], labels[:, 1:]"] if kind == "causal_lm" else []

@@ -2,8 +2,9 @@
 
 An ExportBundle (neural.workflows.export_bundle) is a trained model with its inputs. The model is a
 NetworkModule, built from a `.neural` program, or a Segmenter (neural.tasks.segmentation). An entry
-of `network.layers` (PlacedLayer) holds the declaration `layer` of the program, with arguments and
-shapes; `getattr(model, placed_layer.name)` is the torch module. "Scores" in names mean logits.
+of `network.layers` (PlacedLayer) is the declaration `layer` of the program with its shapes;
+`getattr(model, placed_layer.name)` is its torch module. `Layer(…) * N` in a program has N copies,
+with weights of their own: then that module is an nn.ModuleList.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from neural.exports._keras_attention import (
-    MASKED_SCORE,
+    LOWEST_VALUE,
     build_attention,
     declared_class,
-    list_unsupported,
+    list_unsupported_attention,
 )
 from neural.exports._keras_layers import KerasBuilder, keras
 from neural.exports._tracing import suppress_export_logs
@@ -52,6 +53,7 @@ BuildLayer = Callable[[KerasBuilder, Any, Any, Any, str], Any]
 class Keras(Exporter):
     """One .keras file of Keras' own layers, which can be trained; not for every network."""
 
+    aliases: ClassVar[tuple[str, ...]] = ("tensorflow", "tf")
     suffix: ClassVar[str] = ".keras"
     required_packages: ClassVar[tuple[str, ...]] = ("keras",)
 
@@ -97,7 +99,9 @@ def list_unsupported_layers(bundle: ExportBundle) -> Iterator[str]:
     model = bundle.model
     for name, module in model.named_modules():
         if isinstance(module, MultiHeadAttentionModule):
-            yield from (f"{name}: Keras has no {reason}" for reason in list_unsupported(module))
+            yield from (
+                f"{name}: Keras has no {reason}" for reason in list_unsupported_attention(module)
+            )
     if not isinstance(model, NetworkModule):
         return
     supported = {*layer_builders(), TiedOutputModule}
@@ -106,9 +110,10 @@ def list_unsupported_layers(bundle: ExportBundle) -> Iterator[str]:
         copies = (
             list(module_or_list) if isinstance(module_or_list, nn.ModuleList) else [module_or_list]
         )
-        # `parts` are the layers inside a ResidualModule
+        # `parts` are the layers inside a ResidualModule.
         modules = [*copies, *(inner for copy in copies for inner in getattr(copy, "parts", ()))]
-        # declared_class: type(module) is a subclass that adds nn.Module at run time
+        # Compared by `declared_class`, the class in our source file: torch is imported lazily, so
+        # `type(module)` is a class derived from that one and nn.Module at run time.
         missing = {declared_class(module) for module in modules} - supported
         for name in sorted(_class_name(module_class) for module_class in missing):
             yield f"{placed_layer.name}: Keras has no {name}"
@@ -141,21 +146,23 @@ def build_keras_model(bundle: ExportBundle) -> Any:
     }
     if isinstance(model, Segmenter):
         output = _build_segmenter(builder, model, inputs["x"], inputs.get("mask"))
-        output = output if bundle.return_scores else builder.ops.softmax(output)
+        output = output if bundle.return_logits else builder.ops.softmax(output)
     else:
         output = _build_program(builder, model, inputs)
-        # model.head is the activation after the logits
-        output = output if bundle.return_scores else builder.activation(output, model.head)
+        output = (
+            output if bundle.return_logits else builder.activation(output, model.output_activation)
+        )
     return keras.Model(list(inputs.values()), output, name=bundle.name)
 
 
 def _build_program(builder: KerasBuilder, model: NetworkModule, inputs: dict[str, Any]) -> Any:
-    """The logits of a program's network, as `NetworkModule.scores` computes them.
+    """The logits of a program's network, as `NetworkModule.logits` computes them.
 
-    An encoder-decoder has two streams: layers of "source" (encoder), "target" (decoder) and "both".
+    In an encoder-decoder, `stream` says which sequence passes through a layer: "source" (encoder),
+    "target" (decoder) or "both".
     """
     layers = model.network.layers
-    if not model.network.has_two_streams:
+    if not model.network.is_encoder_decoder:
         return _build_layers(builder, model, layers, inputs["x"], inputs.get("mask"), ())[0]
     shared, encoder, decoder = (
         tuple(placed_layer for placed_layer in layers if placed_layer.stream == stream)
@@ -185,7 +192,9 @@ def _build_layers(
             if placed_layer.layer.role == "embedding" and module.pad_id is not None:
                 is_real = builder.ops.not_equal(x, module.pad_id)
                 mask = is_real if mask is None else builder.ops.logical_and(is_real, mask)
-            if placed_layer.layer.uses_table:  # an output layer tied to the embedding table
+            if (
+                placed_layer.layer.uses_embedding_table
+            ):  # an output layer tied to the embedding table
                 x = _build_tied_output(builder, x, model, module, name)
                 x = builder.activation(x, module.activation)
             elif memory and placed_layer.layer.role == "decoder":
@@ -196,8 +205,8 @@ def _build_layers(
                 x = builder.residual_sublayer(x, module.feed_forward, f"{name}_feed_forward")
             else:
                 x = layer_builders()[declared_class(module)](builder, x, mask, module, name)
-            # maps_mask: a convolution or pooling changes the length of the padding mask
-            if placed_layer.layer.maps_mask and mask is not None:
+            # A convolution or pooling changes the length of sequence and padding mask.
+            if placed_layer.layer.resizes_mask and mask is not None:
                 mask = _window_mask(builder, mask, module)
             elif not placed_layer.layer.keeps_time:
                 mask = None
@@ -207,8 +216,8 @@ def _build_layers(
 def _build_segmenter(builder: KerasBuilder, model: Segmenter, x: Any, mask: Any) -> Any:
     """Standardization, bidirectional LSTM, attention block, classifier."""
     statistics = {"mean": model.mean.tolist(), "variance": model.std.square().tolist()}
-    x = builder.add_layer("Normalization", "standardized", x, [], axis=-1, **statistics)
-    x = builder.recurrence(x, mask, model.lstm.cell, return_sequences=True, name="lstm")
+    x = builder.add_layer("Normalization", "standardized", x, axis=-1, **statistics)
+    x = builder.recurrent_stack(x, mask, model.lstm.cell, return_sequences=True, name="lstm")
     if model.attention is not None:
         block: Any = model.attention
         inner = x
@@ -216,6 +225,7 @@ def _build_segmenter(builder: KerasBuilder, model: Segmenter, x: Any, mask: Any)
             inner = builder.dense(x, block.input_projection, "input_projection")
         if not isinstance(block.position, nn.Identity):
             inner = builder.add_positions(inner, block.position, "position")
+        # `block.heads` is the MultiHeadAttentionModule; the name is part of saved weights.
         inner = inner + build_attention(builder, inner, block.heads, "attention", mask=mask)
         inner = builder.normalize(inner, block.norm, "attention_norm")
         if not isinstance(block.output_projection, nn.Identity):
@@ -227,9 +237,9 @@ def _build_segmenter(builder: KerasBuilder, model: Segmenter, x: Any, mask: Any)
 
 @cache
 def layer_builders() -> dict[type, BuildLayer]:
-    """How to build each layer, by the class of its module: exactly that class, not a subclass.
+    """The function that builds each layer, by the class of its module, without subclasses.
 
-    A function, because classes of torch are imported lazily.
+    This is a function and not a constant, because torch is imported lazily.
     """
     return {
         DenseModule: _build_dense,
@@ -241,14 +251,12 @@ def layer_builders() -> dict[type, BuildLayer]:
         EncoderBlock: _build_block,
         DecoderBlock: _build_block,
         GaussianNoiseModule: lambda builder, x, mask, module, name: builder.add_layer(
-            "GaussianNoise", name, x, [], module.stddev
+            "GaussianNoise", name, x, module.stddev
         ),
         nn.Dropout: lambda builder, x, mask, module, name: builder.dropout(x, module, name),
-        nn.Flatten: lambda builder, x, mask, module, name: builder.add_layer(
-            "Flatten", name, x, []
-        ),
+        nn.Flatten: lambda builder, x, mask, module, name: builder.add_layer("Flatten", name, x),
         ReshapeModule: lambda builder, x, mask, module, name: builder.add_layer(
-            "Reshape", name, x, [], module.target_shape
+            "Reshape", name, x, module.target_shape
         ),
         nn.LayerNorm: lambda builder, x, mask, module, name: builder.normalize(x, module, name),
         nn.RMSNorm: lambda builder, x, mask, module, name: builder.normalize(x, module, name),
@@ -258,14 +266,14 @@ def layer_builders() -> dict[type, BuildLayer]:
         LearnedPositions: lambda builder, x, mask, module, name: builder.add_positions(
             x, module, name
         ),
-        RecurrentModule: lambda builder, x, mask, module, name: builder.recurrent(
+        RecurrentModule: lambda builder, x, mask, module, name: builder.recurrent_layer(
             x, mask, module, name
         ),
         MultiHeadAttentionModule: lambda builder, x, mask, module, name: build_attention(
             builder, x, module, name, mask=mask
         ),
         EmbeddingModule: lambda builder, x, mask, module, name: builder.add_layer(
-            "Embedding", name, x, [module.table.weight], *module.table.weight.shape
+            "Embedding", name, x, *module.table.weight.shape, weights=[module.table.weight]
         ),
     }
 
@@ -282,7 +290,7 @@ def _build_tied_output(
     table = model.embedding_weight()
     weights = [table.T] + ([] if module.bias is None else [module.bias])
     return builder.add_layer(
-        "Dense", name, x, weights, table.shape[0], use_bias=module.bias is not None
+        "Dense", name, x, table.shape[0], weights=weights, use_bias=module.bias is not None
     )
 
 
@@ -295,9 +303,9 @@ def _build_convolution(builder: KerasBuilder, x: Any, mask: Any, module: Any, na
         f"Conv{len(module.kernel)}D",
         name,
         x,
-        [convolution.weight.movedim((0, 1), (-1, -2)), convolution.bias],
         convolution.out_channels,
         module.kernel,
+        weights=[convolution.weight.movedim((0, 1), (-1, -2)), convolution.bias],
         strides=module.strides,
         padding="same" if module.same else "valid",
     )
@@ -305,21 +313,20 @@ def _build_convolution(builder: KerasBuilder, x: Any, mask: Any, module: Any, na
 
 
 def _build_pooling(builder: KerasBuilder, x: Any, mask: Any, module: Any, name: str) -> Any:
-    """Max pooling that ignores padding; a window of nothing but padding gives 0."""
+    """Max pooling that ignores padding; a window with only padding gives 0."""
     if mask is not None:
-        x = builder.ops.where(builder.ops.expand_dims(mask, -1), x, MASKED_SCORE)
+        x = builder.ops.where(builder.ops.expand_dims(mask, -1), x, LOWEST_VALUE)
     x = builder.add_layer(
         f"MaxPooling{len(module.pool)}D",
         name,
         x,
-        [],
         module.pool,
         strides=module.strides,
         padding="same" if module.same else "valid",
     )
     if mask is None:
         return x
-    return builder.ops.where(builder.ops.less_equal(x, MASKED_SCORE), 0.0, x)
+    return builder.ops.where(builder.ops.less_equal(x, LOWEST_VALUE), 0.0, x)
 
 
 def _window_mask(builder: KerasBuilder, mask: Any, module: Any) -> Any:
@@ -340,34 +347,43 @@ def _window_mask(builder: KerasBuilder, mask: Any, module: Any) -> Any:
 
 
 def _build_batch_norm(builder: KerasBuilder, x: Any, mask: Any, module: Any, name: str) -> Any:
+    """Batch norm. Keras' momentum is the weight of the old average, torch's that of the batch."""
     norm = module.norm
-    weights = [norm.weight, norm.bias, norm.running_mean, norm.running_var]
     return builder.add_layer(
-        "BatchNormalization", name, x, weights, epsilon=norm.eps, momentum=1 - norm.momentum
+        "BatchNormalization",
+        name,
+        x,
+        weights=[norm.weight, norm.bias, norm.running_mean, norm.running_var],
+        epsilon=norm.eps,
+        momentum=1 - norm.momentum,
     )
 
 
 def _build_mean(builder: KerasBuilder, x: Any, mask: Any, module: Any, name: str) -> Any:
-    """Mean over time; zeros if all is padding, where Keras' masked mean divides by zero."""
+    """Mean over time; zeros if all is padding.
+
+    With a mask it is not Keras' own layer, which then divides by zero.
+    """
     if mask is None:
-        return builder.add_layer("GlobalAveragePooling1D", name, x, [])
+        return builder.add_layer("GlobalAveragePooling1D", name, x)
     is_real = builder.ops.expand_dims(builder.ops.cast(mask, x.dtype), -1)
     count = builder.ops.maximum(builder.ops.sum(is_real, axis=1), 1.0)
     return builder.ops.sum(x * is_real, axis=1) / count
 
 
 def _build_residual(builder: KerasBuilder, x: Any, mask: Any, module: Any, name: str) -> Any:
-    """x + the layers inside a ResidualModule.
+    """x + the output of the layers inside a ResidualModule.
 
-    `masked` says which of them take the mask, `mapped` which of them change its length.
+    Its `uses_mask` says which of them take the padding mask, `resizes_mask` which of them change
+    its length.
     """
     inner = x
-    children = zip(module.parts, module.masked, module.mapped, strict=True)
-    for number, (child, uses_mask, maps_mask) in enumerate(children):
+    children = zip(module.parts, module.uses_mask, module.resizes_mask, strict=True)
+    for number, (child, uses_mask, resizes_mask) in enumerate(children):
         child_mask = mask if uses_mask else None
         build_layer = layer_builders()[declared_class(child)]
         inner = build_layer(builder, inner, child_mask, child, f"{name}_{number}")
-        if maps_mask and mask is not None:
+        if resizes_mask and mask is not None:
             mask = _window_mask(builder, mask, child)
     return x + inner
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 onnx = lazy_import("onnx")
 onnxruntime = lazy_import("onnxruntime")
 MAX_FILE_BYTES = 2_000_000_000
-"""The size limit of a protocol buffer."""
+"""Most bytes of weights: an ONNX file is one protocol buffer, which is limited to 2 GB."""
 
 
 class Onnx(Exporter):
@@ -61,7 +61,7 @@ class Onnx(Exporter):
             ) from error
         model = onnx_program.model_proto
         _name_axes(model.graph, bundle)
-        # metadata names source files on this machine
+        # Delete torch's metadata, which contains paths of source files on this machine.
         for item in (model.graph, *model.functions, *_iterate_items(model.graph)):
             del item.metadata_props[:]
         model.producer_name, model.producer_version, model.graph.name = "neural", "", bundle.name
@@ -90,7 +90,7 @@ class Onnx(Exporter):
 
 
 def _iterate_items(graph: Any) -> Iterator[Any]:
-    """Nodes and values of a graph and of its subgraphs."""
+    """Nodes, inputs, outputs and values of a graph and of its subgraphs (loop bodies)."""
     yield from (*graph.input, *graph.output, *graph.value_info)
     for node in graph.node:
         yield node
@@ -100,7 +100,10 @@ def _iterate_items(graph: Any) -> Iterator[Any]:
 
 
 def _name_axes(graph: Any, bundle: ExportBundle) -> None:
-    """Rename torch's numbered symbols of dynamic axes to `batch`, `time` and `target_time`."""
+    """Rename dynamic axes, which torch numbers (`s0`, `s1`), to `batch`, `time`, `target_time`.
+
+    An axis may also be an expression of them, such as `2*s1`.
+    """
     names_by_symbol: dict[str, str] = {}
     for value, spec in zip(graph.input, bundle.inputs, strict=True):
         time_name = "target_time" if spec.name.startswith("target") else "time"

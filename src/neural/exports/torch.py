@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 class Torch(Exporter):
     """One .pt2 file of torch operations, which torch loads without this package."""
 
+    aliases: ClassVar[tuple[str, ...]] = ("pytorch", "pt2")
     suffix: ClassVar[str] = ".pt2"
-    tolerance: ClassVar[float] = 1e-5
+    max_output_difference: ClassVar[float] = 1e-5
 
     def adapt(self, bundle: ExportBundle) -> ExportBundle:
         """Fix the length to that of the program if a layer reduces it to a single position.
@@ -48,7 +49,8 @@ class Torch(Exporter):
     def write(self, bundle: ExportBundle, path: Path) -> None:
         """Write the graph, and the metadata beside it as `facts.json`."""
         program = trace_network(bundle)
-        for node in program.graph.nodes:  # names of our classes, which loading does not need
+        # Delete references to our classes, which the file does not need.
+        for node in program.graph.nodes:
             for name in ("nn_module_stack", "source_fn_stack", "torch_fn", "from_node"):
                 node.meta.pop(name, None)
         with suppress_export_logs():

@@ -1,4 +1,7 @@
-"""Import of nanoGPT: a `ckpt.pt` becomes a run of our language-model task."""
+"""Import of nanoGPT: its checkpoint `ckpt.pt` becomes a run of our language-model task.
+
+A run is a folder with settings, weights and metrics of a model, as training writes it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from neural.workflows.import_model import (
 )
 
 MAX_TEXT_BYTES = 1 << 28
-"""Largest training text that is read for the vocabulary."""
+"""Largest size of the training text that is read for the vocabulary: 256 MiB."""
 
 
 class NanoGPTSettings(Settings):
@@ -91,7 +94,7 @@ def read_vocabulary(path: Path, vocab_size: int) -> str:
 
 
 def _to_run_name(stem: str) -> str:
-    """A file name as the name of a run: other characters than letters, digits and ._- become -."""
+    """A run name from a file name: characters other than letters, digits and ._- become -."""
     name = "".join(
         character if character.isalnum() or character in "._-" else "-" for character in stem
     )

@@ -1,4 +1,8 @@
-"""Import of torch's `nn.TransformerEncoder`: its state dict, and settings that this lacks."""
+"""Import of torch's `nn.TransformerEncoder`: its state dict becomes a run of our supervised task.
+
+A run is a folder with settings, weights and metrics of a model. A state dict lacks the number of
+heads and other arguments of the module: they are settings.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,7 @@ LAYER_NAMES = {
     "linear2.": ("feed_forward.sublayer.down.",),
     "norm2.": ("feed_forward.norm.",),
 }
-"""From torch's parameter prefixes in a layer to ours; torch stacks query, key and value."""
+"""torch's prefixes of a layer's parameters → ours; torch has query, key, value in one matrix."""
 PARAMETER_NAME = re.compile(r"(?:layers\.(\d{1,6})\.)?(\w+\.(?:out_proj\.|in_proj_)?)(weight|bias)")
 """Groups: number of the layer, name in the layer, weight or bias."""
 
@@ -53,12 +57,13 @@ class EncoderSettings(Settings):
 class NnTransformerEncoder(Importer):
     """The state dict of an `nn.TransformerEncoder`, or of a single layer of it."""
 
+    aliases: ClassVar[tuple[str, ...]] = ("transformer_encoder",)
     Settings: ClassVar[type[Settings]] = EncoderSettings
 
     def read(
         self, checkpoint: Mapping[str, Any], settings: EncoderSettings, name: str
     ) -> ImportedModel:
-        """A `.neural` program with as many encoder blocks, and the weights under our names."""
+        """A `.neural` program with the same encoder blocks, and the weights under our names."""
         state = extract_state_dict(checkpoint, "nn.TransformerEncoder")
         num_layers, width, inner_width = _read_sizes(state)
         num_heads = settings.num_heads

@@ -1,6 +1,7 @@
 """Types of the arguments in a `.neural` program: conversion, and messages for wrong values.
 
-Codes such as "E0207" are diagnostic codes; diagnostic_codes.py lists them.
+An entry is a class that a registry finds by name, such as the attention mechanism "localized".
+Codes such as "E0207" are diagnostic codes; explanations/ has a page on each.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from neural.core.names import find_closest
 from neural.core.registry import Registry
 
 MAX_INTEGER = 2**31 - 1
+"""Larger integers are errors."""
 MAX_AXES = 16
-"""Axes of the shape of one example; torch allows 64."""
+"""Largest number of axes in a shape; torch allows 64."""
 MAX_LISTED_CHOICES = 4
-"""Up to this many choices are named in the message; of more, a help line lists them all."""
+"""Up to this many choices are named in the error message; more are listed in its help."""
 
 
 class InvalidArgumentError(Exception):
@@ -39,7 +41,7 @@ class InvalidArgumentError(Exception):
 
 
 def _wrong_type_error(description: str, value: Any) -> InvalidArgumentError:
-    """The error E0206; with a help if the value is a number or bool in quotes."""
+    """Create the error E0206, with a help if the value is a number or bool in quotes."""
     is_quoted = isinstance(value, str) and value.lower() in ("true", "false")
     if isinstance(value, str) and not is_quoted:
         with suppress(ValueError):
@@ -51,7 +53,7 @@ def _wrong_type_error(description: str, value: Any) -> InvalidArgumentError:
 
 
 def format_received(value: Any) -> str:
-    """A value in a message: short, as written."""
+    """Format a value for a message: as a program writes it, shortened."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -65,17 +67,25 @@ class ArgumentType(ABC):
     """Base class: converts and checks the value of one argument."""
 
     @property
+    def affects_shape(self) -> bool:
+        """Whether the output shape of a layer may depend on an argument of this type."""
+        return True
+
+    @property
     @abstractmethod
     def description(self) -> str:
         """What the type accepts, after "must be"."""
 
     @abstractmethod
     def convert(self, value: Any) -> Any:
-        """The converted value; InvalidArgumentError where it is not accepted."""
+        """The converted value. Raises InvalidArgumentError if the value is not accepted."""
 
 
 def _convert_item(outer: ArgumentType, inner: ArgumentType, item: Any, value: Any) -> Any:
-    """Convert `item` of the list `value` by the type `inner`; an error shows the complete list."""
+    """Convert `item` of the list `value` by the type `inner`.
+
+    An error shows the complete list and what `outer`, the type of the list, accepts.
+    """
     try:
         return inner.convert(item)
     except InvalidArgumentError as error:
@@ -88,7 +98,7 @@ class IntType(ArgumentType):
 
     at_least: int = 1
     is_odd: bool = False
-    """Whether it must be odd: the width of a window with a centre."""
+    """Whether the integer must be odd, as the width of a window around a position."""
 
     @property
     def description(self) -> str:
@@ -125,6 +135,11 @@ class FloatType(ArgumentType):
     """Diagnostic code for a value out of bounds; E0209 for rates, where 10 may mean 10 %."""
 
     @property
+    def affects_shape(self) -> bool:
+        """False: no layer has an output shape that depends on it."""
+        return False
+
+    @property
     def description(self) -> str:
         """What the type accepts, after "must be"."""
         if self.at_least is not None and self.below is not None:
@@ -155,6 +170,7 @@ class FloatType(ArgumentType):
             and (self.below is None or value < self.below)
         )
         if not in_bounds:
+            # A rate of 10 is probably meant as 10 %: suggest 0.1.
             fraction = f"{value / 100:g}" if self.code == "E0209" and 5 <= value < 100 else None
             help_text = f"did you mean {fraction}?" if fraction else None
             raise InvalidArgumentError(
@@ -200,16 +216,21 @@ class ChoiceType(ArgumentType):
     """One of a few strings."""
 
     options: tuple[str, ...]
-    noun: str
-    """What the options are, for messages."""
+    value_name: str
+    """What one option is called in messages: "a known device"."""
     code: str
     """Diagnostic code for an unknown option."""
+
+    @property
+    def affects_shape(self) -> bool:
+        """False for activations; an option such as "same" padding changes the shape."""
+        return self.value_name != "activation"
 
     @property
     def description(self) -> str:
         """What the type accepts, after "must be"."""
         if len(self.options) > MAX_LISTED_CHOICES:
-            return f"a known {self.noun}"
+            return f"a known {self.value_name}"
         *others, last = [f'"{option}"' for option in self.options]
         return f"{', '.join(others)} or {last}" if others else last
 
@@ -295,10 +316,18 @@ class ListType(ArgumentType):
 
 @dataclass(frozen=True)
 class EntryType(ArgumentType):
-    """A registry entry: its name, a call of it, or an instance; with `or_number` also a number."""
+    """A registry entry: its name, or an instance. With `or_number`: a number or an instance.
+
+    The binder (binder.py) turns calls such as `CosineDecay(0.1)` into instances before.
+    """
 
     registry: Registry[Any]
     or_number: FloatType | None = None
+
+    @property
+    def affects_shape(self) -> bool:
+        """False: no layer has an output shape that depends on it."""
+        return False
 
     @property
     def description(self) -> str:
@@ -316,6 +345,7 @@ class EntryType(ArgumentType):
             and not isinstance(value, bool)
         ):
             return self.or_number.convert(value)
+        # Where a number is possible, entries have required arguments, so a name is not enough.
         if isinstance(value, str) and self.or_number is None:
             return self.registry.get(value)()
         raise _wrong_type_error(self.description, value)

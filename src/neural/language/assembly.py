@@ -1,8 +1,9 @@
-"""Sections of a `.neural` network → Network: shapes, costs, positions, output activation, advice.
+"""Sections of a `.neural` network → Network, with shapes and costs; or errors, warnings and notes.
 
 A LayerStep is a layer of the program before its shapes are known (shape_inference.py), a BoundCall
-the call it was written as, with spans for messages. The head is the last layer, a tied head one
-that uses the embedding table as its weight. Scores are logits.
+the call it was written as, with spans for messages. The output layer is the last one; a tied output
+layer uses the table of the `Embedding` as its weight. A size is open if the program leaves it to
+the data, as the length T.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from neural.language.sections import NetworkSections
 from neural.language.shape_inference import (
     LayerStep,
     ShapeTrace,
+    UnreadableLayer,
     arrange_layers,
     check_parameter_count,
     check_stem,
@@ -27,7 +29,7 @@ from neural.language.shape_inference import (
 from neural.language.shapes import Shape, ShapeError, feature_width
 
 MAX_USUAL_LEARNING_RATE = 1e-3
-"""Transformers trained with Adam usually need less than this."""
+"""Above this learning rate, a transformer trained with Adam gets a warning."""
 
 
 def advise_network(
@@ -37,15 +39,15 @@ def advise_network(
     diagnostics: DiagnosticCollector,
 ) -> None:
     """Report warnings and notes about a network without errors."""
-    head = getattr(last_layer.instance, "activation", "linear")
-    fused = network.loss.fuses if network.loss else frozenset()
-    if fused and head not in fused and head != "linear":
+    activation = getattr(last_layer.instance, "activation", "linear")
+    fused = network.loss.fused_activations if network.loss else frozenset()
+    if fused and activation not in fused and activation != "linear":
         choices = " or ".join(f'"{name}"' for name in sorted(fused))
         diagnostics.add(
             "W0601",
-            f'"{head}" before cross-entropy cuts the scores that the loss needs',
+            f'"{activation}" before cross-entropy limits the logits that the loss needs',
             last_layer.find_span(["activation"]),
-            helps=[f"use {choices}, or no activation: the loss takes scores of any sign"],
+            helps=[f"use {choices}, or no activation: the loss takes logits of any sign"],
         )
     if network.loss is None:
         diagnostics.add(
@@ -55,16 +57,17 @@ def advise_network(
             helps=["to train it, add a `loss:`"],
         )
     if (
-        network.layers[-1].layer.uses_table
+        network.layers[-1].layer.uses_embedding_table
         and getattr(network.layers[0].layer, "init", None) == "torch"
     ):
-        initial_score = feature_width(network.layers[-1].input_shape) ** 0.5
+        # A dot product of two vectors of unit-variance numbers has the deviation sqrt(width).
+        initial_logit = feature_width(network.layers[-1].input_shape) ** 0.5
         diagnostics.add(
             "W0605",
-            "the table of a tied head begins with deviation 1: "
-            f"the first scores are about {initial_score:.0f}",
+            "the table of a tied output layer starts with standard deviation 1: "
+            f"the first logits are about {initial_logit:.0f}",
             last_layer.find_span(["tied"]),
-            helps=['`Embedding(…, init="gpt2")` begins with 0.02'],
+            helps=['`Embedding(…, init="gpt2")` starts with 0.02'],
         )
     has_blocks = any(
         placed_layer.layer.role in ("encoder", "decoder") for placed_layer in network.layers
@@ -87,7 +90,7 @@ def advise_network(
 
 
 DEFAULT_LENGTH = 1024
-"""Sequence length at which costs are computed if the program leaves it open."""
+"""Sequence length for which costs are computed if the program leaves it open."""
 
 
 def assemble_network(
@@ -102,44 +105,57 @@ def assemble_network(
     `sizes` are values, for costs, of sizes that the program leaves open, by name.
     `errors_before` is the number of errors so far that do not concern this network.
     """
-    start = sections.input_shape
+    input_shape = sections.input_shape
     takes_token_ids = bool(sections.steps) and sections.steps[0].layer.role == "embedding"
-    if start is not None and takes_token_ids:
-        start = infer_token_input(start, sections.steps[0], sections.input_span, diagnostics)
-    steps, two_streams = arrange_layers(sections.steps, catalogue.layers.get("PositionalEncoding"))
-    check_stem(steps, diagnostics)
-    check_layer_order(steps, diagnostics)
-    link_layers(steps, diagnostics)
-    if start is None or not sections.has_all_layers:
+    if input_shape is not None and takes_token_ids:
+        input_shape = infer_token_input(
+            input_shape, sections.steps[0], sections.input_span, diagnostics
+        )
+    steps, is_encoder_decoder = arrange_layers(
+        sections.steps, catalogue.layers.get("PositionalEncoding")
+    )
+    readable_steps = [step for step in steps if not isinstance(step.layer, UnreadableLayer)]
+    check_stem(readable_steps, diagnostics)
+    check_layer_order(readable_steps, diagnostics)
+    link_layers(readable_steps, diagnostics)
+    if input_shape is None or not steps:
         return None
-    # name of the length of the decoder's sequence; "T" may be that of the input
-    target = "T" if "T" not in start else "U"
-    trace = infer_shapes(steps, start, diagnostics, two_streams, target)
-    head = infer_head_activation(steps[-1], sections, diagnostics)
+    # Name of the length of the decoder's sequence: "U" if the encoder's length is already "T".
+    target_length = "T" if "T" not in input_shape else "U"
+    trace = infer_shapes(
+        steps,
+        input_shape,
+        diagnostics,
+        is_encoder_decoder=is_encoder_decoder,
+        target_length=target_length,
+    )
+    if isinstance(steps[-1].layer, UnreadableLayer):
+        return None
+    output_activation = infer_output_activation(steps[-1], sections, diagnostics)
     if not trace.is_complete or diagnostics.error_count > errors_before:
         return None
     cost_trace, assumed_sizes = compute_costs(
-        steps, start, target if two_streams else None, sizes, diagnostics
+        steps, input_shape, target_length if is_encoder_decoder else None, sizes, diagnostics
     )
     if not cost_trace.is_complete:
         return None
     check_parameter_count(steps, cost_trace, diagnostics)
     network = Network(
         name=sections.name,
-        input=start,
+        input=input_shape,
         takes_token_ids=takes_token_ids,
         layers=place_layers(steps, trace, cost_trace.costs),
         output=trace.output_shapes[-1],
-        head_activation=head,
-        has_two_streams=two_streams,
+        output_activation=output_activation,
+        is_encoder_decoder=is_encoder_decoder,
         loss=sections.loss,
         train=sections.train,
         assumed_sizes=assumed_sizes,
         optimizer=sections.optimizer.instance if sections.optimizer else None,
     )
-    for step, input_shape in zip(steps, cost_trace.input_shapes, strict=True):
+    for step, layer_input in zip(steps, cost_trace.input_shapes, strict=True):
         if not step.automatic:
-            for advice in step.layer.advice(input_shape):
+            for advice in step.layer.advice(layer_input):
                 step.bound_call.report_advice(diagnostics, advice)
     advise_network(network, steps[-1].bound_call, sections.optimizer, diagnostics)
     return network
@@ -148,9 +164,9 @@ def assemble_network(
 def infer_token_input(
     input_shape: Shape, first: LayerStep, span: SourceSpan, diagnostics: DiagnosticCollector
 ) -> Shape:
-    """Rule 1: before an `Embedding` the input is token ids.
+    """Input shape of a network that begins with an `Embedding`: (length,), token ids.
 
-    A second size is checked against the embedding's width and dropped.
+    A second size in `input:` is compared with the width of the embedding and dropped.
     """
     if len(input_shape) != 2:
         return input_shape
@@ -179,7 +195,7 @@ def check_layer_order(steps: list[LayerStep], diagnostics: DiagnosticCollector) 
     """Report an `Output` that is not last or has copies, and an `Embedding` that is not first."""
     for step in steps:
         if (
-            step.layer.role == "head"
+            step.layer.role == "output"
             and (step is not steps[-1] or step.copies > 1)
             and not step.automatic
         ):
@@ -200,10 +216,10 @@ def check_layer_order(steps: list[LayerStep], diagnostics: DiagnosticCollector) 
             )
 
 
-def infer_head_activation(
+def infer_output_activation(
     last: LayerStep, sections: NetworkSections, diagnostics: DiagnosticCollector
 ) -> str:
-    """The activation of the last layer if the loss contains it (fuses), else "linear".
+    """The activation of the last layer if the loss contains it, else "linear".
 
     Reports a last layer that does not fit the loss.
     """
@@ -211,7 +227,7 @@ def infer_head_activation(
     if sections.loss is None:
         return "linear"
     units = getattr(last.layer, "units", None)
-    problem = sections.loss.head_problem(activation, units)
+    problem = sections.loss.output_problem(activation, units)
     if problem is not None:
         message, help_text = problem
         label = Label(sections.loss_span, "judged by this loss")
@@ -219,7 +235,7 @@ def infer_head_activation(
             last.bound_call.call.span if units == 1 else last.bound_call.find_span(["activation"])
         )
         diagnostics.add("E0407", message, span, labels=[label], helps=[help_text])
-    return activation if activation in sections.loss.fuses else "linear"
+    return activation if activation in sections.loss.fused_activations else "linear"
 
 
 def compute_costs(
@@ -248,16 +264,18 @@ def compute_costs(
                 infer_shapes(
                     steps,
                     input_sizes,
-                    None,
-                    target_length is not None,
-                    assumed.get(target_length or "", 0),
+                    diagnostics=None,
+                    is_encoder_decoder=target_length is not None,
+                    target_length=assumed.get(target_length or "", 0),
                 ),
                 assumed,
             )
         )
+        # If `sizes` has all open sizes, another length would change nothing: end the loop.
         length = length // 2 if not all(name in sizes for name in names) else 0
     if attempts[-1][0].is_complete:
         return attempts[-1]
+    # No length fits. Report the first attempt, whose sizes are the expected ones.
     failed, assumed = attempts[0]
     if failed.error is not None:
         sizes_text = ", ".join(f"{name} = {value}" for name, value in assumed.items())
@@ -268,12 +286,12 @@ def compute_costs(
 
 
 def link_layers(steps: list[LayerStep], diagnostics: DiagnosticCollector) -> None:
-    """Pass layers what they need from each other: the embedding's table, the number of blocks.
+    """Tell layers what they need about others: the embedding's table, the number of blocks.
 
     ShapeErrors are ignored: they are conflicts of a layer's own arguments, already reported.
     """
     for step in steps:
-        if step.layer.uses_table:
+        if step.layer.uses_embedding_table:
             _tie_to_embedding(step, steps[0], diagnostics)
     for role in ("encoder", "decoder"):
         blocks = [step for step in steps if step.layer.role == role]

@@ -1,7 +1,9 @@
 """Bind a call such as `Dense(10)` to the class it names: an instance, or diagnostics.
 
-These classes are declarations (declaration.py): their fields are the arguments. They are entries of
-registries: layers, activations, attention mechanisms, losses, optimizers, schedules.
+These classes are declarations (declaration.py): their fields are the arguments, and an ArgumentSpec
+describes one of them. They are entries of registries: layers, activations, attention mechanisms,
+losses, optimizers, schedules. Some arguments choose an entry of another registry, as
+`attention="localized"` does.
 """
 
 from __future__ import annotations
@@ -13,7 +15,12 @@ from typing import Any, TypeVar
 from neural.core.diagnostics import DiagnosticCollector, Fix, Label, SourceSpan
 from neural.core.names import find_closest
 from neural.core.registry import Registry, UnknownNameError
-from neural.language.argument_types import EntryListType, EntryType, InvalidArgumentError
+from neural.language.argument_types import (
+    ChoiceType,
+    EntryListType,
+    EntryType,
+    InvalidArgumentError,
+)
 from neural.language.declaration import ArgumentSpec, Declaration, convert_argument
 from neural.language.shapes import LayerAdvice, ShapeError
 from neural.language.syntax import Argument, CallExpression, Literal, Value, to_python
@@ -63,12 +70,22 @@ class BoundCall:
             if name not in self.argument_spans
         ]
         helps = [*notes_without_span, *error.helps]
+        start = SourceSpan(self.call.span.start, self.call.span.start)
+        has_nested_layers = any(
+            isinstance(argument.value, CallExpression) for argument in self.call.arguments
+        )
+        layer_before = None if has_nested_layers else error.layer_before
         diagnostics.add(
-            error.code, error.message + suffix, self.find_span(error.at), labels=labels, helps=helps
+            error.code,
+            error.message + suffix,
+            self.find_span(error.at),
+            labels=labels,
+            helps=helps,
+            fix=Fix(start, f"{layer_before}\n    ") if layer_before else None,
         )
 
     def report_advice(self, diagnostics: DiagnosticCollector, advice: LayerAdvice) -> None:
-        """Report advice at the arguments it names."""
+        """Report a warning or note about a layer at the arguments it names."""
         diagnostics.add(advice.code, advice.message, self.find_span(advice.at), helps=advice.helps)
 
 
@@ -77,6 +94,13 @@ class Binder:
 
     def __init__(self, diagnostics: DiagnosticCollector) -> None:
         self.diagnostics = diagnostics
+        self.silent_error_count = 0
+        """Wrong values that are not reported here, because the parser did."""
+
+    @property
+    def failure_count(self) -> int:
+        """Number of errors so far, reported by anyone."""
+        return self.diagnostics.error_count + self.silent_error_count
 
     def bind_call(
         self,
@@ -95,9 +119,29 @@ class Binder:
         declaration = self.find_declaration(
             call.name, registry, call.name_span, ignore_case=ignore_case
         )
-        if declaration is None or call.broken:
+        if call.broken:
             return BoundCall(None, call)
+        if declaration is None:
+            return self._bind_guess(call, registry)
         return self.bind_arguments(call, declaration, defaults)
+
+    def _bind_guess(self, call: CallExpression, registry: Registry[Any]) -> BoundCall:
+        """Bind a call with an unknown name, already reported, to the closest entry.
+
+        Its instance is for shape inference. Further errors are reported if all have a fix: then
+        the guess is right, most likely.
+        """
+        guess = registry.guess(call.name)
+        if guess is None:
+            return BoundCall(None, call)
+        trial = Binder(DiagnosticCollector())
+        bound = trial.bind_arguments(call, registry.get(guess))
+        errors = trial.diagnostics.errors
+        self.silent_error_count += trial.silent_error_count
+        if all(error.fix is not None for error in errors):
+            self.diagnostics.extend(errors)
+            return bound
+        return BoundCall(None, call)
 
     def find_declaration(
         self,
@@ -137,7 +181,7 @@ class Binder:
         defaults: Mapping[str, Any] | None = None,
     ) -> BoundCall:
         """Create an instance from the call's arguments, each converted by its ArgumentType."""
-        errors_before = self.diagnostics.error_count
+        failures_before = self.failure_count
         bound = BoundCall(None, call)
         specs = declaration.argument_specs()
         chosen_entries = self._find_chosen_entries(call, specs)
@@ -172,19 +216,56 @@ class Binder:
             if required.is_required and required.name not in {*values, *guessed_names}
         ]
         self._report_missing(call, declaration, missing)
-        if self.diagnostics.error_count == errors_before:
+        if self.failure_count == failures_before:
             bound.instance = declaration.create_unverified(**values)
             try:
                 bound.instance.verify()
             except ShapeError as error:
                 bound.report_shape_error(self.diagnostics, error)
+        else:
+            bound.instance = self._assume_instance(call, declaration)
         return bound
+
+    def _assume_instance(
+        self, call: CallExpression, declaration: type[DeclarationT]
+    ) -> DeclarationT | None:
+        """The instance that a call with errors probably means, so that shapes are followed past it.
+
+        Misspelt names and choices are corrected, unknown arguments are left out. None if an
+        argument that the output shape depends on is missing or wrong.
+        """
+        specs = declaration.argument_specs()
+        if any(isinstance(spec.kind, EntryListType) for spec in specs.values()):
+            return None
+        order = list(specs)
+        names = {alias: spec.name for spec in specs.values() for alias in spec.aliases}
+        names |= {name: name for name in specs}
+        values: dict[str, Any] = {}
+        for index, argument in enumerate(call.arguments):
+            given_name = argument.name or (order[index] if index < len(order) else "")
+            name = names.get(given_name) or names.get(find_closest(given_name, names) or "")
+            if name is None or name in values:
+                continue
+            kind = specs[name].kind
+            trial = Binder(DiagnosticCollector())
+            values[name] = trial._bind_value(specs[name], argument, {}, {})
+            if not trial.failure_count:
+                continue
+            if isinstance(kind, ChoiceType) and isinstance(argument.value, Literal):
+                values[name] = find_closest(str(argument.value.value), kind.options)
+            if values[name] is None and kind.affects_shape:
+                return None
+            if values[name] is None and not specs[name].is_required:
+                del values[name]  # the default
+        if any(spec.is_required and spec.name not in values for spec in specs.values()):
+            return None
+        return declaration.create_unverified(**values)
 
     def _report_missing(
         self, call: CallExpression, declaration: type[Declaration], missing: list[ArgumentSpec]
     ) -> None:
         """Report required arguments that are not given."""
-        # a list of layers with arguments in it is not missing: they have errors of their own
+        # Layers that were given but are wrong are not missing: they have errors of their own.
         if missing and not (
             len(missing) == 1 and isinstance(missing[0].kind, EntryListType) and call.arguments
         ):
@@ -200,8 +281,9 @@ class Binder:
     def _find_chosen_entries(
         self, call: CallExpression, specs: dict[str, ArgumentSpec]
     ) -> dict[str, type[Declaration]]:
-        """The entries that arguments choose by name; their arguments may stand in the call as well.
+        """The entries that arguments choose by name, by argument name.
 
+        The arguments of a chosen entry may stand in the same call:
         `attention="localized", window=7` is the same as `attention=localized(window=7)`.
         """
         chosen: dict[str, type[Declaration]] = {}
@@ -241,6 +323,7 @@ class Binder:
         order = list(specs)
         aliases = {alias: spec.name for spec in specs.values() for alias in spec.aliases}
         entry_names = {name for entry in chosen_entries.values() for name in entry.argument_specs()}
+        # Positional arguments of such a declaration are the items of its list, such as layers.
         takes_entry_list = any(isinstance(spec.kind, EntryListType) for spec in specs.values())
         matched: dict[str, Argument] = {}
         guessed_names: set[str] = set()
@@ -251,13 +334,20 @@ class Binder:
                 if takes_entry_list:
                     continue
                 if keyword_seen:
+                    start = SourceSpan(argument.span.start, argument.span.start)
+                    given = {*matched, *(other.name for other in call.arguments)}
+                    free = next((name for name in order if name not in given), None)
+                    guessed_names.update(order)
+                    if _is_lone_word(argument.value):
+                        self.silent_error_count += 1
+                        continue
                     self.diagnostics.add(
                         "E0211",
                         "a value without a name stands behind one with a name",
                         argument.span,
                         helps=["write the nameless values first, or name this one"],
+                        fix=Fix(start, f"{free}=") if free else None,
                     )
-                    guessed_names.update(order)
                     continue
                 if position >= len(order):
                     limit = f"at most {len(order)}" if order else "no"
@@ -374,8 +464,8 @@ class Binder:
     def _bind_chosen_entry(
         self, entry: type[Declaration], argument: Argument, entry_arguments: dict[str, Argument]
     ) -> Declaration | None:
-        """An entry chosen by name, with those of its arguments that are given beside it."""
-        errors_before = self.diagnostics.error_count
+        """An instance of an entry chosen by name, with its arguments that stand beside it."""
+        failures_before = self.failure_count
         specs_and_arguments = {
             name: (spec, entry_arguments[name])
             for name, spec in entry.argument_specs().items()
@@ -395,7 +485,7 @@ class Binder:
             name=entry.__name__, name_span=name_span, arguments=(), span=name_span
         )
         self._report_missing(call, entry, missing)
-        if missing or self.diagnostics.error_count > errors_before:
+        if missing or self.failure_count > failures_before:
             return None
         instance = entry.create_unverified(**values)
         try:
@@ -419,6 +509,9 @@ class Binder:
             return convert_argument(spec, to_python(value))
         except InvalidArgumentError as error:
             fix = Fix(value.span, error.suggestion) if error.suggestion else None
+            if _is_lone_word(value) and fix is None:
+                self.silent_error_count += 1
+                return None
             self.diagnostics.add(
                 error.code, error.format_message(spec.name), span, helps=error.helps, fix=fix
             )
@@ -432,6 +525,11 @@ class Binder:
             ).instance
         self.diagnostics.add("E0206", f"expected a {registry.noun} here", argument.span)
         return None
+
+
+def _is_lone_word(value: Value) -> bool:
+    """Whether a value is a word without quotes, which the parser reported."""
+    return isinstance(value, Literal) and value.text == value.value
 
 
 def _is_quoted_number(kind: EntryType, text: str) -> bool:

@@ -1,4 +1,7 @@
-"""The registries that the checker looks names up in. Passed in, so `language` needs no `nn`."""
+"""The registries in which the checker looks up names.
+
+They are passed to the checker, so that `neural.language` does not import `neural.nn`.
+"""
 
 from __future__ import annotations
 

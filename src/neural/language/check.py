@@ -1,7 +1,9 @@
 """Text of a `.neural` program → networks with shapes and costs, or all errors at once.
 
 `check` does not stop at the first error: each section and layer is read (sections.py), and shape
-inference continues with a sensible assumption where possible (assembly.py, shape_inference.py).
+inference continues after an error with an assumed shape where possible (assembly.py,
+shape_inference.py). A section is a named part of a network, such as `layers:`; a block is written
+in braces, such as `train { … }`.
 """
 
 from __future__ import annotations
@@ -10,10 +12,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from neural.core.diagnostics import Diagnostic, DiagnosticCollector, Label, SourceSpan, SourceText
+from neural.core.diagnostics import (
+    Diagnostic,
+    DiagnosticCollector,
+    Fix,
+    Label,
+    SourceSpan,
+    SourceText,
+    apply_fixes,
+)
 from neural.core.names import suggest_name
 from neural.language.assembly import assemble_network
 from neural.language.catalogue import Catalogue
+from neural.language.foreign.python_code import write_program
+from neural.language.foreign.text import find_other_language
 from neural.language.network import Network
 from neural.language.parser import parse
 from neural.language.sections import SectionReader
@@ -22,12 +34,12 @@ from neural.language.summary import iter_notes
 from neural.language.syntax import LayerStatement, NetworkBlock, Program, Section
 
 UNREADABLE_CODES = ("E0102", "E0106", "E0107")
-"""After these errors the text was not read to its end, so nothing can be reported missing."""
+"""After these errors the parser stops: only they are reported, and nothing is reported missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """Result of checking a text: syntax tree, networks without errors, and all diagnostics."""
+    """Result of checking a text: its syntax tree, its error-free networks, and all diagnostics."""
 
     program: Program
     networks: tuple[Network, ...]
@@ -49,13 +61,19 @@ def check(
     fragment: bool = False,
     sizes: Mapping[str, int] | None = None,
 ) -> CheckResult:
-    """Parse and check a text. `network` names the one to return; several without it are an error.
+    """Parse and check a text.
 
-    With `fragment`, sections and layers may stand outside a network. `sizes` are values, by name,
-    of sizes that the program leaves open, such as T: costs are computed with them. `catalogue`
-    lists what a program may name: layers, losses, optimizers.
+    `catalogue` has what a program may name: layers, losses, optimizers. `network` is the name of
+    the network to return; it is required if the program has several. With `fragment`, sections
+    and layers may stand outside a network. A program may leave sizes open, such as the length T;
+    `sizes` are values for them, by name, for which costs are computed.
     """
     diagnostics = DiagnosticCollector()
+    other_language = find_other_language(text)
+    if other_language is not None:
+        report_other_language(*other_language, text, diagnostics, catalogue)
+        program = parse(text, DiagnosticCollector())  # its errors would only be consequences
+        return CheckResult(program=program, networks=(), diagnostics=tuple(diagnostics.items))
     program = parse(text, diagnostics)
     unreadable = [
         diagnostic for diagnostic in diagnostics.items if diagnostic.code in UNREADABLE_CODES
@@ -79,6 +97,33 @@ def check(
     )
 
 
+def report_other_language(
+    language: str, start: int, text: str, diagnostics: DiagnosticCollector, catalogue: Catalogue
+) -> None:
+    """Report that a text is Python or JSON; `start` is where that shows.
+
+    The fix for simple Python is a program without errors.
+    """
+    line_end = text.find("\n", start)
+    fix: Fix | None = None
+    program = write_program(text) if language == "Python" else None
+    if program is not None and find_other_language(program) is None:
+        program, _ = apply_fixes(program, check(program, catalogue).diagnostics)
+        if not check(program, catalogue).errors:
+            fix = Fix(SourceSpan(0, len(text)), program)
+    diagnostics.add(
+        "E0114",
+        f"this is {language}, not a `.neural` program",
+        SourceSpan(start, line_end if line_end >= 0 else len(text)),
+        helps=[
+            "`neural new` writes a program to begin with",
+            "docs/coming-from.md says what layers of Keras and PyTorch are called here",
+            "`neural check --fix` writes the program that this code means" if fix else None,
+        ],
+        fix=fix,
+    )
+
+
 class _Checker:
     """Checks the networks of one program."""
 
@@ -89,8 +134,10 @@ class _Checker:
         self.sections = SectionReader(catalogue, diagnostics)
 
     def check_networks(self, program: Program, name: str | None) -> list[Network | None]:
-        """Check all networks; return the one called `name`, or all."""
+        """Check all networks; return the one called `name`, or all without a name."""
         blocks = program.networks
+        if not blocks and self.check_bare_sections(program):
+            return []
         shared = self.find_shared_train(program)
         if not blocks and not self.diagnostics.errors:
             self.diagnostics.add(
@@ -125,6 +172,31 @@ class _Checker:
             )
             self.diagnostics.add("E0408", "which of these networks?", second.name_span, helps=helps)
         return [networks[name]] if name in networks else list(networks.values())
+
+    def check_bare_sections(self, program: Program) -> bool:
+        """Check sections without `network Name {` around them; return whether there are such."""
+        sections = [item for item in program.items if isinstance(item, Section)]
+        if not any(item.name == "layers" for item in sections) or len(sections) < len(
+            program.items
+        ):
+            return False
+        first, last = sections[0].span, sections[-1].span
+        end = Fix(SourceSpan(last.end, last.end), "\n}\n")
+        self.diagnostics.add(
+            "E0112",
+            f"`{sections[0].name}` stands outside a network",
+            sections[0].name_span,
+            helps=["put all sections inside `network MyNetwork { … }`"],
+            fix=Fix(SourceSpan(first.start, first.start), "network MyNetwork {\n", (end,)),
+        )
+        block = NetworkBlock(
+            name="MyNetwork",
+            name_span=sections[0].name_span,
+            sections=tuple(sections),
+            span=first.to(last),
+        )
+        self.check_network(block, None)
+        return True
 
     def find_shared_train(self, program: Program) -> Section | None:
         """The `train` block beside the networks, which applies to all of them.
@@ -163,6 +235,8 @@ class _Checker:
 
     def check_network(self, block: NetworkBlock, shared_train: Section | None) -> Network | None:
         """One network, or None after an error."""
+        # A network counts as wrong after its own syntax errors too, so `errors_before` leaves them
+        # out; errors of other networks do not matter.
         syntax_errors = [error for error in self.diagnostics.errors if _is_inside(error, block)]
         errors_before = self.diagnostics.error_count - len(syntax_errors)
         sections = self.sections.read_network(

@@ -119,11 +119,16 @@ def choice_field(
     doc: str,
     *,
     default: Any = MISSING,
-    noun: str = "value",
+    value_name: str = "value",
     code: str = "E0217",
 ) -> Any:
-    """One of a few strings, which `noun` describes; `code` is the diagnostic for another one."""
-    return argument_field(ChoiceType(options=options, noun=noun, code=code), doc, default=default)
+    """One of a few strings.
+
+    `value_name` is what messages call one of them: "a known device". `code` is the diagnostic for
+    another string.
+    """
+    kind = ChoiceType(options=options, value_name=value_name, code=code)
+    return argument_field(kind, doc, default=default)
 
 
 def int_pair_field(doc: str, *, default: Any = MISSING) -> Any:
@@ -205,7 +210,7 @@ class Declaration:
 
     @classmethod
     def create_unverified(cls, **values: Any) -> Self:
-        """An instance of values that are converted already; the caller calls `verify`."""
+        """Create an instance from values that are already converted, without calling `verify`."""
         instance = object.__new__(cls)
         for item in fields(cls):  # type: ignore[arg-type]  # every subclass is a dataclass
             object.__setattr__(instance, item.name, values.get(item.name, item.default))
@@ -226,8 +231,11 @@ class Declaration:
         return format_call(self, type(self).__name__)
 
 
-class LowercaseDeclaration(Declaration):
-    """Base class of what programs name in lower case: `"localized"`, `"mse"`."""
+class RegistryEntry(Declaration):
+    """Base class of registry entries that users name in lower case: `"mse"`, `topk(tail=0.5)`.
+
+    Layers, optimizers and schedules are written as `Dense(10)` and derive from `Declaration`.
+    """
 
     def __repr__(self) -> str:
         """The call that creates this, in lower case."""
@@ -236,6 +244,7 @@ class LowercaseDeclaration(Declaration):
 
 def convert_argument(spec: ArgumentSpec, value: Any) -> Any:
     """The value converted to the argument's type, or InvalidArgumentError."""
+    # A default is accepted as it is: it may be None, which the type itself does not accept.
     if not spec.is_required and (
         value is spec.default or (type(value) is type(spec.default) and value == spec.default)
     ):
@@ -255,7 +264,7 @@ def _collect_specs(cls: type[Declaration]) -> dict[str, ArgumentSpec]:
 def format_call(declaration: Declaration, name: str) -> str:
     """The call that creates `declaration`, as a program writes it; `name` is that of the function.
 
-    Required arguments come first, without names.
+    Required arguments come first, without names (unless `print_all_names`).
     """
     parts: list[str] = []
     is_positional = not declaration.print_all_names
@@ -288,6 +297,6 @@ def format_value(value: Any) -> str:
         return f"({', '.join(map(format_value, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, list):
         return f"[{', '.join(map(format_value, value))}]"
-    if isinstance(value, LowercaseDeclaration) and repr(value).endswith("()"):
+    if isinstance(value, RegistryEntry) and repr(value).endswith("()"):
         return f'"{repr(value)[:-2]}"'
     return repr(value)

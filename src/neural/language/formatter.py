@@ -101,8 +101,8 @@ def _format_line(
     On one line if they fit and the value has no comments inside, else one argument per line.
     """
     yield from _format_comments(comments.above, indent)
-    flat = f"{indent}{before}{_format_flat(value)}{after}"
-    if isinstance(value, Literal) or (len(flat) <= MAX_LINE_WIDTH and not _has_comments(value)):
+    flat = f"{indent}{before}{format_flat(value)}{after}"
+    if isinstance(value, Literal) or (len(flat) <= MAX_LINE_WIDTH and not has_comments(value)):
         yield flat + _format_trailing_comment(comments)
         return
     arguments = value.arguments if isinstance(value, CallExpression) else value.items
@@ -121,18 +121,18 @@ def _format_trailing_comment(comments: Comments) -> str:
     return f"  {comments.behind}" if comments.behind else ""
 
 
-def _has_comments(value: Value) -> bool:
+def has_comments(value: Value) -> bool:
     """Whether there are comments inside a call, tuple or list."""
     if isinstance(value, Literal):
         return False
     arguments = value.arguments if isinstance(value, CallExpression) else value.items
     return bool(value.tail) or any(
-        argument.comments.above or argument.comments.behind or _has_comments(argument.value)
+        argument.comments.above or argument.comments.behind or has_comments(argument.value)
         for argument in arguments
     )
 
 
-def _format_flat(value: Value) -> str:
+def format_flat(value: Value) -> str:
     """The value on one line, without comments."""
     if isinstance(value, Literal):
         return _format_literal(value)
@@ -146,7 +146,7 @@ def _format_flat(value: Value) -> str:
 
 def _format_argument(argument: Argument) -> str:
     """`value` or `name=value` on one line."""
-    return (f"{argument.name}=" if argument.name else "") + _format_flat(argument.value)
+    return (f"{argument.name}=" if argument.name else "") + format_flat(argument.value)
 
 
 def _format_literal(literal: Literal) -> str:

@@ -1,6 +1,8 @@
 """Base class of layers in a `.neural` program: arguments, shape and cost, and the torch module.
 
-One class per file in neural/nn/layers/. Everything except `build` works without torch.
+One class per file in neural/nn/layers/. Everything except `build` works without torch. Shapes are
+those of one example, without the batch axis. The padding mask, (batch, time), is true at real
+positions of a sequence and false at padding.
 """
 
 from __future__ import annotations
@@ -11,21 +13,23 @@ from typing import Any, ClassVar, Literal
 from neural.language.declaration import Declaration
 from neural.language.shapes import Cost, LayerAdvice, Shape
 
-Role = Literal["plain", "embedding", "positions", "encoder", "decoder", "head"]
-"""What a layer is to the network: "positions" adds a positional encoding, "head" is `Output`."""
+Role = Literal["plain", "embedding", "positions", "encoder", "decoder", "output"]
+"""What a layer does in the network. "positions" adds a positional encoding, "encoder" and "decoder"
+are transformer blocks, "output" is the layer `Output`."""
 
 
 class Layer(Declaration):
     """A layer of a network."""
 
     role: ClassVar[Role] = "plain"
-    """Layers of other roles than "plain" get special treatment: see shape_inference.py."""
+    """All roles except "plain" have rules of their own in assembly.py and shape_inference.py."""
     keeps_time: ClassVar[bool] = True
-    """Whether the padding mask of the input applies to the output too."""
-    maps_mask: ClassVar[bool] = False
+    """Whether the output has the positions of the input, so that its padding mask still applies."""
+    resizes_mask: ClassVar[bool] = False
     """Whether the module has `output_mask(mask, y)`, the mask after a change of the time axis."""
     pointwise: ClassVar[bool] = False
-    """Whether positions are independent, so that the layer can serve both of two sequences."""
+    """Whether the layer treats every position alone. In an encoder-decoder, only such layers may
+    come before the encoder, because both sequences go through them."""
 
     @property
     def uses_mask(self) -> bool:
@@ -33,12 +37,12 @@ class Layer(Declaration):
         return False
 
     @property
-    def uses_table(self) -> bool:
-        """Whether `forward` takes the embedding's weight besides `x`: a tied output layer."""
+    def uses_embedding_table(self) -> bool:
+        """Whether `forward` also takes the weight of the `Embedding`: a tied output layer."""
         return False
 
     def shape(self, x: Shape) -> Shape:
-        """Output shape for inputs of shape `x`, without the batch; ShapeError if `x` is wrong."""
+        """Output shape for inputs of shape `x`. Raises ShapeError if the layer cannot take them."""
         raise NotImplementedError
 
     def cost(self, x: Shape) -> Cost:
@@ -46,7 +50,7 @@ class Layer(Declaration):
         raise NotImplementedError
 
     def advice(self, x: Shape) -> Iterator[LayerAdvice]:
-        """Notes and warnings about a layer without errors, for inputs of shape `x`."""
+        """Yield notes and warnings about a valid layer, for inputs of shape `x`."""
         yield from ()
 
     def build(self, x: Shape) -> Any:
@@ -55,5 +59,5 @@ class Layer(Declaration):
 
     @classmethod
     def example(cls) -> tuple[Layer, Shape]:
-        """The smallest sensible instance and its input shape, for contract tests and help."""
+        """A small instance and its input shape, for the help and for the tests of all layers."""
         raise NotImplementedError

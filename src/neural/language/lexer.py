@@ -9,21 +9,30 @@ import re
 from math import isfinite
 from typing import NamedTuple
 
-from neural.core.diagnostics import DiagnosticCollector, SourceSpan
+from neural.core.diagnostics import DiagnosticCollector, Fix, SourceSpan
 
 MAX_NUMBER_LENGTH = 40
+"""Characters; a longer number is an error."""
 MAX_STRING_LENGTH = 9_999
+"""Characters; a longer string counts as unclosed."""
 MAX_TOKENS = 50_000
-"""About three thousand layers; a longer program is an error, and reading it takes seconds."""
+"""A longer program is an error, because reading it takes seconds. About three thousand layers."""
 
-# `unclosed` is a string without a closing quote, `junk` any character that has no meaning.
+# Besides what the language has, tokens of other languages are recognized, for one clear error each:
+# `slashes` is a comment of C, `path` a path without quotes, `curly` a string in typographic quotes,
+# and a name may have dots, as in `nn.Linear`. `letters` are letters directly behind a number, an
+# error. `unclosed` is a string without a closing quote, `mark` is punctuation, `junk` any character
+# that has no meaning.
 _TOKEN = re.compile(
     r"""
     (?P<space>[\s\ufeff]+)
   | (?P<comment>\#[^\n]*)
+  | (?P<slashes>(?<![\w.])//[^\n]*)
+  | (?P<path>(?![\d+-])[\w.~-]{0,255}(?:/[\w.-]{1,255})+)
   | (?P<number>[+-]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?(?P<letters>\w*))
-  | (?P<name>[^\W\d]\w*)
+  | (?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)*)
   | (?P<string>"(?:[^"\\\n]|\\.){0,LONGEST}"|'(?:[^'\\\n]|\\.){0,LONGEST}')
+  | (?P<curly>[“”„‘’][^“”„‘’"'\\\n]{0,LONGEST}[“”„‘’])
   | (?P<unclosed>["'][^\n]*)
   | (?P<mark>[{}()\[\],:=*])
   | (?P<junk>[^\s\w{}()\[\],:=*"'\#]+|.)
@@ -36,10 +45,12 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 class Comment(NamedTuple):
-    """A comment: its text from `#` on, own line or not, after a blank line or not."""
+    """A comment."""
 
     text: str
+    """From `#` on."""
     is_own_line: bool
+    """Whether nothing but the comment is on its line."""
     after_blank_line: bool
 
 
@@ -63,7 +74,9 @@ def tokenize(text: str, diagnostics: DiagnosticCollector) -> list[Token]:
     """All tokens, ending with one of kind "end". Errors are reported and skipped."""
     tokens: list[Token] = []
     comments: list[Comment] = []
-    newlines, at_start, after_error = 1, True, False  # the file starts on a new line
+    # `newlines` counts line breaks since the last token or comment: 1 makes the first token of the
+    # file the first of its line. `at_start` is true before the first token or comment.
+    newlines, at_start, after_error = 1, True, False
     position = bracket_depth = 0
     while position < len(text) and not diagnostics.is_full:
         match = _TOKEN.match(text, position)
@@ -73,6 +86,16 @@ def tokenize(text: str, diagnostics: DiagnosticCollector) -> list[Token]:
         if kind == "space":
             newlines += lexeme.count("\n")
             continue
+        if kind == "slashes":
+            slashes = SourceSpan(start, start + 2)
+            diagnostics.add(
+                "E0101",
+                "`//` means nothing in a program",
+                slashes,
+                helps=["`#` begins a comment"],
+                fix=Fix(slashes, "#"),
+            )
+            kind, lexeme = "comment", f"#{lexeme[2:]}"
         if kind == "comment":
             comments.append(
                 Comment(_normalize_comment(lexeme), newlines > 0, newlines > 1 and not at_start)
@@ -94,7 +117,16 @@ def tokenize(text: str, diagnostics: DiagnosticCollector) -> list[Token]:
                 bracket_depth = max(0, bracket_depth - 1)
         elif kind == "string":
             value = _ESCAPE.sub(lambda escape: _ESCAPES.get(escape[1], escape[1]), lexeme[1:-1])
-        elif kind in ("number", "letters"):
+        elif kind == "curly":
+            kind, value = "string", lexeme[1:-1]
+            diagnostics.add(
+                "E0101",
+                f"`{lexeme[0]}` is no quotation mark of a program",
+                span,
+                helps=[f'write `"{value[:40]}"`'],
+                fix=Fix(span, f'"{value}"'),
+            )
+        elif kind in ("number", "letters"):  # `letters` is the group that ends a number
             kind, value = "number", _parse_number(lexeme, match["letters"], span, diagnostics)
         elif kind == "unclosed":
             kind = "string"
@@ -118,11 +150,14 @@ def tokenize(text: str, diagnostics: DiagnosticCollector) -> list[Token]:
                 f"`{lexeme}`" if len(lexeme) <= 12 and lexeme.isprintable() else "these characters"
             )
             verb = "means" if shown != "these characters" else "mean"
+            # A semicolon behind a line, or the bullet of a YAML list before it.
+            is_separator = set(lexeme) == {";"} or (lexeme == "-" and newlines > 0)
             diagnostics.add(
                 "E0101",
                 f"{shown} {verb} nothing in a program",
                 span,
-                helps=["`#` begins a comment"],
+                helps=["leave it out" if is_separator else "`#` begins a comment"],
+                fix=Fix(span, "") if is_separator else None,
             )
             after_error = True
             continue
@@ -176,15 +211,20 @@ def _report_quote(
     Words of the message: `missing` is "opened" or "closed", `verb` "begin" or "end".
     """
     quote_span = SourceSpan(span.start, span.start + 1)
+    missing_at = span.start if missing == "opened" else span.end
     diagnostics.add(
-        "E0103", f"this string is not {missing}", quote_span, helps=[f"{verb} it with `{quote}`"]
+        "E0103",
+        f"this string is not {missing}",
+        quote_span,
+        helps=[f"{verb} it with `{quote}`"],
+        fix=Fix(SourceSpan(missing_at, missing_at), quote),
     )
 
 
 def _parse_number(
     text: str, letters: str, span: SourceSpan, diagnostics: DiagnosticCollector
 ) -> int | float:
-    """The number, or 1 after an error; `letters` are those directly behind the digits."""
+    """The number; 1 after an error. `letters` are those directly behind the digits."""
     digits = text.replace("_", "")
     if not letters and len(digits) <= MAX_NUMBER_LENGTH:
         value = int(digits) if _INTEGER.fullmatch(digits) else float(digits)

@@ -54,9 +54,10 @@ class Network:
     """Whether the input is token ids (an `Embedding` comes first) rather than features."""
     layers: tuple[PlacedLayer, ...]
     output: Shape
-    head_activation: str
-    """Activation from logits to predictions: `forward` applies it; `scores` and the loss do not."""
-    has_two_streams: bool
+    output_activation: str
+    """Activation from logits to predictions, if the loss contains it, else "linear". The module's
+    `forward` applies it; its method `logits`, for the loss, does not."""
+    is_encoder_decoder: bool
     """Encoder and decoder: `forward(source, target)`."""
     loss: Loss | None
     optimizer: Declaration | None

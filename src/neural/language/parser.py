@@ -2,6 +2,9 @@
 
 Recursive descent. After an error the methods raise RecoverySignal, and parsing resumes at the next
 line, section or network. Any layer and argument name is accepted here: `check` looks them up later.
+A section is `name: value`, `layers:` with layers, or a block `name { … }`. `broken` marks a node
+with a syntax error, `tail` holds the comments before a closing bracket. `token.after_error`: the
+lexer has reported an error directly before the token, so the parser does not report a second one.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from neural.core.diagnostics import (
     Label,
     SourceSpan,
 )
+from neural.language.foreign.text import IMPORT_WORDS
+from neural.language.foreign.training_names import SECTIONS, SETUP_CALLS
 from neural.language.lexer import Token, tokenize
 from neural.language.syntax import (
     SECTION_NAMES,
@@ -32,7 +37,7 @@ from neural.language.syntax import (
 from neural.language.token_cursor import CLOSING_BRACKETS, RecoverySignal, TokenCursor
 
 MAX_BRACKET_DEPTH = 32
-"""Nested brackets; the deepest sensible program has five."""
+"""Deepest accepted nesting of brackets or braces; usual programs have at most five."""
 
 _CONSTANTS: dict[str, bool | None] = {
     "true": True,
@@ -76,6 +81,10 @@ class ValueParser(TokenCursor):
         super().__init__(tokens, diagnostics)
         self.open_brackets: list[str] = []
         """Closing brackets that are expected, innermost last."""
+        self.variables: dict[str, Literal] = {}
+        """Variables above the network, such as `D = 64`: an error, but the value is known."""
+        self.repaired_count = 0
+        """Errors after which the parser knows what is meant: the syntax tree has it."""
         self.is_stopped = False
         """True after too deep nesting: the remaining text is not parsed."""
 
@@ -84,6 +93,8 @@ class ValueParser(TokenCursor):
         token = self.token
         if token.kind in ("number", "string"):
             self.advance()
+            if token.kind == "number" and self.open_brackets and self.token.kind == "*":
+                return self.parse_product(token)
             return Literal(value=token.value, text=token.text, span=token.span)
         if token.kind in ("(", "["):
             self.advance()
@@ -93,10 +104,13 @@ class ValueParser(TokenCursor):
             )
         if self.begins_call():
             return self.parse_call()
-        if token.kind == "name":
+        if token.kind in ("name", "path"):
             self.advance()
             if token.text in _CONSTANTS:
                 return Literal(value=_CONSTANTS[token.text], text=token.text, span=token.span)
+            self.repaired_count += 1
+            if token.text in self.variables:
+                return self.replace_variable(token)
             self.diagnostics.add(
                 "E0110",
                 f"`{token.text[:30]}` stands alone",
@@ -108,10 +122,42 @@ class ValueParser(TokenCursor):
         self.raise_unexpected("expected a value")
         raise AssertionError  # not reached: raise_unexpected always raises
 
+    def replace_variable(self, token: Token) -> Literal:
+        """The value of a variable, instead of its name."""
+        variable = self.variables[token.text]
+        self.diagnostics.add(
+            "E0110",
+            f"`{token.text[:30]}` stands alone",
+            token.span,
+            helps=[f"a program has no variables: write `{variable.text[:40]}`"],
+            fix=Fix(token.span, variable.text),
+        )
+        return replace(variable, span=token.span)
+
+    def parse_product(self, first: Token) -> Literal:
+        """Parse the rest of `4 * 64`: an error, because programs do not compute."""
+        value = first.value
+        last = first
+        while self.token.kind == "*" and self.peek().kind == "number":
+            self.advance()
+            last = self.advance()
+            if isinstance(value, int) and isinstance(last.value, int):
+                value *= last.value
+        literal = Literal(value=value, text=str(value), span=first.span.to(last.span))
+        if last is not first:
+            self.repaired_count += 1
+            self.report_syntax_error(
+                "numbers are not multiplied here",
+                literal.span,
+                f"write `{literal.text}`",
+                fix=Fix(literal.span, literal.text),
+            )
+        return literal
+
     def parse_call(self) -> CallExpression:
         """Parse `Name(…)`; the name and the bracket are known to be next."""
         name, bracket = self.advance(), self.advance()
-        errors_before = self.diagnostics.error_count
+        unclear_before = self.diagnostics.error_count - self.repaired_count
         items, tail, end = self.parse_items(bracket, allow_names=True)
         return CallExpression(
             name=name.text,
@@ -119,7 +165,8 @@ class ValueParser(TokenCursor):
             arguments=items,
             span=SourceSpan(name.span.start, end),
             tail=tail,
-            broken=self.is_stopped or self.diagnostics.error_count > errors_before,
+            broken=self.is_stopped
+            or self.diagnostics.error_count - self.repaired_count > unclear_before,
         )
 
     def parse_items(
@@ -165,8 +212,11 @@ class ValueParser(TokenCursor):
                 self.raise_unexpected("a list or tuple has values without names")
             name = self.advance().text
             if self.token.kind == ":":
+                self.repaired_count += 1
                 self.report_syntax_error(
-                    f"expected `=` after `{name[:30]}`, found `:`", self.token.span
+                    f"expected `=` after `{name[:30]}`, found `:`",
+                    self.token.span,
+                    fix=Fix(start.span.to(self.token.span), f"{name}="),
                 )
             self.advance()
             comments = self.add_inner_comments(comments)
@@ -230,7 +280,8 @@ class ValueParser(TokenCursor):
         if self.token.kind in (")", "]") and not self.closes_outer():
             labels = [Label(self.token.span, f"`{closing}` is meant here")]
             message = f"this `{bracket.text}` is closed by `{self.token.text}`"
-            self.diagnostics.add("E0104", message, bracket.span, labels=labels)
+            fix = Fix(self.token.span, closing)
+            self.diagnostics.add("E0104", message, bracket.span, labels=labels, fix=fix)
             return self.advance().span.end
         labels = (
             [Label(self.token.span, f"`{closing}` is missing before this")]
@@ -238,7 +289,12 @@ class ValueParser(TokenCursor):
             else []
         )
         self.diagnostics.add(
-            "E0104", message, bracket.span, labels=labels, helps=[f"add `{closing}`"]
+            "E0104",
+            message,
+            bracket.span,
+            labels=labels,
+            helps=[f"add `{closing}`"],
+            fix=Fix(SourceSpan(last_span.end, last_span.end), "\n}" if closing == "}" else closing),
         )
         return last_span.end
 
@@ -274,6 +330,8 @@ class _Parser(ValueParser):
         while self.token.kind != "end":
             start_index = self.index
             try:
+                if self.skip_import() or self.parse_variable():
+                    continue
                 if self.begins_network():
                     items.append(self.parse_network())
                 elif self.begins_section():
@@ -299,11 +357,55 @@ class _Parser(ValueParser):
         if self.index == start_index:
             self.advance()
 
+    def skip_import(self) -> bool:
+        """Report and skip a line of Python that imports something."""
+        start = self.token
+        if not (start.is_first_on_line and start.text in IMPORT_WORDS):
+            return False
+        if self.peek().kind != "name" or self.peek().is_first_on_line:
+            return False
+        self.advance()
+        self.skip_to_next_line()
+        self.report_python_line(start.span.to(self.tokens[self.index - 1].span))
+        return True
+
+    def parse_variable(self) -> bool:
+        """Report and note a variable such as `D = 64` outside a network."""
+        name, value = self.token, self.peek(2)
+        is_variable = name.kind == "name" and name.is_first_on_line and self.peek().kind == "="
+        if not is_variable or name.text in SECTION_NAMES or value.kind not in ("number", "string"):
+            return False
+        if not self.peek(3).is_first_on_line:
+            return False
+        for _ in range(3):
+            self.advance()
+        self.variables[name.text] = Literal(value=value.value, text=value.text, span=value.span)
+        span = name.span.to(value.span)
+        self.report_syntax_error(
+            "a program has no variables",
+            span,
+            "write the value where it is used",
+            fix=Fix(span, ""),
+        )
+        return True
+
+    def report_python_line(self, span: SourceSpan) -> None:
+        """Report one line of Python in a program."""
+        self.diagnostics.add(
+            "E0114",
+            "this is Python: a program imports nothing",
+            span,
+            helps=["leave it out: all layers are known"],
+            fix=Fix(span, ""),
+        )
+
     def skip_stray_bracket(self, *closers: str) -> bool:
         """Report and skip a closing bracket, one of `closers`, that closes nothing."""
         if self.token.kind not in closers:
             return False
-        self.diagnostics.add("E0109", f"this `{self.token.text}` closes nothing", self.token.span)
+        fix = Fix(self.token.span, "")
+        message = f"this `{self.token.text}` closes nothing"
+        self.diagnostics.add("E0109", message, self.token.span, fix=fix)
         self.advance()
         return True
 
@@ -311,7 +413,11 @@ class _Parser(ValueParser):
         """Parse `network Name { … }`."""
         comments, start = self.take_leading_comments(), self.advance()
         if start.text != "network":
-            self.report_syntax_error(f"expected `network`, found `{start.text[:30]}`", start.span)
+            self.report_syntax_error(
+                f"expected `network`, found `{start.text[:30]}`",
+                start.span,
+                fix=Fix(start.span, "network"),
+            )
         name, brace = self.parse_network_name(start)
         comments = self.add_trailing_comment(comments)
         sections: list[Section] = []
@@ -341,6 +447,14 @@ class _Parser(ValueParser):
                 f"a network needs a name, found {self.token_description}",
                 self.token.span,
                 "`network MyNetwork {`",
+            )
+        elif "." in name.text:
+            plain = name.text.replace(".", "_")
+            self.report_syntax_error(
+                "the name of a network has no dots",
+                name.span,
+                f"write `network {plain[:40]} {{`",
+                fix=Fix(name.span, plain),
             )
         elif self.token.kind != "{" and not self.token.after_error:
             self.report_syntax_error(
@@ -384,8 +498,22 @@ class _Parser(ValueParser):
         """Parse one section of a network and append it to `sections`."""
         start_index = self.index
         try:
+            if self.skip_import():
+                return
             if self.begins_section():
                 sections.append(self.parse_section())
+            elif self.begins_call() and self.token.text.rpartition(".")[2] in SETUP_CALLS:
+                call = self.parse_call()  # `model.fit(…)`: the checker moves its arguments
+                sections.append(
+                    Section(
+                        name=call.name.rpartition(".")[2],
+                        name_span=call.name_span,
+                        body=call,
+                        is_block=False,
+                        span=call.span,
+                        broken=call.broken,
+                    )
+                )
             elif self.begins_call():
                 first = self.token
                 self.diagnostics.add(
@@ -424,8 +552,16 @@ class _Parser(ValueParser):
         comments = self.add_trailing_comment(comments)
         if name.text == "layers":
             body = self.parse_layers()
-            if mark.kind == "{" and self.token.kind == "}":
-                self.advance()
+            if mark.kind == "{":
+                edits = ()
+                if self.token.kind == "}":
+                    edits = (Fix(self.advance().span, ""),)
+                self.report_syntax_error(
+                    "`layers` has no braces",
+                    mark.span,
+                    f"write `layers:`, then {_LAYERS_HELP}",
+                    fix=Fix(SourceSpan(name.span.end, mark.span.end), ":", edits),
+                )
         else:
             try:
                 self.require_value(
@@ -436,6 +572,7 @@ class _Parser(ValueParser):
                     body = self.parse_value()
                 else:
                     comments, body = self.parse_call_or_layers(comments)
+                self.skip_comma()
             except RecoverySignal:
                 broken = True
                 body = Literal(value=None, text="None", span=mark.span)
@@ -460,16 +597,15 @@ class _Parser(ValueParser):
         """
         token = self.token
         if token.kind == "{" and name.text == "layers":
-            self.report_syntax_error(
-                "`layers` has no braces", token.span, f"write `layers:`, then {_LAYERS_HELP}"
-            )
-            return self.advance()
+            return self.advance()  # parse_section reports it when the closing brace is known
         if token.kind in (":", "{"):
             self.advance()
             if token.kind == "{" or name.text != "train":
                 return token
             if self.token.kind == "{":
-                self.report_syntax_error("`train` has no `:`", token.span, "write `train {`")
+                self.report_syntax_error(
+                    "`train` has no `:`", token.span, "write `train {`", fix=Fix(token.span, "")
+                )
                 return self.advance()
             if (
                 not (self.token.is_first_on_line and self.begins_section())
@@ -479,18 +615,27 @@ class _Parser(ValueParser):
             self.report_syntax_error("expected `{` after `train`, found `:`", token.span)
             return token._replace(kind="{", text="")
         expected = "{" if name.text == "train" else ":"
-        if not token.after_error:
+        # the checker reports a section that a network does not have, with the right form
+        is_unknown = token.kind == "=" and self.block_depth == 1
+        is_unknown = is_unknown and name.text not in (*SECTION_NAMES, *SECTIONS)
+        if not token.after_error and not is_unknown:
             span = name.span if token.is_first_on_line or token.kind == "end" else token.span
             found_text = "" if token.is_first_on_line else f", found {self.token_description}"
+            mark_end = token.span.end if token.kind == "=" else name.span.end
             self.report_syntax_error(
-                f"expected `{expected}` after `{name.text[:30]}`{found_text}", span
+                f"expected `{expected}` after `{name.text[:30]}`{found_text}",
+                span,
+                fix=Fix(SourceSpan(name.span.end, mark_end), expected) if expected == ":" else None,
             )
         if token.kind == "=":
             self.advance()
         return name._replace(kind=expected, text="")
 
     def require_value(self, name: Token, mark: Token, *, is_reported: bool) -> None:
-        """Raise RecoverySignal if no value follows; `is_reported`: the line has an error."""
+        """Report a missing value after `name:` and raise RecoverySignal.
+
+        With `is_reported`, the line has an error already, and no second one is reported.
+        """
         if self.token.kind in ("}", "end") or (
             self.token.is_first_on_line and (is_reported or self.begins_section())
         ):
@@ -503,7 +648,7 @@ class _Parser(ValueParser):
     def parse_call_or_layers(
         self, comments: Comments
     ) -> tuple[Comments, Value | tuple[LayerStatement, ...]]:
-        """Value of an unknown section: a call, or the layers of a misspelt `layers:`."""
+        """Parse the value of an unknown section: a call, or the layers of a misspelt `layers:`."""
         first = self.take_leading_comments()
         call = self.parse_call()
         if not (self.begins_call() or self.token.kind == "*"):
@@ -558,10 +703,10 @@ class _Parser(ValueParser):
     def parse_layers(self) -> tuple[LayerStatement, ...]:
         """Parse the layers after `layers:`, up to the next section or network."""
         layers: list[LayerStatement] = []
-        in_brackets = self.token.kind in ("(", "[")
+        separators: list[Token] = []
+        in_brackets = self.token.kind in ("(", "[") and not self.begins_module_number()
         if in_brackets:
-            self.report_syntax_error("layers stand without brackets", self.token.span, _LAYERS_HELP)
-            self.advance()
+            separators.append(self.advance())
         while (
             self.token.kind not in ("}", "end")
             and not self.begins_network()
@@ -569,8 +714,9 @@ class _Parser(ValueParser):
         ):
             start_index = self.index
             try:
-                if in_brackets and self.token.kind in (",", ")", "]"):
-                    self.advance()
+                closers = (",", ")", "]") if in_brackets else (",",) if layers else ()
+                if self.token.kind in closers:
+                    separators.append(self.advance())
                 elif not self.skip_stray_bracket(")", "]"):
                     layers.append(self.parse_layer())
             except RecoverySignal:
@@ -579,15 +725,76 @@ class _Parser(ValueParser):
                     self.token.is_first_on_line or self.token.kind == "}" or self.begins_call()
                 ):
                     self.advance()
+        self.report_separators(separators)
         return tuple(layers)
 
+    def report_separators(self, separators: list[Token]) -> None:
+        """Report brackets and commas around layers: one error for all of them."""
+        if separators:
+            first, *others = separators
+            noun = "commas" if first.kind == "," else "brackets"
+            edits = tuple(Fix(token.span, "") for token in others)
+            self.report_syntax_error(
+                f"layers stand without {noun}",
+                first.span,
+                _LAYERS_HELP,
+                fix=Fix(first.span, "", edits),
+            )
+
+    def skip_comma(self) -> None:
+        """Report and skip a comma between two sections."""
+        is_last = self.peek().is_first_on_line or self.peek().kind in ("}", "name")
+        if self.token.kind == "," and not self.token.is_first_on_line and is_last:
+            fix = Fix(self.token.span, "")
+            self.report_syntax_error(
+                "no comma stands behind a section", self.token.span, "leave it out", fix=fix
+            )
+            self.advance()
+
+    def begins_module_number(self) -> bool:
+        """Whether `(0):` is next, as PyTorch prints the modules of a network."""
+        kinds = [self.peek(ahead).kind for ahead in range(4)]
+        return kinds in (["(", "number", ")", ":"], ["(", "name", ")", ":"])
+
     def parse_layer(self) -> LayerStatement:
-        """Parse `Name(…)` or `Name(…) * N`."""
+        """Parse `Name(…)` or `Name(…) * N`.
+
+        Also what other libraries add to it, reported as one error: a name (`x = Dense(5)(x)`), a
+        number (`(0): Dense(5)`), or the copies before it (`6 * Dense(5)`).
+        """
         comments = self.take_leading_comments()
+        start = self.token
+        prefix_length = 0
+        if self.begins_module_number():
+            prefix_length = 4
+        elif (start.kind, self.peek().kind) in (("name", "="), ("number", "*")):
+            prefix_length = 2
+        if not prefix_length or self.peek(prefix_length).kind != "name":
+            return self.parse_plain_layer(comments)
+        for _ in range(prefix_length):
+            self.advance()
+        edits = [Fix(SourceSpan(start.span.start, self.token.span.start), "")]
+        layer = self.parse_plain_layer(comments)
+        if start.kind == "number" and layer.copies is None:
+            copies = Literal(value=start.value, text=start.text, span=start.span)
+            end = SourceSpan(layer.span.end, layer.span.end)
+            edits.append(Fix(end, f" * {start.text}"))
+            message, help_text = "the number of copies stands behind the layer", f"`* {start.text}`"
+            layer = replace(layer, copies=copies)
+        else:
+            message, help_text = "a layer has no name", "write only the call"
+        self.report_syntax_error(
+            message, start.span, help_text, fix=Fix(edits[0].span, "", tuple(edits[1:]))
+        )
+        return layer
+
+    def parse_plain_layer(self, comments: Comments) -> LayerStatement:
+        """Parse `Name(…)` or `Name(…) * N`, whose `comments` are taken already."""
         if self.token.kind != "name":
             self.raise_unexpected("expected a layer", [_LAYERS_HELP])
         if self.peek().kind == "(":
             call = self.parse_call()
+            self.skip_layer_input(call)
             copies = self.parse_copies()
         else:
             name, copies = self.advance(), None
@@ -605,6 +812,22 @@ class _Parser(ValueParser):
         span = call.span.to(copies.span) if copies else call.span
         return LayerStatement(
             call=call, copies=copies, span=span, comments=self.add_trailing_comment(comments)
+        )
+
+    def skip_layer_input(self, call: CallExpression) -> None:
+        """Report and skip the second bracket of `Dense(5)(x)`."""
+        if self.token.kind != "(" or self.token.is_first_on_line:
+            return
+        while not self.token.is_first_on_line and self.token.kind not in (")", "}", "end"):
+            self.advance()
+        if self.token.kind == ")":
+            self.advance()
+        span = SourceSpan(call.span.end, self.tokens[self.index - 1].span.end)
+        self.report_syntax_error(
+            "a layer is not called: its input is the layer above it",
+            span,
+            "leave the second bracket out",
+            fix=Fix(span, ""),
         )
 
     def parse_copies(self) -> Literal | None:

@@ -1,7 +1,8 @@
 """Read the sections of a network in a `.neural` program: input, layers, loss, optimizer, train.
 
 The syntax tree (syntax.py) becomes instances of the classes that the catalogue lists: layers,
-losses, optimizers. Shapes are inferred later (assembly.py).
+losses, optimizers. A BoundCall is such an instance with the call it was written as; a LayerStep is
+a layer and its number of copies. Shapes are inferred later (assembly.py).
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from neural.core.names import find_closest
 from neural.language.argument_types import MAX_AXES
 from neural.language.binder import Binder, BoundCall
 from neural.language.catalogue import Catalogue
+from neural.language.foreign.sections import NetworkTranslator
 from neural.language.loss import Loss
-from neural.language.shape_inference import LayerStep
+from neural.language.shape_inference import LayerStep, UnreadableLayer
 from neural.language.shapes import Shape
 from neural.language.syntax import (
     SECTION_NAMES,
@@ -31,7 +33,7 @@ from neural.language.syntax import (
 from neural.language.train_options import TrainOptions
 
 MAX_COPIES = 10_000
-"""Largest N of `Layer(…) * N`."""
+"""Largest N of `Layer(…) * N`, which makes N copies of a layer with weights of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,7 @@ class SectionReader:
     def __init__(self, catalogue: Catalogue, diagnostics: DiagnosticCollector) -> None:
         self.catalogue, self.diagnostics = catalogue, diagnostics
         self.binder = Binder(diagnostics)
+        self.translator = NetworkTranslator(catalogue, diagnostics)
 
     def read_network(
         self, block: NetworkBlock, shared_train: Section | None, has_syntax_errors: bool
@@ -65,7 +68,7 @@ class SectionReader:
 
         `shared_train` is a `train { … }` beside the networks, for those that have none.
         """
-        sections = self.group_by_name(block)
+        sections = self.group_by_name(self.translator.translate_network(block))
         steps, has_all_layers = self.read_layers(sections.get("layers"), block, has_syntax_errors)
         loss = (
             self.read_named_call(sections["loss"], self.catalogue.losses)
@@ -119,11 +122,12 @@ class SectionReader:
         value = (
             to_python(section.body) if isinstance(section.body, Literal | SequenceLiteral) else None
         )
+        # A missing or empty value becomes one None, which is refused below like any wrong size.
         dims = (tuple(value) or (None,)) if isinstance(value, tuple | list) else (value,)
         shape: list[int | str] = []
-        # too many axes: [0] is refused below
+        # With too many axes, the size 0 takes their place and is refused below.
         for index, dim in enumerate(dims if len(dims) <= MAX_AXES else [0]):
-            if dim is None and value:
+            if dim is None and value:  # the program leaves this size open
                 shape.append("T" if index == 0 else f"T{index + 1}")
             elif (isinstance(dim, int) and not isinstance(dim, bool) and 0 < dim < 2**31) or (
                 isinstance(dim, str) and dim.isidentifier()
@@ -179,15 +183,16 @@ class SectionReader:
             if self.diagnostics.is_full:
                 return [], False
             step = self.read_layer(layer)
-            is_complete = is_complete and step is not None
-            steps += [step] if step else []
+            is_complete = is_complete and not isinstance(step.layer, UnreadableLayer)
+            steps.append(step)
         return steps, is_complete and bool(steps)
 
-    def read_layer(self, layer: LayerStatement) -> LayerStep | None:
-        """Read one line of `layers:`."""
+    def read_layer(self, layer: LayerStatement) -> LayerStep:
+        """Read one line of `layers:`. After an error, its layer may be an UnreadableLayer."""
         bound = self.binder.bind_call(layer.call, self.catalogue.layers)
         copies = self.read_copies(layer.copies)
-        return LayerStep(bound.instance, copies, bound) if bound.instance is not None else None
+        instance = bound.instance if bound.instance is not None else UnreadableLayer()
+        return LayerStep(instance, copies, bound)
 
     def read_copies(self, literal: Literal | None) -> int:
         """Read N of `* N`; 1 without it, and after an error."""
@@ -293,17 +298,19 @@ class SectionReader:
     def check_fragment(self, item: NetworkBlock | Section | LayerStatement) -> None:
         """Check a section or layer on its own, as far as possible. Networks are skipped."""
         if isinstance(item, LayerStatement):
-            step = self.read_layer(item)
-            if step is not None:
+            lines = self.translator.layers.translate_layers([item])
+            self.translator.layers.report_layers(lines)
+            for step in (self.read_layer(layer) for line in lines for layer in line.results):
                 for advice in self.get_fragment_advice(step):
                     step.bound_call.report_advice(self.diagnostics, advice)
         elif isinstance(item, Section):
             if item.name == "train":
                 self.read_train(item)
             elif item.name == "optimizer":
-                self.read_optimizer(item)
+                self.read_optimizer(self.translator.translate_setting(item))
             elif item.name == "loss":
-                self.read_named_call(item, self.catalogue.losses)
+                loss = self.translator.translate_setting(item)
+                self.read_named_call(loss, self.catalogue.losses)
             elif item.name == "layers" and isinstance(item.body, tuple):
                 for layer in item.body:
                     self.check_fragment(layer)
@@ -311,6 +318,6 @@ class SectionReader:
                 self.report_unknown_section(item)
 
     def get_fragment_advice(self, step: LayerStep) -> Any:
-        """Advice for a layer outside a network, as if its input were of shape (1, d_model)."""
+        """Warnings and notes on a layer outside a network, for an input of shape (1, d_model)."""
         width = getattr(step.layer, "d_model", None)
         return step.layer.advice((1, width)) if width else ()

@@ -3,7 +3,8 @@
 Two rules of the `.neural` language: positions (a positional encoding) are added once before the
 first transformer block unless the program says otherwise; a decoder after an encoder reads a second
 sequence and attends to the encoder's output, the memory. Then there are two streams, "source" and
-"target"; layers before the encoder, the stem, belong to "both".
+"target"; layers before the encoder, the stem, belong to "both". A step is a layer of the program
+with its copies (`* N`); the BoundCall is the call it was written as, for spans in messages.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ from neural.language.network import PlacedLayer, Stream
 from neural.language.shapes import Cost, Shape, ShapeError, format_shape
 
 MAX_PARAMETERS = 2**42
-"""Per layer, all copies together."""
+"""Largest accepted number of parameters of a layer, all copies together; more is an error."""
+
+
+class UnreadableLayer(Layer):
+    """Stands for a layer whose call has errors: what comes out of it is not known."""
 
 
 @dataclass(slots=True)
@@ -46,7 +51,7 @@ class ShapeTrace:
     costs: list[Cost]
     is_complete: bool = True
     error: ShapeError | None = None
-    """The error that ended the trace; with diagnostics, errors are reported there instead."""
+    """The last layer's ShapeError. Without `diagnostics` it ends the trace; else it is reported."""
 
 
 def arrange_layers(
@@ -80,7 +85,7 @@ def arrange_layers(
 
 
 def _insert_norms(steps: list[LayerStep]) -> Iterator[LayerStep]:
-    """The steps, with a norm behind every transformer block that has `final_norm`."""
+    """The steps, with a normalization layer after every transformer block with `final_norm`."""
     for step in steps:
         yield step
         if getattr(step.layer, "final_norm", False):
@@ -93,7 +98,9 @@ def _insert_positions(
 ) -> Iterator[LayerStep]:
     """The steps of one sequence, with a positions layer before the block that needs one.
 
-    `has_positions`: layers before these steps add positions already.
+    `has_positions`: layers before these steps already add positions. The argument `positional` of
+    a block is None by default: the first block then gets the default encoding. An additive encoding
+    is a layer before the block; any other one acts inside attention, without a layer.
     """
     added_encodings: set[str] = set()
     is_first_block = True
@@ -122,13 +129,13 @@ def infer_shapes(
     steps: list[LayerStep],
     input_shape: Shape,
     diagnostics: DiagnosticCollector | None,
-    has_two_streams: bool,
+    is_encoder_decoder: bool,
     target_length: str | int,
 ) -> ShapeTrace:
-    """Follow the shape through the steps.
+    """Compute the shape after every step.
 
-    Without `diagnostics` all sizes must be numbers, and costs are computed. `target_length` is the
-    length of the second sequence, or its name; unused without two streams.
+    Without `diagnostics` all sizes must be numbers, and costs are computed too. `target_length` is
+    the length of the decoder's sequence, or its name; unused without an encoder-decoder.
     """
     trace = ShapeTrace([], [], [])
     x: Shape | None = input_shape
@@ -136,7 +143,7 @@ def infer_shapes(
     memory: Shape | None = None
     is_decoding = False
     for step in steps:
-        if has_two_streams and step.stream == "target" and not is_decoding:
+        if is_encoder_decoder and step.stream == "target" and not is_decoding:
             # The target sequence starts here: it went through the stem and has its own length.
             memory, is_decoding = x, True
             x = (target_length, *stem_end[1:]) if stem_end is not None else None
@@ -144,11 +151,11 @@ def infer_shapes(
                 _report_memory_shape(step, memory, diagnostics)
                 memory, trace.is_complete = None, False
         if is_decoding and step.layer.role == "decoder" and memory is not None:
-            # Conflicts between the decoder's own arguments are already reported.
+            # A ShapeError is a conflict between the decoder's own arguments: already reported.
             with suppress(ShapeError):
                 step.layer = step.layer.with_memory(memory)  # type: ignore[attr-defined]
-        if x is None:
-            trace.is_complete = False
+        if x is None or isinstance(step.layer, UnreadableLayer):
+            x, trace.is_complete = None, False
             continue
         trace.input_shapes.append(x)
         x, cost, trace.error = _apply_layer(step, x, diagnostics)
@@ -183,7 +190,7 @@ def _apply_layer(
 ) -> tuple[Shape | None, Cost, ShapeError | None]:
     """Output shape and cost of all copies of a layer.
 
-    Stops at the first copy that keeps the shape: the remaining copies are equal.
+    Stops at the first copy that keeps the shape: the remaining copies have the same shape and cost.
     """
     total = Cost()
     for copy_index in range(step.copies):
@@ -194,7 +201,7 @@ def _apply_layer(
             if diagnostics is not None:
                 suffix = f" (copy {copy_index + 1} of {step.copies})" if copy_index else ""
                 step.bound_call.report_shape_error(diagnostics, error, suffix)
-            return error.assume, total, error  # the shape to continue with, or None
+            return error.assumed_output, total, error  # the shape to continue with, or None
         if y == x:
             return x, total + cost * (step.copies - copy_index), None
         total, x = total + cost, y

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 Dim = int | str
-"""A size, or the name of one that the program leaves open."""
+"""A size, or the name of a size that the program leaves open, such as "T"."""
 Shape = tuple[Dim, ...]
 """Shape of one example: `("T", 64)` is a sequence of any length with 64 features."""
 
@@ -16,7 +16,8 @@ class ShapeError(ValueError):
     """A layer cannot be applied: shapes or arguments do not fit.
 
     `code` is the diagnostic code, `at` names the arguments to underline, `notes` are labels for
-    other arguments by name, `assume` is the shape with which checking continues (None: unknown).
+    other arguments by name. Checking continues with the shape `assumed_output`, None if unknown.
+    `layer_before` is the layer that a fix puts before this one, such as `Reshape((196, 16))`.
     """
 
     def __init__(
@@ -27,11 +28,13 @@ class ShapeError(ValueError):
         at: Iterable[str] = (),
         notes: Mapping[str, str] | None = None,
         helps: Iterable[str | None] = (),
-        assume: Shape | None = None,
+        assumed_output: Shape | None = None,
+        layer_before: str | None = None,
     ) -> None:
         super().__init__(message)
         self.code, self.message, self.at, self.notes = code, message, tuple(at), dict(notes or {})
-        self.helps, self.assume = tuple(helps), assume
+        self.helps, self.assumed_output = tuple(helps), assumed_output
+        self.layer_before = layer_before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +55,8 @@ class Cost:
     multiply_adds: int = 0
     """Multiply-adds of matrix products and convolutions; plain additions are not counted."""
     activations: int = 0
-    """Float32 values stored for the backward pass; a layer's input counts where it was computed."""
+    """Float32 values stored for the backward pass. Counts a layer's own results, not its input: the
+    layer that computed the input counts it."""
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -76,7 +80,7 @@ def format_shape(shape: Shape, *, batch: bool = False) -> str:
 
 
 def require_known_sizes(x: Shape) -> tuple[int, ...]:
-    """The shape as integers; ValueError where a size is unknown."""
+    """The shape as integers. Raises ValueError if a size is open."""
     if any(isinstance(dim, str) for dim in x):
         raise ValueError(f"sizes not known: {format_shape(x)}")
     return tuple(int(dim) for dim in x)
@@ -88,7 +92,7 @@ def numel(x: Shape) -> int:
 
 
 def feature_width(x: Shape) -> int:
-    """The last size, which must be known."""
+    """The last size, which must be known. Raises ShapeError otherwise."""
     if not x:
         raise ShapeError(
             "E0302", "a single number arrives here; this layer needs at least a list of features"
@@ -102,17 +106,18 @@ def feature_width(x: Shape) -> int:
     return x[-1]
 
 
-def require_rank(x: Shape, rank: int, axes: str, assume: Shape | None = None) -> None:
+def require_rank(x: Shape, rank: int, axes: str, assumed_output: Shape | None = None) -> None:
     """Raise ShapeError unless `x` has `rank` axes; `axes` names them, e.g. `(time, features)`.
 
-    `assume` is the shape with which checking continues.
+    `assumed_output` is the shape with which checking continues.
     """
     if len(x) != rank:
         raise ShapeError(
             "E0302",
             f"this layer needs {axes}, but {format_shape(x)} arrives",
             helps=[_suggest_reshape(x, rank)],
-            assume=assume,
+            assumed_output=assumed_output,
+            layer_before=_make_sequence(x) if rank == 2 else None,
         )
 
 
@@ -125,6 +130,12 @@ def _suggest_reshape(x: Shape, rank: int) -> str:
         )
     if rank == 3 and len(x) == 2 and not any(isinstance(dim, str) for dim in x):
         return f"`Reshape({format_shape((*x, 1))})` makes an image with one channel of it"
-    if rank == 2 and len(x) == 3 and not any(isinstance(dim, str) for dim in x):
-        return f"`Reshape({format_shape((numel(x[:2]), x[2]))})` makes a sequence of it"
-    return "`Reshape` gives it other axes"
+    sequence = _make_sequence(x) if rank == 2 else None
+    return f"`{sequence}` makes a sequence of it" if sequence else "`Reshape` gives it other axes"
+
+
+def _make_sequence(x: Shape) -> str | None:
+    """The `Reshape` that makes a sequence of an image of known size."""
+    if len(x) != 3 or any(isinstance(dim, str) for dim in x):
+        return None
+    return f"Reshape({format_shape((numel(x[:2]), x[2]))})"

@@ -1,6 +1,8 @@
 """Table that `neural check` prints for a network: a row per layer, totals, and notes.
 
-Automatic layers are those that a rule of the language adds, such as positions; a `+` marks them.
+Automatic layers are those that a rule of the language adds, such as a positional encoding; a `+`
+marks them. A network with an encoder and a decoder has two inputs, source and target. A size that
+the program leaves open, such as T, has an assumed value in the costs.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ class SummaryRow:
 
 
 def build_rows(network: Network) -> list[SummaryRow]:
-    """A row per layer as written; copies are combined."""
+    """One row per layer; the copies of `Layer(…) * N` share a row."""
     return [
         SummaryRow(
             layer=("+ " if placed_layer.automatic else "")
@@ -49,17 +51,17 @@ def iter_notes(network: Network) -> Iterator[str]:
             " to the target"
             if placed_layer.stream == "target"
             else " to the source"
-            if network.has_two_streams
+            if network.is_encoder_decoder
             else ""
         )
         yield f"+ added automatically{stream_text}: {placed_layer.layer!r}"
-    if network.has_two_streams:
+    if network.is_encoder_decoder:
         yield (
             "two inputs: forward(source, target); the decoder attends to the last encoder's output"
         )
-    if network.head_activation != "linear":
-        activation = network.head_activation
-        yield f"the loss takes the scores before {activation}; predictions come after it"
+    if network.output_activation != "linear":
+        activation = network.output_activation
+        yield f"the loss takes the logits before {activation}; predictions come after it"
     for name, value in network.assumed_sizes.items():
         yield f"{name} is open: costs are for {name} = {value:,} (`--size {name}=N` for another)"
 

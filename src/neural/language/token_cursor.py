@@ -1,4 +1,8 @@
-"""Cursor over tokens, the base of the parser: lookahead, comments, errors, brackets."""
+"""Cursor over the tokens of a `.neural` program, the base class of the parser (parser.py).
+
+It has lookahead, comments, syntax errors and bracket counts. A section of a program is
+`name: value` or `name { … }`. A stray comment stands in the middle of a value or name.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from neural.core.diagnostics import DiagnosticCollector, Fix, SourceSpan
+from neural.language.foreign.training_names import SECTIONS
 from neural.language.lexer import Token
 from neural.language.syntax import SECTION_NAMES, Comments
 
@@ -29,7 +34,7 @@ class TokenCursor:
         self.tokens, self.diagnostics = tokens, diagnostics
         self.index = 0
         self.stray_comments: list[str] = []
-        """Comments in the middle of a value or name; they move above the next finished line."""
+        """Stray comments that were read; they are added above the next line that is completed."""
 
     @property
     def token(self) -> Token:
@@ -108,7 +113,7 @@ class TokenCursor:
         return replace(comments, above=above, behind=behind)
 
     def take_tail_comments(self) -> tuple[str, ...]:
-        """Take the comments before a closing bracket or the end."""
+        """Take the comments before a closing bracket or the end of the file."""
         strays, self.stray_comments = self.stray_comments, []
         blank = ("",) if self.token.comments and self.token.comments[0].after_blank_line else ()
         return (*strays, *blank, *self.take_comments_above())
@@ -154,9 +159,17 @@ class TokenCursor:
         """Whether a section is next: a name with `:` or `{`, or a known name that starts a line."""
         if self.token.kind != "name" or self.begins_network():
             return False
-        return self.peek().kind in (":", "{") or (
-            self.token.is_first_on_line and self.token.text in SECTION_NAMES
-        )
+        if self.peek().kind in (":", "{"):
+            return True
+        if not self.token.is_first_on_line:
+            return False
+        if self.token.text in SECTION_NAMES:
+            return True
+        # `epochs = 10` is a section with a wrong mark, `x = Dense(5)` a layer with a name
+        if self.peek().kind != "=":
+            return False
+        is_call = self.peek(2).kind == "name" and self.peek(3).kind == "("
+        return self.token.text in SECTIONS or not is_call
 
     def begins_known_section(self) -> bool:
         """Whether one of SECTION_NAMES with `:` or `{` is next."""
@@ -172,9 +185,9 @@ class TokenCursor:
 
     # --- bracket counts ---------------------------------------------------------------------------
 
-    def count_braces_left(self, ahead: int = 0) -> int:
+    def count_braces_left(self) -> int:
         """How many more `}` than `{` follow in this network."""
-        return self._remaining_closers[0][min(self.index + ahead, len(self.tokens) - 1)]
+        return self._remaining_closers[0][self.index]
 
     def count_brackets_left(self) -> int:
         """How many more `)` and `]` than `(` and `[` follow in this section."""
@@ -182,7 +195,7 @@ class TokenCursor:
 
     @cached_property
     def _remaining_closers(self) -> tuple[list[int], list[int]]:
-        """For every token, both counts from there on: braces, and other brackets.
+        """For every token, the two counts from there on: of braces, and of other brackets.
 
         Computed once, from the end. Brace counts restart at a network, bracket counts at a section.
         """
@@ -193,7 +206,7 @@ class TokenCursor:
             braces[index] = braces[index + 1] + (kind == "}") - (kind == "{")
             brackets[index] = brackets[index + 1] + (kind in (")", "]")) - (kind in ("(", "["))
             if kind == "name":
-                self.index = index
+                self.index = index  # the `begins_…` methods look at the current token
                 braces[index] = 0 if self.begins_network() else braces[index]
                 brackets[index] = 0 if self.begins_known_section() else brackets[index]
             elif kind in ("{", "}"):

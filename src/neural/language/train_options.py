@@ -13,11 +13,11 @@ from neural.language.declaration import (
 
 
 class TrainOptions(Declaration):
-    """Duration, data and safeguards of training."""
+    """Keys of `train { … }`: how long to train, on which data, and how."""
 
     epochs: int | None = int_field("Passes over the training data.", default=None)
     steps: int | None = int_field("Optimizer steps; instead of `epochs`.", default=None)
-    batch_size: int = int_field("Examples per step and device.", default=32)
+    batch_size: int = int_field("Examples per batch, on each device.", default=32)
     gradient_accumulation_steps: int = int_field(
         "Batches accumulated per optimizer step.", default=1
     )
@@ -25,7 +25,8 @@ class TrainOptions(Declaration):
         "Share of the data held out.", default=0.1, at_least=0, below=1
     )
     early_stopping_patience: int | None = int_field(
-        "Validations without improvement before stopping.", default=None
+        "Validations without improvement before stopping; `training.patience` in an experiment.",
+        default=None,
     )
     clip_norm: float | None = float_field(
         "Largest norm of all gradients together.", default=None, above=0
@@ -37,5 +38,5 @@ class TrainOptions(Declaration):
     seed: int = int_field("Seed of all random numbers.", default=0, at_least=0)
     data: str | None = text_field("A file, a folder, or the name of a data set.", default=None)
     device: str = choice_field(
-        ("auto", "cpu", "cuda", "mps"), "Where to compute.", default="auto", noun="device"
+        ("auto", "cpu", "cuda", "mps"), "Where to compute.", default="auto", value_name="device"
     )

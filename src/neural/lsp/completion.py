@@ -1,7 +1,9 @@
 """Completion for editors: what can be written at an offset of a `.neural` program.
 
 The outline (outline.py) gives the node around the offset: file, network, section, `train` block,
-call or other brackets. Registries list what can be called: layers, losses, optimizers, …
+call or other brackets. A registry lists, by name, the entries of one kind that can be called:
+layers, losses, optimizers … A declaration is the class of an entry, an ArgumentSpec describes one
+of its arguments.
 """
 
 from __future__ import annotations
@@ -40,15 +42,15 @@ SECTION_SNIPPETS = {
 """Text that completes a section; `$1` and `${1:value}` are placeholders of the editor."""
 NETWORK_SNIPPET = "network ${1:Name} {\n  input: (${2:100}, ${3:64})\n  layers:\n    $0\n}"
 NO_COMPLETION_AFTER = ("*", "network")
-"""A number or a new name follows these."""
+"""After these tokens, the user writes a number or a new name, which cannot be completed."""
 _PLACEHOLDER = re.compile(r"\$(?:\d|\{\d:(\d*)[^}]*\})")
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A completion item: `text` is inserted, `label` and `doc` (Markdown) are shown.
+    """A completion item: `text` is inserted; `label` and `doc` (Markdown) are shown.
 
-    With `is_snippet`, `text` contains placeholders (`$1`).
+    If `is_snippet`, `text` contains placeholders of the editor, such as `$1`.
     """
 
     label: str
@@ -59,7 +61,10 @@ class Completion:
 
     @property
     def plain_text(self) -> str:
-        """For editors without snippets: proposed sizes stay, other placeholders are empty."""
+        """The text for editors without snippets: placeholders are replaced by their numbers.
+
+        `${1:100}` becomes `100`; placeholders without a number are removed.
+        """
         return _PLACEHOLDER.sub(r"\1", self.text) if self.is_snippet else self.text
 
 
@@ -112,7 +117,7 @@ def _complete_word(
 ) -> Iterator[Completion]:
     """Completions of a word outside quotes.
 
-    `word` is its span, `next_character` the first one behind it that is not a space.
+    `word` is its span, `next_character` the first character after it that is not a space.
     """
     node = document.outline.root.find_innermost(word.start)
     if node.kind == "group":  # brackets that are no call: a tuple or list of numbers
@@ -183,7 +188,7 @@ def _complete_section(
 def _complete_call(
     document: ProgramDocument, call: OutlineNode, word: SourceSpan, next_character: str
 ) -> Iterator[Completion]:
-    """Names of arguments that are not given yet; after `=`, values."""
+    """Names of the arguments that are not given yet; after `=`, values of the argument."""
     match = call.find_argument(word.start)
     declaration = find_declaration(call, document.catalogue)
     if match is None or declaration is None:
@@ -248,7 +253,7 @@ def _complete_quoted_entries(registry: Registry[Any]) -> Iterator[Completion]:
 
 
 def _complete_calls(registry: Registry[Any], next_character: str) -> Iterator[Completion]:
-    """The entries of a registry as calls; brackets are not added where they follow already."""
+    """The entries of a registry as calls; brackets are added unless they follow already."""
     for name in registry.names():
         declaration = registry.get(name)
         has_bracket = next_character == "("
@@ -259,7 +264,7 @@ def _complete_calls(registry: Registry[Any], next_character: str) -> Iterator[Co
 
 
 def _format_required_arguments(declaration: type[Declaration]) -> str:
-    """The required arguments as snippet placeholders."""
+    """The required arguments as placeholders, with names where the formatter writes them."""
     required = [spec for spec in declaration.argument_specs().values() if spec.is_required]
     return ", ".join(
         f"{spec.name}=${number}" if declaration.print_all_names else f"${{{number}:{spec.name}}}"

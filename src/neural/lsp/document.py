@@ -1,4 +1,8 @@
-"""The text of a `.neural` program in an editor, and what is derived from it on first use."""
+"""The text of a `.neural` program in an editor, and what is derived from it on first use.
+
+The outline (outline.py) is a tree of the networks, sections and calls in a text. It exists even if
+the text has syntax errors; checked networks exist only without errors.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,8 @@ from neural.language.syntax import NetworkBlock
 from neural.lsp.outline import Outline, OutlineNode, build_outline
 
 AMBIGUOUS_NETWORK_CODE = "E0408"
-"""Code of "which of these networks?": an error for commands that build one, not for editors."""
+"""Code of the error that a program has several networks and none is chosen. It matters to commands
+that build one network, not to editors."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class ProgramDocument:
 
     @cached_property
     def outline(self) -> Outline:
-        """Networks, sections and calls, also of unfinished text."""
+        """Tree of the networks, sections and calls in the text."""
         return build_outline(self.text)
 
     @cached_property
@@ -39,15 +44,16 @@ class ProgramDocument:
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics of `neural check`, of all networks, without AMBIGUOUS_NETWORK_CODE."""
+        """The diagnostics of `neural check` for all networks, without AMBIGUOUS_NETWORK_CODE."""
         diagnostics = self.check_result.diagnostics
         if any(diagnostic.code == AMBIGUOUS_NETWORK_CODE for diagnostic in diagnostics):
+            # With a network chosen, the checker still checks all, but does not ask for a choice.
             first = self.check_result.program.networks[0].name
             diagnostics = check(self.text, self.catalogue, network=first).diagnostics
         return diagnostics
 
     def format_text(self) -> str | None:
-        """The text as `neural fmt` formats it; None after syntax errors."""
+        """The text as `neural fmt` formats it; None if it has syntax errors."""
         diagnostics = DiagnosticCollector()
         program = parse(self.text, diagnostics)
         return None if diagnostics.errors else format_program(program)
@@ -61,13 +67,14 @@ class ProgramDocument:
     def find_placed_layer(self, call: OutlineNode) -> tuple[PlacedLayer, Network] | None:
         """The layer that a call creates, with shapes and costs, and its network.
 
-        Later layers may have errors: then the network ends with this layer.
+        If the network has errors, it is checked again without the layers after this one.
         """
         for block in self.check_result.program.networks:
             if block.span.start <= call.span.start < block.span.end:
                 for network in self.check_result.networks:
                     for placed_layer in network.layers:
                         is_call = placed_layer.span.start == call.span.start
+                        # Automatic layers are inserted by the checker, not written by the user.
                         if is_call and not placed_layer.automatic:
                             return placed_layer, network
                 return self._place_last_layer(block, call.span.start)
@@ -76,7 +83,7 @@ class ProgramDocument:
     def _place_last_layer(
         self, block: NetworkBlock, start: int
     ) -> tuple[PlacedLayer, Network] | None:
-        """The layer at the offset `start`, in the network truncated after it."""
+        """The layer at the offset `start`, in a copy of the network that ends with it."""
         section_texts = {"input": "", "layers": ""}
         for section in block.sections:
             if section.name == "input" and not section.broken:
@@ -105,7 +112,7 @@ class ProgramDocument:
 
 @dataclass(frozen=True, slots=True)
 class OutlineSymbol:
-    """An item of the editor's outline view; `span` is of its name, `full_span` of all of it."""
+    """An item of the editor's outline view; `span` is that of its name, `full_span` of its text."""
 
     kind: str
     name: str

@@ -1,7 +1,8 @@
 """Hover texts for editors: explain the word at an offset of a `.neural` program, in Markdown.
 
-The outline (outline.py) finds the call, section or network around the word; an entry is what a
-registry lists, such as a layer or loss, a declaration its class.
+The outline (outline.py) is a tree of the calls, sections and networks in the text. A registry
+lists, by name, the entries of one kind, such as layers or losses. A declaration is the class of an
+entry; an ArgumentSpec describes one of its arguments.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def get_hover(document: ProgramDocument, offset: int) -> tuple[str, SourceSpan] 
 
 
 def _find_named_node(node: OutlineNode, token: Token) -> OutlineNode | None:
-    """The node whose name this token is."""
+    """The node of the outline whose name this token is."""
     for child in node.children:
         if child.span == token.span and child.kind != "group":
             return child
@@ -100,11 +101,14 @@ def _describe_word(document: ProgramDocument, token: Token) -> str | None:
 
 
 MAX_SIGNATURE_WIDTH = 88
-"""In characters; longer signatures have one argument per line."""
+"""Largest width of a signature on one line, in characters."""
 
 
 def format_signature(declaration: type[Declaration], name: str) -> str:
-    """`Dense(units, activation="linear", bias=true)`, on several lines where it is long."""
+    """The signature, such as `Dense(units, activation="linear", bias=true)`.
+
+    A signature longer than MAX_SIGNATURE_WIDTH has one argument per line.
+    """
     parts = [
         spec.name if spec.is_required else f"{spec.name}={format_value(spec.default)}"
         for spec in declaration.argument_specs().values()
@@ -124,7 +128,7 @@ def describe_entry(declaration: type[Declaration], registry: Registry[Any]) -> s
 
 
 def describe_argument(spec: ArgumentSpec, owner: str) -> str:
-    """Meaning, type and default of an argument; `owner` is the name of what takes it."""
+    """Meaning, type and default of an argument; `owner` is the name of its layer, loss …"""
     default = (
         "needed"
         if spec.is_required
@@ -157,7 +161,7 @@ def describe_placed_layer(placed: PlacedLayer, network: Network) -> str:
         f"{format_quantity(cost.multiply_adds)} multiply-adds",
         f"{format_activation_memory(cost)} activations",
     ]
-    if placed.copies > 1:
+    if placed.copies > 1:  # written as `Dense(10) * 3`
         facts.append(f"all {placed.copies} copies together")
     open_sizes = [f"{name} = {value:,}" for name, value in network.assumed_sizes.items()]
     return " · ".join(facts) + (f"  \ncosts for {', '.join(open_sizes)}" if open_sizes else "")

@@ -1,7 +1,9 @@
 """Look up what a position in a `.neural` program means: declarations, arguments, entries.
 
-A declaration is the class of a layer, loss, …, an entry what a registry lists by name. An
-OutlineNode (outline.py) is a network, section, block, call or group of brackets in the text.
+A declaration is the class of a layer, loss or optimizer. A registry lists the declarations of one
+kind by name; these are its entries. An ArgumentSpec describes one argument of a declaration: name,
+type, default. An OutlineNode (outline.py) is a network, section, block, call or pair of brackets in
+the text.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ def find_registry(node: OutlineNode, catalogue: Catalogue, offset: int) -> Regis
             if spec is not None and isinstance(spec.kind, EntryType | EntryListType)
             else None
         )
-    return catalogue.layers if node.kind == "file" else None  # layers outside a network: a fragment
+    # A file may be a fragment: layers without a network around them.
+    return catalogue.layers if node.kind == "file" else None
 
 
 def find_declaration(call: OutlineNode, catalogue: Catalogue) -> type[Declaration] | None:
@@ -66,7 +69,10 @@ def find_entry(registry: Registry[Any] | None, name: str) -> type[Declaration] |
 
 
 def list_arguments(call: OutlineNode, catalogue: Catalogue) -> dict[str, ArgumentSpec]:
-    """The arguments of a call: its own, and those of the entries that it chooses by name."""
+    """The arguments of a call: its own, and those of the entries that its arguments name.
+
+    For example, `attention="localized"` adds the arguments of the entry `localized`.
+    """
     declaration = find_declaration(call, catalogue)
     specs = declaration.argument_specs() if declaration else {}
     entry_specs: dict[str, ArgumentSpec] = {}
@@ -84,7 +90,7 @@ def list_arguments(call: OutlineNode, catalogue: Catalogue) -> dict[str, Argumen
 
 
 def find_argument_spec(node: OutlineNode, catalogue: Catalogue, offset: int) -> ArgumentSpec | None:
-    """The spec of the argument at an offset in a call, or of a key of `train`."""
+    """The spec of the argument at an offset in a call, or of a key in a `train { … }` block."""
     if node.kind == "section" and node.parent is not None and node.parent.kind == "block":
         return TrainOptions.argument_specs().get(node.name) if node.parent.name == "train" else None
     match = node.find_argument(offset) if node.kind == "call" else None

@@ -1,8 +1,9 @@
-"""Text of a `.neural` program → nested networks, sections and calls, also of unfinished programs.
+"""Outline of a `.neural` program: a tree of its networks, sections and calls.
 
 Unlike the parser (neural/language/parser.py), the outline needs no valid syntax: it is built from
-tokens alone. In `Dense(10, activation=`, the end is inside a call whose second argument is
-`activation`. Offsets are character indices in the text, from 0.
+tokens alone, so that it works while the user is typing. For example, the end of the text
+`Dense(10, activation=` is inside a call whose second argument is `activation`. Offsets are
+character indices in the text, from 0.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from neural.language.lexer import Token, tokenize
 from neural.language.syntax import SECTION_NAMES
 
 NodeKind = Literal["file", "network", "section", "block", "call", "group"]
-"""A section is `name: …`, a block `name { … }`, a group brackets that are no call."""
+"""A section is `name: …`, a block `name { … }`, a group a pair of brackets that is no call, such as
+a tuple."""
 BRACKET_KINDS = ("call", "group")
 
 
 @dataclass(slots=True)
 class OutlineArgument:
-    """An argument: offset of its start, its name if it has one, the first token of its value."""
+    """An argument of a call: offset of its start, its name if given, first token of its value."""
 
     start: int
     name: Token | None = None
@@ -30,7 +32,7 @@ class OutlineArgument:
 
 @dataclass(slots=True, eq=False)
 class OutlineNode:
-    """A network, section, block, call or group of brackets."""
+    """A network, section, block, call or group of brackets, or the file (the root)."""
 
     kind: NodeKind
     name: str
@@ -46,7 +48,7 @@ class OutlineNode:
     """Arguments of a call, or items of a group."""
 
     def find_innermost(self, offset: int) -> OutlineNode:
-        """The innermost node around an offset; this node if no child is."""
+        """The innermost node around an offset; this node if no child is around it."""
         for child in self.children:
             if child.start <= offset <= child.end:
                 return child.find_innermost(offset)
@@ -95,13 +97,13 @@ class Outline:
 
 
 def build_outline(text: str) -> Outline:
-    """The outline of a text; empty for a text longer than a program may be."""
+    """Build the outline of a text; empty for texts longer than MAX_SOURCE_CHARACTERS."""
     tokens = tokenize(text if len(text) <= MAX_SOURCE_CHARACTERS else "", DiagnosticCollector())
     return Outline(text, tokens, _OutlineBuilder(tokens, len(text)).root)
 
 
 class _OutlineBuilder:
-    """Reads tokens one by one; `node` is the innermost node that is open."""
+    """Builds the tree from the tokens, one by one; `node` is the innermost open node."""
 
     def __init__(self, tokens: list[Token], length: int) -> None:
         self.tokens = tokens
@@ -113,7 +115,7 @@ class _OutlineBuilder:
         self.root.end = length
 
     def token_kind(self, index: int) -> str:
-        """Kind of a token, "end" outside the list."""
+        """Kind of the token at an index; "end" if there is none."""
         return self.tokens[index].kind if 0 <= index < len(self.tokens) else "end"
 
     def read_token(self, index: int, token: Token) -> None:
@@ -130,6 +132,8 @@ class _OutlineBuilder:
             and self.token_kind(index - 1) == "name"
             and not token.is_first_on_line
         )
+        # Recover from brackets that are still open where a section, a block or a call on a new line
+        # starts or ends: close them here.
         if self.node.kind in BRACKET_KINDS and (
             token.kind == "}"
             or (is_section and token.text in SECTION_NAMES)

@@ -37,7 +37,7 @@ class TextPositions:
         return line, self._count_units(self.text[start : min(offset, end)])
 
     def to_offset(self, line: int, character: int) -> int:
-        """The offset of a position; if it is inside a character, the start of that."""
+        """The offset of a position; for one inside a character, the offset of that character."""
         if line >= len(self._lines):
             return len(self.text)
         start, end = self._lines[max(0, line)]

@@ -1,7 +1,7 @@
 """The language server (pygls) for `.neural` programs and for experiments in YAML.
 
-A program declares networks; an experiment holds the settings of a training run. Both are checked
-and give diagnostics; all other features of the server are for programs.
+A program declares networks; an experiment holds the settings of a training run. The server checks
+both and reports diagnostics; all its other features are for programs only.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from neural.lsp.positions import TextPositions
 from neural.optim.catalogue import CATALOGUE
 
 _TASK_KEY = re.compile(r"""^task[ \t]*:[ \t]*["']?([\w-]+)""", re.M)
-"""The line `task: name`, which makes a YAML file an experiment if the task is known."""
+"""The line `task: name`. A YAML file is an experiment if it has this line with a known task."""
 
 
 def check_experiment(text: str) -> tuple[Diagnostic, ...]:
-    """Errors in an experiment file; none for a YAML file that is no experiment."""
+    """Errors in an experiment file; empty for YAML files that are no experiments."""
     match = _TASK_KEY.search(text)
     if match is None:
         return ()
-    # Imported late: pydantic is slow, and only experiment files need it.
+    # Imported here, because pydantic is slow to import and only experiment files need it.
     from neural.core.settings import SettingsError
     from neural.tasks import registry
     from neural.workflows.load_task import read_experiment
@@ -48,7 +48,7 @@ def check_experiment(text: str) -> tuple[Diagnostic, ...]:
 
 
 CHECK_DELAY_SECONDS = 0.15
-"""Time without a keystroke before a text is checked."""
+"""A text is checked when the user has not typed for this time."""
 SEVERITY_KINDS = {
     "error": types.DiagnosticSeverity.Error,
     "warning": types.DiagnosticSeverity.Warning,
@@ -69,7 +69,7 @@ SYMBOL_KINDS = {
 
 
 class NeuralLanguageServer(LanguageServer):
-    """Server that gets the full text at every change: programs are short, and no edit is lost."""
+    """The language server. Editors send the full text at every change: programs are short."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -79,7 +79,7 @@ class NeuralLanguageServer(LanguageServer):
         """Timer of the scheduled check, by URI."""
 
     def get_text(self, uri: str) -> str:
-        """The text in the editor, or on disk if it is not open; "" where there is none."""
+        """The text in the editor, or on disk if it is not open; "" if there is none."""
         try:
             return self.workspace.get_text_document(uri).source
         except (OSError, UnicodeDecodeError):
@@ -132,7 +132,7 @@ server = NeuralLanguageServer()
 
 
 def is_program(uri: str) -> bool:
-    """Whether the file is a program rather than an experiment."""
+    """Whether the file is a program, not an experiment in YAML."""
     return not uri.lower().endswith((".yaml", ".yml"))
 
 
@@ -283,13 +283,17 @@ def on_code_action(
             and diagnostic.span.start <= end
             and start <= diagnostic.span.end
         ):
-            edit = types.TextEdit(to_lsp_range(diagnostic.fix.span, positions), diagnostic.fix.text)
+            edits = [
+                types.TextEdit(to_lsp_range(edit.span, positions), edit.text)
+                for edit in diagnostic.fix.edits
+            ]
+            text = " ".join(diagnostic.fix.text.split())
             action = types.CodeAction(
-                title=f"Change to `{diagnostic.fix.text}`",
+                title=f"Change to `{text}`" if text else "Leave it out",
                 kind=types.CodeActionKind.QuickFix,
                 diagnostics=[to_lsp_diagnostic(diagnostic, positions, uri)],
                 is_preferred=True,
-                edit=types.WorkspaceEdit(changes={uri: [edit]}),
+                edit=types.WorkspaceEdit(changes={uri: edits}),
             )
             actions.append(action)
     return actions

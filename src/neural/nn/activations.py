@@ -24,16 +24,16 @@ TORCH_ACTIVATIONS = {
 SQUARED_RELU_NAMES = ("squared_relu", "relu_squared")
 ACTIVATION_NAMES = (*TORCH_ACTIVATIONS, "softmax", *SQUARED_RELU_NAMES)
 OUTPUT_GRADIENT_ACTIVATIONS = frozenset({"linear", "relu", "tanh", "sigmoid", "softmax"})
-"""Activations whose gradient follows from the output alone; the others save the input as well."""
+"""Activations whose gradient torch computes from the output alone; others save the input too."""
 
 
 def saved_values_per_output(name: str) -> int:
-    """Values saved for the backward pass, per output value."""
+    """How many values an activation saves for the backward pass, per output value."""
     return 1 if name in OUTPUT_GRADIENT_ACTIVATIONS else 2
 
 
 def _load_kernel() -> ModuleType:
-    """The compiled form of `SquaredReLU.forward`, imported at its first use."""
+    """The module with a compiled replacement of `SquaredReLU.forward` (kernel_dispatch.py)."""
     from neural.nn.kernels import squared_relu
 
     return squared_relu
@@ -44,7 +44,7 @@ class SquaredReLU(Module):
 
     @use_kernel(_load_kernel)
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Elementwise."""
+        """max(x, 0)², elementwise."""
         return functional.relu(x).square()
 
 

@@ -1,6 +1,10 @@
 """Attention as a function: `neural.attend(q, k, v)` with any registered mechanism.
 
-The registry nn/attention holds the mechanisms, such as "self", "localized" or "topk".
+A mechanism (mechanism.py) computes attention from queries, keys and values. Each file of
+nn/attention is one, named after its file: "self" is softmax attention, "localized" attends to a
+window, "topk" to the best keys. Scores are the scaled products of queries and keys.
+
+Axes: B batch, H heads, Q queries, K keys, D width of queries and keys, V width of values.
 """
 
 from __future__ import annotations
@@ -43,11 +47,13 @@ def attend(
     (`"topk(k=3)"`).
 
     `mask` is a padding mask (B, K), True or 1 for real keys; a tensor that broadcasts to
-    (B, H, Q, K), True or 1 for visible keys, where floats other than 0 and 1 are added to the
-    scores as in torch (−inf hides a key); or a `Mask`. A query without visible keys gets zeros.
+    (B, H, Q, K), True or 1 for visible keys; or a `Mask`. A float tensor with other values than 0
+    and 1 is added to the scores as in torch (−inf hides a key). A query without visible keys gets
+    zeros.
 
     Keys and values may have fewer heads than queries: groups of query heads share them. `extra` is
-    for mechanisms with a learned module (the boundary scores of "boundary_aware").
+    the additional input of mechanisms with learned parameters, e.g. the boundary scores of
+    "boundary_aware".
     """
     resolved = _resolve_mechanism(mechanism, arguments)
     _check_inputs(q, k, v)
@@ -86,7 +92,7 @@ def apply_mechanism(
     dropout: float,
     extra: Tensor | None,
 ) -> Float[Tensor, "B H Q V"]:
-    """`mechanism.attend`, visible to torch function modes like a function of torch itself."""
+    """`mechanism.attend`, which `__torch_function__` can override like a function of torch."""
     if torch.overrides.has_torch_function((q, k, v)):
         output: Tensor = torch.overrides.handle_torch_function(
             apply_mechanism, (q, k, v), mechanism, q, k, v, mask, dropout, extra
@@ -96,7 +102,7 @@ def apply_mechanism(
 
 
 def _build_mask(mask: Tensor | Mask | None, causal: bool) -> Mask:
-    """The argument `mask` of `attend` as a `Mask`; a tensor is told by its axes and values."""
+    """The argument `mask` of `attend` as a `Mask`. Axes and values tell what a tensor means."""
     if isinstance(mask, Mask):
         return replace(mask, causal=mask.causal or causal)
     if mask is None:
@@ -114,10 +120,10 @@ def _build_mask(mask: Tensor | Mask | None, causal: bool) -> Mask:
 
 
 def _parse_additive_mask(mask: Tensor, causal: bool) -> Mask:
-    """An additive mask as in torch; −inf, or nearly the lowest float, hides a key."""
+    """A `Mask` from an additive mask; −inf, or a value near the lowest float, hides a key."""
     if mask.isnan().any() or mask.isposinf().any():
         raise ValueError("`mask` contains NaN or +inf")
-    visible = mask > torch.finfo(mask.dtype).min / 2
+    visible = mask > torch.finfo(mask.dtype).min / 2  # many libraries write `min` for −inf
     bias = mask.masked_fill(~visible, 0)
     return Mask(
         causal=causal, pairs=visible, bias=bias if mask.requires_grad or bias.any() else None
@@ -125,7 +131,7 @@ def _parse_additive_mask(mask: Tensor, causal: bool) -> Mask:
 
 
 def _check_inputs(q: Tensor, k: Tensor, v: Tensor) -> None:
-    """Raise ValueError for shapes that do not fit and for values that are not finite."""
+    """Raise ValueError for shapes that do not match and for values that are not finite."""
     shapes = f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
     if not q.ndim == k.ndim == v.ndim == 4:
         raise ValueError(f"q, k and v must be (batch, heads, positions, width), got {shapes}")

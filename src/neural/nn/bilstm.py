@@ -1,9 +1,12 @@
 """Bidirectional LSTM over padded documents of different lengths.
 
-`pack_padded_sequence` gives the same values, but on a CPU it leaves the fused kernel: a step of
-narrow layers over documents of several lengths takes nine times as long. So each direction reads
-dense rows here. For the backward direction each document is reversed within its own length, so that
-padding is always at the end and never affects the elements (the sentences or tokens).
+`pack_padded_sequence` gives the same values, but on a CPU torch then runs no fused kernel: a
+training step of narrow layers over documents of different lengths takes nine times as long. So on
+a CPU each direction runs on padded rows here. For the backward direction each document is reversed
+within its own length: padding stays at the end, where it cannot affect the real elements (the
+sentences or tokens of a document).
+
+Axes: B documents, T time, E input width, H hidden size, U = 2·H output width.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ class BiLSTM(Module):
         self, input_size: int, hidden_size: int, num_layers: int = 1, dropout: float = 0.0
     ) -> None:
         super().__init__()
+        # The whole LSTM, not one time step; the name is part of saved weights.
         self.cell = nn.LSTM(
             input_size,
             hidden_size,
@@ -52,7 +56,10 @@ class BiLSTM(Module):
     def run_reversed(
         self, x: Float[Tensor, "B T E"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B T U"]:
-        """Dense rows, one layer and direction at a time; values at padding are arbitrary."""
+        """Output of all layers on padded rows, one layer and direction at a time, for the CPU.
+
+        Values at padding are arbitrary.
+        """
         reversal = reversal_indices(lengths, x.shape[1])
         for layer in range(self.cell.num_layers):
             if layer:
@@ -79,7 +86,7 @@ class BiLSTM(Module):
     def run_packed(
         self, x: Float[Tensor, "B T E"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B T U"]:
-        """Packed sequences, which are fast on GPUs."""
+        """Output of all layers on packed sequences, which are fast on GPUs."""
         packed = nn.utils.rnn.pack_padded_sequence(
             x, lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False
         )

@@ -1,12 +1,14 @@
 """Network → nn.Module.
 
-A `Network` (language/network.py) is a checked program: its `layers` are `PlacedLayer`s, each a
-layer declaration with a name, shapes, a number of copies and a stream. The stream says which
-sequence passes the layer: "source" or, in an encoder-decoder network, also "target" or "both".
+A `Network` (language/network.py) is a checked program. Each of its `layers` is a `PlacedLayer`: a
+layer declaration (`layer`) with a name, shapes, a number of copies (`Dense(8) * 3` has 3, with
+weights of their own) and a stream. The stream says which sequence passes through the layer:
+"source" or, in an encoder-decoder network, also "target" or "both".
 
-`forward` predicts: it applies `head`, the activation of the output layer, to `scores`. `scores` are
-logits if the loss contains that activation (softmax or sigmoid with cross-entropy), so that it is
-not applied twice. `loss(scores, target)` is the loss.
+`forward` returns `output_activation(logits)`; `loss(logits, target)` is the loss. If the loss
+contains the activation of the output layer (softmax or sigmoid with cross-entropy), `logits` are
+logits, and `output_activation` applies it. Otherwise the output layer applies its activation
+itself, and `output_activation` is the identity.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 def build(network: Network, *, device: str | None = None) -> NetworkModule:
     """The module of a checked network, by default on the CPU; `device="meta"` allocates no memory.
 
-    Raises MemoryError if the weights need more than the physical memory.
+    Raises MemoryError if the weights, as 32-bit floats, need more than the physical memory.
     """
     weight_bytes, memory_bytes = 4 * network.cost.parameters, _physical_memory_bytes()
     if device != "meta" and weight_bytes > memory_bytes:
@@ -38,7 +40,7 @@ def build(network: Network, *, device: str | None = None) -> NetworkModule:
             f"this machine has {memory_bytes / 1e9:,.0f}"
         )
     with torch.device(device or "cpu"):
-        return EncoderDecoder(network) if network.has_two_streams else SequentialNetwork(network)
+        return EncoderDecoder(network) if network.is_encoder_decoder else SequentialNetwork(network)
 
 
 def _physical_memory_bytes() -> float:
@@ -50,10 +52,10 @@ def _physical_memory_bytes() -> float:
 
 
 def build_layer_modules(network: Network, placed_layer: PlacedLayer) -> list[nn.Module]:
-    """One module per copy of a layer; the last layer without the activation that `head` applies."""
+    """One module per copy of a layer; the last layer lacks what `output_activation` applies."""
     layer, x = placed_layer.layer, placed_layer.input_shape
-    if placed_layer is network.layers[-1] and network.head_activation != "linear":
-        layer = replace(layer, activation="linear")  # type: ignore[call-arg]  # heads have activations
+    if placed_layer is network.layers[-1] and network.output_activation != "linear":
+        layer = replace(layer, activation="linear")  # type: ignore[call-arg]  # the last layer has one
     modules = []
     for _ in range(placed_layer.copies):
         modules.append(layer.build(x))
@@ -73,13 +75,13 @@ class NetworkModule(Module):
                 placed_layer.name,
                 modules[0] if placed_layer.copies == 1 else nn.ModuleList(modules),
             )
-        self.head = build_activation(network.head_activation)
+        self.output_activation = build_activation(network.output_activation)
 
-    def loss(self, scores: Tensor, target: Tensor) -> Tensor:
-        """The loss that the program declares; `scores` is the output of the method of that name."""
+    def loss(self, logits: Tensor, target: Tensor) -> Tensor:
+        """The loss that the program declares; `logits` is the output of the method `logits`."""
         if self.network.loss is None:
             raise ValueError(f'{self.network.name} has no loss: add a line such as `loss: "mse"`')
-        loss: Tensor = self.network.loss.compute(scores, target)
+        loss: Tensor = self.network.loss.compute(logits, target)
         return loss
 
     def blocks(self) -> list[nn.Module]:
@@ -96,12 +98,13 @@ class NetworkModule(Module):
         ]
 
     def embedding_weight(self) -> Tensor:
-        """Weight of the embedding, which is the first layer; also the weight of a tied output."""
+        """Weight of the embedding, which is the first layer; a tied output layer shares it."""
         weight: Tensor = getattr(self, self.network.layers[0].name).table.weight
         return weight
 
     def check_input(self, x: Tensor, mask: Tensor | None, stream: str = "source") -> None:
         """Raise ValueError if input or mask do not match the declared input."""
+        # The first axis, time, is free if sequences may have any length.
         check_input(self.network, int(accepts_any_length(self.network, stream)), x, mask)
 
     def run_layers(
@@ -111,9 +114,10 @@ class NetworkModule(Module):
         mask: Tensor | None,
         memory: tuple[Tensor | None, ...] = (),
     ) -> tuple[Tensor, Tensor | None]:
-        """Output of some layers and its padding mask, None once the time axis is gone.
+        """Output of consecutive layers, and its padding mask: None if padding is unknown.
 
-        `memory` is the encoder's output and its padding mask, for decoder blocks.
+        The mask also becomes None at a layer that removes the time axis. `memory` is the encoder's
+        output and its padding mask, for decoder blocks.
         """
         for placed_layer in layers:
             child = getattr(self, placed_layer.name)
@@ -122,12 +126,12 @@ class NetworkModule(Module):
                     mask = module.mask(x, mask)
                 if placed_layer.layer.role == "decoder":
                     x = module(x, mask, *memory)
-                elif placed_layer.layer.uses_table:  # a tied output
+                elif placed_layer.layer.uses_embedding_table:  # a tied output
                     x = module(x, self.embedding_weight())
                 else:
                     x = module(x, mask) if placed_layer.layer.uses_mask else module(x)
-                # Convolution and pooling change the length of the mask.
-                if placed_layer.layer.maps_mask and mask is not None:
+                # Convolution and pooling change the length of sequence and mask.
+                if placed_layer.layer.resizes_mask and mask is not None:
                     mask = module.output_mask(mask, x)
                 elif not placed_layer.layer.keeps_time:
                     mask = None
@@ -135,20 +139,20 @@ class NetworkModule(Module):
 
 
 class SequentialNetwork(NetworkModule):
-    """A network with one input sequence: the layers one after the other."""
+    """A network with one input: the layers run one after the other."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Predictions. `mask` (batch, time) is True or 1 for positions that are not padding."""
-        return self.head(self.scores(x, mask))
+        return self.output_activation(self.logits(x, mask))
 
-    def scores(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Input of the loss: logits if the loss contains the head's activation."""
-        return self.scores_with_mask(x, mask)[0]
+    def logits(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Input of the loss: the output before `output_activation`."""
+        return self.logits_with_mask(x, mask)[0]
 
-    def scores_with_mask(
+    def logits_with_mask(
         self, x: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """The scores and their padding mask; None if padding is unknown."""
+        """The logits and their padding mask, which is None if padding is unknown."""
         self.check_input(x, mask)
         return self.run_layers(self.network.layers, x, as_bool(mask))
 
@@ -164,26 +168,26 @@ class EncoderDecoder(NetworkModule):
         target_mask: Tensor | None = None,
     ) -> Tensor:
         """Predictions for each target position from the source and the target before it."""
-        return self.head(self.scores(source, target, mask, target_mask))
+        return self.output_activation(self.logits(source, target, mask, target_mask))
 
-    def scores(
+    def logits(
         self,
         source: Tensor,
         target: Tensor,
         mask: Tensor | None = None,
         target_mask: Tensor | None = None,
     ) -> Tensor:
-        """Input of the loss: logits if the loss contains the head's activation."""
-        return self.scores_with_mask(source, target, mask, target_mask)[0]
+        """Input of the loss: the output before `output_activation`."""
+        return self.logits_with_mask(source, target, mask, target_mask)[0]
 
-    def scores_with_mask(
+    def logits_with_mask(
         self,
         source: Tensor,
         target: Tensor,
         mask: Tensor | None = None,
         target_mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """The scores and their padding mask; None if padding is unknown."""
+        """The logits and their padding mask, which is None if padding is unknown."""
         self.check_input(source, mask)
         self.check_input(target, target_mask, "target")
         layers = self.network.layers
@@ -196,7 +200,11 @@ class EncoderDecoder(NetworkModule):
 
 
 def accepts_any_length(network: Network, stream: str) -> bool:
-    """Whether sequences may have another length than declared: no layer of the stream needs it."""
+    """Whether sequences of a stream may have another length than the program declares.
+
+    They may not if a layer needs the length: its `shape` raises ShapeError for the unknown length
+    "T".
+    """
     for placed_layer in network.layers:
         if placed_layer.stream not in (stream, "both"):
             continue
@@ -240,5 +248,5 @@ def check_input(network: Network, free_axes: int, x: Tensor, mask: Tensor | None
 
 
 def _format_sizes(shape: Shape) -> str:
-    """The sizes of a tensor, as in error messages about shapes."""
+    """The sizes of a tensor, formatted like declared shapes."""
     return format_shape(tuple(int(dim) for dim in shape))

@@ -1,4 +1,4 @@
-"""Check for NaN and infinity, cheap enough for every input."""
+"""Check for NaN and infinity, cheap enough to run on every input."""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
 """Decoder of GPT-like networks with one compiled call per token (kernels/decode_step.py).
 
-Supported: token ids, additive or rotary positions, pre-norm decoder blocks of one size with plain
-attention, an optional final norm, an output layer. For other networks see `find_compile_obstacle`
-and the decoders of sampling.py.
+Supported networks take token ids and have additive or rotary positions, pre-norm decoder blocks of
+one size with softmax attention, an optional final norm, and an output layer. For others,
+`find_compile_obstacle` returns the reason, and sampling.py has decoders in torch.
+
+A sample is one of the texts that are generated together. Tuples of arrays are arguments of the
+numba kernel, which cannot take our classes.
 """
 
 from __future__ import annotations
@@ -32,12 +35,13 @@ if TYPE_CHECKING:
 
 Precision = Literal["float32", "int8"]
 LinearWeights = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""One linear map of every block: weights (block, row, feature), scales and biases (block, row).
+"""The same linear map of all blocks: weights (block, row, feature), scale and bias (block, row).
 
-A row computes one output feature. Scales are 1 unless the weights are 8-bit integers.
+A row computes one output feature: weights·input · scale + bias. Scales are 1 unless the weights are
+8-bit integers.
 """
 RMS_NORM, LAYER_NORM = 1, 2
-"""Codes of the norms in the kernel; 0 is no norm."""
+"""Codes of the norms in kernels/decode_step.py; 0 is no norm."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,8 @@ class NormWeights:
 class CompiledDecoder(CachedDecoder):
     """Reads the prompt with torch and each further token with one compiled call.
 
-    Both use the same key/value memory. The constructor copies the weights: create a new decoder
-    after further training.
+    Both write keys and values to the same tensor, `kv_memory`. The constructor copies the weights:
+    after further training, create a new decoder.
     """
 
     def __init__(
@@ -72,7 +76,8 @@ class CompiledDecoder(CachedDecoder):
             [_norm_weights(block.attention.norm), _norm_weights(block.feed_forward.norm)]
             for block in blocks
         ]
-        # Scale and shift (block, before attention or feed-forward, feature), epsilon.
+        # Scale and shift, each (block, 2, feature), and epsilon. The second axis is the norm before
+        # attention and the norm before the feed-forward network.
         self.norms = (
             np.array([[norm.scale for norm in pair] for pair in norms]),
             np.array([[norm.shift for norm in pair] for pair in norms]),
@@ -99,25 +104,27 @@ class CompiledDecoder(CachedDecoder):
             [_concat_linears([module.down]) for module in feed_forwards], precision
         )
         weights, scale, bias = _stack_layers([_output_weights(model)], precision)
-        self.head = weights[0], scale[0], bias[0]  # the output layer
+        self.output_layer = weights[0], scale[0], bias[0]  # without the axis of blocks
         self.workspace: tuple[np.ndarray, ...] = ()
         """Arrays that the kernel writes; allocated by `prefill`."""
 
     def prefill(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B V"]:
-        """As `CachedDecoder.prefill`, with keys and values in the memory of the kernel."""
+        """`CachedDecoder.prefill`, with keys and values in `kv_memory`, which the kernel reads."""
         from neural.nn.kernels import decode_step
 
         mechanisms = list(self.cached_model.attentions.values())
         heads, samples = self.block_config[0], len(ids)
-        linears = (self.qkv, self.attention_output, self.up, self.down, self.head)
+        linears = (self.qkv, self.attention_output, self.up, self.down, self.output_layer)
         threads = decode_step.set_thread_count(sum(linear[0].size for linear in linears))
         if not self.workspace or self.workspace[1].shape[:2] != (threads, samples):
             head_width = self.attention_output[0].shape[2] // heads
+            # per query head: keys and values are cached after they are repeated for their group
             self.kv_memory = torch.zeros(
                 2, len(mechanisms), samples, heads, self.context, head_width
             )
             self.workspace = self._allocate_workspace(samples, threads)
-        # The caches write into the kernel's memory: torch reads the prompt, the kernel continues.
+        # Let the caches of the torch modules write to the kernel's memory: torch reads the prompt,
+        # the kernel continues with the next position.
         for layer, mechanism in enumerate(mechanisms):
             mechanism.keys.storage = self.kv_memory[0, layer]
             mechanism.values.storage = self.kv_memory[1, layer]
@@ -142,7 +149,7 @@ class CompiledDecoder(CachedDecoder):
             self.attention_output,
             self.up,
             self.down,
-            self.head,
+            self.output_layer,
             self.norms,
             self.final_norm,
             (keys, values),
@@ -160,13 +167,13 @@ class CompiledDecoder(CachedDecoder):
             (samples, self.attention_output[0].shape[2]),
             (samples, self.up[0].shape[1]),
             (samples, self.block_config[0], self.context),
-            (samples, self.head[0].shape[0]),
+            (samples, self.output_layer[0].shape[0]),
         ]
         return tuple(np.zeros(shape, np.float32) for shape in shapes)
 
 
 def find_compile_obstacle(model: NetworkModule) -> str | None:
-    """Why the compiled decoder does not support a network; None if it does."""
+    """Why the compiled decoder does not support a network, as a message; None if it does."""
     obstacle = find_cache_obstacle(model.network)
     if obstacle is not None:
         return obstacle
@@ -179,7 +186,7 @@ def find_compile_obstacle(model: NetworkModule) -> str | None:
         for placed_layer in model.network.layers
         if type(placed_layer.layer).__name__ != "Dropout"
     ]
-    # The order of the layers as a string: embedding, positions, decoder blocks, others.
+    # The order of the layers as a string: e embedding, p positions, d decoder block, o other.
     letters = "".join(
         {"embedding": "e", "positions": "p", "decoder": "d"}.get(role, "o") for role in roles
     )
@@ -203,6 +210,7 @@ def _find_block_obstacle(model: NetworkModule) -> str | None:
     blocks: list[Any] = model.blocks()
     for block in blocks:
         attention = block.attention.sublayer
+        # `learned` is the module with the mechanism's own parameters
         if type(attention.mechanism) not in (Self, Causal) or attention.learned is not None:
             return "its attention is not plain self-attention"
         position = attention.position
@@ -234,7 +242,7 @@ def _is_identity(position: AttentionPositions) -> bool:
 
 
 def _activation_code(block: Any) -> int | None:
-    """Code of the activation in `kernels/decode_step.py`: its index here; None if unsupported."""
+    """Code of the activation in kernels/decode_step.py: its index in `supported`, or None."""
     activation = block.feed_forward.sublayer.activation
     supported = (nn.ReLU, nn.GELU, SquaredReLU, nn.SiLU)
     is_exact = getattr(activation, "approximate", "none") == "none"
@@ -245,9 +253,10 @@ def _activation_code(block: Any) -> int | None:
 
 
 def _block_config(block: Any) -> tuple[int, int, int, bool, int]:
-    """Heads, key/value heads, code of the norms, whether queries and keys are normed, activation.
+    """The `config` argument of `decode_step.step`.
 
-    This is the `config` argument of `decode_step.step`.
+    Number of heads, number of key/value heads, code of the norms, whether queries and keys are
+    normalized, code of the activation.
     """
     attention = block.attention.sublayer
     num_heads = attention.query.out_features // attention.head_width
@@ -277,7 +286,7 @@ def _rotary_angles(attention: MultiHeadAttentionModule, context: int) -> np.ndar
 
 
 def _norm_weights(norm: Any) -> NormWeights:
-    """The weights of an `nn.LayerNorm` or `nn.RMSNorm`; missing ones are ones and zeros."""
+    """The weights of an `nn.LayerNorm` or `nn.RMSNorm`; by default scale 1 and shift 0."""
     weight, bias = norm.weight, getattr(norm, "bias", None)
     kind = LAYER_NORM if isinstance(norm, nn.LayerNorm) else RMS_NORM
     epsilon = norm.eps if norm.eps is not None else float(torch.finfo(torch.float32).eps)
@@ -291,7 +300,7 @@ def _norm_weights(norm: Any) -> NormWeights:
 
 
 def _module_before_output(model: NetworkModule) -> Any:
-    """The module before the output layer, dropout not counted."""
+    """The module before the output layer; dropout layers are skipped."""
     names = [
         placed_layer.name
         for placed_layer in model.network.layers
@@ -313,7 +322,7 @@ def _output_weights(model: NetworkModule) -> tuple[np.ndarray, np.ndarray]:
     """Weights and bias of the output layer; a tied one has the embedding's weights."""
     placed_layer = model.network.layers[-1]
     module = getattr(model, placed_layer.name)
-    if not placed_layer.layer.uses_table:
+    if not placed_layer.layer.uses_embedding_table:
         return _concat_linears([module.linear])
     weights = _to_numpy(model.embedding_weight())
     has_bias = module.bias is not None
@@ -321,7 +330,7 @@ def _output_weights(model: NetworkModule) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _concat_linears(linears: list[nn.Linear]) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and bias of several linear maps of one input, as one map."""
+    """Weights and bias of one linear map that concatenates the outputs of several."""
     weights = np.concatenate([_to_numpy(linear.weight) for linear in linears])
     biases = [
         np.zeros(linear.out_features, np.float32) if linear.bias is None else _to_numpy(linear.bias)
@@ -333,7 +342,10 @@ def _concat_linears(linears: list[nn.Linear]) -> tuple[np.ndarray, np.ndarray]:
 def _stack_layers(
     linears: list[tuple[np.ndarray, np.ndarray]], precision: Precision
 ) -> LinearWeights:
-    """Stack the (weights, bias) of each block; adds scales, and quantizes for "int8"."""
+    """Weights, scale and bias with blocks as first axis, quantized for "int8".
+
+    `linears` are the (weights, bias) of each block.
+    """
     weights = np.stack([weights for weights, _ in linears])
     bias = np.stack([bias for _, bias in linears])
     if precision == "float32":

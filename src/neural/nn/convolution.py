@@ -1,4 +1,10 @@
-"""Convolution and max pooling over one or two axes, channels last."""
+"""Convolution and max pooling over one or two axes, channels last.
+
+`sizes` are the sizes of the convolved axes, without batch and channels; `kernel` (the window) and
+`strides` have one number per axis. The shape functions accept symbolic sizes (strings).
+
+Tensor axes: B batch, S one or two convolved axes, T time, W windows, C channels, F filters.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 PADDING_MODES = ("valid", "same")
-"""Only complete windows, or windows around every position (every `stride`-th one)."""
+""""valid": only complete windows; "same": a window around every `stride`-th position."""
 
 
 def count_windows(
@@ -47,12 +53,17 @@ def count_windows(
 def compute_same_padding(
     sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int]
 ) -> list[int]:
-    """Padding for ceil(size / stride) windows, last axis first, as `functional.pad` takes it."""
+    """Amounts of padding that give ceil(size / stride) windows: before and after each axis.
+
+    The last axis comes first, as in `functional.pad`.
+    """
     pads: list[int] = []
     for size, window, stride in reversed(list(zip(sizes, kernel, strides, strict=True))):
-        windows = (size + stride - 1) // stride  # not -(-size // stride): ONNX rounds towards 0
+        # Rounded up. Not -(-size // stride): in an ONNX export, // rounds towards 0.
+        windows = (size + stride - 1) // stride
         total = (windows - 1) * stride + window - size
-        # Negative only if window < stride; `max` of a traced size would fix that size.
+        # Only window < stride can be negative. `max` is avoided otherwise: torch.export would
+        # turn a traced size into a constant.
         total = max(0, total) if window < stride else total
         pads += [total // 2, total - total // 2]
     return pads
@@ -78,15 +89,15 @@ def window_mask(
     positions are: a padded sequence has the same real windows as without padding.
     """
     if same or window == 1:
-        # Indexed, not sliced: torch.export then infers that mask and output have one length.
+        # An index, not a slice: then torch.export knows that mask and output have equal lengths.
         return mask[:, torch.arange(num_windows, device=mask.device) * stride]
-    # In floats and 2-D, as in MaxPooling: a traced max_pool2d works for any length.
+    # max_pool2d, not max_pool1d: if traced, only the former works for any length.
     padding = (~mask).float()[:, None, None, :]
     return functional.max_pool2d(padding, (1, window), (1, stride))[:, 0, 0] == 0
 
 
 class Convolution(Module):
-    """A convolution over one or two axes, channels last; `same` selects "same" padding."""
+    """A convolution over one or two axes, channels last; `same` selects padding mode "same"."""
 
     def __init__(
         self,
@@ -99,8 +110,8 @@ class Convolution(Module):
     ) -> None:
         super().__init__()
         conv_class: Any = nn.Conv1d if len(kernel) == 1 else nn.Conv2d
-        # A strided window of one position selects positions. That is done by slicing, because
-        # oneDNN's backward of strided 1×1 convolutions writes outside its memory (issue 6035).
+        # A 1×1 convolution with a stride skips positions. Slicing does that here, because oneDNN's
+        # backward of strided 1×1 convolutions writes outside its memory (oneDNN issue 6035).
         self.is_pointwise = all(size == 1 for size in kernel)
         self.convolution = conv_class(
             channels, filters, kernel, stride=1 if self.is_pointwise else strides

@@ -4,9 +4,10 @@
     for token in generate_tokens(decoder, prompt, 500, Sampler(len(prompt), temperature=0.8)):
         token.ids                                   one new id per sample
 
-The window is the text that the network sees, at most `context` tokens. When it is full, its last
-half is read again at the positions 0, 1, …, because learned positions end with the window. All
-decoders do the same, so all generate the same text.
+A sample is one of the texts that are generated at the same time. A decoder (sampling.py) computes
+the logits of the next token. The window is the part of the text that the network reads, at most
+`context` tokens. When it is full, its last half is read again at the positions 0, 1, …, because
+learned positions end with the window. All decoders do that, so all generate the same text.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 DecoderName = Literal["auto", "compiled", "cached", "recomputed"]
-"""The class of decoder; "auto" is the fastest that supports the network."""
+"""Which decoder class to use; "auto" is the fastest that supports the network."""
 
 
 def create_decoder(
@@ -53,7 +54,8 @@ def create_decoder(
     `context` is the size of the window in tokens, by default the length of the program's input.
     With `precision="int8"` compiled steps are faster, and logits change by a few thousandths of
     their standard deviation; "auto" uses int8 for every network that the compiled decoder
-    supports. All decoders generate the same text at the same precision.
+    supports. `capture_weights` makes attention weights available. All decoders generate the same
+    text at the same precision.
     """
     # Why the compiled decoder does not support the network; None if it does.
     context, obstacle = resolve_context(model, context), find_compile_obstacle(model)
@@ -86,9 +88,9 @@ class GeneratedToken:
     window_start: int
     """First position of the window that predicted the token; the prompt starts at 0."""
     attention_weights: dict[str, np.ndarray]
-    """Attention weights (samples, heads, keys) of the position before the token, by module path.
+    """Attention weights (samples, heads, keys) of the position that predicted the token.
 
-    Empty unless captured.
+    Keys of the dict are module paths. Empty unless captured.
     """
 
 
@@ -101,7 +103,7 @@ def generate_tokens(
     when_full: Literal["slide", "stop"] = "slide",
     capture_weights: bool = False,
 ) -> Iterator[GeneratedToken]:
-    """Generate up to `max_tokens` tokens. A prompt longer than the window is cut at its start.
+    """Generate up to `max_tokens` tokens per sample. The start of a too long prompt is cut off.
 
     When the window is full, "slide" reads its last half again and continues, "stop" ends the text.
     """

@@ -1,12 +1,14 @@
-"""Differentiable similarity of the heads of an attention, without the n×n weights.
+"""Differentiable similarity of the heads of an attention, without the Q×K matrix of weights.
 
-The similarity of heads g and h is the product of their rows of weights, Σᵢ wᵢᵍ·wᵢʰ. With random
-signs R of r columns, the mean of (w R)·(w′ R) / r is w·w′ (Alon, Matias and Szegedy, 1999), and the
-mechanism computes `w R`, the sketch of w, if R takes the place of the values.
+Row i of a head's weights, wᵢ, holds the weights of query i for all keys. The similarity of heads g
+and h is the sum of the dot products wᵢᵍ·wᵢʰ over all rows. It is estimated from sketches: for a
+matrix R of random signs ±1 with r columns, (w R)·(w′ R) / r has the expectation w·w′ (Alon, Matias
+and Szegedy, 1999). An attention mechanism (mechanism.py) computes the sketch `w R` without storing
+w if it gets R instead of the values.
 
     with measure_head_similarity(model) as similarity:
-        logits = model.scores(x)
-    loss = loss + similarity.mean()      0: no common keys, 1: equal heads
+        logits = model.logits(x)
+    loss = loss + similarity.mean()      # 0: heads share no keys, 1: equal heads
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 MIN_RANDOM_SIGNS = 16
-"""Random signs per key at least: with fewer the estimate is too noisy."""
+"""Smallest number of random signs per key (columns of R): with fewer, the estimate is noisy."""
 
 
 class HeadSimilarity:
@@ -61,7 +63,7 @@ def measure_head_similarity(model: nn.Module) -> Iterator[HeadSimilarity]:
 def sketch_similarity(
     sketch: Float[Tensor, "B H Q R"], row_mask: Tensor | None = None
 ) -> Float[Tensor, ""]:
-    """Mean product of different heads' rows, divided by that of a head with itself.
+    """Mean dot product of the rows of two heads, divided by that of a head with itself.
 
     `sketch` has R random projections of each row of weights.
     `row_mask` (B, Q) is False for rows that do not count.
@@ -76,7 +78,7 @@ def sketch_similarity(
 
 
 class _SketchingMechanism:
-    """Wraps an attention mechanism (mechanism.py): attends to random signs besides the values."""
+    """Wraps an attention mechanism: also attends to random signs, and stores the similarity."""
 
     def __init__(self, mechanism: Mechanism, similarity: HeadSimilarity) -> None:
         self.mechanism, self.similarity = mechanism, similarity
@@ -95,13 +97,14 @@ class _SketchingMechanism:
     ) -> Tensor:
         """Output of the wrapped mechanism; the sketch is a second call without dropout."""
         if q.shape[1] > 1:
-            # The width of the values if that is enough: fused kernels want equal widths.
+            # As many signs as the values are wide, if that is enough: fused kernels need queries,
+            # keys and values of one width.
             shape = (v.shape[-2], max(MIN_RANDOM_SIGNS, v.shape[-1]))
             signs = (torch.randint(0, 2, shape, device=v.device) * 2 - 1).to(v.dtype)
             sketch = self.mechanism.attend(
                 q, k, signs.expand(*v.shape[:2], -1, -1).contiguous(), mask, 0.0, extra
             )
-            # In self-attention, padded keys are padded queries as well: their rows do not count.
+            # In self-attention, padded keys are also padded queries, whose rows do not count.
             is_padded = mask.keys is not None and q.shape[-2] == k.shape[-2]
             self.similarity.similarities.append(
                 sketch_similarity(sketch, as_bool(mask.keys) if is_padded else None)

@@ -1,4 +1,7 @@
-"""Weight initialization other than torch's default."""
+"""Weight initialization other than torch's default.
+
+The residual stream is the sum that the residual connections of transformer blocks add to.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ INITIALIZERS = ("torch", "gpt2", "zero")
 GPT2_STD = 0.02
 """Standard deviation of GPT-2's initial weights (Radford et al., 2019)."""
 RESIDUAL_OUTPUT_NAMES = ("output", "down")
-"""Names of the last linear map of a sublayer, whose output is added to the residual stream."""
+"""Attribute names of the linear maps whose output is added to the residual stream.
+
+They are the output projection of attention and the second map of the feed-forward network.
+"""
 
 
 def init_weights(module: nn.Linear | nn.Embedding, init: str, std_scale: float = 1.0) -> None:

@@ -10,7 +10,7 @@
 
 The kernel module defines `supports(...)`, which decides whether it can compute a call, and
 `run(...)`; both take the arguments of the decorated function. The loader imports the module at the
-first call, so numba stays unimported until then. The plain body runs without numba, inside
+first call, so numba is not imported before. The plain body runs without numba, inside
 `torch.compile` and `torch.export`, inside the transforms of `torch.func` (which cannot trace a
 kernel) and under `no_kernels()`.
 """
@@ -33,7 +33,7 @@ from neural.nn.lazy_torch import torch
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _disabled_depth = 0
-"""How many `no_kernels` blocks are active."""
+"""Number of nested `no_kernels()` blocks that are active; kernels run only at 0."""
 
 
 def ensure_numba_cache_dir(package: Path, home: Path) -> None:
@@ -50,7 +50,7 @@ def ensure_numba_cache_dir(package: Path, home: Path) -> None:
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
-# Before numba is imported. Not Path.home(): it raises if the user has no home folder.
+# This must run before numba is imported. Path.home() would raise for a user without home folder.
 ensure_numba_cache_dir(Path(__file__).parent, Path(os.path.expanduser("~/.cache")).absolute())  # noqa: PTH111
 
 
@@ -83,7 +83,7 @@ def use_kernel(load_kernel: Callable[[], ModuleType]) -> Callable[[Function], Fu
     """
     load_once = cache(load_kernel)
 
-    def wrap(plain: Function) -> Function:  # `plain` is the body in torch operations
+    def wrap(plain: Function) -> Function:  # `plain` is the function in torch operations
         @wraps(plain)
         def dispatch(*args: Any, **kwargs: Any) -> Any:
             if (

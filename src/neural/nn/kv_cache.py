@@ -1,10 +1,15 @@
 """Key/value cache for incremental decoding.
 
 `CachedModel(model, context)` is a copy of a network that shares its weights and reads only new
-positions. Its attentions cache keys and values in preallocated buffers, and its positions continue
-after those of the last call. The network itself is not changed. No layer is implemented twice: the
-attention modules run as they are, with a mechanism (mechanism.py: what computes attention from
-queries, keys and values) that prepends the cached keys and values.
+positions. Its attentions cache keys and values in preallocated buffers, and its positional
+encodings continue after the positions of the last call. The network itself is not changed.
+
+No layer is implemented twice. The copy has the same modules, but parts of the attention modules are
+wrapped: the mechanism (mechanism.py: it computes attention from queries, keys and values) gets the
+cached keys and values too, and the positional encoding (position.py) gets an offset.
+
+Axes: B samples, T new positions, K all positions, H heads, D head width, V width of values (in
+logits: vocabulary), E model width.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class PositionOffset:
-    """Number of positions before the current input; shared by all modules of a `CachedModel`."""
+    """Number of positions read before the current call; one object for all modules of a model."""
 
     value: int = 0
 
@@ -96,7 +101,7 @@ class CachedMechanism:
         self, mechanism: Mechanism, position: AttentionPositions | None, context: int
     ) -> None:
         self.mechanism, self.position = mechanism, position
-        # A causal window never reaches further back than half its width.
+        # A window is centred at the query: in causal attention only its earlier half is visible.
         capacity = (
             min(context, mechanism.window // 2 + 1) if isinstance(mechanism, Localized) else context
         )
@@ -121,7 +126,7 @@ class CachedMechanism:
         dropout: float = 0.0,
         extra: Tensor | None = None,
     ) -> Float[Tensor, "B H T V"]:
-        """`attend` of the wrapped mechanism, with more keys than queries."""
+        """`attend` of the wrapped mechanism, for new queries and all cached keys."""
         k, v = self.keys.append(k), self.values.append(v)
         key_mask = (
             None
@@ -158,9 +163,9 @@ class CachedMechanism:
 
 
 class OffsetPositions(AttentionPositions):
-    """Wraps attention positions: adds the offset to rotations.
+    """Wraps a positional encoding inside attention: adds the offset to rotations.
 
-    Biases are added by `CachedMechanism`, which has all keys; here they are None.
+    Biases are None here: `CachedMechanism` adds them, because only it has all keys.
     """
 
     def __init__(self, positions: AttentionPositions, offset: PositionOffset) -> None:
@@ -173,7 +178,7 @@ class OffsetPositions(AttentionPositions):
 
 
 class CachedPositions(Module):
-    """Wraps additive positions: adds rows of a precomputed table, from the offset on."""
+    """Wraps an additive positional encoding: adds a precomputed table from the offset on."""
 
     table: Float[Tensor, "K E"] | None = None
 
@@ -186,16 +191,16 @@ class CachedPositions(Module):
         self.table = None
 
     def forward(self, x: Float[Tensor, "B T E"]) -> Float[Tensor, "B T E"]:
-        """x plus the table, which is what the wrapped positions add to zeros."""
+        """x plus rows of the table, which is the output of the wrapped encoding for zeros."""
         if self.table is None:
             self.table = self.positions(x.new_zeros(1, self.context, x.shape[-1])).squeeze(0)
         return x + self.table[self.offset.value : self.offset.value + x.shape[1]]
 
 
 class CachedLearnedModule(Module):
-    """Wraps the learned module of a mechanism (`Mechanism.build_learned`).
+    """Wraps the module with a mechanism's own parameters (`Mechanism.build_learned`).
 
-    That module needs all positions, not only new ones.
+    That module needs the inputs of all positions, not only of new ones: they are cached here.
     """
 
     def __init__(self, module: nn.Module, context: int) -> None:
@@ -257,9 +262,9 @@ class CachedModel:
 
 
 def copy_sharing_weights(module: Any, memo: dict[int, Any] | None = None) -> Any:
-    """A copy of the module tree with the same parameters and buffers.
+    """A copy of the module tree that shares parameters and buffers with the original.
 
-    A module that occurs twice in the tree occurs twice in the copy.
+    A module that occurs twice in the tree is copied once and occurs twice in the copy.
     """
     memo = {} if memo is None else memo
     if id(module) not in memo:

@@ -3,8 +3,8 @@
     from neural.nn.lazy_torch import Module, functional, nn, torch
 
 `torch`, `nn` and `functional` import the real module at the first attribute access. `Module` stands
-for `nn.Module` in classes that are defined before torch is loaded: the first instance loads it.
-docs/decisions/0001 gives the reasons.
+for `nn.Module` as a base class: classes are defined without torch, and the first instance imports
+it. Importing torch takes seconds, checking a program milliseconds (docs/decisions/0001).
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ else:
         def __reduce__(self) -> tuple[Any, ...]:
             # pickle finds classes by module and name; that name belongs to the class without
             # nn.Module, so pickle that one and let `__new__` derive the other again.
-            torchless_class = next(
+            class_without_torch = next(
                 (cls for cls, derived in _torch_classes.items() if derived is type(self)),
                 type(self),
             )
-            return _empty_instance, (torchless_class,), self.__dict__
+            return _empty_instance, (class_without_torch,), self.__dict__

@@ -1,4 +1,10 @@
-"""Attention masks. Rules combine by "and"; True (or 1) keeps a pair of a query and a key."""
+"""Attention masks: which query may attend to which key, and biases of the attention scores.
+
+A score is the scaled product of a query and a key before the softmax. In every mask, True (or 1)
+keeps a pair of a query and a key; such a mask is called a keep mask, as opposed to an additive mask
+of 0 and −inf. A query "sees" the keys that all rules keep. Axes: B batch, H heads, Q queries, K
+keys, D head width; `#B` may also be 1.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Mask:
-    """Mask of one attention: rules that must all allow a pair, and biases added to the scores.
+    """Mask of one attention: rules that must all keep a pair, and biases added to the scores.
 
-    Scores are the products of queries and keys before the softmax.
-
-    With fewer queries than keys, the last query is aligned with the last key (cached generation).
+    The last query has the position of the last key. So with fewer queries than keys, the queries
+    are the newest positions, as in generation with a key/value cache.
     """
 
     causal: bool = False
@@ -27,9 +32,12 @@ class Mask:
     keys: Bool[Tensor, "B K"] | None = None
     """True for keys that are not padding."""
     reach: int | None = None
-    """Largest distance between a query and a visible key."""
+    """Largest distance in positions between a query and a key that it sees; None: no limit."""
     segments: Int[Tensor, "B K"] | None = None
-    """Document number of each position of packed documents; only equal numbers see each other."""
+    """Document number of each position if several documents are packed into one sequence.
+
+    A query sees only keys of its own document.
+    """
     pairs: Bool[Tensor, "#B #H Q K"] | None = None
     """Any other rule, for each pair."""
     bias: Float[Tensor, "#B H Q K"] | None = None
@@ -49,7 +57,7 @@ class Mask:
         return not self.causal and self.reach is None and self.is_order_only
 
     def limit_reach(self, reach: int) -> Mask:
-        """This mask with distances limited to `reach`."""
+        """This mask with `reach` as additional limit of the distance."""
         return replace(self, reach=reach if self.reach is None else min(reach, self.reach))
 
     def to_keep_mask(
@@ -120,19 +128,19 @@ class Mask:
 
 
 def as_bool(mask: Tensor | None) -> Any:
-    """A mask of 1/0 floats as booleans; None stays None."""
+    """A mask of 1 and 0 as booleans; None stays None."""
     return mask if mask is None or mask.dtype == torch.bool else mask != 0
 
 
 def is_keep_mask(mask: Tensor) -> bool:
-    """Whether every value is 0 or 1 (1 keeps), as opposed to a mask that is added to scores."""
+    """Whether every value is 0 or 1, as opposed to a mask that is added to the scores."""
     return mask.dtype == torch.bool or bool(((mask == 0) | (mask == 1)).all())
 
 
 def check_keep_mask(mask: Tensor | None, name: str = "the mask") -> None:
     """Raise ValueError for values other than 0 and 1, e.g. an additive mask (0 and −inf).
 
-    Not checked while torch traces: there are no values then.
+    Nothing is checked while torch traces (`torch.compile`, `torch.func`): there are no values then.
     """
     if (
         mask is None

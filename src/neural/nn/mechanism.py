@@ -1,14 +1,18 @@
 """Base class of attention mechanisms: `weights` defines a mechanism, `attend` computes it fast.
 
-The contract tests, which run for every registered mechanism, prove that both agree in values and
-gradients. Subclasses are declarations: a program names them, in lowercase, with their arguments.
+A mechanism computes attention from the queries q, keys k and values v of all heads, such as the
+softmax of scaled dot products. The contract tests (neural/testing), which run on every registered
+mechanism, check that `attend` and `weights @ v` agree in values and gradients. Subclasses are
+registry entries: a `.neural` program names them, in lower case, with their arguments.
+
+Axes: B batch, H heads, Q queries, K keys, D head width, V width of the values.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from neural.language.declaration import LowercaseDeclaration
+from neural.language.declaration import RegistryEntry
 from neural.language.shapes import Cost
 from neural.nn.mask import Mask
 
@@ -17,18 +21,29 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
-class Mechanism(LowercaseDeclaration):
+class Mechanism(RegistryEntry):
     """Base class of attention mechanisms: the weight of each key for each query."""
 
     saved_inputs: ClassVar[str] = "qkv"
-    """Which of queries, keys and values `attend` saves for the backward pass; the layer counts them
-    as activations.
+    """Which of queries, keys and values `attend` saves for the backward pass.
+
+    The attention layer counts their memory, because they are its projections.
     """
     straight_through: ClassVar[bool] = False
-    """Whether the weights have, by design, the gradient of a smoother function."""
+    """Whether the gradient of the weights is, by design, that of a smoother function.
+
+    Tests then do not compare it with numerical differences.
+    """
     self_attention_only: ClassVar[bool] = False
-    """Whether the weights depend on distance or order of positions, so that queries and keys must
-    belong to one sequence. Such a mechanism cannot be the cross-attention of a decoder.
+    """Whether queries and keys must belong to one sequence: weights depend on their positions.
+
+    Such a mechanism cannot be the cross-attention of a decoder.
+    """
+    signed: ClassVar[bool] = False
+    """Whether weights may be negative; rows then need not sum to 1 (differential attention).
+
+    Tests then check only that weights are finite, and 0 for masked keys. Maps show the sign.
+    Measures of attention, such as the entropy, are those of |w| / Σ|w| (capture/dense_weights.py).
     """
 
     def weights(
@@ -38,10 +53,11 @@ class Mechanism(LowercaseDeclaration):
         mask: Mask,
         extra: Tensor | None = None,
     ) -> Float[Tensor, "B H Q K"]:
-        """Attention weights: the definition of the mechanism, for readers and contract tests.
+        """Attention weights: the definition of the mechanism.
 
-        Rows sum to 1. Masked keys have weight 0; a row without visible keys is all 0. `extra` is
-        the output of the module that `build_learned` creates, if it creates one.
+        A row, the weights of one query, sums to 1, unless the mechanism is `signed`. Masked keys
+        have weight 0; a row without visible keys is all 0. `extra` is the output of the module that
+        `build_learned` creates, if any.
         """
         raise NotImplementedError
 
@@ -66,34 +82,35 @@ class Mechanism(LowercaseDeclaration):
     ) -> Mask | None:
         """The mask under which the weights are softmax(q·kᵀ / √D); None if there is no such mask.
 
-        Attention capture uses this mask to measure weights without the Q×K matrix.
-        For None it computes `weights` for some rows at a time.
+        With this mask, attention capture (neural/capture) measures weights without allocating the
+        Q×K matrix. Without it, capture computes `weights` for a few rows at a time.
         """
         return None
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """Cost of `attend` for one example, without projections and `saved_inputs`.
+        """Multiply-adds and saved values of `attend` for one example.
 
-        `queries` and `keys` are numbers of positions, `width` is that of one head.
+        Projections and `saved_inputs` are not included. `queries` and `keys` are numbers of
+        positions, `width` is the width of one head.
         """
         raise NotImplementedError
 
     def build_learned(self, width: int, heads: int, head_width: int) -> nn.Module | None:
-        """A module with the mechanism's own parameters: maps the attended sequence to `extra`.
+        """A module with the mechanism's own parameters; None if it has none.
 
-        `width` is that of the attended sequence. None if the mechanism has no parameters.
+        Its input is the attended sequence, which has `width` features; its output is `extra`.
         """
         return None
 
     def learned_cost(self, width: int, heads: int, head_width: int, keys: int) -> Cost:
-        """Cost of the learned module for one example with `keys` positions of `width` features."""
+        """Cost of the `build_learned` module for one sequence of `keys` positions."""
         return Cost()
 
     def example_extra(self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"]) -> Any:
-        """An example of `extra` for the contract tests; None without a learned module."""
+        """Random values of `extra` for the contract tests; None without a learned module."""
         return None
 
     @classmethod
     def example(cls) -> Mechanism:
-        """An instance for the contract tests."""
+        """An instance for the tests that run on every registered mechanism."""
         return cls()

@@ -2,6 +2,9 @@
 
 A mechanism (mechanism.py) computes attention from queries, keys and values of each head, e.g. by a
 softmax of scaled dot products. It may have a learned module, whose output it gets as `extra`.
+The memory is the attended sequence of cross-attention, the encoder's output.
+
+Axes: B batch, H heads, Q queries, K keys, T time, D head width, E and M width of input and memory.
 """
 
 from __future__ import annotations
@@ -24,15 +27,16 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 QK_NORM_EPSILON = 1e-6
+"""Epsilon of the RMS norm of queries and keys."""
 LONG_SEQUENCE_LENGTH = 1024
 """Length above which full attention gives a warning."""
 
 
 class MultiHeadAttentionModule(Module):
-    """Multi-head attention with any mechanism; optionally grouped keys and values.
+    """Multi-head attention with any mechanism; optionally groups of query heads share keys.
 
-    `width` is that of the input, `memory_width` that of the attended sequence if it is another one,
-    `position` an encoding that acts inside attention.
+    `width` is the width of the input, `memory_width` that of the memory in cross-attention,
+    `position` a positional encoding that acts inside attention (position.py).
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class MultiHeadAttentionModule(Module):
             self.split_heads(self.value(source)),
         )
         keys = k.shape[-2]
+        # The last query has the position of the last key.
         q = normalize_and_rotate(
             q, keys - q.shape[-2], self.position, self.qk_norm, QK_NORM_EPSILON
         )
@@ -119,9 +124,9 @@ def normalize_and_rotate(
     normalize: bool,
     epsilon: float,
 ) -> Float[Tensor, "B H T D"]:
-    """Queries or keys as the mechanism gets them; the first is at position `offset`.
+    """Queries or keys after the query-key norm and rotary positions; the first is at `offset`.
 
-    With `normalize` each vector has the length √D, which bounds the scores (Henry et al., 2020).
+    With `normalize` each vector gets the length √D, which bounds the scores (Henry et al., 2020).
     """
     if normalize:
         x = functional.rms_norm(x, (x.shape[-1],), eps=epsilon)
@@ -143,7 +148,8 @@ def multi_head_cost(
     """Cost of the projections, the mechanism, its learned module and the query-key norm.
 
     `queries` and `keys` are numbers of positions; other arguments as in `MultiHeadAttentionModule`.
-    Normalized queries and keys are saved in addition to the plain ones.
+    Activations are values saved for the backward pass: the query-key norm saves its inputs and one
+    factor per vector.
     """
     # Widths of all query heads together, of all key/value heads together, of the attended sequence.
     inner, shared, source = (
@@ -164,7 +170,7 @@ def multi_head_cost(
 
 
 def check_kv_groups(num_heads: int, num_kv_heads: int | None) -> None:
-    """Raise ShapeError unless all groups of query heads have one size."""
+    """Raise ShapeError unless `num_kv_heads` divides `num_heads`: all groups have one size."""
     if num_kv_heads is not None and num_heads % num_kv_heads:
         size, left = divmod(num_heads, num_kv_heads)
         note = f"{num_heads} = {num_kv_heads} × {size} + {left}"
@@ -178,7 +184,7 @@ def check_kv_groups(num_heads: int, num_kv_heads: int | None) -> None:
 
 
 def advise_long_sequence(mechanism: Mechanism, x: Shape) -> Iterator[LayerAdvice]:
-    """Warn about full attention over long sequences: its cost is quadratic."""
+    """Yield a warning for full attention over long sequences: its cost is quadratic."""
     time = x[0]
     if isinstance(time, int) and time > LONG_SEQUENCE_LENGTH and isinstance(mechanism, Self):
         yield LayerAdvice(

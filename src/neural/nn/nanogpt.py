@@ -1,4 +1,7 @@
-"""nanoGPT checkpoints: a `.neural` program of the network, and the state dict in our names."""
+"""nanoGPT checkpoints: the network as a `.neural` program, and the state dict in our names.
+
+nanoGPT (github.com/karpathy/nanoGPT) trains the network of GPT-2.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ TOP_LEVEL_NAMES = {
     "transformer.ln_f.weight": "layer_normalization.weight",
     "transformer.ln_f.bias": "layer_normalization.bias",
 }
-"""nanoGPT's names of weights → ours."""
+"""nanoGPT's names of weights outside the blocks → ours."""
 BLOCK_NAMES = {
     "ln_1": ("attention.norm",),
     "attn.c_attn": (
@@ -32,14 +35,14 @@ BLOCK_NAMES = {
     "mlp.c_fc": ("feed_forward.sublayer.up",),
     "mlp.c_proj": ("feed_forward.sublayer.down",),
 }
-"""nanoGPT's modules of a block → ours; nanoGPT has queries, keys and values in one matrix."""
+"""nanoGPT's modules of a block → ours; nanoGPT projects queries, keys and values by one matrix."""
 MASK_BUFFER_NAMES = ("attn.bias", "attn.masked_bias")
-"""Causal masks, which old checkpoints contain as buffers."""
+"""Buffers of a block with the causal mask, which only old checkpoints contain; not converted."""
 _BLOCK_PATTERN = re.compile(r"transformer\.h\.(\d+)\.(.+)")
 
 
 def convert_nanogpt_state(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """nanoGPT's state dict in the names of `write_nanogpt_program`'s network.
+    """nanoGPT's state dict, renamed for the network that `write_nanogpt_program` declares.
 
     Raises ValueError if it is not a nanoGPT checkpoint.
     """
@@ -61,9 +64,9 @@ def convert_nanogpt_state(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def write_nanogpt_program(state: Mapping[str, Tensor], num_heads: int, dropout: float = 0.0) -> str:
-    """The program of a checkpoint's network; `state` is its state dict.
+    """The `.neural` program of a checkpoint's network; `state` is its state dict.
 
-    The number of heads is an argument because the weights do not tell it.
+    `num_heads` is an argument because it cannot be inferred from the weights.
     """
     weights = {name.removeprefix(COMPILE_PREFIX): tensor for name, tensor in state.items()}
     num_layers = _count_layers(weights)
@@ -90,7 +93,7 @@ def write_nanogpt_program(state: Mapping[str, Tensor], num_heads: int, dropout: 
 
 
 def _count_layers(state: Mapping[str, Tensor]) -> int:
-    """Number of blocks; ValueError if the state is not a nanoGPT checkpoint."""
+    """Number of transformer blocks; ValueError if the state is not a nanoGPT checkpoint."""
     blocks = {int(match[1]) for name in state if (match := _BLOCK_PATTERN.fullmatch(name))}
     for name in ("transformer.wte.weight", "transformer.wpe.weight"):
         if name not in state:

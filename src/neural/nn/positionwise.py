@@ -1,10 +1,12 @@
-"""Mechanisms whose rows are independent: `attend` applies `weights` to chunks of queries.
+"""Attention `weights @ v` in chunks of queries, for mechanisms without a faster algorithm.
 
-A row holds the scores or weights of one query for all keys. `weights` is the definition of a
-mechanism (mechanism.py).
+A row holds the scores (scaled products of queries and keys) or weights of one query for all keys.
+`weights` is the definition of an attention mechanism (mechanism.py); here its rows must not depend
+on each other. Only the weights of the current chunk are in memory. With more than one chunk, the
+backward pass recomputes the weights instead of saving them. `extra` is the output of the
+mechanism's learned module, if it has one.
 
-Only the weights of the current chunk are in memory. With more than one chunk, the backward pass
-recomputes the weights instead of saving them.
+Axes: B batch, H heads, Q queries, K keys, D head width, V width of values.
 """
 
 from __future__ import annotations
@@ -24,15 +26,20 @@ if TYPE_CHECKING:
 
 checkpoint = lazy_import("torch.utils.checkpoint")
 
+CLAMPED_SCORE = -4.0
+"""Smallest difference to the largest score of a row in `project_masked_rows`."""
 MAX_CHUNK_ELEMENTS = 2**17
-"""Weights per chunk, for one head of one example: 128 queries with 1,024 keys."""
+"""Most weights in a chunk, for one head of one example: 128 queries with 1,024 keys."""
 
 
 class PositionwiseMechanism(Mechanism):
-    """Base class of mechanisms whose weights need all scores of a row."""
+    """Base class of mechanisms that compute the weights of a row from all scores of the row."""
 
     saved_matrices: ClassVar[float] = 2
-    """Q×K matrices of 32-bit floats that the backward pass needs if there is one chunk."""
+    """Number of Q×K matrices of 32-bit floats saved for the backward pass of a single chunk.
+
+    A boolean mask, one byte per value, counts as a quarter.
+    """
 
     def attend(
         self,
@@ -47,7 +54,10 @@ class PositionwiseMechanism(Mechanism):
         return attend_in_chunks(self, q, k, v, mask, dropout, extra)
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """Two products of Q×K×D per head; saves the output and, with one chunk, the weights."""
+        """Two products of Q·K·D multiply-adds per head.
+
+        The output is saved for the backward pass and, with a single chunk, the weights.
+        """
         saved = self.saved_matrices * queries * keys if queries <= chunk_rows(keys) else 0
         return Cost(
             multiply_adds=2 * heads * queries * keys * width,
@@ -65,9 +75,12 @@ def attend_in_chunks(
     extra: Tensor | None,
     elements_per_weight: int = 1,
 ) -> Float[Tensor, "B H Q V"]:
-    """`weights @ v` in chunks of queries; `weights` needs `elements_per_weight` values for each."""
+    """`weights @ v` in chunks of queries.
+
+    `elements_per_weight` is the number of values in memory that `weights` needs for each weight.
+    """
     queries, keys = q.shape[-2], k.shape[-2]
-    if keys == 0:  # zeros that still have a (zero) gradient
+    if keys == 0:  # the empty sum gives q a gradient of zeros, not None
         return q.new_zeros(*q.shape[:-1], v.shape[-1]) + q[..., :0].sum()
     step = chunk_rows(keys * elements_per_weight)
     if queries <= step:
@@ -112,7 +125,7 @@ def slice_mask(
     rule for each pair of a query and a key (`Mask.pairs`).
     """
     positions = torch.arange(first, last, device=device).unsqueeze(-1) + keys - queries
-    ahead = torch.arange(visible_keys, device=device) - positions  # of the key, from the query
+    ahead = torch.arange(visible_keys, device=device) - positions  # key minus query position
     rules = []
     if mask.causal:
         rules.append(ahead <= 0)
@@ -160,14 +173,14 @@ def project_masked_rows(
 ) -> Float[Tensor, "B H Q K"]:
     """Weights by `project`, which is sparsemax or 1.5-entmax of each row, with masked keys at 0.
 
-    Both give weight 0 to scores that are 2 or more below the largest of the row. So scores are
-    clamped to 4 below the largest, which keeps sums of squares small for any scores.
+    Both give weight 0 to scores that are 2 or more below the largest of the row. So lower scores
+    may be raised to CLAMPED_SCORE below the largest, which keeps sums of squares small.
     """
     # Sums along a row need at least 32 bits.
     precise = scores.to(torch.promote_types(scores.dtype, torch.float32))
     largest = fill_masked(precise, keep_mask).amax(dim=-1, keepdim=True).detach()
-    shifted = (precise - largest).clamp(min=-4.0)
+    shifted = (precise - largest).clamp(min=CLAMPED_SCORE)
     if keep_mask is None:
         return project(shifted).to(scores.dtype)
-    weights = project(shifted.masked_fill(~keep_mask, -4.0)).masked_fill(~keep_mask, 0)
+    weights = project(shifted.masked_fill(~keep_mask, CLAMPED_SCORE)).masked_fill(~keep_mask, 0)
     return weights.to(scores.dtype)

@@ -1,7 +1,7 @@
-"""Symmetric 8-bit quantization of weights: each matrix row is integers up to ±127 times a scale.
+"""Symmetric 8-bit quantization of weights: a matrix row is integers from −127 to 127 times a scale.
 
-The compiled decoder (compiled_decoder.py) stores the integers. All other decoders compute with the
-dequantized weights, so they generate the same text.
+The compiled decoder (compiled_decoder.py) stores the integers. All other decoders of text
+generation compute with the dequantized weights, so they generate the same text.
 """
 
 from __future__ import annotations
@@ -23,16 +23,21 @@ INT8_MAX = np.float32(127)
 def quantize_rows(
     weights: Float[np.ndarray, "*R C"],
 ) -> tuple[Int8[np.ndarray, "*R C"], Float[np.ndarray, "*R"]]:
-    """8-bit integers and a scale for each row, whose largest absolute weight becomes 127."""
+    """Integers, and a scale for each row. The largest absolute weight of a row becomes 127."""
     scale = np.maximum(np.abs(weights).max(axis=-1), np.finfo(np.float32).tiny) / INT8_MAX
     return np.rint(weights / scale[..., None]).astype(np.int8), scale
 
 
 def quantize_model(model: NetworkModule) -> NetworkModule:
-    """A copy whose matrices are rounded to 8 bits and back; also the embedding of a tied output."""
+    """A copy of the network whose matrices are quantized and dequantized.
+
+    Matrices are the weights of linear maps, and the embedding table if the output layer shares it.
+    """
     copied = copy.deepcopy(model)
     matrices = [module.weight for module in copied.modules() if isinstance(module, nn.Linear)]
-    if copied.network.layers[-1].layer.uses_table:  # a tied output: it has no matrix of its own
+    if copied.network.layers[
+        -1
+    ].layer.uses_embedding_table:  # a tied output: it has no matrix of its own
         matrices.append(copied.embedding_weight())
     with torch.no_grad():
         for matrix in matrices:

@@ -1,4 +1,8 @@
-"""Recurrent layers: declaration and module shared by LSTM and GRU."""
+"""Recurrent layers: declaration and module shared by LSTM and GRU.
+
+A layer declaration (language/layer.py) has the arguments in a `.neural` program as fields; `build`
+creates the torch module. Shapes of declarations have no batch axis; E is the width of the input.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +21,10 @@ if TYPE_CHECKING:
 class RecurrentLayer(Layer):
     """Base class of recurrent layers."""
 
-    cell: ClassVar[str] = ""
-    """Name of the class in `torch.nn`."""
+    torch_class: ClassVar[str] = ""
+    """Name of the class in `torch.nn`, "LSTM" or "GRU"."""
     gates: ClassVar[int] = 1
-    """Gates per unit."""
+    """Rows of weights per unit: its gates and the candidate state."""
     saved_per_step: ClassVar[int] = 2
     """Values saved for the backward pass, per unit and step."""
 
@@ -34,7 +38,7 @@ class RecurrentLayer(Layer):
 
     @property
     def uses_mask(self) -> bool:
-        """Padding is skipped."""
+        """True: the module takes the padding mask, and skips padding."""
         return True
 
     def shape(self, x: Shape) -> Shape:
@@ -44,16 +48,16 @@ class RecurrentLayer(Layer):
             x,
             2,
             "a sequence, (time, features)",
-            assume=("T", out) if self.return_sequences else (out,),
+            assumed_output=("T", out) if self.return_sequences else (out,),
         )
-        feature_width(x)
+        feature_width(x)  # raises ShapeError if the width is unknown
         return (x[0], out) if self.return_sequences else (out,)
 
     def cost(self, x: Shape) -> Cost:
         """`gates · (1 + bidirectional) · units · (E + units + 2)` parameters.
 
-        An LSTM has four gates, a GRU three, each with torch's two biases. Each step saves its gates
-        and states.
+        An LSTM has four gates, a GRU three, each with torch's two biases. Activations are the
+        values saved for the backward pass: gates and states of each step.
         """
         time, features = require_known_sizes(x)
         directions, rows = 1 + self.bidirectional, self.gates * self.units
@@ -64,9 +68,13 @@ class RecurrentLayer(Layer):
         )
 
     def build(self, x: Shape) -> RecurrentModule:
-        """The module of torch, with a padding mask."""
+        """`nn.LSTM` or `nn.GRU` in a module that takes a padding mask."""
         return RecurrentModule(
-            self.cell, feature_width(x), self.units, self.bidirectional, self.return_sequences
+            self.torch_class,
+            feature_width(x),
+            self.units,
+            self.bidirectional,
+            self.return_sequences,
         )
 
     @classmethod
@@ -76,18 +84,19 @@ class RecurrentLayer(Layer):
 
 
 class RecurrentModule(Module):
-    """`nn.LSTM` or `nn.GRU` (`cell` is the class name) that skips padding at any position."""
+    """`nn.LSTM` or `nn.GRU` (`torch_class` is its name) that skips padding at any position."""
 
     def __init__(
         self,
-        cell: str,
+        torch_class: str,
         input_size: int,
         hidden_size: int,
         bidirectional: bool,
         return_sequences: bool,
     ) -> None:
         super().__init__()
-        self.cell = getattr(nn, cell)(
+        # The whole recurrent network, not one time step; the name is part of saved weights.
+        self.cell = getattr(nn, torch_class)(
             input_size, hidden_size, batch_first=True, bidirectional=bidirectional
         )
         self.return_sequences = return_sequences
@@ -97,16 +106,17 @@ class RecurrentModule(Module):
     ) -> Float[Tensor, "B *T U"]:
         """Hidden state of each step (zeros at padding), or of the last step of each direction."""
         with torch.autocast("cpu", enabled=False):  # few CPUs support recurrent layers in 16 bits
-            return self.run_cell(x.to(self.cell.weight_ih_l0.dtype), mask)
+            return self.run_steps(x.to(self.cell.weight_ih_l0.dtype), mask)
 
-    def run_cell(
+    def run_steps(
         self, x: Float[Tensor, "B T E"], mask: Bool[Tensor, "B T"] | None
     ) -> Float[Tensor, "B *T U"]:
         """The recurrent network over real steps only; `mask` is True for these."""
         if mask is None:
             steps, last = self.cell(x)
         else:
-            # Move real steps to the front, so that they can be packed; move the outputs back after.
+            # Packed sequences have padding at the end only, but `mask` may have it anywhere: move
+            # real steps to the front, and move the outputs back to their positions afterwards.
             order = (~mask).long().argsort(dim=1, stable=True)
             lengths = mask.sum(dim=1).clamp(min=1).cpu()
             compacted = x.gather(1, order.unsqueeze(-1).expand_as(x))

@@ -1,10 +1,12 @@
-"""Token decoders, which give the logits of the next token, and the sampler that draws from them.
+"""Token decoders, which compute the logits of the next token, and the sampler that draws from them.
 
-decoder = CachedDecoder(model, resolve_context(model, None))
-ids = Sampler(len(prompt), temperature=0.8).sample(decoder.start(prompt).numpy())
-logits = decoder.step(torch.from_numpy(ids))
+    decoder = CachedDecoder(model, resolve_context(model, None))
+    ids = Sampler(len(prompt), temperature=0.8).sample(decoder.start(prompt).numpy())
+    logits = decoder.step(torch.from_numpy(ids))
 
-The window is the text that the network sees: at most `context` tokens.
+The window is the part of the text that the network reads: at most `context` tokens. A batch has
+several samples, texts that are generated at the same time. Axes: B samples, T tokens, V vocabulary,
+H heads, K keys.
 """
 
 from __future__ import annotations
@@ -37,15 +39,18 @@ class DecodingError(ValueError):
 
 
 class TokenDecoder(ABC):
-    """Base class of decoders: reads tokens, gives the logits of the next one."""
+    """Base class of decoders: reads tokens and returns the logits of the next one."""
 
     def __init__(self, model: NetworkModule, context: int) -> None:
         self.model, self.context = model, context
         self.length = 0
         """Tokens in the window."""
+        # With a cross-entropy loss, the model returns logits, and `output_activation` is the
+        # softmax applied to them later. Without such a loss, the last layer applies its softmax
+        # itself, and `output_activation` is "linear".
         last_layer = model.network.layers[-1].layer
         self._outputs_probabilities = (
-            model.network.head_activation == "linear"
+            model.network.output_activation == "linear"
             and getattr(last_layer, "activation", "") == "softmax"
         )
 
@@ -65,18 +70,18 @@ class TokenDecoder(ABC):
 
     @abstractmethod
     def prefill(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B V"]:
-        """Output of the network after a text: logits, or what `_to_logits` converts."""
+        """Output of the network at the last position of a text: logits or probabilities."""
 
     @abstractmethod
     def decode_next(self, ids: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
-        """Output of the network after one more token per sample, as of `prefill`."""
+        """Output of the network after one more token per sample: logits or probabilities."""
 
     def attention_weights(self) -> dict[str, Float[Tensor, "B H K"]]:
         """Attention weights of the newest position, by module path; the last key is the newest."""
         raise DecodingError("attention weights need the cached decoder")
 
     def _to_logits(self, outputs: Tensor) -> Tensor:
-        """Outputs as logits; a network that declares no loss may output probabilities."""
+        """Outputs of the network as logits: the logarithm if they are probabilities."""
         return (
             outputs.clamp(min=torch.finfo(outputs.dtype).tiny).log()
             if self._outputs_probabilities
@@ -85,7 +90,7 @@ class TokenDecoder(ABC):
 
 
 class RecomputedDecoder(TokenDecoder):
-    """Runs the whole window for every token: slow, for any network."""
+    """Runs the network on the whole window for every token: slow, but for any network."""
 
     def __init__(self, model: NetworkModule, context: int) -> None:
         super().__init__(model, context)
@@ -94,7 +99,7 @@ class RecomputedDecoder(TokenDecoder):
     def prefill(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B V"]:
         """One forward pass."""
         self.ids = ids
-        return self.model_copy.scores(ids)[:, -1]
+        return self.model_copy.logits(ids)[:, -1]
 
     def decode_next(self, ids: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
         """One forward pass over the whole window."""
@@ -135,7 +140,7 @@ class CachedDecoder(TokenDecoder):
 
 
 def resolve_context(model: NetworkModule, context: int | None) -> int:
-    """`context` after checks, or a default for None: the largest number of tokens in the window.
+    """The largest number of tokens in the window: `context`, or a default if it is None.
 
     Raises DecodingError if the network predicts no next token or does not allow the context.
     """
@@ -150,7 +155,7 @@ def resolve_context(model: NetworkModule, context: int | None) -> int:
             "`Embedding(…)`, decoder blocks, and an `Output` at every position"
         )
     declared = network.input[0]
-    if not accepts_any_length(network, "source"):
+    if not accepts_any_length(network, stream="source"):
         raise DecodingError(
             f"{network.name} cannot generate text: it only takes sequences of length {declared}"
         )
@@ -176,33 +181,45 @@ def resolve_context(model: NetworkModule, context: int | None) -> int:
 
 
 def find_cache_obstacle(network: Network) -> str | None:
-    """Why a network cannot be decoded with a cache; None if it can.
+    """Why a network cannot be decoded with a cache, as a message; None if it can.
 
-    A cache holds keys and values only, so no layer may mix positions other than by attention.
+    The cache has only keys and values of attention. So no other layer may combine positions. A
+    layer that adds positions to its input must know how many tokens are in the cache: `CachedModel`
+    tells it, but only to a layer that is outside `Residual` and has one copy.
     """
     for placed_layer in network.layers:
-        if not _is_cacheable(placed_layer.layer) or (
-            placed_layer.layer.role == "positions" and placed_layer.copies > 1
-        ):
-            return f"`{type(placed_layer.layer).__name__}` uses other positions without attention"
+        layer = placed_layer.layer
+        if not _is_cacheable(layer):
+            return f"`{type(layer).__name__}` uses other positions without attention"
+        is_repeated = layer.role == "positions" and placed_layer.copies > 1
+        if is_repeated or _contains_positions(layer):
+            return "a positional encoding is repeated or inside `Residual`"
     return None
 
 
 def _is_cacheable(layer: Layer) -> bool:
-    """Whether a layer mixes positions only by causal attention."""
+    """Whether a layer combines positions by causal attention only, or not at all."""
     if isinstance(layer, Residual):
-        return all(_is_cacheable(inner) and inner.role != "positions" for inner in layer.layers)
+        return all(_is_cacheable(inner) for inner in layer.layers)
     mechanism = getattr(layer, "attention", None)
     if isinstance(mechanism, Mechanism):
         return layer.role == "decoder" or isinstance(mechanism, Causal)
-    return layer.pointwise or layer.role == "head"
+    return layer.pointwise or layer.role == "output"
+
+
+def _contains_positions(layer: Layer) -> bool:
+    """Whether a layer that adds a positional encoding is inside this layer, a `Residual`."""
+    return isinstance(layer, Residual) and any(
+        inner.role == "positions" or _contains_positions(inner) for inner in layer.layers
+    )
 
 
 class Sampler:
     """Draws one token id per sample from its logits; each sample has its own random stream.
 
-    The stream depends on (seed, sample number) alone and gives one number per token: a sample is
-    the same alone and in a batch, as far as its logits are. numpy, because rows are short.
+    The stream depends on (seed, sample number) only and gives one random number per token. So a
+    sample is the same alone and in a batch if its logits are. numpy, which is faster than torch for
+    such short rows.
     """
 
     def __init__(
@@ -213,14 +230,14 @@ class Sampler:
         top_k: int | None = None,
         top_p: float | None = None,
         seed: int = 0,
-        first_sample: int = 0,
+        first_sample_index: int = 0,
         vocab_size: int | None = None,
     ) -> None:
-        """Temperature 0 takes the best id.
+        """`temperature` divides the logits; 0 selects the most probable id.
 
-        `top_k` keeps the k best ids, `top_p` the smallest set of ids with that probability.
-        `first_sample` is the number of the first sample in the random streams. With `vocab_size`
-        only ids below it are drawn.
+        `top_k` keeps the k most probable ids, `top_p` the smallest set of ids with at least that
+        total probability. `first_sample_index` is the number of the first sample; a sample's
+        number selects its random stream. With `vocab_size`, only ids below it are drawn.
         """
         if not 0 <= temperature < float("inf"):
             raise ValueError(f"temperature must be 0 or more, got {temperature}")
@@ -235,31 +252,31 @@ class Sampler:
             vocab_size,
         )
         seed_sequences = [
-            np.random.SeedSequence(entropy=seed, spawn_key=(first_sample + sample,))
+            np.random.SeedSequence(entropy=seed, spawn_key=(first_sample_index + sample,))
             for sample in range(num_samples)
         ]
         self.generators = [
             np.random.Generator(np.random.Philox(sequence)) for sequence in seed_sequences
         ]
 
-    def sample(self, scores: Any) -> np.ndarray:
-        """An id for every row of `scores`: logits (samples, ids)."""
-        scores = scores[:, : self.vocab_size]
-        if not np.isfinite(scores).all():
-            raise ValueError("the network outputs scores that are not finite: check its weights")
+    def sample(self, logits: Any) -> np.ndarray:
+        """A token id for every row of `logits` (samples, ids)."""
+        logits = logits[:, : self.vocab_size]
+        if not np.isfinite(logits).all():
+            raise ValueError("the network outputs logits that are not finite: check its weights")
         if self.temperature == 0:
-            return scores.argmax(axis=-1)
+            return logits.argmax(axis=-1)
         # Inverse transform sampling: the first id whose cumulative probability exceeds a uniform
         # number. `nextafter` keeps the number below the total if rounding made them equal.
-        cumulative = self.unnormalized_probabilities(scores).cumsum(axis=-1)
+        cumulative = self.unnormalized_probabilities(logits).cumsum(axis=-1)
         total = cumulative[:, -1:]
         uniform = np.array([[generator.random()] for generator in self.generators]) * total
         return (cumulative <= np.minimum(uniform, np.nextafter(total, 0))).sum(axis=-1)
 
-    def unnormalized_probabilities(self, scores: Any) -> np.ndarray:
-        """Probability of every id, from logits `scores`, up to a common factor; 0 if excluded."""
-        logits = scores.astype(np.float64) / self.temperature
-        probabilities = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    def unnormalized_probabilities(self, logits: Any) -> np.ndarray:
+        """Probabilities of all ids up to a factor per row; 0 outside `top_k` and `top_p`."""
+        scaled = logits.astype(np.float64) / self.temperature
+        probabilities = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
         if self.top_k is not None and self.top_k < probabilities.shape[-1]:
             threshold = np.partition(probabilities, -self.top_k, axis=-1)[:, -self.top_k, None]
             probabilities[probabilities < threshold] = 0

@@ -1,7 +1,10 @@
 """Transformer block: declaration and modules shared by encoder and decoder.
 
-The declaration holds the arguments that a `.neural` program writes, checks them, computes shape and
-cost without torch, and builds the modules. Its public fields are documented by their help texts.
+The declaration (`TransformerBlock`) has the arguments of a block in a `.neural` program as fields,
+each with its help text. It checks them, computes shape and cost without torch, and builds the
+modules. A mechanism (mechanism.py) computes attention from queries, keys and values; an additive
+positional encoding (position.py) is not part of a block. Shapes `x` are (time, features).
+Activations of a cost are values saved for the backward pass.
 """
 
 from __future__ import annotations
@@ -44,10 +47,11 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from torch import Tensor
 
+USUAL_HEAD_WIDTH = 64
 USUAL_HEAD_WIDTHS = (32, 128)
-"""Head widths outside this range give a note; 64 is the rule of thumb."""
+"""Smallest and largest head width without a note in `neural check`; 64 is the rule of thumb."""
 MIN_WIDTH_FOR_HEAD_ADVICE = 256
-"""Below this model width, heads may be narrow without a note."""
+"""Smallest `d_model` with that note: narrower models have narrow heads."""
 
 
 class TransformerBlock(Layer):
@@ -77,7 +81,7 @@ class TransformerBlock(Layer):
         ACTIVATION_NAMES,
         "Activation of the feed-forward network.",
         default="relu",
-        noun="activation",
+        value_name="activation",
         code="E0213",
     )
     norm: str = choice_field(
@@ -113,24 +117,24 @@ class TransformerBlock(Layer):
 
     @property
     def uses_mask(self) -> bool:
-        """Padding is never attended to."""
+        """True: the modules take the padding mask, and padding is never attended to."""
         return True
 
     def verify(self) -> None:
-        """Raise ShapeError unless heads divide the width and groups of heads have one size."""
+        """Raise ShapeError unless `num_heads` divides `d_model`, and `num_kv_heads` `num_heads`."""
         check_kv_groups(self.num_heads, self.num_kv_heads)
         if self.d_model is not None:
             self._check_heads_divide(self.d_model)
 
     def _check_heads_divide(self, features: int) -> None:
-        """Raise ShapeError, with the closest possible number of heads, unless heads divide."""
+        """Raise ShapeError unless `num_heads` divides `features`; suggests the closest divisor."""
         head_width, remainder = divmod(features, self.num_heads)
         if remainder:
             closest = min(
                 find_divisors(features),
                 key=lambda divisor: (abs(divisor - self.num_heads), -divisor),
             )
-            size_note = ", the usual size" if features // closest == 64 else ""
+            size_note = ", the usual size" if features // closest == USUAL_HEAD_WIDTH else ""
             verb = "s give" if closest > 1 else " gives"
             raise ShapeError(
                 "E0203",
@@ -143,14 +147,14 @@ class TransformerBlock(Layer):
     def shape(self, x: Shape) -> Shape:
         """Unchanged."""
         features = self.d_model if self.d_model is not None else feature_width(x)
-        require_rank(x, 2, "a sequence, (time, features)", assume=("T", features))
+        require_rank(x, 2, "a sequence, (time, features)", assumed_output=("T", features))
         if feature_width(x) != features:
             raise ShapeError(
                 "E0301",
                 f"`d_model` is {features}, but {feature_width(x)} features arrive: "
                 f"{format_shape(x)}",
                 at=["d_model"],
-                assume=(x[0], features),
+                assumed_output=(x[0], features),
                 helps=[f"`d_model={feature_width(x)}`, or a `Dense({features})` before this"],
             )
         if self.d_model is None:
@@ -162,7 +166,8 @@ class TransformerBlock(Layer):
     def cost(self, x: Shape) -> Cost:
         """`4 · (E² + E) + 2 · E · dff + dff + E + 4 · E` parameters, where E is `d_model`.
 
-        With biases and layer norms, and without parameters of the mechanism or the positions.
+        The formula is for layer norms with biases, `num_kv_heads` = `num_heads`, and a mechanism
+        and positions without parameters.
         """
         time, features = require_known_sizes(x)
         positional = Cost()
@@ -201,7 +206,7 @@ class TransformerBlock(Layer):
         )
 
     def residual_cost(self, time: int, features: int) -> Cost:
-        """Cost of a sublayer's norm and of the saved mask of residual dropout."""
+        """Cost of one sublayer's norm, and of the mask that residual dropout saves."""
         norm = self.create_norm().cost((time, features))
         return norm + Cost(
             activations=time * features
@@ -210,7 +215,7 @@ class TransformerBlock(Layer):
         )
 
     def _feed_forward_cost(self, time: int, features: int) -> Cost:
-        """Two linear maps; dropout between them saves its output and its mask."""
+        """Cost of the two linear maps; dropout between them saves its output and its mask."""
         inner = self.dff or 4 * features
         has_dropout = self.dropout_rate and self.dropout_at == "inside"
         saved_inner = saved_values_per_output(self.activation) * inner
@@ -229,7 +234,7 @@ class TransformerBlock(Layer):
             not USUAL_HEAD_WIDTHS[0] <= head_width <= USUAL_HEAD_WIDTHS[1]
             and width >= MIN_WIDTH_FOR_HEAD_ADVICE
         ):
-            usual_heads = max(1, round(width / 64))
+            usual_heads = max(1, round(width / USUAL_HEAD_WIDTH))
             yield LayerAdvice(
                 code="N0704",
                 message=f"heads are {head_width} wide; about 64 is usual",
@@ -281,7 +286,7 @@ class TransformerBlock(Layer):
         )
 
     def residual_options(self) -> dict[str, Any]:
-        """Arguments of `EncoderBlock` and `DecoderBlock`: norms, residual dropout, weights."""
+        """Keyword arguments of `EncoderBlock` and `DecoderBlock` for norms, dropout and `init`."""
         return {
             "pre": self.norm == "pre",
             "normalization": self.normalization,
@@ -292,7 +297,7 @@ class TransformerBlock(Layer):
         }
 
     def create_norm(self) -> Layer:
-        """The norm layer that `final_norm` adds: the same kind as inside the block."""
+        """The norm layer of this kind of block; `final_norm` adds one after the last block."""
         return (
             RMSNormalization()
             if self.normalization == "rms"
@@ -300,12 +305,12 @@ class TransformerBlock(Layer):
         )
 
     def with_block_count(self, num_blocks: int) -> Self:
-        """This block as one of `num_blocks`: the "gpt2" initialization depends on the depth."""
+        """This block with `num_blocks` as depth of the network, which init="gpt2" depends on."""
         return replace(self, blocks=num_blocks) if self.init == "gpt2" else self
 
 
 def find_divisors(number: int) -> list[int]:
-    """All divisors of a positive number; a square root occurs twice."""
+    """All divisors of a positive number; if it is a square, its root occurs twice."""
     small = [divisor for divisor in range(1, isqrt(number) + 1) if number % divisor == 0]
     return [*small, *(number // divisor for divisor in small)]
 
@@ -342,7 +347,7 @@ class ResidualNorm(Module):
         super().__init__()
         self.sublayer = sublayer
         self.norm = (
-            nn.RMSNorm(width, eps=1e-6)
+            nn.RMSNorm(width, eps=1e-6)  # the default epsilon of `RMSNormalization`
             if normalization == "rms"
             else nn.LayerNorm(width, bias=bias)
         )
@@ -356,7 +361,8 @@ class ResidualNorm(Module):
     ) -> Float[Tensor, "B T E"]:
         """x + sublayer(norm(x)) with `pre`, else norm(x + sublayer(x)).
 
-        `extra_inputs` go to the sublayer: a padding mask and, in cross-attention, the memory.
+        `extra_inputs` are passed to the sublayer: a padding mask and, in cross-attention, the
+        encoder's output.
         """
         if self.pre:
             return x + self.dropout(self.sublayer(self.norm(x), *extra_inputs))

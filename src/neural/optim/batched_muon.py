@@ -1,9 +1,10 @@
 """Muon's update on a CPU: all matrices of one shape in one batch, in float32.
 
-`torch.optim.Muon` orthogonalizes one matrix after the other in bfloat16, which few CPUs multiply
-natively: it takes longer than the gradients. The arithmetic, the state and the options here are the
-same; on other devices torch's own step runs. With FSDP, each process gathers the momentum,
-orthogonalizes the full matrix and keeps its own rows, so the result equals that of one process.
+`torch.optim.Muon` orthogonalizes one matrix after the other in bfloat16. Few CPUs multiply bfloat16
+natively, so the update takes longer than forward and backward pass. Here the formulas, the state
+and the options are the same; on other devices torch's own step runs. With FSDP, each process
+gathers the momentum, orthogonalizes the full matrix and keeps its own rows, so the result equals
+that of one process.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 def orthogonalize(
     x: Float[Tensor, "N R C"], coefficients: tuple[float, float, float], steps: int, epsilon: float
 ) -> Float[Tensor, "N R C"]:
-    """For each of N matrices a nearby one whose singular values are all about 1.
+    """Replace each of N matrices by a nearby one whose singular values are all about 1.
 
     Newton–Schulz iteration with Muon's polynomial a·x + (b·s + c·s²)·x, s = x·xᵀ (Jordan et al.,
     2024), applied `steps` times; `coefficients` are a, b, c. Tall matrices are transposed, so that
@@ -94,7 +95,7 @@ def _step_same_shape(
         scatter_shard(param, matrix) for param, matrix in zip(params, stack.unbind(), strict=True)
     ]
     rows, columns = params[0].shape
-    # torch's adjust_lr_fn="original": taller matrices take longer steps
+    # As torch's adjust_lr_fn="original": matrices with more rows than columns take longer steps.
     rate = float(group["lr"]) * max(1.0, rows / columns) ** 0.5
     weights = [local_shard(param) for param in params]
     torch._foreach_mul_(weights, 1 - float(group["lr"]) * group["weight_decay"])

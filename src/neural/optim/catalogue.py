@@ -1,4 +1,4 @@
-"""The built-in catalogue: layers, losses and optimizers that programs can name."""
+"""The built-in catalogue: layers, losses and optimizers that `.neural` programs can name."""
 
 from __future__ import annotations
 

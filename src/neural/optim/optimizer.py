@@ -1,4 +1,8 @@
-"""Base class of optimizers: the declared arguments and the torch optimizers built from them."""
+"""Base class of optimizers: their arguments, and the torch optimizers built from them.
+
+A Declaration (language/declaration.py) is a class that `.neural` programs and settings call by
+name, as in `AdamW(learning_rate=3e-4)`; its fields are the arguments.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Optimizer(Declaration):
-    """An optimizer as a program writes it: `AdamW(learning_rate=3e-4)`."""
+    """Base class of optimizers. An instance holds the arguments; `build` creates torch's."""
 
     learning_rate: float | Schedule = entry_field(
         schedules,
@@ -27,7 +31,9 @@ class Optimizer(Declaration):
         aliases=("lr",),
     )
     clipnorm: float | None = float_field(
-        "Largest norm of all gradients together.", default=None, above=0
+        "Gradients are scaled down so that their total norm is at most this.",
+        default=None,
+        above=0,
     )
 
     def learning_rate_at(self, step: float) -> float:
@@ -61,7 +67,7 @@ class Optimizer(Declaration):
 
     @classmethod
     def example(cls) -> Optimizer:
-        """An instance for the contract tests."""
+        """An instance for the tests that run on every registered optimizer."""
         return cls()
 
 

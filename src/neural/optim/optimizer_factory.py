@@ -1,7 +1,8 @@
-"""From training settings to torch optimizers that follow a learning-rate schedule.
+"""Create torch optimizers and their learning-rate schedule from the training settings.
 
-`Optimizer` and `Schedule` are declarations: calls that a `.neural` program or an experiment file
-writes, such as `AdamW(learning_rate=3e-4)`. `training.x` is the field `x` of the settings.
+`Optimizer` and `Schedule` are declarations: they hold the arguments of a call that a `.neural`
+program or an experiment file writes, such as `AdamW(learning_rate=3e-4)`. `training.x` is the
+field `x` of the settings.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer as TorchOptimizer
 
 CONSTANT = "constant"
-"""Value of `training.scheduler`: no schedule, whatever the optimizer says."""
+"""Value of `training.scheduler`: no schedule, even if the optimizer declares one."""
 PLATEAU = "plateau"
 """Value of `training.scheduler`: the rate is halved when validation scores stop improving."""
 
 
 def create_optimizer(settings: TrainingSettings, declared: Optimizer | None = None) -> Optimizer:
-    """The optimizer that the settings name, with `training.weight_decay` in place of its own.
+    """The optimizer that the settings name; `training.weight_decay`, if set, replaces its own.
 
-    `declared` is the checked optimizer of a program. It is used as it is if `settings.optimizer`
-    is its text; any other text, such as that of an experiment file, is parsed.
+    `declared` is the checked optimizer of a program. It is returned unchanged if
+    `settings.optimizer` is its text; any other text, such as that of an experiment file, is parsed.
     """
     if declared is not None and settings.optimizer == repr(declared):
         optimizer = declared
@@ -53,7 +54,7 @@ def create_optimizer(settings: TrainingSettings, declared: Optimizer | None = No
 
 
 def resolve_optimizer_values(settings: TrainingSettings) -> dict[str, float | None]:
-    """The numbers in effect, from the settings or the optimizer: peak rates, decay, clipping."""
+    """Peak learning rates, weight decay and clipping norm, from the settings or the optimizer."""
     optimizer = create_optimizer(settings)
     peak_learning_rate, _ = resolve_schedule(settings, optimizer, settings.steps or 1)
     return {
@@ -66,7 +67,7 @@ def resolve_optimizer_values(settings: TrainingSettings) -> dict[str, float | No
 def resolve_schedule(
     settings: TrainingSettings, optimizer: Optimizer, steps: int
 ) -> tuple[float, Callable[[int], float]]:
-    """The peak learning rate, and the factor on it at a step, counted from 0."""
+    """The peak learning rate, and a function from the step, counted from 0, to the factor on it."""
     schedule = create_schedule(settings, optimizer, steps)
     if schedule is None:
         return settings.learning_rate or optimizer.peak_learning_rate, lambda step: 1.0
@@ -113,7 +114,7 @@ def create_schedule(
 
 
 def _parse_schedule(text: str, defaults: Mapping[str, Any]) -> Schedule:
-    """The schedule of a text such as `cosine(alpha=0.1)`; `defaults` are for left-out arguments."""
+    """Parse a schedule such as `cosine(alpha=0.1)`; `defaults` fills in missing arguments."""
     name = text.partition("(")[0].strip()
     if not _is_schedule(name):
         if _is_schedule(f"{name}_decay"):
@@ -129,7 +130,7 @@ def _parse_schedule(text: str, defaults: Mapping[str, Any]) -> Schedule:
 
 
 def _is_schedule(name: str) -> bool:
-    """Whether a schedule is registered under a name, in any case."""
+    """Whether a schedule is registered under a name, ignoring case."""
     try:
         schedules.get(name, ignore_case=True)
     except UnknownNameError:
@@ -145,7 +146,11 @@ def add_warmup(schedule: Schedule, steps: int) -> Schedule:
 
 
 class ScheduledOptimizers:
-    """The torch optimizers of a training run. A schedule scales all their learning rates alike."""
+    """The torch optimizers of a training run.
+
+    At each step, all their learning rates are the peak rates times the same factor, which the
+    schedule gives.
+    """
 
     def __init__(
         self,
@@ -157,12 +162,12 @@ class ScheduledOptimizers:
     ) -> None:
         """`steps` is the length of the training; `parameters` are named parameters.
 
-        `rate_factors`: prefix of parameter names → factor on the learning rates of these.
+        `rate_factors` maps prefixes of parameter names to factors on their learning rates.
         """
         self.peak_learning_rate, self.schedule_factor = resolve_schedule(settings, optimizer, steps)
         self.clip_norm = settings.clip_norm or optimizer.clipnorm
         self.plateau_factor = 1.0
-        """Factor on all rates; halved on every plateau."""
+        """Factor on all rates. The training engine halves it when validation stops improving."""
         self.optimizers: list[TorchOptimizer] = [
             torch_optimizer
             for factor, group in group_by_rate_factor(parameters, rate_factors or {}).items()
@@ -194,9 +199,10 @@ class ScheduledOptimizers:
             torch_optimizer.zero_grad(set_to_none=True)
 
     def state_dict(self) -> tuple[dict[str, Any], list[Any]]:
-        """Tensors by `optimizer.<number>.<parameter index>.<name>`, and metadata per optimizer.
+        """(tensors, metadata) of all optimizers, to save in a checkpoint.
 
-        The metadata is plain data: class name, other state and parameter groups.
+        Keys of the tensors are `optimizer.<number>.<parameter index>.<name>`. The metadata has one
+        JSON object per optimizer: class name, state that is no tensor, and parameter groups.
         """
         tensors, metadata = {}, []
         for number, torch_optimizer in enumerate(self.optimizers):
@@ -231,7 +237,7 @@ class ScheduledOptimizers:
                 if path.startswith(prefix):
                     key, name = path.removeprefix(prefix).split(".", 1)
                     state.setdefault(int(key), {})[name] = shard_like(params[int(key)], value)
-            # hyperparameters are the current ones: a run may resume with another weight decay
+            # Hyperparameters are not restored: a run may resume with another weight decay.
             groups = [
                 {**current, "params": group["params"]}
                 for current, group in zip(
@@ -255,7 +261,7 @@ def group_by_rate_factor(
 
 
 def shard_like(parameter: Tensor, value: Tensor) -> Tensor:
-    """Distribute a full tensor over the processes as an FSDP parameter is; else return it as is."""
+    """Distribute a full tensor over processes like `parameter`; unchanged if that is no DTensor."""
     if not hasattr(parameter, "placements") or value.shape != parameter.shape:
         return value
     from torch.distributed.tensor import distribute_tensor

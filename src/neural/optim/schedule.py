@@ -12,10 +12,11 @@ from neural.language.declaration import Declaration, float_field, int_field
 
 
 class Schedule(Declaration):
-    """A learning rate that changes during training. Schedules have no state.
+    """Base class: a learning rate that changes during training. Schedules have no state.
 
-    `training.scheduler` of an experiment may leave out the arguments `initial_learning_rate`,
-    `decay_steps`, `warmup_steps`, `alpha` and `then`: see `optimizer_factory.create_schedule`.
+    An experiment (`training.scheduler`) may leave out the arguments `initial_learning_rate`,
+    `decay_steps`, `warmup_steps`, `alpha`, and `then` of `Warmup`: they are then computed from the
+    other training settings (`create_schedule` in optimizer_factory.py).
     """
 
     def learning_rate_at(self, step: float) -> float:
@@ -32,30 +33,34 @@ class Schedule(Declaration):
 
     @classmethod
     def example(cls) -> Schedule:
-        """An instance for the contract tests."""
+        """An instance for the tests that run on every registered schedule."""
         raise NotImplementedError
 
 
 class DecaySchedule(Schedule):
-    """Linear warm-up, then decay to the lowest rate. Subclasses define the curve."""
+    """Base class: linear warm-up, then decay to the lowest rate along a curve of the subclass."""
 
     initial_learning_rate: float = float_field("The highest rate.", above=0, aliases=("initial",))
     decay_steps: int = int_field("Steps from the highest rate to the lowest.")
     alpha: float = float_field(
         "The lowest rate, as a fraction of the highest.", default=0.0, at_least=0, at_most=1
     )
-    warmup_steps: int = int_field("Linear warm-up from 0 before that.", default=0, at_least=0)
+    warmup_steps: int = int_field(
+        "Steps of linear warm-up from 0 to the highest rate, before the decay.",
+        default=0,
+        at_least=0,
+    )
 
-    def remaining(self, progress: float) -> float:
-        """Shape of the decay: falls from 1 to 0 while `progress` rises from 0 to 1."""
+    def decay_factor(self, progress: float) -> float:
+        """Curve of the decay: 1 (the highest rate) at `progress` 0, 0 (the lowest) at 1."""
         raise NotImplementedError
 
     def learning_rate_at(self, step: float) -> float:
-        """The learning rate at a step; constant after `warmup_steps` + `decay_steps`."""
+        """The learning rate at a step, counted from 0; constant once the decay has ended."""
         if step < self.warmup_steps:
             return self.initial_learning_rate * step / self.warmup_steps
         progress = min(1.0, (step - self.warmup_steps) / self.decay_steps)
-        fraction = self.alpha + (1 - self.alpha) * self.remaining(progress)
+        fraction = self.alpha + (1 - self.alpha) * self.decay_factor(progress)
         return self.initial_learning_rate * fraction
 
     @property

@@ -1,12 +1,15 @@
 """Caption plots: the image once per word, bright where the attention of the word lies.
 
-draw_run_caption(run, Path("words.png"))      the first probe image at the last step with maps
+    draw_run_caption(run, Path("words.png"))      the first probe image at the last step with maps
 
-The probe is a fixed set of validation examples whose attention maps are recorded in training.
+A captioner is a network that describes an image in words. Its attention for a word, the focus, is
+distributed over regions of the image. The probe is a fixed set of validation examples whose
+attention maps (weights) are recorded during training.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +27,12 @@ from neural.runs.run import Run
 
 PANELS_PER_ROW = 5
 CAPTION_ATTENTION_NAME = "focus"
-"""Layer name of the captioner's attention in a run."""
+"""Name of the captioner's attention layer in a run."""
+PADDING = "·"
+"""Label of the positions after the end of a caption."""
 FRAME_COLOR = "#e8833a"
+MIN_BRIGHTNESS = 0.2
+"""Brightness of regions without attention; the region with the most has 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +47,7 @@ class CaptionAttention:
     image: np.ndarray | None = None
     """(height, width, 3), RGB from 0 to 255."""
     regions: Sequence[int | None] = ()
-    """The true region of each word, where it is known."""
+    """Index of the region that each word describes; None if it is not known."""
 
 
 def load_caption_attention(run: Run) -> CaptionAttention:
@@ -48,7 +55,8 @@ def load_caption_attention(run: Run) -> CaptionAttention:
     steps = run.map_steps()
     labels = run.metadata("probe/labels")
     encoded_map = run.maps(steps[-1]).get(CAPTION_ATTENTION_NAME) if steps else None
-    regions = run.metadata("captions/word_regions")  # of any type in a run of an unknown task
+    # a task of another package may store any type here
+    regions = run.metadata("captions/word_regions")
     if encoded_map is None or not labels or not isinstance(regions, list):
         raise MissingDataError(
             f"{run.name} has no attention maps of a captioner; see `tracking.maps_every`"
@@ -58,7 +66,7 @@ def load_caption_attention(run: Run) -> CaptionAttention:
         run.metadata("captions/picture"),
         run.metadata("captions/grid"),
     )
-    count = words.index("·") if "·" in words else len(words)  # without padding, `·`
+    count = words.index(PADDING) if PADDING in words else len(words)
     with add_map_location(run.path, steps[-1]):
         focus = decode_map(encoded_map)[0, :count]
     return CaptionAttention(
@@ -81,7 +89,7 @@ def draw_caption(caption: CaptionAttention, path: Path, title: str | None = None
         image_panels = int(caption.image is not None)
         panels = len(caption.words) + image_panels
         columns = min(PANELS_PER_ROW, panels)
-        rows = -(-panels // columns)
+        rows = math.ceil(panels / columns)
         is_flat = caption.grid is None
         figure = Figure(
             figsize=((3.2 if is_flat else 1.7) * columns, (0.9 if is_flat else 2.0) * rows + 0.4),
@@ -92,7 +100,8 @@ def draw_caption(caption: CaptionAttention, path: Path, title: str | None = None
             panel.set_axis_off()
         if caption.image is not None:
             axes[0].imshow(caption.image)
-        true_regions = [*caption.regions, *[None] * len(caption.words)]  # one per word at least
+        # padded with None: `regions` may be empty
+        true_regions = [*caption.regions, *[None] * len(caption.words)]
         for panel, word, focus, region in zip(
             axes[image_panels:], caption.words, caption.focus, true_regions, strict=False
         ):
@@ -107,7 +116,10 @@ def draw_caption(caption: CaptionAttention, path: Path, title: str | None = None
 def _draw_word(
     panel: Axes, caption: CaptionAttention, focus: np.ndarray, region: int | None
 ) -> None:
-    """Draw the image as bright as the focus (regions,) of a word; frame its true region."""
+    """Draw the image, each region as bright as its weight; frame the region the word describes.
+
+    `focus` (regions,) are the attention weights of the word.
+    """
     rows, columns = caption.grid or (1, len(focus))
     weights = focus.reshape(rows, columns)
     if caption.image is None:
@@ -119,10 +131,11 @@ def _draw_word(
         region_height = caption.image.shape[0] / rows
         region_width = caption.image.shape[1] / columns
         brightness = np.kron(
-            0.2 + 0.8 * weights / max(float(weights.max()), 1e-9),
+            MIN_BRIGHTNESS + (1 - MIN_BRIGHTNESS) * weights / max(float(weights.max()), 1e-9),
             np.ones((int(region_height), int(region_width))),
         )[..., None]
         panel.imshow(
+            # the second term brightens black regions too
             np.clip(caption.image / 255 * brightness + 0.1 * brightness, 0, 1),
             extent=(0, caption.image.shape[1], caption.image.shape[0], 0),
         )

@@ -1,13 +1,16 @@
 """Plots of a comparison of focus paradigms, one file per plot and number of segments m.
 
-A focus model distributes its focus over m segments, of which one, the foreground, decides the
-class. A paradigm is the loss that trains focus and classifier together. SAIF is the share of
+A focus model distributes its focus, weights that sum to 1, over the m segments of an example. One
+segment, the foreground, shows the class. A paradigm is the loss that trains focus and classifier
+together; a hybrid paradigm switches from one loss to another during training. SAIF is the share of
 examples with high focus on the foreground and high probability of the true class
-(tasks/focus/metrics.py).
+(tasks/focus/metrics.py). A run is the folder of one training; a result is its test result. The
+results of a paradigm differ only by their seed.
 """
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import matplotlib
@@ -40,21 +43,27 @@ CELL_STYLES = {
     "cell_ft": ("focus wrong, prediction right", "#d9853b"),
     "cell_ff": ("focus wrong, prediction wrong", "#8a8a8a"),
 }
-"""(label, color) of the four outcomes, by name of their score."""
+"""(label, color) by score: shares of examples by focus and prediction, right (t) or wrong (f)."""
 PLAIN_NUMBER_FORMAT = FuncFormatter(lambda value, _: f"{value:g}")
 """Plain numbers instead of powers of ten."""
 HEAT_MAPS_PER_ROW = 4
-MAX_TILES, TILES_PER_ROW = 100, 20
-"""Tiles (segments drawn as images) of a plotted example, and in one of its rows."""
+MAX_TILES = 100
+"""Examples with more segments are drawn with TILES_PER_ROW of them; a tile is a segment's image."""
+TILES_PER_ROW = 20
+MIN_TILE_BRIGHTNESS = 0.25
+"""Brightness of a tile without focus; a tile with all the focus has 1."""
+MIN_LABELLED_WEIGHT = 0.05
+"""Tiles with more focus than this are labelled with it."""
 
 ResultsByParadigm = dict[str, list[FocusResult]]
 """Results by paradigm, one per seed, all with the same number of segments."""
 
 
 def draw_focus_plots(groups: FocusGroups, runs: Path, folder: Path) -> list[Path]:
-    """Draw all plots that the results have data for as PNG into `folder`.
+    """Draw all plots that the results have data for as PNG files into `folder`.
 
-    `groups` are results by (paradigm, m); `runs` is the folder of their runs.
+    `groups` are results by (paradigm, m); `runs` is the folder that contains their runs. The name
+    of a plot function is also the file name and the title.
     """
     files = []
     for m in list_segment_counts(groups):
@@ -100,7 +109,7 @@ def heat_maps(results: ResultsByParadigm, runs: Path) -> Figure | None:
     """Histogram of focus on the foreground and probability of the true class over [0, 1]²."""
     if not any(result.heat_map.any() for group in results.values() for result in group):
         return None
-    rows = -(-len(results) // HEAT_MAPS_PER_ROW)
+    rows = math.ceil(len(results) / HEAT_MAPS_PER_ROW)
     figure = Figure(figsize=(2.6 * HEAT_MAPS_PER_ROW, 2.7 * rows + 0.4), layout="constrained")
     panels = figure.subplots(
         rows, HEAT_MAPS_PER_ROW, squeeze=False, sharex=True, sharey=True
@@ -156,7 +165,8 @@ def cells(results: ResultsByParadigm, runs: Path) -> Figure | None:
 def mosaics(results: ResultsByParadigm, runs: Path) -> Figure | None:
     """One test example per paradigm: brighter tiles have more focus; a frame marks the foreground.
 
-    Of more than `MAX_TILES` segments only those with the most focus and the foreground are drawn.
+    Of more than `MAX_TILES` segments only the foreground and those with the most focus are drawn.
+    None if segments are not square images or the foreground is unknown.
     """
     first_seed = {name: group[0] for name, group in results.items()}
     any_result = next(iter(first_seed.values()))
@@ -166,7 +176,7 @@ def mosaics(results: ResultsByParadigm, runs: Path) -> Figure | None:
     tiles = any_result.segments if any_result.segments <= MAX_TILES else TILES_PER_ROW
     columns = min(tiles, TILES_PER_ROW)
     figure = Figure(
-        figsize=(0.42 * columns + 2.2, 0.62 * len(first_seed) * -(-tiles // columns) + 0.8),
+        figsize=(0.42 * columns + 2.2, 0.62 * len(first_seed) * math.ceil(tiles / columns) + 0.8),
         layout="constrained",
     )
     panels = figure.subplots(len(first_seed), 1, squeeze=False)[:, 0]
@@ -185,7 +195,10 @@ def mosaics(results: ResultsByParadigm, runs: Path) -> Figure | None:
 
 
 def costs(results: ResultsByParadigm, runs: Path) -> Figure:
-    """SAIF (accuracy without a known foreground) against classifier calls per example and step."""
+    """SAIF against classifier calls per example and training step.
+
+    Accuracy instead of SAIF if the foreground is unknown.
+    """
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     panel = figure.subplots()
     has_saif = all("saif" in result.scores for group in results.values() for result in group)
@@ -217,7 +230,7 @@ def costs(results: ResultsByParadigm, runs: Path) -> Figure:
 
 
 def clip_error_bars(error: list[list[float]] | None) -> np.ndarray | None:
-    """Error bars clipped at 0: by rounding, a mean may lie outside of its interval."""
+    """Lengths of error bars, clipped at 0: by rounding, a mean may lie outside of its interval."""
     return None if error is None else np.maximum(error, 0)
 
 
@@ -227,7 +240,7 @@ def _plot_curve(panel: Axes, name: str, curves: list[Curve], paradigm_index: int
     panel.plot(
         steps,
         mean,
-        label=f" {name}",  # the space: matplotlib hides labels that start with _
+        label=f" {name}",  # a space, because matplotlib hides labels that start with _
         color=_pick_color(paradigm_index),
         linestyle=_pick_line_style(paradigm_index),
         linewidth=1.4,
@@ -244,6 +257,8 @@ def _plot_curve(panel: Axes, name: str, curves: list[Curve], paradigm_index: int
 
 
 def _mark_switches(panels: np.ndarray, runs: list[Run], paradigm_index: int) -> None:
+    """Draw a dotted line at the mean step at which a hybrid paradigm switched."""
+    # an event is (step, kind, text, time)
     steps = [step for run in runs for step, kind, _, _ in run.events() if kind == "switch"]
     for panel in panels if steps else ():
         panel.axvline(
@@ -255,23 +270,26 @@ def _draw_mosaic(panel: Axes, result: FocusResult, columns: int) -> None:
     """Draw the first stored example: brightness is focus, and a frame marks the foreground."""
     x, focus, foreground = (result.examples[name][0] for name in ("x", "focus", "foreground"))
     if len(focus) > MAX_TILES:
+        # `foreground` is 0 or 1, so the foreground comes first, then by focus
         drawn = np.argsort(-(focus + foreground), kind="stable")[:TILES_PER_ROW]
         x, focus, foreground = x[drawn], focus[drawn], foreground[drawn]
     tiles = [_to_square_image(segment) for segment in x]
     size = next(tile.shape[0] for tile in tiles if tile is not None)
-    rows, gap = -(-len(tiles) // columns), 2
+    rows, gap = math.ceil(len(tiles) / columns), 2  # gap between tiles, in pixels
     canvas = np.full((rows * (size + gap), columns * (size + gap)), np.nan)
     for index, (tile, weight) in enumerate(zip(tiles, focus, strict=True)):
         assert tile is not None
         row, column = divmod(index, columns)
         top, left = row * (size + gap) + 1, column * (size + gap) + 1
         peak = max(float(tile.max()), 1e-9)
-        canvas[top : top + size, left : left + size] = tile / peak * (0.25 + 0.75 * weight)
+        canvas[top : top + size, left : left + size] = (
+            tile / peak * (MIN_TILE_BRIGHTNESS + (1 - MIN_TILE_BRIGHTNESS) * weight)
+        )
         if foreground[index]:
             panel.add_patch(
                 Rectangle((left - 1, top - 1), size + 1, size + 1, fill=False, color="#d9853b")
             )
-        if weight > 0.05:
+        if weight > MIN_LABELLED_WEIGHT:
             panel.text(
                 left + size / 2, top - 1.2, f"{weight:.2f}", ha="center", va="bottom", fontsize=5
             )
@@ -284,7 +302,7 @@ def _draw_mosaic(panel: Axes, result: FocusResult, columns: int) -> None:
 
 
 def _to_square_image(segment: np.ndarray) -> np.ndarray | None:
-    """A segment as a square grey image; None where it is not square."""
+    """A segment, (side, side, channels) or flat, as a square grey image; None if not square."""
     if segment.ndim == 3:
         return segment.mean(axis=-1) if segment.shape[0] == segment.shape[1] else None
     side = round(segment.size**0.5)

@@ -1,8 +1,9 @@
-"""HTML pages around the bundle of web/. A report is one file that makes no requests.
+"""HTML pages around the bundle: the script and the style sheet that are built from web/.
 
-The bundle is the built script and style sheet. The board is the local server that lists runs.
+A report is one file that makes no requests. The board is the local server that lists runs; its page
+loads the bundle and fetches its data.
 
-    render_page(data, "handbook-tiny")    a report: bundle, style sheet and data in one file
+    render_page(data, "handbook-tiny")    a report: script, style sheet and data in one file
     embed_in_iframe(html)                 the same inside a notebook cell
     render_board_page("runs")             the page of the board, which fetches its data
 
@@ -30,7 +31,7 @@ SCRIPT_ESCAPES = str.maketrans(
 
 
 def render_page(data: dict[str, Any], title: str) -> str:
-    """A report as one HTML file; `data` is what run_report.py builds."""
+    """A report as one HTML file; `data` is the JSON data that run_report.py builds."""
     script, style = _read_bundle_file("neural.js"), _read_bundle_file("neural.css")
     policy = (
         f"default-src 'none'; script-src '{_csp_hash(script)}'; "
@@ -83,12 +84,12 @@ def _encode_json(data: Any) -> str:
     dump = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         return dump(data)
-    except ValueError:  # NaN or infinity, in a run folder of another program
+    except ValueError:  # NaN or infinity; rare, so they are searched only after this error
         return dump(_replace_non_finite(data))
 
 
 def _replace_non_finite(data: Any) -> Any:
-    """Replace NaN and infinity by None, which JSON has."""
+    """Replace NaN and infinity by None, because JSON lacks them."""
     if isinstance(data, dict):
         return {key: _replace_non_finite(value) for key, value in data.items()}
     if isinstance(data, list | tuple):

@@ -1,12 +1,14 @@
 """A run folder as plain data for the pages of web/; docs/report.md documents the format.
 
-A measure is a statistic of attention weights by layer and head; a map is the attention weights of a
-layer. Maps are of the probe: fixed validation examples whose attention is captured in training.
+A measure is a statistic of attention weights by layer and head. A map is the attention weights of a
+layer, [head, query, key]. Both are of the probe: a few fixed validation examples whose attention is
+captured during training. The metadata of a run are facts by name, such as the names of its layers.
 
-Measures are 32-bit floats in base64, since JSON has no NaN and needs up to 18 characters per float.
-The maps of a step are one binary block: "NSTP", the version (1 byte), the number of layers (32
-bits); then for each layer the length of its name (16 bits), the name, the length of its map (32
-bits) and the map as capture/map_encoding.py encodes it. Integers are little-endian.
+Measures are encoded as 32-bit floats in base64, since JSON has no NaN and needs up to 18 characters
+per float. The maps of a step are encoded as one binary block: "NSTP", the version (1 byte), the
+number of layers (32 bits); then for each layer the length of its name (16 bits), the name, the
+length of its map (32 bits) and the map as capture/map_encoding.py encodes it. Integers are
+little-endian.
 """
 
 from __future__ import annotations
@@ -20,11 +22,18 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from neural.analysis.sample_quality import REAL_TEXT_KEY, SAMPLES_KEY, describe_measures
-from neural.capture.map_encoding import MAP_HEADER, add_map_location, decode_map, encode_map
+from neural.capture.map_encoding import (
+    MAP_HEADER,
+    add_map_location,
+    decode_map,
+    encode_map,
+    is_signed_map,
+)
 from neural.capture.measure import PairMeasure
 from neural.capture.measures import registry
 from neural.core.errors import TaskError
 from neural.core.registry import UnknownNameError
+from neural.runs.evaluation_file import load_evaluation_sections
 from neural.runs.run import Run
 from neural.tasks import registry as tasks
 from neural.tasks.segmentation.calibration_selection import CalibrationChoice, RunCalibration
@@ -32,25 +41,33 @@ from neural.tasks.segmentation.calibration_selection import CalibrationChoice, R
 MeasureAxes = Literal["head", "layer", "pair"]
 """A value for each layer and head, for each layer, or for each pair of layers."""
 MAPS_MAGIC, MAPS_VERSION = b"NSTP", 1
+"""First bytes of a block of maps, and the version of its format."""
 MAX_MAP_BYTES = 3_200_000
-"""For all maps of a page, before base64, which adds a third."""
+"""Size of all maps of a page, before base64, which adds a third."""
 MAX_MAP_STEPS = 200
-"""Steps with maps in a page."""
+"""Steps with maps in a page; of more steps, some are left out."""
 SKIP_SIZE_RATIO = 1.5
-"""A compression setting is not tried if the size of the middle step × number of steps exceeds the
-limit this many times."""
+"""A compression setting is skipped if its predicted size exceeds the limit this many times.
+
+The prediction is the size of the maps of the middle step times the number of steps.
+"""
 MIN_STEP_BYTES = 1000
-"""Smaller steps are not compressed further."""
+"""If the maps of every step are smaller than this, they are not compressed further."""
 QUANTIZATION_LEVELS = (127, 63)
-"""Numbers of weight levels above 0, tried in this order; downsampled maps use the last one."""
+"""Numbers of levels above 0 to which weights are rounded, tried in this order.
+
+Downsampled maps use the last number.
+"""
 
 
 def collect_recorded_data(run: Run, *, after: int = -1) -> dict[str, Any]:
     """Attention measures, samples, calibration, events and sections of a run, without its maps.
 
-    Measures, map steps and events are of steps greater than `after`.
+    Measures, map steps and events are those of steps greater than `after`. Samples are generated
+    texts; sections are parts of the page that the run's task adds.
     """
     calibration, errors = load_calibration_data(run)
+    evaluation_sections, evaluation_errors = load_evaluation_data(run)
     return {
         "measures": collect_measures(run, after=after),
         "layers": run.metadata("attention/layers") or [],
@@ -73,8 +90,8 @@ def collect_recorded_data(run: Run, *, after: int = -1) -> dict[str, Any]:
         },
         "scores": describe_measures() if run.metadata(SAMPLES_KEY) else {},
         "calibration": calibration,
-        "sections": load_sections(run),
-        "notes": errors,
+        "sections": [*evaluation_sections, *load_sections(run)],
+        "notes": [*errors, *evaluation_errors],
     }
 
 
@@ -82,13 +99,33 @@ def load_sections(run: Run) -> list[dict[str, Any]]:
     """The page sections that the run's task adds, such as plots of its own."""
     try:
         task = tasks.get(str(run.settings.get("task", "")))
-    except UnknownNameError:  # of another version, or a user's own
+    except UnknownNameError:  # a task of another version, or a user's own
         return []
     return [section.to_dict() for section in task.page_sections(run)]
 
 
+def load_evaluation_data(run: Run) -> tuple[list[dict[str, Any]], list[str]]:
+    """Tables of the newest `neural evaluate` as page sections, and error messages."""
+    try:
+        sections = load_evaluation_sections(run.path)
+    except ValueError as error:
+        return [], [str(error)]
+    return [
+        # the page tells sections apart by their titles
+        {**section.to_dict(), "title": _title_section(index, section.title)}
+        for index, section in enumerate(sections)
+    ], []
+
+
+def _title_section(index: int, title: str) -> str:
+    """Title of a table of an evaluation: that of the first one is the run's name in a terminal."""
+    if index == 0:
+        return "Evaluation"
+    return f"Evaluation: {title}" if title else f"Evaluation ({index + 1})"
+
+
 def collect_measures(run: Run, *, after: int = -1) -> dict[str, dict[str, Any]]:
-    """All measures with unit and description."""
+    """All attention measures by name, encoded, with unit and description."""
     descriptions, measures = run.metadata("attention/measures") or {}, {}
     for name in run.measure_names():
         steps, values = run.measure(name, after=after)
@@ -112,7 +149,10 @@ def encode_measure(
     description: str = "",
     axes: MeasureAxes = "head",
 ) -> dict[str, Any]:
-    """One measure: [step, layer, head], [step, layer] or, for pairs, [step, layer, layer]."""
+    """Encode one measure as JSON data.
+
+    `values` are [step, layer, head], [step, layer] or, for pairs of layers, [step, layer, layer].
+    """
     data = base64.b64encode(np.ascontiguousarray(values, "<f4").tobytes()).decode()
     return {
         "unit": unit,
@@ -130,12 +170,12 @@ def get_measure_axes(name: str, dimensions: int) -> MeasureAxes:
         return "layer"
     try:
         return "pair" if issubclass(registry.get(name), PairMeasure) else "head"
-    except UnknownNameError:  # of another version, or a user's own
+    except UnknownNameError:  # a measure of another version, or a user's own
         return "pair" if name.endswith("_between") else "head"
 
 
 def load_step_maps(run: Run, step: int) -> bytes:
-    """All maps of a step in the order of the layers, packed for the browser."""
+    """All maps of a step in the order of the layers, packed into one block."""
     layers = run.metadata("attention/layers") or []
     maps = run.maps(step)
     order = {name: index for index, name in enumerate(layers)}
@@ -145,7 +185,7 @@ def load_step_maps(run: Run, step: int) -> bytes:
 
 
 def pack_step_maps(maps: Mapping[str, bytes]) -> bytes:
-    """Pack encoded maps by layer, in the order in which they are drawn, into one block."""
+    """Pack encoded maps by layer name into one block; their order is that of the page."""
     chunks = [struct.pack("<4sBI", MAPS_MAGIC, MAPS_VERSION, len(maps))]
     for name, encoded_map in maps.items():
         encoded_name = name.encode()
@@ -160,7 +200,7 @@ def read_head_count(encoded_map: bytes) -> int:
 
 
 def load_map_labels(run: Run) -> dict[str, list[str]] | None:
-    """Labels of the rows and columns of the maps, which are of the first probe example."""
+    """Labels of rows (queries) and columns (keys) of maps: tokens of the first probe example."""
     labels = run.metadata("probe/labels")
     if not labels:
         return None
@@ -168,9 +208,10 @@ def load_map_labels(run: Run) -> dict[str, list[str]] | None:
 
 
 def load_calibration_data(run: Run) -> tuple[dict[str, Any] | None, list[str]]:
-    """Reliability diagrams and scores of the run's calibration, and error messages.
+    """The calibration of a run's probabilities as JSON data, and error messages.
 
-    By question: "boundary" (is there one?) and "label" (which class has the segment?).
+    Only runs that segment texts have one. It has reliability diagrams and scores for two questions:
+    "boundary" (does a segment begin here?) and "label" (which class has the segment?).
     """
     try:
         calibration = RunCalibration.load(run.path)
@@ -210,7 +251,7 @@ class CompressedMaps(NamedTuple):
     """Maps of a run, reduced to a size limit."""
 
     steps: dict[int, bytes]
-    """By step, as `pack_step_maps` packs them."""
+    """Step → its maps as one block (`pack_step_maps`)."""
     downsampling: dict[int, int]
     """Step → downsampling factor; only steps with a factor above 1."""
     notes: list[str]
@@ -220,8 +261,9 @@ class CompressedMaps(NamedTuple):
 def compress_maps(run: Run, max_bytes: int = MAX_MAP_BYTES) -> CompressedMaps:
     """The maps of a run in about `max_bytes` or less.
 
-    Steps are thinned out first. Then weights are rounded, then cells are merged, by the smallest
-    amount that fits. The last step stays exact if it takes no more than a third of the bytes.
+    Of more than MAX_MAP_STEPS steps, that many are evenly chosen. If their maps are too large,
+    weights are rounded to fewer levels. If that is not enough, neighbouring cells are merged, as
+    few as possible. The last step stays exact if it takes no more than a third of the bytes.
     """
     all_steps = run.map_steps()
     steps = all_steps
@@ -235,9 +277,10 @@ def compress_maps(run: Run, max_bytes: int = MAX_MAP_BYTES) -> CompressedMaps:
         return CompressedMaps(exact, {}, notes)
     last = steps[-1]
     exact_last = {last: exact.pop(last)} if len(exact[last]) <= max_bytes / 3 else {}
-    factor, levels, reduced = 1, 0, exact  # set by the loop below
+    factor, levels, reduced = 1, 0, exact  # for type checkers only: the loop always sets them
     remaining_bytes = max_bytes - _total_bytes(exact_last)
     for factor, levels in _compression_settings():
+        # the middle step predicts the total, which saves compressing all steps
         sample_bytes = len(_downsample_step(run, steps[len(steps) // 2], factor, levels))
         predicted_bytes = sample_bytes * len(exact)
         if predicted_bytes > SKIP_SIZE_RATIO * remaining_bytes and sample_bytes >= MIN_STEP_BYTES:
@@ -247,11 +290,7 @@ def compress_maps(run: Run, max_bytes: int = MAX_MAP_BYTES) -> CompressedMaps:
             len(packed) < MIN_STEP_BYTES for packed in reduced.values()
         ):
             break
-    reduction = (
-        f"a cell of a map stands for {factor} × {factor} positions"
-        if factor > 1
-        else f"weights are off by up to {1 / levels:.3f}"
-    )
+    reduction = _describe_reduction(factor, levels)
     exception = f", except in the last step ({last:,})" if exact_last else ""
     notes.append(f"to keep this file small, {reduction}{exception}; the run folder has all weights")
     return CompressedMaps(
@@ -259,10 +298,39 @@ def compress_maps(run: Run, max_bytes: int = MAX_MAP_BYTES) -> CompressedMaps:
     )
 
 
-def downsample_map(encoded_map: bytes, factor: int, levels: int) -> bytes:
-    """Merge `factor` × `factor` weights into a cell and round to `levels` levels above 0.
+class CompressedStep(NamedTuple):
+    """The maps of one snapshot, reduced to a size limit."""
 
-    A cell is the sum over its keys and the mean over its queries, so rows still sum to 1.
+    maps: dict[str, bytes]
+    """Encoded maps by layer name."""
+    downsampling: int
+    """How many positions along each axis were merged into a cell; 1 if none."""
+    notes: list[str]
+    """Sentences about what was reduced."""
+
+
+def compress_step(maps: Mapping[str, bytes], max_bytes: int = MAX_MAP_BYTES) -> CompressedStep:
+    """The encoded maps of one snapshot in `max_bytes` or less, in the same way as `compress_maps`.
+
+    `maps` are by layer name. Small maps (MIN_STEP_BYTES) are never reduced further.
+    """
+    if sum(map(len, maps.values())) <= max_bytes:
+        return CompressedStep(dict(maps), 1, [])
+    factor, levels, reduced = 1, 0, dict(maps)  # for type checkers only: the loop always sets them
+    for factor, levels in _compression_settings():
+        reduced = {name: downsample_map(encoded, factor, levels) for name, encoded in maps.items()}
+        total_bytes = sum(map(len, reduced.values()))
+        if total_bytes <= max_bytes or total_bytes < MIN_STEP_BYTES:
+            break
+    reduction = _describe_reduction(factor, levels)
+    return CompressedStep(reduced, factor, [f"to keep this file small, {reduction}"])
+
+
+def downsample_map(encoded_map: bytes, factor: int, levels: int) -> bytes:
+    """Merge `factor` × `factor` weights into a cell and round it to `levels` levels above 0.
+
+    A cell is the sum over its keys and the mean over its queries, so rows still have their sum.
+    Levels are equidistant in √weight, as in the encoding, so that small weights stay visible.
     """
     _, _, _, queries, keys, causal, query_offset = MAP_HEADER.unpack_from(encoded_map)
     weights = decode_map(encoded_map)
@@ -270,8 +338,16 @@ def downsample_map(encoded_map: bytes, factor: int, levels: int) -> bytes:
         rows, columns = np.arange(0, queries, factor), np.arange(0, keys, factor)
         sums = np.add.reduceat(np.add.reduceat(weights, columns, axis=2), rows, axis=1)
         weights = sums / np.diff([*rows, queries])[:, None]
-    rounded = np.square(np.rint(np.sqrt(weights) * levels) / levels)
-    return encode_map(rounded, causal=bool(causal), query_offset=-(-query_offset // factor))
+    # the sign matters for signed maps only: other weights are not negative
+    scale = max(1.0, float(np.abs(weights).max(initial=0.0)))
+    roots = np.rint(np.sqrt(np.abs(weights) / scale) * levels) / levels
+    rounded = np.sign(weights) * np.square(roots) * scale
+    return encode_map(
+        rounded,
+        causal=bool(causal),
+        query_offset=-(-query_offset // factor),  # −(−a // b) rounds a / b up
+        signed=is_signed_map(encoded_map),
+    )
 
 
 def _compression_settings() -> Iterator[tuple[int, int]]:
@@ -280,9 +356,17 @@ def _compression_settings() -> Iterator[tuple[int, int]]:
     yield from ((factor, QUANTIZATION_LEVELS[-1]) for factor in count(2))
 
 
+def _describe_reduction(factor: int, levels: int) -> str:
+    """What a compression setting does to the maps, for a note on the page."""
+    if factor > 1:
+        return f"a cell of a map stands for {factor} × {factor} positions"
+    # rounding to multiples of 1 / levels in √weight changes a weight by up to 1 / levels
+    return f"weights are off by up to {1 / levels:.3f}"
+
+
 def _downsample_step(run: Run, step: int, factor: int, levels: int) -> bytes:
     maps = run.maps(step)
-    # the layers of the first probe example; further examples stay in the run folder
+    # `maps` may also have further probe examples under other names; they are left out
     layers = [name for name in run.metadata("attention/layers") or [] if name in maps]
     with add_map_location(run.path, step):
         return pack_step_maps({name: downsample_map(maps[name], factor, levels) for name in layers})

@@ -21,7 +21,7 @@ PRINT_TIMEOUT_SECONDS = 120
 
 
 class BrowserError(Exception):
-    """No browser was found, or it failed to print; the message says what to do."""
+    """No browser was found, or it failed to print; the message says how to go on."""
 
 
 def find_browser() -> str:

@@ -1,17 +1,22 @@
 """Plots of runs as files; the same runs give the same bytes.
 
-An experiment is a group of runs on the same data that differ only by their seed.
+A run is the folder of one training. An experiment is a group of runs on the same data that differ
+only by their seed.
 
-files, skipped = draw_plots(runs, Path("plots"))
+    files, skipped = draw_plots(runs, Path("plots"))
 
-train_loss_<data>         one line per experiment; the band is the standard error over seeds
-val_loss_<data>           the same on validation data
-attention_metrics_<data>  mean entropy of attention above, mean span (distance to the key) below
-layer_similarity_<data>   one line per pair of layers, one panel per experiment
+The files, each as SVG and PNG, with the name of the data set:
+
+    train_loss_<data>         one line per experiment; the band is the standard error over seeds
+    val_loss_<data>           the same on validation data
+    attention_metrics_<data>  mean entropy of attention above, mean span below: the distance between
+                              query and key, weighted by attention
+    layer_similarity_<data>   one line per pair of layers, one panel per experiment
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,10 +42,12 @@ ExperimentGroups = Mapping[str, Sequence[Run]]
 
 MAX_LINE_POINTS = 200
 """Longer curves are averaged over blocks of steps."""
+MAX_LEGEND_ROWS = 15
+"""Entries in a column of a legend of pairs of layers."""
 PLOT_STYLE = {
-    "svg.hashsalt": "neural",
-    "svg.fonttype": "none",
-    "text.parse_math": False,
+    "svg.hashsalt": "neural",  # fixed, so that the ids in SVG files are reproducible
+    "svg.fonttype": "none",  # text stays text
+    "text.parse_math": False,  # labels come from the user and may contain `$`
     "font.family": "DejaVu Sans",
     "font.size": 10,
     "axes.spines.top": False,
@@ -52,7 +59,7 @@ PLOT_STYLE = {
     "savefig.dpi": 150,
 }
 LINE_STYLES = ("-", "--", "-.", ":")
-"""By distance of two layers."""
+"""By distance of two layers: solid for neighbours, dotted for a distance of 4 or more."""
 FILE_METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 """Metadata by file format: no date and no version, so that files are reproducible."""
 
@@ -60,7 +67,10 @@ FILE_METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": Non
 def draw_plots(
     runs: Iterable[Run], folder: Path, *, formats: Sequence[str] = ("svg", "png")
 ) -> tuple[list[Path], list[str]]:
-    """Draw all plots that the runs have data for; returns files, and reasons for skipped plots."""
+    """Draw all plots that the runs have data for.
+
+    Returns the files, and a line with the reason for each skipped plot.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
     skipped: list[str] = []
@@ -117,7 +127,7 @@ def attention_metrics(groups: ExperimentGroups) -> Figure:
 def layer_similarity(groups: ExperimentGroups) -> Figure:
     """Cosine similarity of the attention of two layers, 0 to 1, for every recorded pair.
 
-    The color stands for the lower layer, the line style for the distance: solid for neighbours.
+    The color stands for the lower layer, the line style for the distance of the two layers.
     """
     figure = Figure(figsize=(8, 4 * len(groups)), layout="constrained")
     panels = figure.subplots(len(groups), 1, squeeze=False, sharex=True)[:, 0]
@@ -142,7 +152,10 @@ def layer_similarity(groups: ExperimentGroups) -> Figure:
         panel.set_ylabel("cosine similarity")
         panel.set_ylim(0, 1)
         panel.legend(
-            ncols=-(-len(curves) // 15), fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5)
+            ncols=math.ceil(len(curves) / MAX_LEGEND_ROWS),
+            fontsize=8,
+            loc="center left",
+            bbox_to_anchor=(1, 0.5),
         )
     panels[-1].set_xlabel("step")
     return figure
@@ -151,12 +164,14 @@ def layer_similarity(groups: ExperimentGroups) -> Figure:
 PLOTS_BY_NAME: dict[str, Callable[[ExperimentGroups], Figure]] = {
     draw.__name__: draw for draw in (train_loss, val_loss, attention_metrics, layer_similarity)
 }
+"""By name of the function, which is also the start of the file name."""
 
 
 def average_curves(curves: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Shared steps of all curves, their mean and its standard error (NaN for a single curve).
+    """Steps that all curves share, their mean there and its standard error, (point,) each.
 
-    Averaged over blocks of steps if there are more than MAX_LINE_POINTS.
+    All three are averaged over blocks of steps if there are more than MAX_LINE_POINTS. The standard
+    error is NaN for a single curve.
     """
     steps = curves[0].steps
     for curve in curves[1:]:
@@ -166,7 +181,7 @@ def average_curves(curves: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.
     values = np.stack(
         [np.asarray(curve.values, float)[np.searchsorted(curve.steps, steps)] for curve in curves]
     )
-    block_size = -(-len(steps) // MAX_LINE_POINTS)
+    block_size = math.ceil(len(steps) / MAX_LINE_POINTS)
     starts = np.arange(0, len(steps), block_size)
     sizes = np.diff([*starts, len(steps)])
     values = np.add.reduceat(values, starts, axis=1) / sizes
@@ -200,7 +215,7 @@ def _label_with_seeds(label: str, runs: Sequence[Run]) -> str:
 def _draw_band(panel: Axes, label: str, curves: Sequence[Curve], **style: Any) -> None:
     """Mean of the curves, one per seed, and a band of its standard error."""
     steps, mean, error = average_curves(curves)
-    # the space: matplotlib hides labels that start with _
+    # starts with a space, because matplotlib hides labels that start with _
     (line,) = panel.plot(steps, mean, label=f" {label}", linewidth=1.5, **style)
     if len(curves) > 1:
         panel.fill_between(

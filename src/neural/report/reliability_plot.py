@@ -1,8 +1,11 @@
 """Reliability diagrams: predicted probability against observed frequency, and bin counts below.
 
-`choice` is a CalibrationChoice (tasks/segmentation/calibration_selection.py):
+A calibration method maps predicted probabilities to others that agree better with observed
+frequencies. An element is one prediction, such as that of a segment boundary before a sentence. In
+the example, `choice` is a CalibrationChoice (tasks/segmentation/calibration_selection.py), which
+compares several methods.
 
-draw_reliability(choice.diagrams, folder / "reliability", title="P(boundary)")   # .svg and .png
+    draw_reliability(choice.diagrams, folder / "reliability", title="P(boundary)")  # .svg and .png
 """
 
 from __future__ import annotations
@@ -53,13 +56,14 @@ def _draw_diagrams(diagrams: Mapping[str, ReliabilityDiagram], title: str, xlabe
             linewidth=1.2,
             elinewidth=1,
             capsize=2,
-            label=f" {name}",  # the space: matplotlib hides labels that start with _
+            label=f" {name}",  # a space, because matplotlib hides labels that start with _
         )
-        edges = np.array([0.0, *diagram.edges, 1.0])
+        # the bars of all methods share the width of a bin
+        edges = np.array([0.0, *diagram.edges, 1.0])  # `diagram.edges` are the inner ones
         width = np.diff(edges) / len(diagrams)
         below.bar(
             edges[:-1] + index * width,
-            diagram.all_counts,
+            diagram.all_counts,  # also of empty bins
             width=width * 0.92,
             align="edge",
             color=color,
@@ -68,6 +72,6 @@ def _draw_diagrams(diagrams: Mapping[str, ReliabilityDiagram], title: str, xlabe
     above.legend(loc="upper left")
     below.set(xlabel=xlabel, ylabel="elements", xlim=(-0.02, 1.02), yscale="log", ylim=(0.7, None))
     below.set_axisbelow(True)
-    # plain numbers: PLOT_STYLE turns math text (powers) off
+    # plain numbers, because the default is powers in math text, which PLOT_STYLE turns off
     below.yaxis.set_major_formatter(lambda count, _: f"{count:,.0f}")
     return figure

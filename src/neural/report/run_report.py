@@ -1,9 +1,10 @@
 """Runs as one HTML file that works offline: settings, curves, attention, findings, samples.
 
-A run is the folder of one training; a finding is a statement of the analyses in analysis/ with its
-evidence. Maps are attention weights, measures are statistics of them by layer and head.
+A run is the folder of one training; its rows are logged scalars and measures by step. A finding is
+a statement of the analyses in analysis/ with its evidence. Maps are attention weights, measures are
+statistics of them by layer and head. Samples are generated texts.
 
-write_report([Path("runs/…")], Path("report.html"))
+    write_report([Path("runs/…")], Path("report.html"))
 """
 
 from __future__ import annotations
@@ -16,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from neural.analysis.check import Finding
-from neural.analysis.findings import analyze_runs
+from neural.analysis.findings import FindingList, analyze_runs
 from neural.analysis.run_loading import get_seed, group_experiments
 from neural.analysis.run_summary import (
     describe_network,
@@ -26,6 +26,7 @@ from neural.analysis.run_summary import (
     list_checkpoints,
     summarize_run,
 )
+from neural.capture.labels import AxisLabels
 from neural.capture.map_encoding import encode_map
 from neural.core.files import write_atomically
 from neural.core.settings import flatten_settings
@@ -45,11 +46,14 @@ from neural.runs.run import Run
 PAGE_VERSION = 2
 """Version of the format of a page's data (docs/report.md)."""
 ENVIRONMENT_KEYS = ("python", "platform", "cpus", "threads", "packages", "command", "commit")
-"""Shown on the page. Of these, only the command line may name folders of the user."""
+"""Facts about the machine that the page shows; others are left out as private.
+
+The command line may still contain names of the user's folders.
+"""
 
 
 def write_report(paths: Sequence[Path], out: Path, *, title: str | None = None) -> Path:
-    """Write the page of some runs atomically; RunError where a run cannot be read."""
+    """Write the report of some runs atomically; RunError if a run cannot be read."""
     html = render_report(paths, title=title)
     with translate_errors(f"{out} cannot be written"):
         write_atomically(out, html, durable=False)
@@ -57,7 +61,7 @@ def write_report(paths: Sequence[Path], out: Path, *, title: str | None = None) 
 
 
 def render_report(paths: Sequence[Path], *, title: str | None = None) -> str:
-    """The page of some runs as HTML. The maps of all runs share one size limit."""
+    """The report of some runs as HTML."""
     if not paths:
         raise RunError("a report needs a run")
     with ExitStack() as stack:
@@ -69,7 +73,7 @@ def render_report(paths: Sequence[Path], *, title: str | None = None) -> str:
 def build_page_data(
     runs: Sequence[Run], *, title: str | None = None, max_map_bytes: int = MAX_MAP_BYTES
 ) -> dict[str, Any]:
-    """All data of a page; `max_map_bytes` is for the maps of all runs together."""
+    """All JSON data of a report; the maps of all runs together have about `max_map_bytes`."""
     run_ids = _unique_names(runs)
     run_entries, maps = [], {}
     for run, run_id in zip(runs, run_ids, strict=True):
@@ -102,7 +106,7 @@ def build_page_data(
 
 
 def build_run_data(run: Run, *, after_step: int = -1) -> dict[str, Any]:
-    """A run as pages show it, without its maps; only rows of steps greater than `after_step`."""
+    """JSON data of one run without its maps; only rows of steps greater than `after_step`."""
     environment = run.environment
     return {
         **_summarize_run(run),
@@ -131,30 +135,43 @@ def build_run_data(run: Run, *, after_step: int = -1) -> dict[str, Any]:
 def build_group_data(runs: Sequence[Run], run_ids: Sequence[str]) -> list[dict[str, Any]]:
     """Groups of runs that differ only by their seed, with the findings about each group.
 
-    `run_ids` are the ids of the runs in the page.
+    `run_ids` has the id of each run in the page.
     """
+    # by identity, because two runs may have the same name
     page_ids = {id(run): run_id for run, run_id in zip(runs, run_ids, strict=True)}
     groups, experiments = [], group_experiments(runs)
     for data, runs_by_label in experiments.items():
         for label, group in runs_by_label.items():
+            # with several data sets, labels may repeat, so the data set is part of them
             is_unique = len(experiments) == 1 or label == data
             groups.append(
                 {
                     "label": label if is_unique else f"{data}: {label}",
                     "data": data,
                     "runs": [page_ids[id(run)] for run in group],
-                    "findings": [finding_to_dict(finding) for finding in analyze_runs(group)],
+                    "findings": findings_to_dicts(analyze_runs(group)),
                 }
             )
     return groups
 
 
-def finding_to_dict(finding: Finding) -> dict[str, Any]:
-    """A finding as JSON data, with its estimate also as text."""
-    return {**finding.to_dict(), "formatted": finding.formatted_estimate}
+def findings_to_dicts(findings: FindingList) -> list[dict[str, Any]]:
+    """Findings as JSON data; their numbers also as text with interval and unit.
+
+    `advice_rank` is the place among the advice (analysis/advice.py), from 1; None elsewhere.
+    """
+    ranks = {advice.code: rank for rank, advice in enumerate(findings.advice, 1)}
+    return [
+        {
+            **finding.to_dict(),
+            "formatted": finding.formatted_estimate,
+            "advice_rank": ranks.get(finding.code),
+        }
+        for finding in findings
+    ]
 
 
-def build_snapshot_data(
+def build_attention_page_data(
     name: str,
     maps: Mapping[str, np.ndarray | bytes],
     *,
@@ -164,19 +181,31 @@ def build_snapshot_data(
     between: Mapping[str, np.ndarray] | None = None,
     causal: bool = False,
     units: Mapping[str, str] | None = None,
+    descriptions: Mapping[str, str] | None = None,
     notes: Sequence[str] = (),
-    facts: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    layer_labels: Mapping[str, AxisLabels] | None = None,
+    roles: Sequence[Sequence[str]] | None = None,
+    downsampling: int = 1,
 ) -> dict[str, Any]:
-    """Page data of one attention snapshot: a page of one run with a single step, 0.
+    """Page data of a single capture of attention, without a run: as one run with one step, 0.
 
-    `maps` are [head, query, key] by layer, or encoded already. `measures` are [layer, head] or
-    [layer], those `between` layers [layer, layer]. `facts` are shown as settings.
+    `maps` are [head, query, key] by layer, or already encoded as bytes. `queries` and `keys` are
+    the texts of the tokens; `layer_labels` replaces them by texts for each layer. `measures` are
+    [layer, head] or [layer]; measures `between` layers are [layer, layer]. `units` and
+    `descriptions` are those of the measures. `roles` are the names of the heads' roles by layer
+    and head. `downsampling`: how many positions were merged into a cell of the maps. The page shows
+    `settings` as those of a run.
     """
     encoded_maps = {
         layer: weights if isinstance(weights, bytes) else encode_map(weights, causal=causal)
         for layer, weights in maps.items()
     }
-    units, packed_step = units or {}, pack_step_maps(encoded_maps)
+    units, descriptions = units or {}, descriptions or {}
+    packed_step = pack_step_maps(encoded_maps)
+    if layer_labels and not (queries or keys):
+        # the page needs labels of the whole snapshot, too: those of the first layer that has any
+        queries, keys = next(filter(any, layer_labels.values()), (None, None))
     measure_axes: list[tuple[str, np.ndarray, MeasureAxes]] = [
         *(
             (key, values, "layer" if values.ndim == 1 else "head")
@@ -195,21 +224,34 @@ def build_snapshot_data(
         "message": "",
         "best": None,
         "seed": None,
-        "settings": dict(facts or {}),
-        "changed_settings": list(facts or {}),
+        "settings": dict(settings or {}),
+        "changed_settings": list(settings or {}),
         "network": {},
         "program": None,
         "environment": {},
         "notes": list(notes),
         "scalars": {},
         "measures": {
-            key: encode_measure([0], values[None], unit=units.get(key, ""), axes=axes)
+            key: encode_measure(
+                [0],
+                values[None],
+                unit=units.get(key, ""),
+                description=descriptions.get(key, ""),
+                axes=axes,
+            )
             for key, values, axes in measure_axes
         },
         "layers": list(encoded_maps),
         "heads": [read_head_count(encoded_map) for encoded_map in encoded_maps.values()],
         "map_steps": [0],
-        "downsampling": {},
+        "downsampling": {"0": downsampling} if downsampling > 1 else {},
+        "layer_labels": {
+            layer: {"queries": labels.queries or [], "keys": labels.keys or []}
+            for layer, labels in layer_labels.items()
+        }
+        if layer_labels
+        else None,
+        "roles": [list(names) for names in roles] if roles is not None else None,
         "labels": {"queries": list(queries or keys or []), "keys": list(keys or queries or [])}
         if queries or keys
         else None,
@@ -231,7 +273,7 @@ def build_snapshot_data(
 
 
 def _summarize_run(run: Run) -> dict[str, Any]:
-    """Summary without the path, which is private: pages are given to others."""
+    """Summary of a run without its path, which is private: reports are given to others."""
     return {key: value for key, value in summarize_run(run).items() if key != "path"}
 
 
@@ -241,7 +283,7 @@ def _load_curve(run: Run, name: str, after_step: int) -> dict[str, Any]:
 
 
 def _unique_names(runs: Sequence[Run]) -> list[str]:
-    """Run names, with a number where two folders have the same name."""
+    """Names of the runs; a second folder with the same name is "name (2)"."""
     names: list[str] = []
     for run in runs:
         duplicates = sum(name == run.name or name.startswith(f"{run.name} (") for name in names)

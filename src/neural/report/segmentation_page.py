@@ -1,11 +1,12 @@
 """A segmented text as one HTML file, with the curve of boundary probabilities in the margin.
 
-An element is a sentence or line of the text; its probability is that of a boundary before it.
+An element is a sentence or line of the text; a segment is a sequence of elements. The probability
+of an element is that of a segment boundary before it.
 
 The curve needs no script and no image: the style sheet draws a trapezoid beside every element, from
-its own probability at the top to the next one's at the bottom. It stays beside the text at any
-width, and the page of a whole book still opens. So this page does not use the script of the other
-reports, which is built from web/.
+its own probability at the top to the next one's at the bottom. So the curve stays beside the text
+at any page width, and the page of a whole book still opens. Unlike the other reports, this page
+does not use the script that is built from web/.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import numpy as np
 from neural.core.html_document import Html, render_document, render_paragraph
 
 MAX_OPEN_CONTENTS = 40
-"""With more segments, the table of contents is folded."""
+"""With more segments, the table of contents is collapsed at first."""
+# --p and --q: probability of an element and of the next one, in percent; --threshold likewise
 SEGMENTATION_CSS = """
 .text { --margin: 7rem; --at: calc(var(--threshold) * 1%); }
 .text section { content-visibility: auto; contain-intrinsic-size: auto 40rem }
@@ -65,10 +67,11 @@ class SegmentView(NamedTuple):
 
     title: str
     position: str
-    """Its range in the document, as text."""
+    """Its range in the document, as text, such as "lines 1–20"."""
     probability: float | None
-    """Of the boundary before it; None for the first segment."""
+    """Probability of the boundary before it; None for the first segment."""
     elements: Sequence[str]
+    """Texts of its elements."""
 
 
 def render_segmentation_page(
@@ -84,7 +87,8 @@ def render_segmentation_page(
     """Render the HTML file.
 
     `name` is its title, `lead` the paragraph below. `probabilities` are those of all elements, in
-    order. `paragraph_starts` are indices of elements.
+    order. `paragraph_starts` are indices of elements that start a paragraph. From `threshold` on, a
+    probability is a boundary.
     """
     percent = np.rint(np.asarray(probabilities) * 100).astype(int).tolist()
     contents = Html(
@@ -136,9 +140,10 @@ def _render_segment(
     first: int,
     paragraph_starts: set[int],
 ) -> str:
-    """`percent` are the probabilities of all elements; `first` is the segment's first element.
+    """HTML of one segment: a heading and a paragraph per element.
 
-    In the style sheet `--p` is the probability of an element, `--q` that of the next one.
+    `percent` are the probabilities of all elements, in percent; `first` is the index of the
+    segment's first element.
     """
     probability, style = "", ""
     if segment.probability is not None:

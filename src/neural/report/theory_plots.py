@@ -1,11 +1,15 @@
 """Plots of the theory of focus models; the same setting gives the same bytes.
 
-A focus model distributes its focus over m segments; α is the focus on the foreground, the one that
-decides the class. The incentive is −∂loss/∂α. See tasks/focus/theory/overview.py.
+A focus model distributes its focus over m segments; α is the focus on the foreground, the segment
+that shows the class. A paradigm is a loss that trains focus and classifier together: soft, hard or
+lvml. A schedule is one paradigm, or two with a switch between them; `steepest` is a loss whose
+parameter follows the time so that α rises fastest. The incentive is −∂loss/∂α. Time is steps ×
+learning rate. The theory is that of a linear model (tasks/focus/theory/overview.py), and dots in
+the plots are gradient descent on the same model.
 
-theory_held     loss and incentive against a fixed focus α, after three training times
-theory_motion   focus, loss and incentive over time; dots are gradient descent on the linear model
-theory_late     1 − α over time, both logarithmic, with the asymptotic formulas
+    theory_held     loss and incentive against an α that is held fixed, after three training times
+    theory_motion   focus, loss and incentive over time
+    theory_late     1 − α over time, both logarithmic, with the asymptotic formulas
 """
 
 from __future__ import annotations
@@ -32,10 +36,15 @@ SCHEDULE_STYLES = {
     "lvml → hard": ("#009e73", "--"),
     "steepest": ("#7f7f7f", ":"),
 }
-"""Color and line style by schedule: one paradigm, or two stages. The color is that of the first
-stage; dashes mean a second one."""
+"""Color and line style by schedule. The color is that of the first paradigm; dashes mean that a
+second one follows."""
 MAX_DOTS = 12
-"""Steps of gradient descent drawn over log time; two fewer are drawn over the rise of the focus."""
+"""Steps of gradient descent drawn as dots at even distances of log time.
+
+Two fewer are drawn at even distances of the focus.
+"""
+LOG_TIME_RATIO = 1000
+"""Time axes start at `overview.until` divided by this."""
 
 
 def draw_theory_plots(
@@ -48,6 +57,7 @@ def draw_theory_plots(
         with matplotlib.rc_context(PLOT_STYLE):
             figure = draw(overview)
             setting = overview.setting
+            # C classes, m segments, r: rate at which the focus learns relative to the classifier
             figure.suptitle(f"C = {setting.classes}, m = {setting.segments}, r = {setting.rate:g}")
             files += [save_figure(figure, folder / f"{name}.{suffix}") for suffix in formats]
     return files
@@ -71,7 +81,7 @@ def theory_held(overview: TheoryOverview) -> Figure:
                     label=name,
                     marker=".",
                 )
-                if row == 0 and name != "soft":  # soft's best loss is 0 everywhere
+                if row == 0 and name != "soft":  # the optimal loss of soft is 0 for every α
                     panel.plot(
                         fixed_focus.alphas,
                         fixed_focus.optimal_loss[name],
@@ -81,7 +91,7 @@ def theory_held(overview: TheoryOverview) -> Figure:
                     )
         panels[0, column].set_title(f"after t = {time:g}", fontsize=10)
         panels[1, column].set_xlabel("fixed focus α")
-    for row in panels:  # after all columns: rows share their y axis
+    for row in panels:  # after all columns are drawn, because a row shares its y axis
         row[0].set_ylim(bottom=0)
     panels[0, 0].set_ylabel("loss (nats)")
     panels[1, 0].set_ylabel("incentive −∂loss/∂α")
@@ -92,7 +102,7 @@ def theory_held(overview: TheoryOverview) -> Figure:
 
 
 def theory_motion(overview: TheoryOverview) -> Figure:
-    """Three stacked panels with a logarithmic time axis; each curve has its switches marked."""
+    """Focus, loss and incentive of every schedule over log time; diamonds mark switches."""
     figure = Figure(figsize=(8, 10), layout="constrained")
     panels = figure.subplots(3, 1, sharex=True)
     for schedule in overview.schedules:
@@ -113,6 +123,7 @@ def theory_motion(overview: TheoryOverview) -> Figure:
             marker = "o" if len(schedule.switches) == 0 else "s"
             panels[0].plot(descent.time[dots], descent.focus[dots], marker, **style)
             panels[1].plot(descent.time[dots], descent.loss[dots], marker, **style)
+    # the incentive of `steepest` is so large at the start that it would hide the others
     max_incentive = max(
         schedule.trajectory.incentive.max()
         for schedule in overview.schedules
@@ -124,7 +135,7 @@ def theory_motion(overview: TheoryOverview) -> Figure:
     ):
         _set_log_scale(panel)
         panel.set_ylabel(ylabel)
-        panel.set_xlim(overview.until / 1000, overview.until)
+        panel.set_xlim(overview.until / LOG_TIME_RATIO, overview.until)
     panels[0].legend(fontsize=9)
     panels[0].set_title(
         "lines: theory; circles, squares: gradient descent; diamonds: switch", fontsize=9
@@ -175,7 +186,7 @@ def theory_late(overview: TheoryOverview) -> Figure:
         fontsize=9,
     )
     _set_log_scale(panel, both=True)
-    panel.set_xlim(overview.until / 1000, overview.last_time)
+    panel.set_xlim(overview.until / LOG_TIME_RATIO, overview.last_time)
     panel.set_xlabel("time (steps × learning rate)")
     panel.set_ylabel("1 − α")
     panel.legend(fontsize=9, loc="lower left")
@@ -188,7 +199,10 @@ THEORY_PLOTS_BY_NAME: dict[str, Callable[[TheoryOverview], Figure]] = {
 
 
 def _set_log_scale(panel: Axes, *, both: bool = False) -> None:
-    """Logarithmic axes with plain numbers: PLOT_STYLE turns math text (powers) off."""
+    """Set the x axis, or both axes, to a log scale with plain numbers.
+
+    The default labels are powers in math text, which PLOT_STYLE turns off.
+    """
     panel.set_xscale("log")
     panel.xaxis.set_major_formatter("{x:g}")
     if both:
@@ -197,8 +211,8 @@ def _set_log_scale(panel: Axes, *, both: bool = False) -> None:
 
 
 def _select_dots(descent: DescentResult, until: float) -> np.ndarray:
-    """Indices of some steps, spread evenly over log time and over the rise of the focus."""
-    times = np.searchsorted(descent.time, np.geomspace(until / 1000, until, MAX_DOTS))
+    """Indices of steps to draw as dots, spread evenly over log time and over the focus."""
+    times = np.searchsorted(descent.time, np.geomspace(until / LOG_TIME_RATIO, until, MAX_DOTS))
     rise = np.searchsorted(np.maximum.accumulate(descent.focus), np.linspace(0, 1, MAX_DOTS)[1:-1])
     return np.unique(np.concatenate([times, rise]).clip(0, len(descent.time) - 1))
 

@@ -5,12 +5,12 @@
                                  names of tied tensors ("shared"); and a SHA-256 of the JSON itself
 
 In this file `document` is the content of the JSON file. The best checkpoint is the one with the
-best validation score so far.
+best validation score so far. Tied tensors (say, embedding and output weights) are stored once.
 
 Loading executes no code. A checkpoint exists if its JSON file does: that file is renamed into place
-last and deleted first. It is complete if both checksums match. A second checkpoint of the same step
-is written to `step-00000200.again.safetensors` until its JSON file replaces the first one, so that
-there is a complete checkpoint at every instant.
+last and deleted first. It is complete if both checksums match. If a step is saved again, its
+tensors go to `step-00000200.again.safetensors`, and the JSON file is then replaced. So there is a
+complete checkpoint at every instant.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Checkpoint:
     is_best: bool
     """Whether it was the best when it was saved."""
     skipped: tuple[str, ...] = ()
-    """Newer checkpoints that are damaged, a message for each."""
+    """One message for each newer checkpoint that is damaged and was therefore not read."""
 
 
 class CheckpointInfo(NamedTuple):
@@ -201,7 +201,10 @@ def delete_after(folder: Path, step: int) -> None:
 
 
 def select_weights(checkpoint: Checkpoint, prefix: str = MODEL_PREFIX) -> dict[str, Tensor]:
-    """The tensors whose names start with `prefix`, without it: MODEL_PREFIX or EMA_PREFIX."""
+    """The tensors of the model (MODEL_PREFIX) or of its average (EMA_PREFIX), by parameter name.
+
+    The names in the result are without the prefix, as `load_state_dict` expects them.
+    """
     return {
         name.removeprefix(prefix): tensor
         for name, tensor in checkpoint.tensors.items()
@@ -211,9 +214,9 @@ def select_weights(checkpoint: Checkpoint, prefix: str = MODEL_PREFIX) -> dict[s
 
 @contextmanager
 def check_network_match(checkpoint: Checkpoint, source: Path | str) -> Iterator[None]:
-    """Raise RunError for errors inside the block, in which the caller loads the checkpoint's state.
+    """Turn errors inside the block into RunError "the checkpoint … is of another network".
 
-    Their cause is that the checkpoint belongs to another network. `source` is named in the message.
+    The caller loads the checkpoint's state inside the block. `source` (the run) begins the message.
     """
     try:
         yield
@@ -277,7 +280,7 @@ def _write_tensors(file: BinaryIO, tensors: Mapping[str, Tensor]) -> tuple[int, 
     """
     header: dict[str, Any] = {}
     end = 0
-    # the widest dtypes first keep every tensor aligned
+    # widest dtypes first: then every tensor begins at a multiple of its element size
     names = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
     for name in names:
         tensor = tensors[name]
@@ -288,7 +291,7 @@ def _write_tensors(file: BinaryIO, tensors: Mapping[str, Tensor]) -> tuple[int, 
             "data_offsets": [start, end],
         }
     header_bytes = json.dumps(header).encode()
-    header_bytes += b" " * (-len(header_bytes) % 8)
+    header_bytes += b" " * (-len(header_bytes) % 8)  # tensors begin at a multiple of 8 bytes
     digest, size = hashlib.sha256(), 0
     length = len(header_bytes).to_bytes(8, "little")
     for block in (length, header_bytes, *(tensors[name] for name in names)):

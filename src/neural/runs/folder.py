@@ -1,4 +1,8 @@
-"""Paths and small files of a run folder: find it, publish a new one, verify checksums."""
+"""Paths and small files of a run folder: find it, publish a new one, verify checksums.
+
+settings.json holds the settings of the experiment, program.neural the source text of the network,
+environment.json versions and machine, rows.sqlite everything that is measured (store.py).
+"""
 
 from __future__ import annotations
 
@@ -74,7 +78,10 @@ def publish_folder(staging: Path, root: Path, name: str, timestamp: float) -> Pa
 
 
 def find_escaping_link(path: Path, root: Path) -> str:
-    """Name of the first symbolic link in a run folder that points outside `root`; "" if none."""
+    """Name of the first symbolic link in a run folder that points outside `root`; "" if none.
+
+    A run folder may come from anybody: such a link could expose other files of the reader.
+    """
     if _is_escaping_link(path, root):
         return path.name
     for folder in (path, path / CHECKPOINTS_DIR):
@@ -104,14 +111,14 @@ def sha256_text(text: str | None) -> str:
 
 
 def checksum_key(file: str) -> str:
-    """Key of a file's checksum in the table `meta` of rows.sqlite."""
+    """Key of a file's checksum in the header of rows.sqlite (`RunStore.header_value`)."""
     return f"sha256 {file}"
 
 
 def verify_checksums(path: Path, store: RunStore) -> None:
     """RunError if a file differs from what `Run` wrote: training must not resume from it."""
     for file in CHECKSUMMED_FILES:
-        expected = store.meta(checksum_key(file))  # None: the file was never written
+        expected = store.header_value(checksum_key(file))  # None: the file was never written
         # two checksums while `Run.replace_settings` replaces the file: the old and the new one
         if expected is not None and sha256_text(read_text(path / file)) not in expected.split(" "):
             raise RunError(

@@ -14,8 +14,8 @@ class RunLock:
     """Exclusive POSIX lock on a file; the system releases it when the process dies."""
 
     _held_here: set[tuple[int, int]] = set()
-    """(device, inode) of the locks of this process. POSIX locks do not exclude their own process,
-    and closing any handle of the file would release them."""
+    """(device, inode) of the files that this process has locked. Needed because a process can lock
+    a file twice, and because closing any handle of the file releases its lock."""
 
     def __init__(self, path: Path) -> None:
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -31,7 +31,10 @@ class RunLock:
 
     @classmethod
     def acquire(cls, path: Path, status: RunStatus) -> RunLock:
-        """Lock the file; RunError if it is locked. `status`, the run's, names the process."""
+        """Lock the file `path`; RunError if it is locked already.
+
+        The error names the process that writes the run, from the run's `status`.
+        """
         with translate_errors(f"{path.parent} cannot be written"):
             is_ours = path.exists() and (path.stat().st_dev, path.stat().st_ino) in cls._held_here
             try:
@@ -46,7 +49,7 @@ class RunLock:
         )
 
     def release(self) -> None:
-        """Let other processes write. Does nothing if it was released before."""
+        """Release the lock. Does nothing if it was released before."""
         if self._file_id in RunLock._held_here:
             RunLock._held_here.remove(self._file_id)
             os.close(self._handle)

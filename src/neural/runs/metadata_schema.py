@@ -1,6 +1,7 @@
 """Checks of metadata entries (`Run.set_metadata`, `RunReader.metadata`), key by key.
 
-Metadata entries are JSON values that describe a run, such as the names of its attention layers.
+Metadata entries are JSON values that describe a run, such as the names of its attention layers. A
+field is the declared type of the entry with that key (core/metadata_fields.py).
 
 Writing a value that no reader could use is an error. Readers check again, because a folder may come
 from anybody: an entry of a wrong type is left out with a warning, and the rest of the run is shown.
@@ -31,26 +32,27 @@ from neural.core.registry import BrokenEntryError, UnknownNameError
 MAX_SHOWN_CHARS = 60
 """Characters of a rejected value that its error message shows."""
 GENERAL_FIELDS: dict[str, MetadataField] = {
-    "steps": COUNT,
-    "batches_per_epoch": NUMBER,
-    "parameters": COUNT,
-    "attention/layers": TEXTS,
-    "attention/heads": COUNTS,
+    "steps": COUNT,  # optimizer steps of the complete training
+    "batches_per_epoch": NUMBER,  # counted in optimizer steps
+    "parameters": COUNT,  # number of trainable numbers in the model
+    "attention/layers": TEXTS,  # module names
+    "attention/heads": COUNTS,  # number of heads of each layer
     "attention/measures": MetadataField(
         mapping_of(mapping_of(is_text)),
         "a mapping of measures to mappings of texts (`unit`, `description`)",
     ),
+    # the probe: the fixed examples whose attention is recorded during training
     "probe/labels": MetadataField(
         list_of(list_of(is_text)), "a list of lists of texts, one list per example"
     ),
-    "generation/samples": TEXTS_BY_STEP,
-    "generation/real_text": NUMBERS_BY_NAME,
+    "generation/samples": TEXTS_BY_STEP,  # texts that the model generated
+    "generation/real_text": NUMBERS_BY_NAME,  # metrics of real text, to compare samples with
 }
 """Keys that are read from all runs, whatever the task, so that readers can rely on their types."""
 
 
 def collect_fields(task: Any) -> dict[str, MetadataField]:
-    """The declared keys of a run: the general ones and those of the task with that name.
+    """The declared keys of a run: the general ones and those of the task named `task`.
 
     `task` comes from the run's settings and may be anything; an unknown task adds no keys.
     """

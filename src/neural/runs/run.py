@@ -1,4 +1,4 @@
-"""A run: the folder that training writes and analyses read. docs/run-folder.md is the format.
+"""A run: the folder that one training writes and analyses read (format: docs/run-folder.md).
 
     run = Run.create(Path("runs"), "tiny", settings={...}, program=text)      to write
     run = Run.reopen(path)                                                    to resume writing
@@ -9,8 +9,8 @@
     checkpoints/                                         weights (checkpoint.py)
     status.json  lock                                    progress, writer (status.py, lock.py)
 
-One process writes, on a local disk. It may be killed at any instant: the folder still opens, no row
-is torn, and at least the last checkpoint whose `save` had returned is there.
+One process writes, on a local disk. It may be killed at any instant: the folder still opens, every
+row is complete, and at least the last checkpoint whose `save` had returned is there.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Run(RunReader):
         # `_facts`: progress values for status.json, such as the loss (see `heartbeat`)
         self._step, self._facts, self._last_heartbeat = 0, dict[str, Any](), 0.0
         self.previous: RunStatus | None = None
-        """Status of the run before it was reopened."""
+        """Status of the run before it was reopened; None for a new run."""
         self._sinks: list[Sink] = []
         """External trackers that receive the scalars too (sink.py)."""
 
@@ -110,6 +110,7 @@ class Run(RunReader):
                 RunWriter.create(staging / ROWS_FILE, checksums)
                 status = current_status("running", started=started)
                 write_status(staging / STATUS_FILE, status, durable=True)
+                # locked before the folder gets its name: no other process can write it first
                 lock = RunLock(staging / "lock")
                 path = publish_folder(staging, root, name, started)
                 return cls(path, RunWriter(path / ROWS_FILE), lock, started=started)
@@ -166,11 +167,14 @@ class Run(RunReader):
                 self.log_event(step, "warning", message)
 
     def log_arrays(self, step: int, arrays: Mapping[str, np.ndarray]) -> None:
-        """Add measures (statistics of attention) of a step, usually [layer, head]; as float32."""
+        """Add measures of a step (statistics of attention), by name; stored as float32.
+
+        The shape of a measure is usually (layers, heads).
+        """
         self._writer.log_arrays(step, arrays)
 
     def log_maps(self, step: int, maps: Mapping[str, Any]) -> None:
-        """Add attention maps of a step by layer, encoded by capture/map_encoding.py."""
+        """Add attention weights of a step by layer name, encoded by capture/map_encoding.py."""
         self._writer.log_maps(step, maps)
 
     def set_metadata(self, key: str, value: Any) -> None:
@@ -181,7 +185,12 @@ class Run(RunReader):
         self._writer.set_metadata(key, to_json(key, value, self.metadata_fields))
 
     def log_event(self, step: int, kind: str, text: str) -> None:
-        """Add an event; its kind is "switch" (of the loss), "restart", "warning", "diverged" …"""
+        """Add an event of a step: its `kind`, and a `text` for the user.
+
+        Kinds: "restart" (training resumed from a checkpoint), "warning", "diverged" (the loss is
+        NaN or infinite), "imported" (weights of another program), and "switch": the task
+        `focus` with the paradigm `hybrid` (tasks/focus/) changes from its first loss to its second.
+        """
         self._writer.log_event(step, kind, text)
 
     def commit(self) -> None:
@@ -198,6 +207,8 @@ class Run(RunReader):
         keep: int = 2,
     ) -> None:
         """Write all rows, then a checkpoint; then delete all but the newest `keep` and the best."""
+        # Rows first, so that no checkpoint is newer than its rows. `checkpoint_step` also makes the
+        # commit wait for the disk: this must hold after a power failure, too.
         self._writer.commit(checkpoint_step=step)
         folder = self.path / CHECKPOINTS_DIR
         with translate_errors(f"the checkpoint of step {step} cannot be saved in {self.path}"):
@@ -217,16 +228,17 @@ class Run(RunReader):
             if text is not None and text != read_text(self.path / file)
         }
         new_sums = {checksum_key(file): sha256_text(text) for file, text in changed_texts.items()}
-        old_sums = {key: self._writer.meta(key) for key in new_sums}
+        old_sums = {key: self._writer.header_value(key) for key in new_sums}
         both_sums = {
             key: f"{old_sums[key]} {new_sums[key]}" for key in new_sums if old_sums[key] is not None
         }
-        self._writer.set_meta(both_sums)
+        self._writer.set_header_values(both_sums)
         with translate_errors(f"the settings of {self.path} cannot be written"):
             for file, text in changed_texts.items():
                 write_atomically(self.path / file, text)
-        self._writer.set_meta(new_sums)
-        for name in ("settings", "program", "metadata_fields"):  # cached properties
+        self._writer.set_header_values(new_sums)
+        # these are cached properties: without their cached values they are read from the new files
+        for name in ("settings", "program", "metadata_fields"):
             self.__dict__.pop(name, None)
 
     def delete_after(self, step: int) -> None:
@@ -260,8 +272,8 @@ class Run(RunReader):
     def finish(self, state: str, message: str = "") -> None:
         """Commit, write the final state ("finished", "failed" or "stopped"), and close.
 
-        If the rows cannot be written, the run has failed: the status says so, if it can be written,
-        and a RunError is raised, unless the caller already passed "failed".
+        If the rows cannot be written, the final state is "failed". An error of writing is raised as
+        RunError after closing, unless the caller passed "failed": then it has an error of its own.
         """
         pending_error = None
         try:
@@ -296,9 +308,9 @@ class Run(RunReader):
         return loaded
 
     def close(self) -> None:
-        """Close the files and release the lock. A writer calls `finish`."""
+        """Close the files and release the lock. A writer calls `finish` instead."""
         while self._sinks:
-            with suppress(Exception):  # as in `log`
+            with suppress(Exception):  # an external tracker must not stop training
                 self._sinks.pop().close()
         try:
             super().close()

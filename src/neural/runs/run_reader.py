@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import sqlite3
 import warnings
 from functools import cached_property
 from pathlib import Path
@@ -15,8 +16,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from neural.core.escape import escape_controls
 from neural.core.metadata_fields import MetadataField
 from neural.core.names import suggest_name
+from neural.core.text_table import format_number, format_table
 from neural.runs import checkpoint
 from neural.runs.checkpoint import Checkpoint, CheckpointInfo
 from neural.runs.errors import RunError, RunWarning, translate_errors
@@ -25,10 +28,13 @@ from neural.runs.metadata_schema import GENERAL_FIELDS, collect_fields
 from neural.runs.status import RunStatus
 from neural.runs.store import RunStore
 
+SHOWN_SCALARS = ("train/loss", "valid/")
+"""Scalars that a run prints of itself, by the start of their names."""
 MAX_PADDING_RATIO = 1 << 10
-"""Padding may enlarge the arrays of a measure at most this many times."""
+"""`measure` pads arrays of different shapes with NaN, to at most this many times their size."""
 HALVES_PREFIX = "halves/"
-"""Prefix of the array that holds a measure's mean over all heads, on two halves of the probe."""
+"""Prefix of array names. The array holds a measure's mean over all heads, on each half of the
+probe; their difference shows how much the measure depends on the examples."""
 HEAD_DIVERGENCE_KEY = "heads/divergence"
 """Array name: distances between the attention of all pairs of heads, layer after layer."""
 
@@ -38,6 +44,27 @@ class RunReader:
 
     def __init__(self, path: Path, store: RunStore) -> None:
         self.path, self._store = path, store
+
+    def __fspath__(self) -> str:
+        """The path of the folder: a run can be passed wherever a path is expected."""
+        return os.fspath(self.path)
+
+    def __repr__(self) -> str:
+        """Name, state and the last value of every score."""
+        try:
+            status = self.status
+            task = self.settings.get("task", "unknown task")
+            names = [name for name in self.scalar_names() if name.startswith(SHOWN_SCALARS)]
+            last_values = [(name, *(column[-1] for column in self.scalars(name))) for name in names]
+        except sqlite3.ProgrammingError:
+            return f"run {escape_controls(self.name)}: closed"
+        except RunError as error:
+            return f"run {escape_controls(self.name)}: {escape_controls(str(error))}"
+        lines = [f"run {escape_controls(self.name)}: {task}, {status.state}, step {status.step:,}"]
+        if last_values:
+            rows = [(name, format_number(value), f"{step:,}") for name, step, value in last_values]
+            lines.append(format_table([("metric", "last value", "step"), *rows], (1, 2)))
+        return "\n".join(lines)
 
     @property
     def name(self) -> str:
@@ -51,7 +78,7 @@ class RunReader:
 
     @cached_property
     def program(self) -> str | None:
-        """Source text of the network; None if the task has no program."""
+        """Source text of the network in the `.neural` language; None if the task has none."""
         return read_text(self.path / "program.neural")
 
     @property
@@ -97,7 +124,10 @@ class RunReader:
         return [name for name in self._store.array_names() if "/" not in name]
 
     def measure(self, name: str, *, after: int = -1) -> tuple[np.ndarray, np.ndarray]:
-        """Steps > `after`, and one array [step, layer, head]; NaN-padded if shapes differ."""
+        """The steps > `after`, and the measure's values as one array [step, layer, head].
+
+        Steps whose arrays are smaller are padded with NaN.
+        """
         steps, arrays = self._store.arrays(name, after)
         if not arrays:
             self._require_known(name, self._store.array_names(), "measure")
@@ -108,7 +138,10 @@ class RunReader:
             raise RunError(f"{self.path}: the measure `{name}` is damaged: {error}") from None
 
     def half_means(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Steps and means of a measure on two halves of the probe, [step, 2]; may be empty."""
+        """Steps, and the means of a measure on the two halves of the probe, [step, 2].
+
+        Both are empty if the run has no such means.
+        """
         if HALVES_PREFIX + name not in self._store.array_names():
             return np.empty(0, dtype=np.int64), np.empty((0, 2))
         return self.measure(HALVES_PREFIX + name)
@@ -118,7 +151,7 @@ class RunReader:
         return self._store.map_steps()
 
     def maps(self, step: int) -> dict[str, bytes]:
-        """Encoded maps of a step, by layer name; `decode_map` reads them."""
+        """Encoded maps of a step, by layer name; capture/map_encoding.py decodes them."""
         return self._store.maps(step)
 
     def events(self) -> list[tuple[int, str, str, float]]:
@@ -193,7 +226,8 @@ def _stack_padded(arrays: list[np.ndarray]) -> np.ndarray:
     ndim = max(array.ndim for array in arrays)
     same_rank = [array.reshape(array.shape + (1,) * (ndim - array.ndim)) for array in arrays]
     sizes = [max(array.shape[axis] for array in same_rank) for axis in range(ndim)]
-    # forged shapes, such as (1, 10⁶) and (10⁶, 1), must not allocate their product
+    # Forged shapes, such as (1, 10⁶) and (10⁶, 1), must not allocate their product. The second
+    # summand allows small arrays of any shapes.
     stored_size = sum(array.size for array in same_rank)
     if len(same_rank) * math.prod(sizes) > MAX_PADDING_RATIO * (stored_size + MAX_PADDING_RATIO):
         raise ValueError(

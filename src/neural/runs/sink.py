@@ -1,6 +1,6 @@
 """Base class of sinks: experiment trackers (MLflow …) that receive a run's scalars too.
 
-One file each in sinks/.
+sinks/ has one file for each tracker.
 
 The run folder is complete without sinks. A tracker's package is imported when its sink is created.
 """

@@ -81,9 +81,9 @@ def status_from_dict(data: Any) -> RunStatus:
 
 def _is_valid_field(name: str, value: Any) -> bool:
     if name in ("step", "pid"):
-        return type(value) is int and abs(value) < 1 << 53
+        return type(value) is int and abs(value) < 1 << 53  # exact in JavaScript, too
     if name in ("time", "started"):
-        return type(value) in (int, float) and abs(value) < 1e15
+        return type(value) in (int, float) and abs(value) < 1e15  # also excludes NaN
     return isinstance(value, dict if name == "facts" else str | None if name == "process" else str)
 
 

@@ -3,11 +3,11 @@
 A run is one training and its folder (run.py). Its rows are `scalars` (points of curves), `arrays`
 (measures: statistics of attention weights), `maps` (attention weights) and `events`, all with a
 step; and `metadata`, which describes the run, such as the names of its layers. The table `meta` is
-about the file itself: its version, the last checkpoint, checksums of other files.
+the header of the file: its version, the step of the last checkpoint, checksums of other files.
 
-A transaction that is cut short by a kill never happened: SQLite rolls it back. Commits go to the
-operating system at once and so survive a kill of the process. Only the commit before a checkpoint
-waits for the disk, so that no checkpoint outlives its rows in a power failure.
+If the process is killed during a transaction, SQLite rolls it back. Commits go to the operating
+system at once and so survive a kill of the process. Only the commit before a checkpoint waits for
+the disk, so that no checkpoint outlives its rows in a power failure.
 
 A run folder may come from anybody, so reading trusts nothing: see `harden_connection`.
 """
@@ -52,6 +52,7 @@ INSERT INTO meta VALUES ('version', '{STORE_VERSION}');
 STEP_TABLES = ("scalars", "arrays", "maps", "events")
 """Tables with a column `step`."""
 NAME_ID_QUERY = "(SELECT id FROM names WHERE name = ?)"
+"""Names of scalars and arrays are stored once, in the table `names`; rows hold their ids."""
 INSERT_STATEMENTS = {
     "scalars": f"INSERT OR REPLACE INTO scalars VALUES ({NAME_ID_QUERY}, ?, ?)",
     "arrays": f"INSERT OR REPLACE INTO arrays VALUES ({NAME_ID_QUERY}, ?, ?, ?)",
@@ -62,25 +63,27 @@ INSERT_STATEMENTS = {
 COMMIT_INTERVAL_SECONDS = 1.0
 """Seconds between two transactions, unless one is requested."""
 MIN_VALUE_LIMIT_BYTES = 1 << 20
-"""A value may have this many bytes however small the file is; otherwise at most the file's size."""
+"""Larger values are refused if they are also larger than the file: their length is forged."""
 MIN_AXIS_LIMIT = 1 << 16
-"""An array axis may have this size however few bytes the array has."""
+"""Larger axes are refused if they are also larger than the array's bytes: their size is forged."""
 
 
 class RunStore:
     """Reads rows.sqlite; every call returns the present state."""
 
     def __init__(self, path: Path, *, writable: bool = False) -> None:
-        self.path, self.name = path, str(path.parent)
+        self.path = path
+        self.name = str(path.parent)
+        """The run folder, for messages."""
         with translate_errors(self.name):
             self._db = sqlite3.connect(
                 _sqlite_uri(path, writable),
                 uri=True,
-                isolation_level=None,
-                timeout=20,
+                isolation_level=None,  # no implicit transactions: see `_transaction`
+                timeout=20,  # seconds to wait for a lock of another process
                 check_same_thread=False,
             )
-            weakref.finalize(self, self._db.close)
+            weakref.finalize(self, self._db.close)  # for stores that nobody closes
         with self._report_damage(), translate_errors(self.name):
             harden_connection(self._db, self._file_bytes())
         self._check_version()
@@ -91,7 +94,7 @@ class RunStore:
         return self.path.stat().st_size + (wal_path.stat().st_size if wal_path.exists() else 0)
 
     def _check_version(self) -> None:
-        version = self.meta("version")
+        version = self.header_value("version")
         if version is None or not version.isdecimal() or len(version) > 9:
             raise RunError(f"{self.name}: rows.sqlite is damaged: it has no version")
         if int(version) != STORE_VERSION:
@@ -107,8 +110,8 @@ class RunStore:
         with translate_errors(self.name):
             self._db.close()
 
-    def meta(self, key: str) -> str | None:
-        """A value of the table `meta`: version, checkpoint_step, checksums."""
+    def header_value(self, key: str) -> str | None:
+        """A value of the table `meta` (version, checkpoint_step, checksums); None if not set."""
         rows = self._fetch_all("SELECT value FROM meta WHERE key = ?", key)
         return str(rows[0][0]) if rows else None
 
@@ -144,7 +147,7 @@ class RunStore:
             "JOIN names ON names.id = scalars.name ORDER BY 1, 2"
         )
         with self._report_damage():
-            # math.nan is one object: lists of rows that contain it compare equal
+            # math.nan, not float("nan"): lists that contain the same NaN object compare equal
             return [
                 (int(step), str(name), math.nan if value is None else float(value))
                 for step, name, value in rows
@@ -199,6 +202,7 @@ class RunStore:
 
     def _fetch_all(self, sql: str, *values: Any) -> list[Any]:
         with self._report_damage(), translate_errors(self.name):
+            # a file has more bytes than rows: `size` stops endless results of a damaged file
             size = self._file_bytes()
             return check_row_count(self._db.execute(sql, values).fetchmany(size), size)
 
@@ -224,13 +228,13 @@ class RunWriter(RunStore):
         self._event_count = self._fetch_all("SELECT coalesce(max(id), 0) FROM events")[0][0]
 
     @staticmethod
-    def create(path: Path, meta: Mapping[str, str] | None = None) -> None:
-        """Create a file without rows; `meta` are entries of the table `meta` beside the version."""
+    def create(path: Path, header: Mapping[str, str] | None = None) -> None:
+        """Create a file without rows; `header`: entries of the table `meta` beside the version."""
         db = sqlite3.connect(path, isolation_level=None)
         try:
             db.execute("PRAGMA journal_mode = WAL")
             db.executescript(f"BEGIN; {CREATE_TABLES}")
-            db.executemany("INSERT INTO meta VALUES (?, ?)", (meta or {}).items())
+            db.executemany("INSERT INTO meta VALUES (?, ?)", (header or {}).items())
             db.execute("COMMIT")
         finally:
             db.close()
@@ -281,23 +285,23 @@ class RunWriter(RunStore):
             try:
                 with self._transaction():
                     self._insert_pending()
-                    # also ensures that there is a write to wait for if nothing was pending
+                    # even if nothing was pending, this is a write to wait for
                     if checkpoint_step is not None:
-                        self._set_meta("checkpoint_step", checkpoint_step)
+                        self._set_header_value("checkpoint_step", checkpoint_step)
             finally:
                 if checkpoint_step is not None:
                     self._db.execute("PRAGMA synchronous = NORMAL")
         for rows in self._pending.values():
             rows.clear()
 
-    def set_meta(self, values: Mapping[str, str]) -> None:
+    def set_header_values(self, values: Mapping[str, str]) -> None:
         """Set values of the table `meta`. They are on the disk when this returns."""
         with translate_errors(self.name):
             self._db.execute("PRAGMA synchronous = FULL")
             try:
                 with self._transaction():
                     for key, value in values.items():
-                        self._set_meta(key, value)
+                        self._set_header_value(key, value)
             finally:
                 self._db.execute("PRAGMA synchronous = NORMAL")
 
@@ -314,8 +318,8 @@ class RunWriter(RunStore):
             "INSERT OR IGNORE INTO names (name) VALUES (?)", ((name,) for name in sorted(names))
         )
         for table, rows in self._pending.items():
-            # Insert name by name, in the order of the primary key: otherwise every row goes to
-            # another database page.
+            # Insert name by name, in the order of the primary key: consecutive rows then go to the
+            # same database page.
             self._insert_rows(
                 INSERT_STATEMENTS[table],
                 sorted(rows, key=itemgetter(0)) if table in ("scalars", "arrays") else rows,
@@ -324,7 +328,7 @@ class RunWriter(RunStore):
     def _insert_rows(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:
         self._db.executemany(sql, rows)
 
-    def _set_meta(self, key: str, value: object) -> None:
+    def _set_header_value(self, key: str, value: object) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, str(value)))
 
     @contextmanager
@@ -340,9 +344,10 @@ class RunWriter(RunStore):
 
 
 def harden_connection(db: sqlite3.Connection, file_bytes: int) -> None:
-    """Make a connection safe for files of unknown origin; ValueError unless plain tables only.
+    """Make a connection safe for files of unknown origin.
 
-    Views, triggers and virtual tables could run SQL of the file's author; a value larger than the
+    Raises ValueError if the file has more than plain tables and indexes:
+    views, triggers and virtual tables could run SQL of the file's author; a value larger than the
     file can only be a forged length.
     """
     db.text_factory = _decode_text

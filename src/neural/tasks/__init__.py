@@ -1,4 +1,4 @@
-"""Registry of tasks: one folder each with batches, loss, metrics and own models, in `task.py`."""
+"""Registry of tasks. Each task is a folder; its `task.py` defines batches, loss and metrics."""
 
 from __future__ import annotations
 

@@ -102,6 +102,7 @@ def merge_training(settings: TrainingSettings, network: Network) -> TrainingSett
         program_settings["optimizer"] = repr(network.optimizer)
     experiment_settings = settings.model_dump(include=set(settings.model_fields_set))
     if experiment_settings.keys() & {"steps", "epochs"}:
+        # Both limit the training: the experiment's `epochs` replaces the program's `steps` too.
         program_settings |= {"steps": None, "epochs": None}
     try:
         return TrainingSettings.model_validate({**program_settings, **experiment_settings})

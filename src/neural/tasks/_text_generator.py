@@ -4,7 +4,7 @@ Shared by tasks whose networks take and predict token ids.
 
 generator = load_generator("runs/…")                # neural.workflows.generate
 generator.generate("To be", 200, samples=3)         # three texts
-for step in generator.stream("To be", 200): …       # character by character
+for step in generator.stream("To be", 200): …       # one token of each sample per step
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CharacterTokenizer:
     """Maps characters, or bytes, to token ids."""
 
     characters: tuple[str, ...] | None
-    """By id; None for bytes, which are their own ids."""
+    """Character of each id. None if tokens are bytes: the id is the value of the byte."""
     pad: int | None = None
     """Id that is reserved for padding: characters from this index on have an id one higher."""
 
@@ -63,9 +63,9 @@ class CharacterTokenizer:
         return ids if self.pad is None else [token + (token >= self.pad) for token in ids]
 
     def create_decoder(self) -> Callable[[int], str]:
-        """A function from one id to text.
+        """Create a function that maps the ids of a text, one per call in order, to characters.
 
-        With bytes, a character of several bytes is returned with its last byte, "" before.
+        If tokens are bytes, it returns "" until all bytes of a character have been passed.
         """
         utf8_decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
@@ -101,7 +101,7 @@ class TextGenerator:
     model: NetworkModule
     tokenizer: CharacterTokenizer
 
-    def choose_decoding(
+    def create_decoder(
         self,
         *,
         context: int | None = None,
@@ -124,7 +124,8 @@ class TextGenerator:
     def encode_prompt(self, text: str | None) -> tuple[str, list[int]]:
         """The prompt and its ids.
 
-        By default a newline, or the first character of a vocabulary without one.
+        The default prompt is a newline. If the vocabulary has no newline, it is the first character
+        of the vocabulary.
         """
         if text == "":
             raise TaskError("the prompt is empty: it needs at least one character")
@@ -139,20 +140,20 @@ class TextGenerator:
         tokens: int,
         *,
         samples: int = 1,
-        first_sample: int = 0,
+        first_sample_index: int = 0,
         temperature: float = 0.8,
         top_k: int | None = None,
         top_p: float | None = None,
         seed: int = 0,
         capture_attention: bool = False,
-        decoding: TokenDecoder | None = None,
+        decoder: TokenDecoder | None = None,
     ) -> Iterator[GenerationStep]:
         """Yield `tokens` steps, each with the next token of all samples.
 
-        Samples are numbered from `first_sample`. The same seed and sample number give the same
-        text, whatever the batch is.
+        Samples are numbered from `first_sample_index` on. The same seed and sample number give the
+        same text, whatever other samples are in the batch.
         """
-        decoding = decoding or self.choose_decoding(capture_attention=capture_attention)
+        decoder = decoder or self.create_decoder(capture_attention=capture_attention)
         _, ids = self.encode_prompt(prompt)
         sampler = Sampler(
             samples,
@@ -160,14 +161,14 @@ class TextGenerator:
             top_k=top_k,
             top_p=top_p,
             seed=seed,
-            first_sample=first_sample,
+            first_sample_index=first_sample_index,
             vocab_size=self.tokenizer.vocab_size,
         )
         device = next(self.model.parameters()).device
         prompt_ids = torch.tensor([ids] * samples, device=device)
         decoders = [self.tokenizer.create_decoder() for _ in range(samples)]
         for step in generate_tokens(
-            decoding, prompt_ids, tokens, sampler, capture_weights=capture_attention
+            decoder, prompt_ids, tokens, sampler, capture_weights=capture_attention
         ):
             texts = [decode(int(token)) for decode, token in zip(decoders, step.ids, strict=True)]
             yield GenerationStep(step.ids, texts, step.window_start, step.attention_weights)
@@ -177,17 +178,19 @@ class TextGenerator:
     ) -> list[str]:
         """Generate samples, without the prompt; `options` are those of `stream`."""
         generated: list[str] = []
-        options.setdefault("decoding", None)
-        options["decoding"] = options["decoding"] or self.choose_decoding()
+        # one decoder for all batches
+        options["decoder"] = options.get("decoder") or self.create_decoder()
         for first in range(0, samples, SAMPLE_BATCH_SIZE):
             count = min(SAMPLE_BATCH_SIZE, samples - first)
-            steps = list(self.stream(prompt, tokens, samples=count, first_sample=first, **options))
+            steps = list(
+                self.stream(prompt, tokens, samples=count, first_sample_index=first, **options)
+            )
             generated += ["".join(step.texts[index] for step in steps) for index in range(count)]
         return generated
 
 
 def load_text_generator(run: TrainedRun) -> TextGenerator:
-    """The generator of a run whose network takes and predicts token ids. Else a TaskError."""
+    """Load the generator of a run. Raises TaskError if its network does not take token ids."""
     model: Any = run.load_model()
     network = getattr(model, "network", None)
     if network is None or not network.takes_token_ids:
@@ -199,9 +202,9 @@ def load_text_generator(run: TrainedRun) -> TextGenerator:
 
 
 def load_tokenizer(run: TrainedRun, model: NetworkModule) -> CharacterTokenizer:
-    """Tokenizer from the run's metadata or settings.
+    """Create the tokenizer from the vocabulary in the run's metadata or settings.
 
-    Runs of the task `supervised` have neither: their text is encoded with a fixed alphabet.
+    Runs of the task `supervised` store no vocabulary: their text is encoded with a fixed alphabet.
     """
     vocabulary = run.metadata("vocabulary")
     if vocabulary is None and (

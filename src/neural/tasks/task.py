@@ -3,8 +3,9 @@
 A task is what a model is trained for, such as `language_model`. An experiment is its settings
 (core/experiment.py), and a run the folder of one training.
 
-Batches are indexed, not drawn: `batch(17)` depends on the seed and the index alone. So a resumed
-run is bit-identical to an undisturbed one, and several processes see the same batches as one.
+`batch(17)` returns the same batch whenever it is called: batches depend on the seed and the index
+alone. So a resumed run is bit-identical to an uninterrupted one, and a training on several
+processes sees the same batches as one on a single process.
 
 `neural predict`, `neural evaluate` and `neural generate` open a run and call the class methods of
 its task, so a task of another package works with them unchanged.
@@ -13,17 +14,19 @@ its task, so a task of another package works with them unchanged.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from neural.core.errors import TaskError
 from neural.core.experiment import Experiment
+from neural.core.experiment_guess import ExperimentGuess
 from neural.core.metadata_fields import MetadataField
 from neural.core.page_section import PageSection
+from neural.core.printed_sections import PrintedSections
 from neural.nn.lazy_torch import torch
 from neural.optim.optimizer import Optimizer
 from neural.optim.optimizer_factory import create_optimizer
@@ -95,14 +98,41 @@ class Prediction(Protocol):
         """The text or table to print in a terminal of `width` columns."""
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """Result of `Task.predict`."""
+@runtime_checkable
+class TabularPrediction(Prediction, Protocol):
+    """A prediction that can be written as a table, with a row per example."""
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Texts and numbers of each column, in the order of the examples."""
+
+
+@dataclass(frozen=True, repr=False)
+class Predictions(PrintedSections):
+    """Result of `Task.predict` and of `neural.predict`; prints as a table."""
 
     items: Iterable[Prediction]
-    """Predictions in the order of the input; may be a generator."""
+    """Predictions in the order of the input; may be a generator, which can be read once."""
     notes: tuple[str, ...] = ()
     """Notes about how the input was read."""
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """A dict for every document or example."""
+        return [record for prediction in self.items for record in prediction.to_records()]
+
+    def to_sections(self, width: int) -> list[PageSection]:
+        """A table for every document, or one for all examples of a file."""
+        return [prediction.to_section(width) for prediction in self.items]
+
+
+def check_options(
+    run: TrainedRun, options: Mapping[str, Any], accepted: Sequence[str] = ()
+) -> None:
+    """Raise TaskError for an option of `neural evaluate` that the task does not take."""
+    for name in options:
+        if name not in accepted:
+            raise TaskError(
+                f"--{name.replace('_', '-')} does not apply to runs of `{run.settings.get('task')}`"
+            )
 
 
 class Evaluation(Protocol):
@@ -115,8 +145,8 @@ class Evaluation(Protocol):
         """Texts and tables to print in a terminal of `width` columns."""
 
 
-@dataclass(frozen=True)
-class HeldOutScores:
+@dataclass(frozen=True, repr=False)
+class HeldOutScores(PrintedSections):
     """Scores of a task on its own validation data: the default evaluation."""
 
     run_name: str
@@ -141,6 +171,8 @@ class HeldOutScores:
 class Task(ABC):
     """Base class of tasks: data, model, loss and metrics of one experiment."""
 
+    aliases: ClassVar[tuple[str, ...]] = ()
+    """Other names for `task:` in an experiment, such as `lm`."""
     Settings: ClassVar[type[Experiment]] = Experiment
     """Schema of the experiment files of this task."""
     monitor: ClassVar[str] = "valid/loss"
@@ -183,9 +215,10 @@ class Task(ABC):
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        """Mean loss over the batch, and further curves as detached scalars by metric name.
+        """Mean loss over the batch, and other metrics to log, as detached scalars by name.
 
-        `loss_weights` gives the number of targets that the means are taken over.
+        These metrics are called curves below. `loss_weights` gives the number of targets that the
+        means are taken over.
         """
 
     def loss_terms(
@@ -213,9 +246,9 @@ class Task(ABC):
     def evaluate(self, model: nn.Module) -> Scores:
         """Metrics on all validation data: `monitor` and others, each named `valid/…`.
 
-        An array holds the values that a metric averages, in the order of the data
-        (`valid/window_losses`). The caller has set evaluation mode and disabled gradients.
-        Empty without validation data.
+        A value that is an array (such as `valid/window_losses`) holds the values that a metric
+        averages, in the order of the data. Returns an empty dict without validation data. The
+        caller has set evaluation mode and disabled gradients.
         """
 
     @abstractmethod
@@ -231,15 +264,18 @@ class Task(ABC):
         return None
 
     def position_labels(self, batch: Batch) -> list[list[str]] | None:
-        """Labels of the rows of an attention map, per example and position."""
+        """Text of each position of each example, for the axes of attention maps; None: numbers."""
         return None
 
     def metadata(self) -> dict[str, Any]:
-        """Metadata saved with a run for readers without the data, such as the vocabulary. JSON."""
+        """JSON values that a run saves, such as the vocabulary, for use when the data is gone."""
         return {}
 
     def pop_events(self) -> list[tuple[str, str]]:
-        """New events since the last call as (kind, text), such as a switch of the loss."""
+        """Events since the last call as (kind, text), to log and print.
+
+        An example is ("switch", …) when a task changes its loss function during training.
+        """
         return []
 
     def model_summary(self) -> str:
@@ -253,24 +289,43 @@ class Task(ABC):
 
     @classmethod
     def build_from_settings(cls, experiment: Experiment, catalogue: Catalogue) -> nn.Module | None:
-        """Untrained model from a run's settings, without its data; None if they are not enough."""
+        """Untrained model from the settings of a run alone; None if building needs the data."""
         return None
 
     @classmethod
     def page_sections(cls, run: SectionRun) -> list[PageSection]:
-        """Sections that report and board add to the page of a run of this task.
+        """Sections that `neural report` and `neural board` add to the page of a run of this task.
 
-        They are made from the run folder alone: the data may be gone, and metrics that another
-        version did not log may be missing.
+        They are made from the run folder alone, because the data may be gone. Metrics that an
+        older version did not log may be missing.
         """
         return []
 
     @classmethod
-    def predict(cls, run: TrainedRun, source: str | bytes) -> Predictions:
-        """Predict for a file, or for the bytes of a text. By default a TaskError."""
+    def predict(cls, run: TrainedRun, source: Any) -> Predictions:
+        """Predict for the path of a file, or for the bytes of a text. By default a TaskError.
+
+        A task may also accept arrays and data frames from Python.
+        """
         raise TaskError(
             f"{run.name} is a run of `{run.settings.get('task')}`, which does not predict from files"
         )
+
+    @classmethod
+    def guess(cls, path: Path) -> ExperimentGuess | None:
+        """Settings to train this task on a file or folder of data; None if it is other data.
+
+        `neural train DATA` asks all tasks and takes the most certain guess. Raises TaskError if
+        the data is clearly for this task, but broken.
+        """
+        return None
+
+    @classmethod
+    def describe_input(cls, run: TrainedRun) -> str:
+        """The input that `predict` reads, for `neural predict RUN` without one."""
+        if cls.predict.__func__ is Task.predict.__func__:  # type: ignore[attr-defined]
+            cls.predict(run, "")  # raises TaskError
+        return "a file"
 
     @classmethod
     def evaluate_run(cls, run: TrainedRun, **options: Any) -> Evaluation:
@@ -279,9 +334,7 @@ class Task(ABC):
         `options` are the options of `neural evaluate` that the user gave: `data`, `threshold`,
         `allow_duplicates`. A task refuses those it does not know.
         """
-        if options:
-            option = next(iter(options)).replace("_", "-")
-            raise TaskError(f"--{option} does not apply to runs of `{run.settings.get('task')}`")
+        check_options(run, options)
         task = run.load_task()
         model = run.load_model()
         with torch.no_grad():
@@ -301,9 +354,9 @@ class Task(ABC):
     @classmethod
     @abstractmethod
     def example(cls, folder: Path, catalogue: Catalogue) -> Task:
-        """A minimal working instance with generated data in `folder`, for contract tests.
+        """A minimal working instance with generated data in `folder`.
 
-        A training step takes milliseconds.
+        The tests that run on every registered task use it. A training step takes milliseconds.
         """
 
     @classmethod

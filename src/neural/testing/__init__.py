@@ -1,7 +1,11 @@
-"""Contract tests for mechanisms, layers and other registry entries, built-in or your own.
+"""Contract tests: rules that every attention mechanism, layer and other registry entry must keep.
 
-from neural.testing.contract import collect_checks
+They are for built-in entries and for your own, such as the mechanism `Fading`:
+
+from neural.testing.contract import check_contract, collect_checks
 
 for check in collect_checks(Fading):
-    check()           # AssertionError with an explanation where a rule is broken
+    check()           # raises AssertionError with an explanation if a rule is broken
+
+check_contract(Fading)    # all of them; one line per cause of failures
 """

@@ -1,6 +1,8 @@
 """Inputs of the attention rules: queries, keys, values, masks, and the expected visibility.
 
-The rules are in attention_rules.py. A key is visible to a query if no rule of the mask hides it.
+The rules are in attention_rules.py. A mechanism is a kind of attention, such as softmax or linear
+attention. A mask (nn/mask.py) combines several rules, such as causal and padding; a key is visible
+to a query if none of them hides it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 # All different, all prime: a swapped axis cannot pass by luck.
 B, H, Q, K, D, V = 2, 3, 5, 7, 11, 13
 LONG_LENGTH = 367
-"""Longer than one tile of every blocked mechanism, and not a multiple of a tile."""
+"""Longer than one block of every mechanism that works block by block, and not a multiple of it."""
 
 
 class SequenceLengths(NamedTuple):
@@ -57,7 +59,7 @@ MASKS = (
     "key_bias bias keys window segments",
     "empty",
 )
-"""Kinds of masks, see `make_mask`."""
+"""Kinds of masks; `make_mask` explains the words."""
 
 
 def random_tensor(*shape: int) -> Tensor:
@@ -78,9 +80,16 @@ def random_qkv(queries: int, keys: int) -> tuple[Tensor, Tensor, Tensor]:
 def make_mask(kind: str, queries: int, keys: int) -> Mask:
     """Build one of MASKS. Each word of `kind` switches on one rule or bias.
 
-    none, causal; keys: padding; floats: padding as floats, not bools; window: keys at most 2
-    positions away; segments: documents of 3 positions; pairs: single (query, key) pairs; bias: for
-    each head, query and key; key_bias: for each head and key; empty: the first example sees no key.
+    none      nothing is masked
+    causal    later keys are hidden
+    keys      padded keys are hidden
+    floats    the same, with a padding mask of floats instead of bools
+    window    keys more than 2 positions away are hidden
+    segments  keys of other documents are hidden; documents have 3 positions
+    pairs     random (query, key) pairs are hidden
+    bias      a bias for each head, query and key is added to the scores
+    key_bias  a bias for each example, head and key is added to the scores
+    empty     all keys of the first example are hidden
     """
     torch.manual_seed(1)
     words = kind.split()
@@ -106,7 +115,7 @@ def make_mask(kind: str, queries: int, keys: int) -> Mask:
 
 
 def make_extra(mechanism: Mechanism, q: Tensor, k: Tensor) -> Tensor | None:
-    """Example output of the mechanism's learned module, or None."""
+    """Example output of the mechanism's learned module; None if it has no such module."""
     torch.manual_seed(3)
     return mechanism.example_extra(q, k)
 
@@ -128,7 +137,10 @@ def compute_gradients(
 
 
 def compute_visibility(mask: Mask, queries: int, keys: int) -> Bool[Tensor, "B 1 Q K"]:
-    """Reference visibility, pair by pair. The last query is aligned with the last key."""
+    """Reference implementation of a mask: True where a query sees a key.
+
+    The last query is aligned with the last key.
+    """
     visible = torch.ones(B, 1, queries, keys, dtype=torch.bool)
     for query in range(queries):
         for key in range(keys):
@@ -158,9 +170,9 @@ def iter_mask_rules(
 
 
 def explain_hidden_key(mask: Mask, example: int, query: int, key: int, offset: int) -> str:
-    """Say why a key is hidden from a query, in one example of the batch; all three are indices.
+    """Say why a key is hidden from a query in one example of the batch.
 
-    `offset` is the number of keys minus the number of queries.
+    `example`, `query` and `key` are indices; `offset` is the number of keys minus that of queries.
     """
     rules = [
         (reason, torch.as_tensor(allowed).expand(B))

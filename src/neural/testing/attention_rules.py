@@ -1,9 +1,11 @@
 """Contract rules of attention mechanisms.
 
-`weights` defines a mechanism and `attend` computes it; nothing masked reaches the output. A rule
-(rule.py) is called with `entry`, the mechanism's class, once per combination of the decorator's
-cases; `kind` is a mask by its words, such as "causal keys" (attention_inputs.py). `extra` is the
-output of the module with the mechanism's own parameters (`build_learned`), for mechanisms with one.
+A mechanism is a kind of attention (nn/mechanism.py). Its method `weights` defines it; `attend`
+computes weights · values, usually without the dense weights. A rule (rule.py) is called with
+`entry`, the class of a mechanism, once per combination of the cases in its decorator. `kind`
+describes a mask by words, such as "causal keys" (`make_mask` in attention_inputs.py). Some
+mechanisms have parameters of their own, in a learned module (`build_learned`); `extra` is its
+output.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from neural.testing.attention_inputs import (
 from neural.testing.fixtures import Sizes, make_batch, use_math_kernels
 from neural.testing.layer_rules import assert_gradients, assert_parameter_count
 from neural.testing.rule import (
+    ContractError,
     contract_rule,
     first_true_index,
     format_shape_of,
@@ -50,6 +53,7 @@ from neural.testing.rule import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jaxtyping import Float
     from torch import Tensor
 
 flop_counter = lazy_import("torch.utils.flop_counter")
@@ -58,6 +62,9 @@ MASK_HELP = (
     "`mask.to_keep_mask(queries, keys, device)` is True where a query may see a key; "
     "the last query is aligned with the last key"
 )
+
+SIGNED_HELP = "if that is intended, declare `signed: ClassVar[bool] = True`"
+SIGNED_CAUSE = "weights below 0; declare `signed = True`"
 
 
 def assert_matches_definition(mechanism: Mechanism, qkv: Sequence[Tensor], mask: Mask) -> None:
@@ -89,7 +96,7 @@ def assert_matches_definition(mechanism: Mechanism, qkv: Sequence[Tensor], mask:
 def attend_equals_weights_times_v_in_values_and_gradients(
     entry: type[Mechanism], lengths: SequenceLengths, kind: str
 ) -> None:
-    """With more queries than keys, fewer, and one; under every mask."""
+    """Checked with more queries than keys, with fewer, and with one query; under every mask."""
     assert_matches_definition(entry.example(), random_qkv(*lengths), make_mask(kind, *lengths))
 
 
@@ -103,12 +110,12 @@ def long_sequences_match_the_definition(entry: type[Mechanism], kind: str) -> No
     )
 
 
-@contract_rule(kind=("none", "causal keys"), digits=("float32", "float64"))
-def a_nan_in_a_query_is_not_hidden(entry: type[Mechanism], kind: str, digits: str) -> None:
-    """The same outputs are NaN as in the definition: a diverged training must not look healthy."""
+@contract_rule(kind=("none", "causal keys"), dtype_name=("float32", "float64"))
+def a_nan_in_a_query_is_not_hidden(entry: type[Mechanism], kind: str, dtype_name: str) -> None:
+    """Outputs are NaN wherever `weights @ v` is: a diverged training must not look healthy."""
     mechanism, mask = entry.example(), make_mask(kind, LONG_LENGTH, LONG_LENGTH)
     q, k, v = (
-        tensor.detach().to(getattr(torch, digits))
+        tensor.detach().to(getattr(torch, dtype_name))
         for tensor in random_qkv(LONG_LENGTH, LONG_LENGTH)
     )
     extra = make_extra(mechanism, q, k)
@@ -122,12 +129,10 @@ def a_nan_in_a_query_is_not_hidden(entry: type[Mechanism], kind: str, digits: st
         )
 
 
-@contract_rule(lengths=LENGTHS, kind=MASKS)
-def rows_sum_to_one_and_masked_keys_get_zero(
-    entry: type[Mechanism], lengths: SequenceLengths, kind: str
-) -> None:
-    """Rows without a visible key may be all zero."""
-    (queries, keys), mechanism, mask = lengths, entry.example(), make_mask(kind, *lengths)
+def compute_checked_weights(
+    mechanism: Mechanism, mask: Mask, queries: int, keys: int
+) -> Float[Tensor, "B H Q K"]:
+    """Weights under a mask; their shape is checked, and that they are 0 for masked keys."""
     q, k, _ = random_qkv(queries, keys)
     w = mechanism.weights(q, k, mask, make_extra(mechanism, q, k))
     expected_shape = (B, H, queries, keys)
@@ -136,7 +141,6 @@ def rows_sum_to_one_and_masked_keys_get_zero(
         f"`weights` has the shape {format_shape_of(w)}, "
         f"must be (batch, heads, queries, keys): {expected_shape}",
     )
-    require((w >= 0).all(), f"a weight is negative or NaN: {w.min():g}")
     leaked = (w != 0) & ~compute_visibility(mask, queries, keys).expand_as(w)
     if leaked.any():
         example, head, query, key = first_true_index(leaked)
@@ -145,17 +149,65 @@ def rows_sum_to_one_and_masked_keys_get_zero(
             f"query {query} gives key {key} a weight of {w[example, head, query, key]:.3g}, "
             f"must be 0: {reason}.\n{MASK_HELP}"
         )
+    return w
+
+
+def has_negative_weights(entry: type[Mechanism]) -> bool:
+    """Whether a weight is negative for random queries and keys, without a mask."""
+    q, k, _ = random_qkv(K, K)
+    mechanism = entry.example()
+    return bool((mechanism.weights(q, k, Mask(), make_extra(mechanism, q, k)) < 0).any())
+
+
+def _is_signed(entry: type[Mechanism]) -> bool:
+    return entry.signed
+
+
+def _is_unsigned(entry: type[Mechanism]) -> bool:
+    return not entry.signed
+
+
+@contract_rule(lengths=LENGTHS, kind=MASKS, applies=_is_unsigned)
+def rows_sum_to_one_and_masked_keys_get_zero(
+    entry: type[Mechanism], lengths: SequenceLengths, kind: str
+) -> None:
+    """Rows without a visible key may be all zero."""
+    (queries, keys), mask = lengths, make_mask(kind, *lengths)
+    w = compute_checked_weights(entry.example(), mask, queries, keys)
+    require(not w.isnan().any(), "a weight is NaN")
+    require((w >= 0).all(), f"a weight is negative: {w.min():g}; {SIGNED_HELP}", SIGNED_CAUSE)
     total = w.sum(dim=-1)
     is_zero_row = (w == 0).all(dim=-1)
     has_wrong_sum = ((total - 1).abs() > 1e-7) & ~is_zero_row
     if has_wrong_sum.any():
         example, head, query = first_true_index(has_wrong_sum)
-        raise AssertionError(
+        raise ContractError(
             f"the weights of query {query} sum to {total[example, head, query]:.4g}, must sum to 1 "
-            f"(example {example}, head {head})"
+            f"(example {example}, head {head})",
+            # negative weights, which this case happens not to have, explain it
+            SIGNED_CAUSE if has_negative_weights(entry) else "rows do not sum to 1",
         )
     if kind in ("none", "bias", "causal") and queries <= keys:
         require(not is_zero_row.any(), "a row of `weights` is zero though the query can see keys")
+
+
+@contract_rule(lengths=LENGTHS, kind=MASKS, applies=_is_signed)
+def signed_weights_are_finite_and_masked_keys_get_zero(
+    entry: type[Mechanism], lengths: SequenceLengths, kind: str
+) -> None:
+    """The rows of a signed mechanism may have any sum."""
+    w = compute_checked_weights(entry.example(), make_mask(kind, *lengths), *lengths)
+    require(w.isfinite().all(), "a weight is NaN or infinite")
+
+
+@contract_rule(applies=_is_signed)
+def a_signed_mechanism_has_negative_weights(entry: type[Mechanism]) -> None:
+    """`signed` switches off checks and changes the measures: it must be needed."""
+    require(
+        has_negative_weights(entry),
+        "no weight is negative for random queries and keys: remove `signed = True`, then rows are "
+        "checked to sum to 1",
+    )
 
 
 @contract_rule(lengths=LENGTHS)
@@ -180,7 +232,7 @@ def a_fully_masked_row_is_zero_not_nan(entry: type[Mechanism], lengths: Sequence
 
 @contract_rule(kind=MASKS)
 def masked_keys_do_not_reach_the_output(entry: type[Mechanism], kind: str) -> None:
-    """Neither through the weights nor otherwise: gradients of masked keys and values are zero."""
+    """The gradients of the output with respect to masked keys and values are exactly zero."""
     mechanism, (q, k, v), mask = entry.example(), random_qkv(K, K), make_mask(kind, K, K)
     visible = compute_visibility(mask, K, K)
     for query in range(K):
@@ -202,7 +254,7 @@ def masked_keys_do_not_reach_the_output(entry: type[Mechanism], kind: str) -> No
 
 @contract_rule()
 def large_scores_stay_finite(entry: type[Mechanism]) -> None:
-    """Scores q·k before the softmax: it must subtract the largest one first."""
+    """The softmax must subtract the largest score q·k before the exponential."""
     mechanism, (q, k, v), mask = entry.example(), random_qkv(K, K), make_mask("causal keys", K, K)
     q, k = q.float() * 1e4, k.float() * 1e4
     extra = make_extra(mechanism, q, k)
@@ -233,7 +285,7 @@ def the_last_queries_can_be_computed_alone(entry: type[Mechanism]) -> None:
 
 @contract_rule()
 def dropout_drops_weights_and_keeps_their_mean(entry: type[Mechanism]) -> None:
-    """Inverted dropout: what remains is scaled up, so that evaluation needs no scaling."""
+    """Inverted dropout: remaining weights are scaled up, so that evaluation needs no scaling."""
     mechanism, (q, k, v) = entry.example(), random_qkv(K, K)
     torch.manual_seed(2)
     with torch.no_grad():
@@ -249,7 +301,7 @@ def dropout_drops_weights_and_keeps_their_mean(entry: type[Mechanism]) -> None:
 
 @contract_rule()
 def the_predicted_multiply_adds_are_the_counted_ones(entry: type[Mechanism]) -> None:
-    """Multiply-adds of `attend` for one example, as `neural check` shows them."""
+    """`cost` predicts the multiply-adds of `attend` for one example; `neural check` shows them."""
     mechanism, (q, k, v) = entry.example(), random_qkv(Q, K)
     extra = make_extra(mechanism, q, k)
     with use_math_kernels(), no_kernels(), flop_counter.FlopCounterMode(display=False) as counter:
@@ -269,10 +321,10 @@ def the_predicted_multiply_adds_are_the_counted_ones(entry: type[Mechanism]) -> 
 
 @contract_rule(kind=("causal", "causal keys bias", "key_bias", "keys"))
 def softmax_mask_gives_the_same_weights(entry: type[Mechanism], kind: str) -> None:
-    """`softmax_mask` must not be None for a plain softmax.
+    """`softmax_mask` returns the mask under which `weights` are softmax(q·kᵀ / √D), or None.
 
-    It is the mask under which `weights` are softmax(q·kᵀ / √D). With it, measures of attention
-    avoid the dense weights.
+    It must not be None for a plain softmax, because measures of attention use it to avoid the dense
+    weights.
     """
     mechanism, (q, k, _), mask = entry.example(), random_qkv(K, K), make_mask(kind, K, K)
     extra = make_extra(mechanism, q, k)
@@ -293,7 +345,7 @@ def softmax_mask_gives_the_same_weights(entry: type[Mechanism], kind: str) -> No
 
 @contract_rule()
 def an_example_is_independent_of_its_batch(entry: type[Mechanism]) -> None:
-    """Bit-identical results whatever the other examples are."""
+    """Results are bit-identical whatever the other examples of the batch are."""
     mechanism, qkv, mask = entry.example(), random_qkv(K, K), make_mask("keys", K, K)
     others = [torch.cat((tensor[:1], torch.randn_like(tensor[1:]))) for tensor in qkv]
     extra = make_extra(mechanism, *qkv[:2])
@@ -303,12 +355,12 @@ def an_example_is_independent_of_its_batch(entry: type[Mechanism]) -> None:
     )
 
 
-def _relates_two_sequences(entry: type[Mechanism]) -> bool:
+def _supports_cross_attention(entry: type[Mechanism]) -> bool:
     return not entry.self_attention_only
 
 
 @contract_rule(
-    lengths=(SequenceLengths(Q, K), SequenceLengths(K, Q)), applies=_relates_two_sequences
+    lengths=(SequenceLengths(Q, K), SequenceLengths(K, Q)), applies=_supports_cross_attention
 )
 def the_order_of_queries_and_keys_does_not_matter(
     entry: type[Mechanism], lengths: SequenceLengths
@@ -339,6 +391,7 @@ def the_order_of_queries_and_keys_does_not_matter(
 
 
 EXPORT_MASKS = ("none", "causal keys")
+"""Masks of the rules about torch.compile, torch.export and torch.func."""
 RELATIVE_TOLERANCES = {"float32": 1e-5, "bfloat16": 3e-2}
 """Allowed mean difference in lower precision, relative to the mean size of the result."""
 
@@ -349,8 +402,8 @@ def gradients_are_those_of_finite_differences(entry: type[Mechanism], kind: str)
     mechanism, (q, k, v), mask = entry.example(), random_qkv(Q, K), make_mask(kind, Q, K)
     extra = make_extra(mechanism, q, k)
     if mechanism.straight_through:
-        # By design, such weights have the gradient of a smoother function: their inputs are not
-        # checked.
+        # Such weights have the gradient of a smoother function by design, so the gradients of their
+        # inputs are not compared with finite differences.
         q, k = q.detach(), k.detach()
         biases = [word for word in kind.split() if "bias" in word]
         mask = replace(mask, **{name: getattr(mask, name).detach() for name in biases})
@@ -360,10 +413,10 @@ def gradients_are_those_of_finite_differences(entry: type[Mechanism], kind: str)
     )
 
 
-@contract_rule(digits=tuple(RELATIVE_TOLERANCES), kind=("none", "causal keys"))
-def lower_precision_changes_little(entry: type[Mechanism], digits: str, kind: str) -> None:
-    """The result has the dtype of the inputs, which `digits` names."""
-    dtype, tolerance = getattr(torch, digits), RELATIVE_TOLERANCES[digits]
+@contract_rule(dtype_name=tuple(RELATIVE_TOLERANCES), kind=("none", "causal keys"))
+def lower_precision_changes_little(entry: type[Mechanism], dtype_name: str, kind: str) -> None:
+    """The result has the dtype of the inputs, and is close to that in float64."""
+    dtype, tolerance = getattr(torch, dtype_name), RELATIVE_TOLERANCES[dtype_name]
     mechanism, mask = entry.example(), make_mask(kind, K, K)
     low = [tensor.detach().to(dtype).requires_grad_() for tensor in random_qkv(K, K)]
     exact = [tensor.detach().double().requires_grad_() for tensor in low]
@@ -379,10 +432,10 @@ def lower_precision_changes_little(entry: type[Mechanism], digits: str, kind: st
     difference = (output - expected).abs().mean() / expected.abs().mean()
     require(
         difference < tolerance,
-        f"in {digits} the result differs by {difference:.2g}, more than {tolerance:g}",
+        f"in {dtype_name} the result differs by {difference:.2g}, more than {tolerance:g}",
     )
     for gradient in compute_gradients(output, low, torch.ones_like(output)):
-        require(gradient.isfinite().all(), f"a gradient in {digits} is not finite")
+        require(gradient.isfinite().all(), f"a gradient in {dtype_name} is not finite")
 
 
 @contract_rule(kind=EXPORT_MASKS)

@@ -1,4 +1,9 @@
-"""Collect all contract checks of one entry."""
+"""Collect all contract checks of one registry entry.
+
+An entry is a registered class, such as a layer or an attention mechanism. Its contract is the rules
+(rule.py) that all entries, or all entries of its kind, must keep. A case is the arguments of one
+call of a rule, such as `{"kind": "causal"}`.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,11 @@ from neural.language.layer import Layer
 from neural.nn.mechanism import Mechanism
 from neural.testing import attention_rules, entry_rules, layer_rules
 from neural.testing.entry_rules import Entry, find_registry
-from neural.testing.rule import ContractCheck, ContractRule, find_rules
+from neural.testing.failure_summary import run_checks, summarize_failures
+from neural.testing.rule import ContractCheck, ContractError, ContractRule, find_rules
 
 RULES_BY_BASE = {Mechanism: attention_rules, Layer: layer_rules}
-"""Rules by kind of entry. Other kinds have the rules of `entry_rules` only."""
+"""Modules with the rules of each kind of entry. Other kinds have only those of `entry_rules`."""
 
 
 def collect_checks(entry: Entry) -> list[ContractCheck]:
@@ -23,6 +29,13 @@ def collect_checks(entry: Entry) -> list[ContractCheck]:
         if rule.applies(entry)
         for case in rule.cases
     ]
+
+
+def check_contract(entry: Entry) -> None:
+    """Run all checks of an entry; ContractError with one line per cause if any fails."""
+    lines = summarize_failures(run_checks(collect_checks(entry)))
+    if lines:
+        raise ContractError("\n".join([f"{entry.__name__} breaks its contract", *lines]))
 
 
 def iter_rules(entry: Entry) -> Iterator[ContractRule]:

@@ -2,7 +2,8 @@
 
 An entry is a class, such as a layer, that `.neural` programs can name; a registry
 (core/registry.py) finds the entries of one kind by name. The catalogue holds the registries of
-layers, losses and optimizers; their arguments may name entries of others: `attention="self"`.
+layers, losses and optimizers. Arguments may name entries of further registries, as in
+`attention="self"`. A rule (rule.py) is called with the entry; its docstring says why it exists.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from neural.testing.rule import contract_rule, require
 
 Entry = type[Any]  # a subclass of Declaration that has `example`
 
-# exits with 1 if using the entry's declaration imports torch
+# exits with 1 if creating an example of the entry imports torch
 NO_TORCH_SCRIPT = """
 import importlib, sys
 entry = getattr(importlib.import_module({module!r}), {name!r})
@@ -35,7 +36,7 @@ sys.exit("torch" in sys.modules)
 
 @cache
 def find_registries() -> dict[str, Registry[Any]]:
-    """All registries by package: the catalogue's, and those that arguments of entries refer to."""
+    """All registries by package: those of the catalogue, and those that arguments refer to."""
     registries: dict[str, Registry[Any]] = {}
     queue: list[Registry[Any]] = [CATALOGUE.layers, CATALOGUE.losses, CATALOGUE.optimizers]
     while queue:
@@ -50,7 +51,7 @@ def find_registries() -> dict[str, Registry[Any]]:
 
 
 def find_registry(entry: Entry) -> Registry[Any]:
-    """The registry that an entry belongs to; TypeError where there is none."""
+    """The registry that an entry belongs to. Raises TypeError if there is none."""
     for registry in find_registries().values():
         if issubclass(entry, registry.base):
             return registry
@@ -64,7 +65,10 @@ def is_in_file(entry: Entry) -> bool:
 
 
 def is_external(entry: Entry) -> bool:
-    """Whether the class is from another package. (One test imports all of ours without torch.)"""
+    """Whether the class is from another package.
+
+    For the built-in entries, one test imports all of them without torch at once.
+    """
     return is_in_file(entry) and not entry.__module__.startswith("neural.")
 
 
@@ -135,7 +139,7 @@ def repr_is_the_call_that_recreates_the_entry(entry: Entry) -> None:
 
 @contract_rule()
 def an_entry_is_guessed_from_its_name_in_the_wrong_case(entry: Entry) -> None:
-    """ "did you mean …?" suggests it."""
+    """Error messages suggest it: "did you mean …?"."""
     registry = find_registry(entry)
     name = registry.name_of(entry)
     guess = registry.guess(name.swapcase())

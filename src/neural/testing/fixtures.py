@@ -1,4 +1,7 @@
-"""Build an example layer and its input, and measure what torch computes and saves."""
+"""Fixtures of the layer rules: example layers with inputs, and counters of torch's operations.
+
+A layer is a declaration (arguments, output shape, cost); its `build` creates the torch module.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +44,10 @@ def build_example(entry: type[Layer]) -> tuple[Layer, Sizes, nn.Module]:
 
 @contextmanager
 def disable_mkldnn() -> Iterator[None]:
-    """Run recurrent layers as single matrix products.
+    """Run recurrent layers as separate matrix products.
 
-    oneDNN's fused kernel hides them from counters and saves a workspace of fixed size.
+    oneDNN's fused kernel hides the products from the FLOP counter, and saves a workspace of fixed
+    size instead of activations.
     """
     backend: Any = torch.backends.mkldnn  # its own `flags()` prints a warning about Intel GPUs
     was_enabled, backend.enabled = backend.enabled, False
@@ -55,7 +59,7 @@ def disable_mkldnn() -> Iterator[None]:
 
 @contextmanager
 def use_math_kernels() -> Iterator[None]:
-    """Run attention and recurrence as single products: a fused kernel hides them from counters."""
+    """Run attention and recurrent layers as matrix products, which the FLOP counter sees."""
     with disable_mkldnn(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         yield
 

@@ -1,8 +1,9 @@
 """Contract rules of layers: the module matches the declaration, and padding has no influence.
 
-A rule (rule.py) is called with `entry`, a layer class. A layer is the declaration (arguments,
-output shape, cost); its `build(shape)` creates the torch module. Shapes of declarations have no
-batch axis; costs are per example. Masks are True at real positions.
+A rule (rule.py) is called with `entry`, a layer class. A layer is a declaration: its arguments, and
+methods that predict output shape and cost; `build(shape)` creates the torch module. Shapes of
+declarations have no batch axis; costs are per example. Masks are True at real positions, False at
+padding.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 flop_counter = lazy_import("torch.utils.flop_counter")
 
 ACTIVATION_RATIO_BOUNDS = (0.8, 1.25)
-"""Allowed range of predicted / measured activations: kernels differ in what they save."""
+"""Allowed range of predicted / measured activations. Not exactly 1, because kernels differ in what
+they save for the backward pass."""
 
 
 def assert_shape(y: Tensor, layer: Layer, shape: Sizes) -> None:
@@ -57,7 +59,7 @@ def assert_parameter_count(module: nn.Module, layer: Layer, shape: Sizes) -> Non
 
 
 def assert_gradients(module: nn.Module, y: Tensor) -> None:
-    """Check that every parameter gets a finite gradient, not all zero for a matrix."""
+    """Check that every parameter gets a finite gradient, and matrices one that is not zero."""
     if not y.requires_grad:
         require(not list(module.parameters()), "no gradient reaches the parameters")
         return
@@ -140,7 +142,7 @@ def predictions_are_the_same_every_time(entry: type[Layer]) -> None:
 
 @contract_rule()
 def examples_do_not_influence_each_other(entry: type[Layer]) -> None:
-    """Bit-identical results whatever the other examples are."""
+    """Results are bit-identical whatever the other examples of the batch are."""
     layer, shape, module = build_example(entry)
     module.eval()
     x, other = make_batch(layer, shape), make_batch(layer, shape, seed=1)
@@ -157,14 +159,14 @@ def examples_do_not_influence_each_other(entry: type[Layer]) -> None:
 
 @contract_rule()
 def every_parameter_gets_a_gradient(entry: type[Layer]) -> None:
-    """Finite, and not all zero for a matrix."""
+    """Gradients are finite, and those of matrices are not zero."""
     layer, shape, module = build_example(entry)
     assert_gradients(module, module(make_batch(layer, shape)))
 
 
 @contract_rule()
 def the_input_gets_a_gradient(entry: type[Layer]) -> None:
-    """Where the input is floating point."""
+    """Checked if the input is floating point, not token ids."""
     layer, shape, module = build_example(entry)
     x = make_batch(layer, shape)
     if not x.is_floating_point():
@@ -177,7 +179,7 @@ def the_input_gets_a_gradient(entry: type[Layer]) -> None:
 
 @contract_rule()
 def a_state_dict_restores_the_output(entry: type[Layer]) -> None:
-    """Through a file that is loaded with `weights_only=True`."""
+    """The state dict is saved to a file and loaded with `weights_only=True`."""
     layer, shape, module = build_example(entry)
     file = io.BytesIO()
     torch.save(module.state_dict(), file)
@@ -193,7 +195,7 @@ def a_state_dict_restores_the_output(entry: type[Layer]) -> None:
 
 
 def copy_by_pickle(module: Any) -> Any:
-    """Copy as `multiprocessing` does."""
+    """Copy by pickling, as `multiprocessing` does."""
     return pickle.loads(pickle.dumps(module))
 
 
@@ -232,7 +234,7 @@ def a_layer_works_in_double_precision(entry: type[Layer]) -> None:
 
 @contract_rule()
 def a_layer_works_in_mixed_precision(entry: type[Layer]) -> None:
-    """Under `torch.autocast` with bfloat16."""
+    """The output under `torch.autocast` with bfloat16 is close to that in float32."""
     layer, shape, module = build_example(entry)
     x = make_batch(layer, shape)
     y = module.eval()(x)
@@ -250,7 +252,7 @@ def repr_is_a_program_line_that_recreates_the_layer(entry: type[Layer]) -> None:
     messages = "; ".join(error.message for error in result.errors)
     require(not messages, f"a program with the layer {layer!r} has errors: {messages}")
     (network,) = result.networks
-    # without the layers that the language adds by itself
+    # without the automatic layers, which the language inserts
     written_layers = [placed for placed in network.layers if not placed.automatic]
     require(
         [placed.layer for placed in written_layers] == [layer],
@@ -277,7 +279,7 @@ def make_padding_mask(time: int) -> Tensor:
 def select_real_positions(layer: Layer, y: Tensor, mask: Tensor) -> Tensor:
     """The part of the output that padding must not change.
 
-    Real positions where the layer keeps the time axis, else everything.
+    The real positions if the layer keeps the time axis, else the whole output.
     """
     if not (layer.keeps_time and y.ndim == 3 and y.shape[1] >= mask.shape[1]):
         return y
@@ -286,7 +288,7 @@ def select_real_positions(layer: Layer, y: Tensor, mask: Tensor) -> Tensor:
 
 @contract_rule(applies=uses_mask)
 def values_in_the_padding_do_not_change_the_output(entry: type[Layer]) -> None:
-    """Bit-identical with the mask; different without it."""
+    """The output is bit-identical with the mask, and different without it."""
     layer, shape, module = build_example(entry)
     module.eval()
     x, mask = make_batch(layer, shape), make_padding_mask(shape[0])
@@ -313,11 +315,11 @@ def more_padding_does_not_change_the_output(entry: type[Layer]) -> None:
     module.eval()
     x, mask = make_batch(layer, shape), make_padding_mask(shape[0])
     y = module(x, mask)
-    if y.ndim == 3 and not (layer.keeps_time or layer.maps_mask):
+    if y.ndim == 3 and not (layer.keeps_time or layer.resizes_mask):
         return  # changes the time axis without an `output_mask`: real positions are unknown
     longer = torch.cat((x, torch.randn(B, 5, *shape[1:])), dim=1)
     longer_mask = torch.cat((mask, torch.zeros(B, 5, dtype=torch.bool)), dim=1)
-    if layer.maps_mask:
+    if layer.resizes_mask:
         longer_output = module(longer, longer_mask)
         longer_output = longer_output[module.output_mask(longer_mask, longer_output)]
         expected = y[module.output_mask(mask, y)]
@@ -331,12 +333,12 @@ def more_padding_does_not_change_the_output(entry: type[Layer]) -> None:
     )
 
 
-def maps_mask(entry: type[Layer]) -> bool:
+def resizes_mask(entry: type[Layer]) -> bool:
     """Whether the layer changes the length, and its module computes the mask of the output."""
-    return entry.example()[0].maps_mask
+    return entry.example()[0].resizes_mask
 
 
-@contract_rule(applies=maps_mask)
+@contract_rule(applies=resizes_mask)
 def the_mask_of_the_output_has_its_length(entry: type[Layer]) -> None:
     """A sequence without padding has an output without padding."""
     layer, shape, module = build_example(entry)
@@ -364,7 +366,7 @@ def an_all_true_mask_changes_nothing(entry: type[Layer]) -> None:
 
 @contract_rule(applies=uses_mask)
 def a_fully_padded_sequence_is_finite_forward_and_backward(entry: type[Layer]) -> None:
-    """Never NaN."""
+    """Output and gradients are never NaN or infinite."""
     layer, shape, module = build_example(entry)
     x = make_batch(layer, shape).requires_grad_()
     y = module(x, torch.tensor([True, False]).unsqueeze(-1).expand(B, shape[0]))

@@ -1,7 +1,9 @@
-"""Contract rules: functions that check one property of an entry, and the cases they run in.
+"""Contract rules: functions that check one property of an entry, and the cases they run with.
 
-An entry is a registered class, such as a layer or an attention mechanism. A case is the keyword
-arguments of one call of the rule: `{"kind": "causal"}`.
+An entry is a registered class, such as a layer or an attention mechanism. The contract of its kind
+is the rules that all entries of the kind must keep. A case is the keyword arguments of one call of
+a rule, such as `{"kind": "causal"}`. A cause is the reason of a failure in a few words: many checks
+may fail for one cause (failure_summary.py).
 """
 
 from __future__ import annotations
@@ -20,14 +22,23 @@ if TYPE_CHECKING:
 Case = Mapping[str, Any]
 
 
+class ContractError(AssertionError):
+    """A broken rule, with an explanation."""
+
+    def __init__(self, message: str, cause: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause
+        """What to change, in a few words; empty if the rule does not know."""
+
+
 @dataclass(frozen=True)
 class ContractRule:
-    """A property of every entry of a kind. The name is a sentence about the behaviour."""
+    """A property that every entry of a kind must have. Its name is a sentence that states it."""
 
     name: str
     """The name of the function, such as `a_state_dict_restores_the_output`."""
     check: Callable[..., None]
-    """Called as `check(entry, **case)`; raises AssertionError."""
+    """Called as `check(entry, **case)`; raises AssertionError if the rule is broken."""
     cases: tuple[Case, ...]
     applies: Callable[[type[Any]], bool]
     """Whether the rule applies to an entry."""
@@ -35,22 +46,23 @@ class ContractRule:
 
 @dataclass(frozen=True)
 class ContractCheck:
-    """One rule for one entry in one case. Calling it raises where the rule is broken."""
+    """One rule for one entry with one case. Call it to run the check."""
 
     rule: ContractRule
     entry: type[Any]
     case: Case
 
     def __call__(self) -> None:
-        """Raise AssertionError where the rule is broken.
+        """Raise ContractError, an AssertionError, if the entry breaks the rule.
 
-        An exception of the entry itself passes through, with a note that names the rule.
+        Other exceptions that the entry raises pass through, with a note that names the rule.
         """
         try:
             self.rule.check(self.entry, **self.case)
         except AssertionError as error:
-            raise AssertionError(
-                f"{self.entry.__name__} breaks a contract rule: {self}\n{error}"
+            raise ContractError(
+                f"{self.entry.__name__} breaks a contract rule: {self}\n{error}",
+                getattr(error, "cause", ""),
             ) from None
         except Exception as error:
             error.add_note(f"while checking {self.entry.__name__}: {self}")
@@ -65,7 +77,7 @@ class ContractCheck:
 def contract_rule(
     *, applies: Callable[[type[Any]], bool] = lambda entry: True, **cases: Sequence[Any]
 ) -> Callable[[Callable[..., None]], ContractRule]:
-    """Decorator: make a rule of a function, to be run with every combination of `cases`.
+    """Decorator that makes a function a rule, which runs with every combination of `cases`.
 
     `@contract_rule(kind=("causal", "none"))` passes the argument `kind`. The rule is skipped for
     entries where `applies(entry)` is false.
@@ -88,14 +100,14 @@ def format_case(case: Case) -> str:
     return ", ".join(map(str, case.values()))
 
 
-def require(condition: bool | Tensor, message: str) -> None:
-    """Raise AssertionError unless the condition holds. Unlike `assert`, also under `python -O`."""
+def require(condition: bool | Tensor, message: str, cause: str = "") -> None:
+    """Raise ContractError unless the condition holds. Unlike `assert`, also under `python -O`."""
     if not condition:
-        raise AssertionError(message)
+        raise ContractError(message, cause)
 
 
 def require_close(actual: Tensor, expected: Tensor, message: str, **tolerance: Any) -> None:
-    """Raise AssertionError with the message and the difference where two tensors differ."""
+    """Raise AssertionError with the message and the difference if two tensors are not close."""
     torch.testing.assert_close(
         actual, expected, **tolerance, msg=lambda difference: f"{message}\n{difference}"
     )

@@ -1,12 +1,12 @@
 """Synchronization of a model's buffers between processes, once per step.
 
-Batch normalization: every process normalizes its batches by their own statistics, as gradient
-accumulation does. The running statistics become those of one process that saw all batches in
-order: r ← (1−m) r + m s, for running statistic r, batch statistic s and momentum m. Process j of N
-(from 0) sees every N-th batch only. If it updates with momentum
-a = 1 − (1−m)^N, then the weighted mean over processes with weights m (1−m)^(N−1−j) / a, which
-sum to 1, is exactly that recurrence, after any number of batches: one all-reduce per step. (Where
-a norm runs several times per batch, the order inside a step differs from that of one process.)
+Batch normalization: every process normalizes its batches by their own statistics, as with gradient
+accumulation. The running statistics become those of one process that saw all batches in order:
+r ← (1−m) r + m s, for running statistic r, batch statistic s and momentum m. Process j of N (from
+0) sees every N-th batch only, so it updates with the momentum a = 1 − (1−m)^N instead. The weighted
+mean over processes with the weights m (1−m)^(N−1−j) / a, which sum to 1, then equals the r of one
+process exactly, after any number of batches. So one all-reduce per step is enough. (If a norm runs
+several times per batch, the order inside a step differs from that of one process.)
 
 All other buffers are broadcast from rank 0.
 """
@@ -63,12 +63,16 @@ class BufferSync:
             buffer.copy_(value)
         for norm, batches_seen in zip(self.norms, self.batches_seen, strict=True):
             own_batches = norm.num_batches_tracked - batches_seen
+            # in place, to update self.batches_seen; all processes have equally many batches
             batches_seen += self.group.size * own_batches
             norm.num_batches_tracked.copy_(batches_seen)
 
 
 def find_batch_norms(model: nn.Module) -> list[Any]:
-    """Batch norms with running statistics, except cumulative averages (`momentum=None`)."""
+    """Batch norms with running statistics, except those with cumulative ones (`momentum=None`).
+
+    The formula of this module needs a momentum.
+    """
     batch_norm_class = torch.nn.modules.batchnorm._BatchNorm
     return [
         module

@@ -21,10 +21,10 @@ class ExponentialMovingAverage:
         self.decay = decay
         self.parameters = dict(model.named_parameters())
         self.averages = {name: param.detach().clone() for name, param in self.parameters.items()}
-        """Averaged weights by parameter name; the model's own weights inside `swap_in`."""
+        """Averaged weights by parameter name. Inside `swap_in` it holds the model's own weights."""
 
     def update(self, step: int) -> None:
-        """Average in the weights after an optimizer step, counted from 1.
+        """Update the averages after optimizer step number `step`, counted from 1.
 
         Early in training the decay is smaller, so that the random initial weights fade quickly.
         """
@@ -60,6 +60,6 @@ class ExponentialMovingAverage:
         return {f"{EMA_PREFIX}{name}": average for name, average in self.averages.items()}
 
     def load_state_dict(self, tensors: dict[str, Tensor]) -> None:
-        """Restore what `state_dict` returned."""
+        """Restore what `state_dict` returned; under FSDP each process takes its shard."""
         for name, average in self.averages.items():
             average.copy_(shard_like(self.parameters[name], tensors[f"{EMA_PREFIX}{name}"]))

@@ -1,8 +1,13 @@
-"""The training loop.
+"""The training loop: `fit`.
 
-Everything that is trained goes through `fit`. No state is hidden: the batches and every random
-number follow from the seed and the step; everything else is in the checkpoint. So a run that was
-killed resumes bit for bit.
+A task (tasks/task.py) defines model, data, loss and validation scores; a run (runs/run.py) is the
+folder that receives metrics and checkpoints. A snapshot is the attention of the model on a few
+fixed examples, the probe; it is captured every `tracking.track_every` steps (capture/tracker.py).
+Curves are means beside the loss that a task logs at every step.
+
+Batches and random numbers depend on the seed and the step only; all other state is in the
+checkpoint. So a run that was killed and resumed gives the same weights, bit for bit, as one that
+was not.
 """
 
 from __future__ import annotations
@@ -52,7 +57,8 @@ Result = TypeVar("Result")
 ENDED_STATES = ("finished", "stopped")
 """States of a run that ended without an error."""
 MAX_VALIDATE_EVERY, MIN_VALIDATE_EVERY = 250, 50
-"""Bounds, in steps, of the default of `validate_every`, which is an epoch."""
+"""Without the setting `validate_every`, validation comes after every epoch, but at intervals of at
+least MIN and at most MAX steps."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,8 @@ class TrainingProgress:
     steps_done: int
     """Steps of this process; fewer than `step` in a resumed run."""
     attention_summary: tuple[str, float] | None = None
-    """Name and mean of the attention measure (say, entropy) that changed most, last snapshot."""
+    """Name and mean of one attention measure (say, entropy) in the last snapshot; the same measure
+    throughout a training."""
     scores: dict[str, float] | None = None
     """Scores of a validation, if one followed this step."""
 
@@ -80,8 +87,9 @@ class TrainingResult:
     """How a training ended."""
 
     state: str
-    """`finished` or `stopped`."""
+    """`finished` (also by early stopping) or `stopped` (by a signal)."""
     step: int
+    """Optimizer steps done."""
     scores: dict[str, float]
     """Scores of the best validation."""
     message: str
@@ -99,8 +107,9 @@ def fit(
     """Train until the last step, early stopping or a stop signal.
 
     Resumes from the run's newest checkpoint. In a `group` of several processes only rank 0 has a
-    run and writes to it. `extra_metrics` are logged at every validation; `on_warning` is called
-    before the first step.
+    run and writes to it. `on_step` is called after every step, in rank 0 only; `on_warning`
+    with each message for the user, before the first step. `extra_metrics` are logged at every
+    validation.
     """
     group, loop = group or ProcessGroup(), None
     with StopSignals() as stop_signals:
@@ -124,7 +133,11 @@ def fit(
 
 
 def _finish_run(run: Run | None, state: str, message: str, *, has_started: bool = True) -> None:
-    """Write the final status. A run that had ended and could not be resumed keeps its state."""
+    """Write the final status, and close the run.
+
+    `has_started` is False if the training loop could not be set up. A run that had ended before and
+    cannot be resumed now keeps its state.
+    """
     if run is None:
         return
     if not has_started and run.previous is not None and run.previous.state in ENDED_STATES:
@@ -133,7 +146,7 @@ def _finish_run(run: Run | None, state: str, message: str, *, has_started: bool 
 
 
 class _TrainingLoop:
-    """One process's training: set up or restored by the constructor, run by `train`."""
+    """The training in one process. The constructor builds or restores all state; `train` trains."""
 
     def __init__(
         self,
@@ -149,10 +162,7 @@ class _TrainingLoop:
         self.device = group.select_device(self.settings.device)
         self.steps = count_steps(task, group.size)
         batches_per_step = self.settings.gradient_accumulation_steps * group.size
-        steps_per_epoch = max(1, task.batches_per_epoch // batches_per_step)
-        self.validate_every = self.settings.validate_every or min(
-            max(steps_per_epoch, MIN_VALIDATE_EVERY), MAX_VALIDATE_EVERY, self.steps
-        )
+        self.validate_every = count_validation_interval(task, group.size)
         self.checkpoint_every = self.settings.checkpoint_every or self.validate_every
         torch.manual_seed(self.settings.seed)
         model = task.build().to(self.device)
@@ -205,6 +215,7 @@ class _TrainingLoop:
             run.set_metadata("parameters", sum(param.numel() for param in self.parameters))
             metadata = {
                 "steps": self.steps,
+                # in optimizer steps, each of which takes the batches of all processes
                 "batches_per_epoch": task.batches_per_epoch / batches_per_step,
                 **task.metadata(),
             }
@@ -221,6 +232,7 @@ class _TrainingLoop:
         changes = [
             f"{key} {json.dumps(old_values.get(key))} → {json.dumps(value)}"
             for key, value in new_values.items()
+            # "network" holds the source text of the network, which is too long for a message
             if key != "network" and old_values.get(key) != value
         ]
         return ", ".join(changes)
@@ -255,11 +267,12 @@ class _TrainingLoop:
                 for kind, text in self.task.pop_events():
                     self.run.log_event(state.step, kind, text)
             if track_every and state.step % track_every == 0:
+                # `last`: no further snapshot follows this one
                 attention_summary = self.capture_snapshot(
                     state.step, last=state.step + track_every > self.steps
                 )
             scores = self.validate() if is_last or state.step % self.validate_every == 0 else None
-            # a signal may reach one process only: all of them stop after the same step
+            # a signal may reach one process only, but all must stop after the same step
             must_stop = self.group.any(stop_signals.requested is not None)
             is_due = scores is not None or state.step % self.checkpoint_every == 0
             if is_last or must_stop or is_due:
@@ -305,7 +318,7 @@ class _TrainingLoop:
             batch_indices, batches, self.batch_shares(batches), strict=True
         ):
             batch = {name: tensor.to(self.device) for name, tensor in batch.items()}
-            torch.manual_seed(batch_seed(self.settings.seed, index))
+            seed_generators(batch_seed(self.settings.seed, index), self.device)
             with group.accumulate(self.loss_module, last=index == batch_indices[-1]):
                 with torch.autocast(
                     self.device.type, torch.bfloat16, enabled=self.settings.mixed_precision
@@ -322,11 +335,11 @@ class _TrainingLoop:
         return mean_curves.pop("loss"), mean_curves
 
     def batch_shares(self, batches: Sequence[Batch]) -> list[dict[str, float]]:
-        """The weight of each of this process's batches in the means of the step, by term or curve.
+        """The share of each of this process's batches in the step, by name of a loss term or curve.
 
-        Padding makes batches differ in their number of targets. The mean over all targets of the
-        step is the mean of the batches' means, over all processes, weighted by these numbers.
-        Empty for a step of one batch: its mean needs no weight.
+        Padding makes batches differ in their number of targets (say, tokens). The mean over all
+        targets of the step is the mean of the batches' means weighted by these numbers. The result
+        has one mapping per batch; it is empty for a step of one batch, which needs no weights.
         """
         if len(batches) * self.group.size == 1:
             return [{}]
@@ -345,9 +358,10 @@ class _TrainingLoop:
         return float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
 
     def capture_snapshot(self, step: int, *, last: bool = False) -> tuple[str, float] | None:
-        """Capture and log the attention of the probe, a few fixed examples (`Task.probe_batch`).
+        """Capture and log the model's attention on the probe (`Task.probe_batch`).
 
-        Returns name and mean of the measure that changed most; `last` marks the last snapshot.
+        Returns name and mean of one measure, always the same. `last` says that no further snapshot
+        follows.
         """
         tracker = self.tracker
         if tracker is None:
@@ -362,7 +376,7 @@ class _TrainingLoop:
             return call(self.state.model)
         with torch.no_grad():
             result = self.loss_module.call_with_model(call)
-        # FSDP keeps the root gathered, and the copy would be stale after the next step
+        # FSDP keeps the gathered weights of the root module, which the next step makes outdated
         self.loss_module.reshard()
         return result
 
@@ -401,7 +415,8 @@ class _TrainingLoop:
 
     def save_checkpoint(self, *, is_best: bool) -> None:
         """Save a checkpoint from which the run can resume."""
-        tensors, metadata = self.state.state_dict()  # under FSDP a collective call
+        # in all processes: under FSDP this gathers the shards
+        tensors, metadata = self.state.state_dict()
         if self.run is not None:
             self.run.save(
                 self.state.step,
@@ -414,7 +429,7 @@ class _TrainingLoop:
         self.group.any(False)
 
     def describe_divergence(self, loss: float, grad_norm: float) -> str:
-        """The message of a DivergenceError, which is logged as an event, too."""
+        """Return the message of a DivergenceError, and log it as an event of the run."""
         name, value = ("loss", loss) if not math.isfinite(loss) else ("gradient norm", grad_norm)
         batches = self.settings.gradient_accumulation_steps * self.group.size
         first = self.state.step * batches
@@ -445,26 +460,47 @@ def count_steps(task: Task, processes: int = 1) -> int:
     return steps
 
 
+def count_validation_interval(task: Task, processes: int = 1) -> int:
+    """The number of optimizer steps between two validations."""
+    settings = task.experiment.training
+    batches_per_step = settings.gradient_accumulation_steps * processes
+    steps_per_epoch = max(1, task.batches_per_epoch // batches_per_step)
+    return settings.validate_every or min(
+        max(steps_per_epoch, MIN_VALIDATE_EVERY), MAX_VALIDATE_EVERY, count_steps(task, processes)
+    )
+
+
 def batch_seed(seed: int, batch: int) -> int:
     """The torch seed for dropout and sampling of a batch, from the training's seed.
 
     `batch` is the index of the batch over all steps and processes, from 0. So the result is the
     same for any number of processes.
     """
+    # 7 bytes: torch seeds are signed 64-bit integers
     return int.from_bytes(blake2b(f"{seed}/{batch}".encode(), digest_size=7).digest())
 
 
+def seed_generators(seed: int, device: torch.device) -> None:
+    """Seed the random generators of a device.
+
+    On a CPU without `torch.manual_seed`, which also prepares seeds for every kind of accelerator
+    and formats the stack for each of them: that takes longer than the step of a small network.
+    """
+    if device.type == "cpu":
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
+
+
 class StopSignals:
-    """Turns SIGINT and SIGTERM inside the `with` block into a request, `requested`, to stop.
+    """Records SIGINT and SIGTERM inside the `with` block in `requested`.
 
-    The training loop stops after the current step.
-
-    A second SIGINT raises KeyboardInterrupt.
+    The training loop reads it after each step and stops. A second SIGINT raises KeyboardInterrupt.
     """
 
     def __init__(self) -> None:
         self.requested: str | None = None
-        """Name of the signal that was received."""
+        """Name of the signal that was received; None so far."""
         self._previous_handlers: dict[int, Any] = {}
 
     def __enter__(self) -> StopSignals:

@@ -14,7 +14,8 @@ OUT_OF_MEMORY_MESSAGES = (
     "Cannot allocate memory",
     "not enough memory",
 )
-"""Texts in the RuntimeErrors of torch: only on GPUs has it an error class for lack of memory."""
+"""If a RuntimeError contains one of these texts, memory ran out. (On the CPU torch raises a plain
+RuntimeError; its class OutOfMemoryError, a subclass, is for accelerators only.)"""
 
 
 class TrainingError(RuntimeError):
@@ -33,7 +34,7 @@ class OutOfMemoryError(TrainingError):
 def translate_memory_errors(run: Run | None, settings: TrainingSettings) -> Iterator[None]:
     """Turn out-of-memory errors inside the block into OutOfMemoryError, with advice.
 
-    `run` is None in processes that write no run.
+    `run` is None on ranks other than 0: only rank 0 writes the run.
     """
     try:
         yield
@@ -43,6 +44,7 @@ def translate_memory_errors(run: Run | None, settings: TrainingSettings) -> Iter
             or any(text in str(error) for text in OUT_OF_MEMORY_MESSAGES)
         ):
             raise
+        # `last_step` is the last completed step, so the error is in the next one
         location = (
             f" at step {run.last_step + 1}; {describe_last_checkpoint(run)}"
             if run is not None
@@ -56,7 +58,7 @@ def translate_memory_errors(run: Run | None, settings: TrainingSettings) -> Iter
 
 
 def describe_last_checkpoint(run: Run) -> str:
-    """Which checkpoint is the newest, as a clause of a message."""
+    """Say of which step the newest checkpoint is, as a clause of an error message."""
     checkpoints = run.checkpoints()
     return (
         f"the last good checkpoint is of step {checkpoints[-1].step}"

@@ -15,7 +15,10 @@ MAX_RESTARTS = 3
 
 
 def launch_processes(count: int) -> int:
-    """Run this command line in `count` processes; returns 0, or the highest failed exit code."""
+    """Run this command line in `count` processes; returns its exit code.
+
+    That is 0, or the highest exit code of the processes that failed.
+    """
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import main
 
@@ -42,7 +45,7 @@ def launch_id() -> str | None:
 def find_previous_attempt(runs: Path) -> Path | None:
     """The folder in `runs` of the attempt that died, if torchrun restarted this process.
 
-    A run folder has the id of its launch in its environment, as `create_run` saved it.
+    environment.json of a run holds the `launch_id` under the key "launch".
     """
     if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) == 0:
         return None

@@ -1,4 +1,10 @@
-"""The loss of a model as a module, for DDP and FSDP; activation checkpointing."""
+"""The loss of a model as a module, for DDP and FSDP; activation checkpointing.
+
+A task (tasks/task.py) defines model, data and loss. Its loss is a sum of named terms, each a mean
+over the targets (say, tokens) of a batch. Curves are further such means that are logged only. A
+step has one batch per process and gradient accumulation; the share of a batch is its number of
+targets divided by that of the step.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +39,7 @@ class LossModule(Module):
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The batch's contribution to the loss of the step, and to the task's other curves.
 
-        `shares` gives, by name, the weight of the batch in the step's mean: see `compute_shares`.
+        `shares` are the shares of the batch by term or curve, from `compute_shares`.
         """
         terms, curves = self.task.loss_terms(self.model, batch)
         loss = reduce(add, [scale_by_share(term, name, shares) for name, term in terms.items()])
@@ -47,11 +53,11 @@ class LossModule(Module):
 def compute_shares(
     weights: Mapping[str, float], totals: Mapping[str, float], processes: int
 ) -> dict[str, float]:
-    """The weight of a batch in each of the step's means, times the number of processes.
+    """The shares of a batch by term or curve, times the number of processes.
 
     `weights` are the batch's numbers of targets by term or curve (`Task.loss_weights`), `totals`
-    their sums over all batches of the step.
-    DDP and FSDP average gradients over processes: the factor turns that mean into a sum.
+    their sums over all batches of the step. The factor is needed because DDP and FSDP average
+    gradients over processes, and the step needs their sum.
     """
     return {
         name: processes * weight / totals[name] if totals[name] else 0.0
@@ -62,14 +68,18 @@ def compute_shares(
 def scale_by_share(value: Tensor, name: str, shares: Mapping[str, float]) -> Tensor:
     """Scale a batch's mean of term or curve `name` to its share of the step's mean.
 
-    A name without a share has that of "loss"; the value is unchanged without shares.
+    A name without an own share gets that of "loss". If `shares` is empty, because the step has one
+    batch, the value is unchanged.
     """
     share = shares.get(name, shares.get("loss", 1.0))
     return value if share == 1.0 else value * share
 
 
 def find_blocks(model: nn.Module) -> list[nn.Module]:
-    """The large repeated blocks of a model, from its `blocks()` method; empty without one."""
+    """The large repeated blocks of a model (transformer blocks), from its method `blocks()`.
+
+    Empty if the model has no such method.
+    """
     return list(getattr(model, "blocks", list)())
 
 

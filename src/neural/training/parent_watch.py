@@ -1,7 +1,8 @@
 """Stop a child process when its parent is gone.
 
-A killed sweep, or a killed worker of a cluster, cannot stop the processes it started. So each child
-watches its parent: it finishes the step, saves and stops, and the next attempt resumes from there.
+A sweep (many trainings) that was killed, or a killed worker of a cluster, cannot stop the processes
+it started. So each child watches its parent. SIGTERM makes the child finish its training step, save
+and stop; a later process resumes from there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 import time
 
 POLL_SECONDS = 0.5
+"""Interval between two checks of the parent."""
 
 
 def watch_parent(parent_pid: int) -> None:

@@ -62,7 +62,7 @@ class ProcessGroup:
     ) -> nn.Module:
         """Wrap the loss module in DDP, or `shard` it with FSDP; unchanged in a single process.
 
-        It computes a task's loss of a batch, with the model inside (loss_module.py).
+        The loss module contains the model and computes the loss of a batch (loss_module.py).
         """
         if self.size == 1:
             return loss_module
@@ -87,10 +87,10 @@ class ProcessGroup:
         return wrapped
 
     def accumulate(self, loss_module: nn.Module, *, last: bool) -> AbstractContextManager[None]:
-        """Context of one micro-batch in gradient accumulation.
+        """Context for the forward and backward pass of one micro-batch.
 
-        Gradients are synchronized in the `last` one only. `loss_module` is what `distribute`
-        returned.
+        With gradient accumulation a step has several; gradients are synchronized between processes
+        only in the `last` one. `loss_module` is what `distribute` returned.
         """
         if self.size == 1:
             return nullcontext()
@@ -151,7 +151,7 @@ class ProcessGroup:
 
 @contextmanager
 def join_group(device: str = "auto") -> Iterator[ProcessGroup]:
-    """Join the process group that torchrun started; a group of one without torchrun."""
+    """Join the processes that torchrun started; without torchrun, a group of this process alone."""
     if world_size() == 1:
         yield ProcessGroup()
         return

@@ -24,14 +24,14 @@ distributed = lazy_import("torch.distributed")
 rendezvous = lazy_import("torch.distributed.rendezvous")
 
 RENDEZVOUS_TIMEOUT_SECONDS = 600.0
-"""Long, because another machine may still be reading its data."""
+"""How long a process waits for the others; another machine may still be reading its data."""
 POLL_SECONDS = 0.02
 SESSION_KEY = "session"
 """Key of the store with the newest session."""
 
 
 def join_rendezvous() -> tuple[Store, int, int]:
-    """A store of this attempt alone, the rank of this process, and the number of processes."""
+    """Returns a store for this attempt alone, this process's rank, and the number of processes."""
     store, rank, size = next(
         rendezvous.rendezvous("env://", timeout=timedelta(seconds=RENDEZVOUS_TIMEOUT_SECONDS))
     )
@@ -53,7 +53,10 @@ def open_rendezvous(store: Store, size: int) -> str:
 
 
 def enter_rendezvous(store: Store, rank: int) -> str:
-    """The session in which rank 0 acknowledges this process; that of a dead rank 0 never does."""
+    """Find the session of this attempt's rank 0 and return it.
+
+    It is the one in which rank 0 acknowledges this process: a dead rank 0 cannot.
+    """
     nonce = uuid4().hex
     deadline = time.monotonic() + RENDEZVOUS_TIMEOUT_SECONDS
     while time.monotonic() < deadline:

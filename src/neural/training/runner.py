@@ -27,12 +27,12 @@ POLL_SECONDS = 0.1
 TIMESTAMP_PATTERN = r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d"
 """Start of a run folder's name."""
 ATTEMPT_HEADER = "==> "
-"""Start of the line that an attempt begins with in a job's log."""
+"""Prefix of the log line that marks the start of an attempt."""
 
 
 @dataclass(frozen=True)
 class TrialJob:
-    """A trial to run. Plain data, so that it can be sent to another machine."""
+    """A trial to run. It has only plain data, so that it can be sent to another machine."""
 
     name: str
     folder: Path
@@ -126,7 +126,7 @@ def start_process(job: TrialJob, threads: int) -> subprocess.Popen[bytes]:
 
 
 def create_request(job: TrialJob) -> str:
-    """The request of the next attempt as JSON: start, or resume the run.
+    """The `TrainRequest` of the next attempt as JSON: resume the trial's run, or start one.
 
     Also writes the header line of the attempt to the job's log.
     """
@@ -146,7 +146,7 @@ def interpret_exit(job: TrialJob, exit_code: int) -> TrialResult:
         return TrialResult("failed", f"killed by {_signal_name(-exit_code)}")
     reason = read_last_error(job.log_path)
     return TrialResult(
-        # exit codes of workflows/train_worker.py
+        # exit codes of workflows/train_worker.py: 130 stopped by a signal, 2 invalid settings
         {130: "stopped", 2: "refused"}.get(exit_code, "failed"),
         reason or f"ended with exit code {exit_code}",
     )

@@ -1,4 +1,9 @@
-"""The state of a training, as a checkpoint holds it; best scores, early stopping, plateaus."""
+"""The state of a training, as a checkpoint holds it; best scores, early stopping, plateaus.
+
+Scores are validation metrics by name. Early stopping ends training after `patience` validations
+without improvement. With the scheduler `plateau`, `plateau_factor` scales the learning rate: it is
+halved after `plateau_patience` validations without improvement.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +35,17 @@ class TrainingState:
     step: int = 0
     """Optimizer steps done."""
     best: dict[str, float] = field(default_factory=dict)
-    """Scores of the best validation."""
+    """All scores of the validation that was best by the monitored metric."""
     validations_since_best: int = 0
+    """Validations since the last improvement, for early stopping."""
     validations_since_change: int = 0
-    """Validations since the scores improved or a plateau lowered the learning rate."""
+    """Validations since the last improvement or the last halving of the learning rate."""
 
     @classmethod
     def create(
         cls, model: nn.Module, optimizer: Optimizer, settings: TrainingSettings, steps: int
     ) -> TrainingState:
-        """The state before the first of `steps` steps. Raises TaskError without parameters."""
+        """The state before the first of `steps` steps. TaskError if the model has no parameters."""
         if not any(True for _ in model.parameters()):
             raise TaskError("there is nothing to train: no layer of the network has weights")
         optimizers = ScheduledOptimizers(
@@ -47,6 +53,7 @@ class TrainingState:
             settings,
             steps,
             list(model.named_parameters()),
+            # some models set factors on the learning rate, by prefix of parameter names
             getattr(model, "rate_factors", None),
         )
         ema = ExponentialMovingAverage(model, settings.ema) if settings.ema else None
@@ -64,10 +71,10 @@ class TrainingState:
         larger_is_better: bool,
         settings: TrainingSettings,
     ) -> None:
-        """Record a validation: keep the best scores, by `metric`.
+        """Record a validation: keep its scores if they are the best by `metric`, else count it.
 
-        With the schedule `plateau`, halve the learning rate after `plateau_patience` validations
-        without improvement.
+        Also halves the learning rate on a plateau (see above). Without `metric` in the scores, such
+        as without validation data, nothing changes.
         """
         if metric not in scores:
             return
@@ -88,6 +95,7 @@ class TrainingState:
             settings.scheduler == PLATEAU
             and self.validations_since_change >= settings.plateau_patience
         ):
+            # the learning rate never falls below `min_learning_rate`
             min_factor = min(1.0, settings.min_learning_rate / self.optimizers.peak_learning_rate)
             self.optimizers.plateau_factor = max(min_factor, self.optimizers.plateau_factor / 2)
             self.validations_since_change = 0
@@ -97,7 +105,7 @@ class TrainingState:
         return patience is not None and self.validations_since_best >= patience
 
     def state_dict(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tensors by name, and everything else as plain data.
+        """Tensors by name, and everything else as plain data (the checkpoint's metadata).
 
         Under FSDP all processes must call this: shards are gathered into full tensors.
         """
@@ -123,7 +131,10 @@ class TrainingState:
         return full_tensors, metadata
 
     def load_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Restore everything but the model's weights, which are loaded before it is distributed."""
+        """Restore everything but the model's weights.
+
+        The caller has loaded those before: they must be in place when FSDP shards the model.
+        """
         tensors, metadata = checkpoint.tensors, checkpoint.metadata
         self._check_optimizer_kinds(metadata["optimizers"])
         self.optimizers.load_state_dict(tensors, metadata["optimizers"])

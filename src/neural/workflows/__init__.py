@@ -1,1 +1,1 @@
-"""One module per verb: called by the command line, by `neural.*` and by child processes."""
+"""What the commands do, one module per command: called by cli/, Python and child processes."""

@@ -1,8 +1,9 @@
 """Calibrate the probabilities of a segmentation run on held-out documents.
 
 A segmentation model predicts at each element (sentence) of a document whether a segment begins
-there, a boundary, and the element's label, if the task has labels. The first element is not
-decided: decisions are about the gaps between elements.
+there, a boundary, and the element's label, if the task has labels. Boundaries are decided at the
+gaps between elements, so there is no decision at the first element. Documents may share a source,
+from which their text was taken: their errors are then not independent.
 
 result = calibrate(run)            # chosen, fitted, saved as calibration.json
 print(result.calibration.boundary.format_table())
@@ -33,12 +34,12 @@ from neural.tasks.segmentation.evaluation_data import (
     load_evaluation_data,
 )
 from neural.tasks.segmentation.pipeline import SegmentationPipeline, pipeline_from_run
-from neural.workflows.trained_run import OpenedRun
+from neural.workflows.trained_run import TrainedRunFolder
 
 DIAGRAM_TITLES = {"boundary": "P(a segment begins)", "label": "confidence in the label"}
 """Titles of the reliability diagrams."""
 MIN_THRESHOLD = 1e-9
-"""Minimum distance of a threshold from 0 and 1."""
+"""Minimum distance of a threshold from 0 and 1, which are not valid thresholds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,14 +64,14 @@ def calibrate(
 
     Cross-fitting divides the documents into `folds`; each is predicted by a fit on the others.
 
-    Uses the validation split of the run's documents, or other documents as `data`. `segment`,
-    `predict` and `evaluate` use the calibration from then on. Training documents are refused,
-    unless `allow_duplicates`.
+    The documents are the run's validation split, or those of the file or folder `data`. Documents
+    that the run was trained on are refused, unless `allow_duplicates`. From then on `segment`,
+    `predict` and `evaluate` use the calibration.
     """
-    opened = OpenedRun(run)
+    opened = TrainedRunFolder(run)
     pipeline = pipeline_from_run(opened, uncalibrated=True)
     held_out = load_evaluation_data(opened, "valid", data, allow_duplicates=allow_duplicates)
-    logits = [pipeline.scores(document) for document in held_out.documents]  # (elements, classes)
+    logits = [pipeline.logits(document) for document in held_out.documents]  # (elements, classes)
     if all(len(document) < 2 for document in held_out.documents):
         raise TaskError("nothing to calibrate on: every document has a single element and no gap")
     # log-odds of a boundary, (elements,)
@@ -127,11 +128,11 @@ def save_diagrams(calibration: RunCalibration, folder: Path) -> list[Path]:
 def find_best_threshold(
     probabilities: Sequence[np.ndarray], truths: Sequence[np.ndarray]
 ) -> tuple[float, float]:
-    """Threshold with the best exact micro F1 over all documents, and that F1.
+    """Threshold with the best F1 of boundaries, over the gaps of all documents, and that F1.
 
     The arrays, one per document, have P(boundary) and the true boundaries, (elements,). The
     threshold lies halfway between two probabilities, so that rounding errors do not change a
-    decision. (0.5, 1.0) without true boundaries.
+    decision. Without true boundaries the result is (0.5, 1.0): nothing can be missed.
     """
     p = np.concatenate([document_p[1:] for document_p in probabilities])
     is_boundary = np.concatenate([np.asarray(truth)[1:] for truth in truths]).astype(bool)

@@ -1,7 +1,8 @@
 """Captions of a trained run for pictures, with the attention behind every word.
 
 A picture is an array of regions, (regions, features), that the model attends to; `focus` is the
-attention weight of each region at each word.
+attention weight of each region at each word. The true region of a word is the region that it
+describes, if the data says so. `GeneratedCaption.words` are word ids.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def write_caption_plot(caption: Caption, folder: Path) -> Path:
 def _load_regions(data: Path, task: Captions) -> np.ndarray:
     """Pictures of an .npz file, (pictures, regions, features). TaskError for other sizes."""
     regions = read_regions(data, min_pictures=1)
-    if regions.shape[1:] != (task.data.segments, task.data.features):
+    if regions.shape[1:] != (task.data.segments, task.data.features):  # segments are regions
         raise TaskError(
             f"{data.name}: a picture is {regions.shape[1]} regions of {regions.shape[2]} numbers, "
             f"but the run was trained on {task.data.segments} of {task.data.features}"
@@ -93,11 +94,12 @@ def _load_regions(data: Path, task: Captions) -> np.ndarray:
 def _find_word_regions(task: Captions, picture: int, caption: GeneratedCaption) -> list[int | None]:
     """Index of the true region of each word, None for a word without one.
 
-    Empty unless a reference caption of the test picture is identical.
+    They are known for reference captions only: empty unless `caption` equals one of the picture.
     """
     split = task.data.splits["test"]
     for row in np.flatnonzero(split.picture_ids == picture):
-        if tuple(split.word_ids[row, : split.lengths[row] - 1].tolist()) == caption.words:
+        length = split.lengths[row] - 1  # without the end token
+        if tuple(split.word_ids[row, :length].tolist()) == caption.words:
             return [
                 None if region == NO_REGION else region
                 for region in split.word_regions[row, : len(caption.words)].tolist()

@@ -1,6 +1,7 @@
 """Comparison of runs: settings that differ, scores by seeds and by windows, attention.
 
-A window is a chunk of held-out text of the context length that a language model is scored on.
+A run is the folder of one training. A window is a chunk of held-out text that a language model is
+scored on; its length is the context length. A snapshot is the attention captured at one step.
 """
 
 from __future__ import annotations
@@ -25,17 +26,20 @@ from neural.analysis.run_summary import (
 from neural.analysis.significance import compare_pairs, decide_verdict
 from neural.runs.errors import RunError
 from neural.runs.run import Run
-from neural.tasks.language_model.block_means import compute_block_mean
+from neural.tasks.language_model.block_means import estimate_mean_by_blocks
 from neural.tasks.language_model.task import WINDOW_LOSSES
 
 SEED_KEYS = ("name", "training.seed", "split_seed")
 """Settings that may differ between the runs of a group; `split_seed` seeds the data split."""
 WINDOW_KEYS = ("fingerprint", "context", "validation_split", "validation_windows", "vocabulary")
-"""Settings that decide which windows of held-out text a language model is scored on."""
+"""Settings that decide which windows a language model is scored on; `fingerprint` is the text's."""
 
 
 def compare_runs(runs: Sequence[Run]) -> dict[str, Any]:
-    """All comparisons as JSON-compatible data; a list has one item per run."""
+    """All comparisons as JSON-compatible data.
+
+    Lists have one item per run, except `groups`: one item per group of runs.
+    """
     programs = [run.program for run in runs]
     curve_names = [
         name
@@ -132,8 +136,10 @@ def compare_by_window(runs: Sequence[Run]) -> list[dict[str, Any] | None]:
         if run_losses is None or losses[0] is None or run_losses[0] != losses[0][0]:
             comparisons.append(None)
             continue
-        mean, error, blocks = compute_block_mean(run_losses[1] - losses[0][1])
+        mean, error, blocks = estimate_mean_by_blocks(run_losses[1] - losses[0][1])
+        # minus the 2.5 % quantile of Student's t, which is negative, is its 97.5 % quantile
         half_width = -float(stdtrit(max(1, blocks - 1), 0.025)) * error
+        # one run of each kind: the interval is over blocks of text, not over seeds
         estimate = SeedEstimate(value=mean, low=mean - half_width, high=mean + half_width, seeds=1)
         comparisons.append(
             {
@@ -167,7 +173,10 @@ def compare_attention(runs: Sequence[Run]) -> dict[str, list[float | None]]:
 
 
 def _load_window_losses(run: Run) -> tuple[tuple[Any, ...], np.ndarray] | None:
-    """Identity of a language model's validation windows, and its losses at the best validation."""
+    """Identity of a language model's windows, and its loss in each, at the best validation.
+
+    Runs with equal identities were scored on the same windows. None without such losses.
+    """
     best = find_best_validation(run)
     try:
         steps, losses = run.measure(WINDOW_LOSSES)

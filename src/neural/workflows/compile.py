@@ -2,7 +2,9 @@
 
 compile_network(network).text          the file that `neural compile` writes
 
-`scores` are the logits, which the loss takes; `forward` returns predictions.
+`logits` are what the loss takes; `forward` returns predictions. A bundle (export_bundle.py) is a
+network with its inputs and the batch sizes to compare it at. Plugins are installed packages that
+add layers or attention mechanisms.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ _module_numbers = count()  # for unique names of temporary modules
 class CompileMismatchError(SourceExportError):
     """The written file differs from the network.
 
-    The message starts with a verb, to follow "it": "differs by 0.1 in its loss".
+    Inside this module the message starts with a verb ("differs by 0.1 in its loss");
+    `compile_network` puts "the file … does not match the network: it" before it.
     """
 
 
@@ -56,7 +59,7 @@ class CompiledNetwork(NamedTuple):
     shapes: list[Shape]
     """Input shapes that both were run at."""
     max_difference: float | None
-    """Largest difference of predictions, scores and loss; None if only shapes were compared."""
+    """Largest difference of predictions, logits and loss; None if only shapes were compared."""
 
 
 def compile_network(network: Network) -> CompiledNetwork:
@@ -168,29 +171,29 @@ def _output_pairs(
     model: Any, compiled: Any, bundle: ExportBundle, inputs: tuple[Tensor, ...], shape: Shape
 ) -> Iterator[tuple[str, Tensor, Tensor]]:
     """Yield (name, output of the network, output of the written file). `shape` is for messages."""
-    scores = model.scores(*inputs)
+    logits = model.logits(*inputs)
     try:
         yield "predictions", model(*inputs), compiled(*inputs)
-        yield "scores", scores, compiled.scores(*inputs)
-        target = _create_target(model, scores)
+        yield "logits", logits, compiled.logits(*inputs)
+        target = _create_target(model, logits)
         if target is not None:
-            yield "loss", model.loss(scores, target), compiled.loss(scores, target)
+            yield "loss", model.loss(logits, target), compiled.loss(logits, target)
     except Exception as error:
         location = f"at {shape}" + (" with a mask" if bundle.has_mask else "")
         raise CompileMismatchError(f"fails {location}: {_describe_error(error)}") from error
 
 
-def _create_target(model: NetworkModule, scores: Tensor) -> Tensor | None:
+def _create_target(model: NetworkModule, logits: Tensor) -> Tensor | None:
     """A random target that the network's loss accepts: numbers, else classes.
 
     None without a loss, and on the meta device.
     """
-    if model.network.loss is None or scores.is_meta:
+    if model.network.loss is None or logits.is_meta:
         return None
-    classes = torch.randint(0, scores.shape[-1], scores.shape[:-1])
-    for target in (torch.rand_like(scores), classes):
+    classes = torch.randint(0, logits.shape[-1], logits.shape[:-1])
+    for target in (torch.rand_like(logits), classes):
         try:
-            model.loss(scores, target)
+            model.loss(logits, target)
         except (RuntimeError, ValueError, TypeError, IndexError):
             continue
         return target

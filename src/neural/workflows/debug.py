@@ -1,7 +1,8 @@
 """Load a network, its weights and an input for `neural debug`; write the captured attention.
 
 A subject is a model with one batch for it. The probe of a run is the batch of a few fixed examples
-whose attention was captured during its training.
+whose attention was captured during its training. A blueprint is a checked network of a program;
+`build()` makes the torch module.
 
 subject = load_subject(Path("net.neural"))                     random weights
 subject = load_subject(None, run=Path("runs/…"), step=500)     trained weights, the run's own probe
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neural.capture.capture_result import Capture, CapturedCall
-from neural.capture.measures import registry
+from neural.capture.labels import AxisLabels
 from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import watch
 from neural.core.errors import TaskError
@@ -32,8 +33,8 @@ from neural.language.network import Network
 from neural.language.shapes import format_shape
 from neural.nn.build import NetworkModule, accepts_any_length
 from neural.nn.lazy_torch import torch
+from neural.report.capture_page import build_capture_page_data
 from neural.report.html_page import render_page
-from neural.report.run_report import build_snapshot_data
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.tasks._text_generator import load_tokenizer
@@ -41,7 +42,7 @@ from neural.tasks.task import Task
 from neural.workflows.load import load
 from neural.workflows.load_model import load_model, load_weights
 from neural.workflows.load_task import read_source, restore_task
-from neural.workflows.trained_run import OpenedRun
+from neural.workflows.trained_run import TrainedRunFolder
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 DEFAULT_SENTENCE = "the cat sat on the mat and the dog sat on the rug"
 """Input of networks that read text, if there is no other."""
 DEFAULT_OPEN_LENGTH = 32
-"""Positions of a random input if the program leaves the length open."""
+"""Positions of a random input if the program leaves the length open, as `input: (T, 8)`."""
 MAX_PATH_CHARACTERS = 4096
 """Longer values of --input are text, not the name of a file."""
 Labels = list[str]
@@ -90,16 +91,16 @@ class DebugSubject:
             self.forward()
         return capture
 
-    def axis_labels(self, call: CapturedCall) -> tuple[Labels | None, Labels | None]:
+    def axis_labels(self, call: CapturedCall) -> AxisLabels:
         """Labels of the queries and of the keys of an attention call."""
-        if call.attention is None:
-            return None, None
+        if call.attention is None:  # its queries or keys were not finite
+            return AxisLabels(None, None)
         is_target = self.target_labels is not None and "decoder" in call.path
         queries = self.target_labels if is_target else self.source_labels
         keys = self.source_labels if "cross" in call.path else queries
-        return (
+        return AxisLabels(
             _truncate_labels(queries, call.attention.queries),
-            _truncate_labels(keys, call.attention.positions),
+            _truncate_labels(keys, call.attention.positions),  # number of key positions
         )
 
 
@@ -168,7 +169,9 @@ def _load_run_subject(
     if not isinstance(model, NetworkModule):
         reason = f"a run of the task `{run.settings.get('task')}` takes only its own data"
         raise TaskError(f"{reason}: leave out --input" if inputs else reason + data_note)
-    tokenizer = load_tokenizer(OpenedRun(run), model) if model.network.takes_token_ids else None
+    tokenizer = (
+        load_tokenizer(TrainedRunFolder(run), model) if model.network.takes_token_ids else None
+    )
     model_input = create_input(model.network, inputs, tokenizer=tokenizer)
     model_input = model_input._replace(description=model_input.description + data_note)
     return _create_subject(run.name, model, weights_description, model_input, is_trained=True)
@@ -196,7 +199,8 @@ def _create_subject(
 ) -> DebugSubject:
     """A network of a program, and tensors for it.
 
-    `model.scores` returns the logits, which the loss takes.
+    `model(…)` returns predictions, after the output activation; `model.logits(…)` returns what a
+    loss takes.
     """
     tokens = model_input.tensors[0] if model.network.takes_token_ids else None
     return DebugSubject(
@@ -206,8 +210,9 @@ def _create_subject(
         is_trained=is_trained,
         input_description=model_input.description,
         forward=lambda: model(*model_input.tensors),
-        objective=lambda: model.scores(*model_input.tensors).square().mean() / 2,
-        objective_name="half the mean square of the scores (there are no targets)",
+        # without targets there is no loss; any scalar of all logits shows which layers get gradient
+        objective=lambda: model.logits(*model_input.tensors).square().mean() / 2,
+        objective_name="half the mean square of the logits (there are no targets)",
         tokens=tokens,
         source_labels=model_input.source_labels,
         target_labels=model_input.target_labels,
@@ -217,7 +222,7 @@ def _create_subject(
 def _create_probe_subject(
     run: Run, model: nn.Module, weights_description: str, task: Task
 ) -> DebugSubject:
-    """A run's model, and the probe batch that it was tracked with."""
+    """A run's model, and its probe: the batch whose attention was captured in training."""
     batch = task.probe_batch()
     labels = task.position_labels(batch)
     target_labels = None
@@ -267,7 +272,7 @@ def create_input(
     is then both source and target. Without a tokenizer (of a run), text is encoded by an alphabet:
     a built-in character vocabulary that fits the network's vocabulary size.
     """
-    count = 2 if network.has_two_streams else 1
+    count = 2 if network.is_encoder_decoder else 1
     if len(inputs) > count:
         raise TaskError(f"{network.name} takes {count} input{'s' * (count > 1)}, got {len(inputs)}")
     sequences = [
@@ -349,7 +354,7 @@ def _load_array(network: Network, path: Path, stream: str) -> ModelInput:
     if array.dtype.kind not in "biuf":
         raise TaskError(f"{path} holds {array.dtype}, not numbers")
     array = array[None] if array.ndim == len(network.input) else array
-    # axes of one example: the size of the first one, time, is free if any length will do
+    # The time axis, the first of an example, is not compared if the network accepts any length.
     first_fixed_axis = int(accepts_any_length(network, stream))
     sizes = zip(network.input[first_fixed_axis:], array.shape[1 + first_fixed_axis :], strict=False)
     fits = array.ndim == len(network.input) + 1 and all(
@@ -411,7 +416,10 @@ def _to_printable(label: str) -> str:
 
 
 def collect_arrays(subject: DebugSubject, capture: Capture) -> dict[str, np.ndarray]:
-    """Attention weights, labels and measures, under the keys of the .npz file."""
+    """Attention weights, labels and measures, under the keys of the .npz file.
+
+    Measures are numbers per attention head, such as the entropy of its weights.
+    """
     arrays: dict[str, Any] = {
         "layers": np.array(capture.layer_names()),
         "heads": np.array([call.heads for call in capture]),
@@ -437,22 +445,11 @@ def write_arrays(subject: DebugSubject, capture: Capture, path: Path) -> None:
 
 def write_page(subject: DebugSubject, capture: Capture, path: Path) -> None:
     """Write the first example's attention maps, of every head, as one self-contained HTML page."""
-    calls = [
-        (name, call)
-        for name, call in zip(capture.layer_names(), capture, strict=True)
-        if call.attention is not None
-    ]
-    queries, keys = subject.axis_labels(calls[0][1]) if calls else (None, None)
-    measures = capture.measure_arrays()
-    data = build_snapshot_data(
-        subject.name,
-        {name: call.maps(1)[0] for name, call in calls},
-        queries=queries,
-        keys=keys,
-        measures=measures,
-        causal=all(call.attention is not None and call.attention.mask.causal for _, call in calls),
-        units={name: registry.get(name).unit for name in measures},
+    data = build_capture_page_data(
+        capture,
+        name=subject.name,
+        layer_labels=[subject.axis_labels(call) for call in capture],
         notes=[subject.weights_description, subject.input_description],
-        facts={"weights": subject.weights_description, "input": subject.input_description},
+        settings={"weights": subject.weights_description, "input": subject.input_description},
     )
     write_atomically(path, render_page(data, f"{subject.name}: attention"), durable=False)

@@ -18,10 +18,10 @@ from typing import Literal
 from neural.nn.lazy_torch import torch
 
 CheckState = Literal["good", "missing", "wrong"]
-"""What is missing is optional; what is wrong must be fixed."""
+"""A thing is "missing" if it is optional, "wrong" if it must be fixed."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 MIN_FREE_DISK_BYTES = 1 << 30
-"""Free disk space below which a training may run out of it."""
+"""With less free disk space the check is "wrong": a training may fill the disk."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,7 @@ def _check_disk() -> Iterator[SystemCheck]:
     )
     try:
         with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".neural-doctor-") as folder:
+            # a run saves its metrics in a database with a write-ahead log
             database = sqlite3.connect(Path(folder) / "rows.sqlite")
             (mode,) = database.execute("PRAGMA journal_mode=WAL").fetchone()
             database.close()

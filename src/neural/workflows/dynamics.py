@@ -1,10 +1,10 @@
 """Compare focus paradigms on the same data and budget: a sweep, then a table, plots and verdicts.
 
-In the task `focus` a model learns which one of an example's m segments, the foreground, decides the
-label; a paradigm (soft, hard, lvml, …) joins focus weights and classifier into a loss. SAIF is the
-share of test examples with focus weight on the foreground and probability of the class both above
-a threshold. Claims (analysis/focus_claims.py) are statements about paradigms that results are
-tested against.
+In the task `focus` an example is m segments; one of them, the foreground, decides its label. A
+model learns focus weights, a distribution over the segments, and a classifier; a paradigm (soft,
+hard, lvml, …) is a way to combine both into a loss. SAIF is the share of test examples whose focus
+weight on the foreground and probability of the true class are both above a threshold. Claims
+(analysis/focus_claims.py) are statements about paradigms that the results support or refute.
 
 runs/2026-11-16_05-00-00_compare/        a sweep like any other (sweep.py)
   dynamics/<run>.npz                     results of each model on the test examples
@@ -47,7 +47,7 @@ from neural.workflows.sweep import Sweep
 
 RESULTS_FOLDER = "dynamics"
 NUM_DRAWN_EXAMPLES = 3
-"""Test examples that are saved for plots."""
+"""Number of test examples that are saved for plots."""
 COLUMNS = (
     "accuracy",
     "accuracy_argmax",
@@ -60,7 +60,7 @@ COLUMNS = (
     "classifier_calls",
     "step_ms",
 )
-"""Scores in the table, in the order of its columns."""
+"""Scores in the table, in the order of its columns (`build_table` has their headings)."""
 
 
 def check_comparison(experiment: Path, grid: Mapping[str, Any]) -> None:
@@ -110,7 +110,7 @@ def evaluate_run(path: Path) -> FocusResult:
         if checkpoint is None:
             raise RunError(f"{run.path} has no checkpoint")
         model: Any = task.build()
-        # the averaged weights, if there are any: the weights that validations used
+        # validations used the averaged (EMA) weights, if there are any
         model.load_state_dict(select_weights(checkpoint) | select_weights(checkpoint, EMA_PREFIX))
         model.eval()
         with torch.no_grad():
@@ -131,7 +131,10 @@ def evaluate_run(path: Path) -> FocusResult:
 def compare_paradigms(
     sweep: Sweep, on_progress: Callable[[str], None] = lambda text: None
 ) -> tuple[FocusGroups, list[ClaimVerdict], list[Path]]:
-    """Results by (paradigm, segments), verdicts about the claims, and the files written."""
+    """Evaluate all runs and write the report.
+
+    Returns the results by (paradigm, number of segments), a verdict for each claim, and the files.
+    """
     groups = group_results(collect_results(sweep, on_progress))
     verdicts, folder = evaluate_claims(groups), sweep.path / RESULTS_FOLDER
     files = draw_focus_plots(groups, sweep.path, folder)
@@ -169,16 +172,16 @@ def build_table(groups: FocusGroups) -> list[tuple[str, ...]]:
     ):
         values = {key: estimate_score(group, key) for key in COLUMNS}
         half_width = (values["saif"].high - values["saif"].low) / 2
-        cells = [f"{values[key].value:.3f}" for key in COLUMNS[:4]]
+        cells = [f"{values[key].value:.3f}" for key in COLUMNS[:4]]  # accuracy … saif
         cells += [
             "–" if math.isnan(half_width) else f"{half_width:.3f}",
-            *(f"{values[key].value:.2f}" for key in COLUMNS[4:6]),
+            *(f"{values[key].value:.2f}" for key in COLUMNS[4:6]),  # both confidences
         ]
         cells += [
             str(estimate_time_to_reach(group, key))
             for key in ("steps_to_target", "seconds_to_target")
         ]
-        cells += [f"{values[key].value:.1f}" for key in COLUMNS[8:]]
+        cells += [f"{values[key].value:.1f}" for key in COLUMNS[8:]]  # calls, milliseconds
         rows.append((name, str(m), *cells))
     return rows
 
@@ -195,7 +198,8 @@ def format_report(
         f"Seeds {', '.join(map(str, seeds))}; test examples come from images outside the training "
         "set; ± and intervals are 95 % over seeds. SAIF: share of examples with focus on the "
         "foreground and probability of the class both above the threshold. Calls: classifier calls "
-        "per example and step, including those that decided when to switch. Times to 90 % are "
+        "per example and step, including those that decided when a paradigm that changes its loss "
+        "during training does so. Times to 90 % are "
         "medians over seeds; (3 of 5): 3 of 5 seeds reached it, the others count as the latest.",
         "",
         f"| {' | '.join(header)} |",
@@ -223,7 +227,7 @@ def format_report(
 
 
 def describe_correction(verdicts: Sequence[ClaimVerdict]) -> str:
-    """How verdicts are decided: the correction for many tests."""
+    """A paragraph for the report: how verdicts are decided, and the correction for many tests."""
     return (
         f"A claim is supported or refuted where p is at most 0.05 after Holm's correction for the "
         f"{count_tests(verdicts)} tests of this report: where nothing is true, at most 5 % of such "
@@ -233,6 +237,7 @@ def describe_correction(verdicts: Sequence[ClaimVerdict]) -> str:
 
 
 def _format_p(verdict: ClaimVerdict) -> str:
+    """The p-value; "exact" if the settings alone determine the result, so that it needs no test."""
     return (
         "exact" if verdict.is_exact else "–" if math.isnan(verdict.p) else format_p_value(verdict.p)
     )
@@ -272,9 +277,10 @@ def to_json(groups: FocusGroups, verdicts: Sequence[ClaimVerdict]) -> dict[str, 
 
 
 def _paradigm_label(settings: Mapping[str, Any]) -> str:
-    """The paradigm; with its estimator and number of samples unless all segments are classified.
+    """`soft`, or with an estimator and its number of samples: `hard, topk 2`.
 
-    The estimator selects the segments that are classified in training.
+    The estimator selects the segments that are classified in training; "exact" means all of them,
+    and is left out of the label.
     """
     paradigm, estimator = str(settings["paradigm"]), settings.get("estimator")
     return (
@@ -288,8 +294,10 @@ def _collect_examples(task: Focus, model: Any) -> dict[str, Any]:
     """Inputs, focus weights, labels and predictions of the first test examples, for plots."""
     examples = task.data.splits["test"]
     batch = examples.take(slice(0, NUM_DRAWN_EXAMPLES))
+    # a paradigm may be replaced by another one during training: this is the one at the end
     scored, paradigm = task.score_batch(model, batch), task.current_paradigm(model)
     arrays = {
+        # `members` are the indices of each example's segments in the array of all segments
         "x": examples.load_units(batch["members"]),
         "focus": paradigm.focus_weights(scored.scores),
         "label": batch["y"],

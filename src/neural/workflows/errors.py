@@ -1,4 +1,7 @@
-"""Errors a user can cause, as messages with an exit code. Any other error is a bug: a traceback."""
+"""Messages and exit codes of errors that a user can cause.
+
+Any other error is a bug: it keeps its traceback.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ from neural.training.errors import TrainingError
 from neural.workflows.load import ProgramError
 
 EXIT_FAILED, EXIT_REFUSED, EXIT_STOPPED = 1, 2, 130
-"""Training failed; the input is wrong, so that nothing was started; stopped by a signal."""
+"""1: training failed; 2: the input is wrong and nothing was started; 130: stopped by a signal."""
 MAX_SHOWN_NAME = 60
-"""Characters of a too long file name in a message."""
+"""A file name that is too long for the system is cut to this number of characters in messages."""
 
 
 class DescribedError(NamedTuple):
@@ -27,7 +30,7 @@ class DescribedError(NamedTuple):
 
 
 def describe_error(error: BaseException) -> DescribedError | None:
-    """The message of an error the user can do something about; None for a bug."""
+    """Message and exit code of an error that the user can correct; None for a bug."""
     if isinstance(error, ProgramError | SettingsError | TaskError | RunError | UnknownNameError):
         return DescribedError(format_error(str(error)), EXIT_REFUSED)
     if isinstance(error, TrainingError):

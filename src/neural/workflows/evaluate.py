@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from neural.runs.run import Run
+from neural.runs.evaluation_file import save_evaluation
+from neural.runs.find import DEFAULT_RUNS_DIR, RunName, open_run
 from neural.tasks import registry as tasks
 from neural.tasks.task import Evaluation
-from neural.workflows.trained_run import OpenedRun
+from neural.workflows.trained_run import TrainedRunFolder
+
+PAGE_COLUMNS = 110
+"""Width, in characters, of the tables on the page of a run."""
 
 
-def evaluate(run: Run, **options: Any) -> Evaluation:
-    """Scores of the run; `options` are those of its task, such as `data` and `threshold`."""
-    opened = OpenedRun(run)
-    return tasks.get(opened.task_name).evaluate_run(opened, **options)
+def evaluate(
+    run: RunName | None = None,
+    data: Any = None,
+    *,
+    runs: str | Path = DEFAULT_RUNS_DIR,
+    **options: Any,
+) -> Evaluation:
+    """Scores of a run on data it was not trained on, beside baselines.
+
+        neural.evaluate("Digits")                       # its own held-out data; prints as a table
+        neural.evaluate("Digits", "test.csv").to_dict()
+        neural.evaluate("Digits", (X_test, y_test))
+
+    `run` is a run, its name or path; the newest run by default. `data` is a file or arrays with
+    labels. `options` are those of the run's task, such as `threshold` and `allow_duplicates`.
+    TaskError if the task has no such option, or if the data does not fit. The evaluation is saved
+    in the run folder, where the page of the run shows it.
+    """
+    if data is not None:
+        options["data"] = data
+    return evaluate_opened(TrainedRunFolder(open_run(run, runs=runs)), **options)
+
+
+def evaluate_opened(opened: TrainedRunFolder, **options: Any) -> Evaluation:
+    """As `evaluate`, for a run that is open; `options` may have `data`."""
+    evaluation = tasks.get(opened.task_name).evaluate_run(opened, **options)
+    with suppress(OSError):  # the folder may be read-only; the evaluation is complete without it
+        save_evaluation(opened.path, evaluation.to_dict(), evaluation.to_sections(PAGE_COLUMNS))
+    return evaluation

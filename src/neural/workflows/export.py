@@ -2,7 +2,10 @@
 
 from neural.exports import registry as exports
 bundle = load_bundle("runs/…")                         the network of a run, with its best weights
-export(bundle, exports.get("onnx"), Path("net.onnx"))  write, read back, compare, then publish
+export(bundle, exports.get("onnx"), Path("net.onnx"))  write, read back, compare, then rename
+
+A run is the folder of one training. A segmenter labels the elements, such as sentences, of a
+document.
 """
 
 from __future__ import annotations
@@ -38,12 +41,14 @@ INSTALL_COMMAND = 'pip install "neural[export]"'
 class Exporter:
     """Base class of export formats; one file of `neural/exports/` each."""
 
+    aliases: ClassVar[tuple[str, ...]] = ()
+    """Other names for `--to`, such as `hf`."""
     suffix: ClassVar[str] = ""
     """Suffix of the file; empty if the format is a folder."""
     required_packages: ClassVar[tuple[str, ...]] = ()
     """Packages that must be installed."""
-    tolerance: ClassVar[float] = 1e-4
-    """Upper limit of `ExportResult.max_difference`."""
+    max_output_difference: ClassVar[float] = 1e-4
+    """Largest allowed difference of the exported network's outputs (`ExportResult`)."""
 
     @classmethod
     def summary(cls) -> str:
@@ -63,7 +68,7 @@ class Exporter:
         return bundle.output_name
 
     def check(self, bundle: ExportBundle) -> None:
-        """Raise ExportError for a network that the format cannot express, before writing."""
+        """Raise ExportError for a network that the format cannot represent, before writing."""
 
     def write(self, bundle: ExportBundle, path: Path) -> None:
         """Write the network to `path`, a temporary one; `export` moves the result."""
@@ -92,25 +97,30 @@ class ExportResult(NamedTuple):
 def load_bundle(
     run: str | Path,
     *,
-    return_scores: bool = False,
+    return_logits: bool = False,
     with_mask: bool = False,
     length: int | None = None,
 ) -> ExportBundle:
     """Prepare the network of a run for export, with its best weights.
 
-    `return_scores` exports the logits instead of the predictions, `with_mask` adds an input for the
+    `return_logits` exports the logits instead of the predictions, `with_mask` adds an input for the
     padding mask, `length` fixes the number of positions.
     """
     with Run.open(run) as opened:
         model: Any = load_best_model(opened.path)
-        metadata = {"vocabulary": opened.metadata("vocabulary")}
+        metadata = {
+            "vocabulary": opened.metadata("vocabulary"),
+            # how columns of a table became the inputs: the exported network does not do it
+            "preprocessing": opened.metadata("data/preprocessing"),
+        }
         if isinstance(model, Segmenter):
+            # names of the input columns, and of the output classes
             metadata |= {key: opened.settings.get(key) for key in ("features", "labels")}
         task = opened.settings.get("task", "")
     return create_bundle(
         model.float(),
         opened.name,
-        return_scores=return_scores,
+        return_logits=return_logits,
         with_mask=with_mask,
         length=length,
         task=task,
@@ -140,7 +150,9 @@ def export(bundle: ExportBundle, exporter_type: type[Exporter], path: Path) -> E
             temporary_path = folder / path.name
             exporter.write(bundle, temporary_path)
             reloaded = exporter.read(bundle, temporary_path)
-            shapes, difference = compare_outputs(bundle, reloaded, name, exporter.tolerance)
+            shapes, difference = compare_outputs(
+                bundle, reloaded, name, exporter.max_output_difference
+            )
             num_bytes = _sync_to_disk(temporary_path)
             temporary_path.replace(path)
             sync_folder(path.absolute().parent)

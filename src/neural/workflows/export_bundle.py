@@ -1,8 +1,8 @@
 """A network prepared for export: its inputs, and the batches that the export is compared at.
 
-`scores` are the logits, which the loss takes. A segmenter (tasks/segmentation) labels the elements,
-such as sentences, of a document. Networks with two streams are encoder-decoders, with two sequences
-as input: source and target.
+A trial is a comparison of network and export on one batch. A segmenter (tasks/segmentation) labels
+the elements, such as sentences, of a document. Networks with two streams are encoder-decoders,
+with two sequences as input: source and target.
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MAX_TRIAL_LENGTH = 64
-"""Largest number of positions in a trial (a comparison of network and export on one batch).
-
-For networks that take any length.
-"""
+"""Largest number of positions in a trial of a network that takes any length."""
 SEGMENTER_TRIAL_LENGTH = 24
 """Elements of a document in trials of segmenters."""
 
@@ -65,7 +62,7 @@ class ExportBundle:
     inputs: tuple[ExportInput, ...]
     length: int
     """Positions of a typical sequence."""
-    return_scores: bool = False
+    return_logits: bool = False
     """Whether the output is the logits that the loss takes, not the predictions."""
     metadata: dict[str, Any]
     """Meaning of the numbers: `vocabulary`, or `features` and `labels`."""
@@ -87,11 +84,11 @@ class ExportBundle:
 
     @property
     def output_name(self) -> str:
-        """Name of the output: scores, probabilities or predictions."""
-        if self.return_scores:
+        """Name of the output: scores (logits), probabilities or predictions."""
+        if self.return_logits:
             return "scores"
         output_activation = (
-            self.model.network.head_activation
+            self.model.network.output_activation
             if isinstance(self.model, NetworkModule)
             else "softmax"
         )
@@ -101,7 +98,7 @@ class ExportBundle:
     def __call__(self, *inputs: Tensor) -> Tensor:
         """The output that the export must reproduce."""
         with torch.no_grad():
-            output: Tensor = (self.model.scores if self.return_scores else self.model)(*inputs)
+            output: Tensor = (self.model.logits if self.return_logits else self.model)(*inputs)
         return output
 
     def create_batch(
@@ -126,7 +123,8 @@ class ExportBundle:
     def _create_mask(self, batch_size: int, positions: int, generator: torch.Generator) -> Tensor:
         """A keep mask (B, T) with at least one real position per row.
 
-        The batch size selects where padding is: 2 at the end, 3 at the start, else anywhere.
+        Each trial has another batch size, which selects where padding is: 2 at the end, 3 at the
+        start, else anywhere.
         """
         lengths = torch.randint(1, positions + 1, (batch_size, 1), generator=generator)
         mask = torch.arange(positions) < lengths
@@ -134,15 +132,15 @@ class ExportBundle:
             return mask  # segmenters support padding only at the end
         if batch_size == 3:
             return mask.flip(1)
-        holes = torch.rand(batch_size, positions, generator=generator) < 0.3
-        return (~holes).scatter(1, lengths - 1, True)
+        is_padding = torch.rand(batch_size, positions, generator=generator) < 0.3
+        return (~is_padding).scatter(1, lengths - 1, True)  # a random position is real
 
     @cached_property
     def trial_sizes(self) -> tuple[tuple[int, ...], ...]:
         """Up to three (batch size, length[, target length]) that the network accepts.
 
-        The first one is traced, all are compared. Two sequences differ in length if possible, and
-        each of them is the longer one once.
+        An exporter traces the network at the first one; network and export are compared at all.
+        Source and target differ in length if possible, and each of them is the longer one once.
         """
         size, is_source_dynamic = self.length, self._is_dynamic(target=False)
         lengths = [size, size - 1, (size + 1) // 2] if is_source_dynamic else [size] * 3
@@ -167,7 +165,7 @@ class ExportBundle:
         """Whether the network runs at (batch size, length[, target length])."""
         try:
             self(*self.create_batch(*sizes))
-        except (ValueError, RuntimeError):  # a window is longer than the sequence
+        except (ValueError, RuntimeError):  # such as a kernel that is longer than the sequence
             return False
         return True
 
@@ -176,7 +174,7 @@ class ExportBundle:
         model: Any = self.model
         if isinstance(model, SequentialNetwork | EncoderDecoder):
             with torch.no_grad():
-                mask = model.scores_with_mask(*inputs)[1]
+                mask = model.logits_with_mask(*inputs)[1]
         else:
             mask = next((tensor for tensor in inputs if tensor.dtype == torch.bool), None)
         has_time_axis = mask is not None and output.shape[:2] == mask.shape and output.ndim > 2
@@ -187,7 +185,7 @@ def create_bundle(
     model: Any,
     name: str,
     *,
-    return_scores: bool = False,
+    return_logits: bool = False,
     with_mask: bool = False,
     length: int | None = None,
     metadata: dict[str, Any] | None = None,
@@ -224,11 +222,11 @@ def create_bundle(
         model=model.eval(),
         inputs=tuple(inputs),
         length=length or typical_length,
-        return_scores=return_scores,
+        return_logits=return_logits,
         metadata=metadata or {},
     )
     if length is None and not bundle.trial_sizes:
-        # windows that need more positions than a typical sequence has
+        # a kernel or window needs more positions than a typical sequence has
         bundle = replace(bundle, length=declared_length)
     if length is None and isinstance(model, NetworkModule) and bundle.has_dynamic_length:
         longer = replace(bundle, length=_find_trace_length(model.network, bundle.length))
@@ -250,7 +248,7 @@ def add_masks(bundle: ExportBundle) -> ExportBundle:
 
 
 def takes_sequences(model: Any) -> bool:
-    """Whether the first axis of the input is time, as of all models without a program."""
+    """Whether the first axis of the input is time; always true for models without a program."""
     network = model.network if isinstance(model, NetworkModule) else None
     return network is None or network.takes_token_ids or len(network.input) == 2
 
@@ -258,11 +256,12 @@ def takes_sequences(model: Any) -> bool:
 def _declared_inputs(model: NetworkModule, with_mask: bool) -> tuple[list[ExportInput], int, int]:
     """The inputs of a program, the length of a typical sequence, and the declared length."""
     network = model.network
+    # a program may leave a size open, as `T`, with an assumed value
     sizes = [
         int(network.assumed_sizes.get(dim, MAX_TRIAL_LENGTH)) if isinstance(dim, str) else dim
         for dim in network.input
     ]
-    streams = ["source", "target"] if network.has_two_streams else ["source"]
+    streams = ["source", "target"] if network.is_encoder_decoder else ["source"]
     has_time_axis = takes_sequences(model)
     is_dynamic = {
         stream: has_time_axis and accepts_any_length(network, stream) for stream in streams
@@ -272,7 +271,7 @@ def _declared_inputs(model: NetworkModule, with_mask: bool) -> tuple[list[Export
         vocab_size = network.layers[0].layer.input_dim  # type: ignore[attr-defined]  # an Embedding
     shapes = {stream: (None if is_dynamic[stream] else sizes[0], *sizes[1:]) for stream in streams}
     inputs = [
-        ExportInput(stream if network.has_two_streams else "x", shapes[stream], vocab_size)
+        ExportInput(stream if network.is_encoder_decoder else "x", shapes[stream], vocab_size)
         for stream in streams
     ]
     if with_mask:
@@ -292,12 +291,12 @@ def _declared_inputs(model: NetworkModule, with_mask: bool) -> tuple[list[Export
 
 
 def _find_trace_length(network: Network, length: int) -> int:
-    """A multiple of `length` at which every layer has two positions, also at half that length.
+    """The multiple of `length` to trace the network at; trials also run it at half that length.
 
-    `torch.export` specializes axes of size 1, so an axis that is 1 while tracing is 1 forever.
-    Returns `length` if no multiple is long enough.
+    At both, every layer must have two positions, because `torch.export` makes an axis of size 1 a
+    constant. Returns `length` if no multiple up to 32 is long enough.
     """
-    streams = ("source", "target") if network.has_two_streams else ("source",)
+    streams = ("source", "target") if network.is_encoder_decoder else ("source",)
     for factor in (1, 2, 4, 8, 16, 32):
         half = (factor * length + 1) // 2
         if all(min_positions(network, stream, half) >= min(2, half) for stream in streams):

@@ -1,6 +1,7 @@
-"""Import a checkpoint of another program: weights, an equivalent program and a run folder for both.
+"""Import a checkpoint of other software (Hugging Face, …) as a run folder with the same network.
 
-The program is text in the `.neural` language. Nothing in a file is executed: safetensors files hold
+The network is written as a program, text in the `.neural` language; a run is the folder of one
+training, here with zero steps. Nothing in a file is executed: safetensors files hold
 only numbers, and of a .pt file only tensors and plain data are read
 (`torch.load(weights_only=True)`). Content that claims to be larger than the file is refused before
 it is allocated.
@@ -35,7 +36,7 @@ safetensors = lazy_import("safetensors.torch")
 TOLERANCE = 1e-5
 """Largest allowed difference between the outputs of the original and of the imported network."""
 MAX_NESTING_DEPTH = 4
-"""Levels of nested containers in a .pt file whose tensors are checked."""
+"""Levels of nested containers in a .pt file whose tensors are checked; deeper ones are not."""
 
 
 class ModelImportError(TaskError):
@@ -43,7 +44,7 @@ class ModelImportError(TaskError):
 
 
 class ImportedModel(NamedTuple):
-    """A network read from another program's checkpoint."""
+    """A network read from a checkpoint of other software."""
 
     experiment: Experiment
     """Name, task and network of the run."""
@@ -58,6 +59,8 @@ class ImportedModel(NamedTuple):
 class Importer:
     """Base class of import formats; one file of `neural/imports/` each."""
 
+    aliases: ClassVar[tuple[str, ...]] = ()
+    """Other names for `--as`."""
     Settings: ClassVar[type[Settings]] = Settings
     """Settings that the weights do not contain (the number of heads), by `--set KEY=VALUE`."""
 

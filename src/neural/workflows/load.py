@@ -67,7 +67,7 @@ class Blueprint:
     def build(self, *, device: str | None = None) -> NetworkModule:
         """Build the torch module.
 
-        `forward` returns predictions, `scores` the logits, `loss(scores, target)` the loss.
+        `forward` returns predictions, `logits` what `loss(logits, target)` takes.
         """
         from neural.nn.build import build  # imported here: it needs torch
 

@@ -1,6 +1,7 @@
 """Load the trained model of a run folder, from its best or newest checkpoint.
 
-The network comes from the run's `.neural` program if it has one, else from its task.
+The network comes from the run's `.neural` program if it has one, else from its task: that is the
+kind of training, such as `language_model`, with data, model and loss (tasks/task.py).
 """
 
 from __future__ import annotations
@@ -57,10 +58,11 @@ def load_weights(model: nn.Module, checkpoint: Checkpoint) -> None:
 
 
 def build_untrained(run: Run, max_parameters: int) -> nn.Module:
-    """The untrained model of a run; without reading its data if possible, which may be gone.
+    """Build the untrained model of a run.
 
-    A model with more than `max_parameters`, the size of the checkpoint, is refused before memory is
-    allocated: the folder may come from an untrusted source.
+    The data may be gone, so they are read only if a task cannot build its model without them. A
+    model with more than `max_parameters`, the size of the checkpoint, is refused before memory is
+    allocated, because the folder may come from an untrusted source.
     """
     if run.program is not None:
         path = str(run.path / "program.neural")
@@ -71,7 +73,7 @@ def build_untrained(run: Run, max_parameters: int) -> nn.Module:
     task_class = tasks.get(experiment.task)
     with torch.device("meta"):  # sizes only, no memory
         model = task_class.build_from_settings(experiment, CATALOGUE)
-    if model is None:
+    if model is None:  # the settings alone are not enough
         return restore_task(run).build()
     count = sum(parameter.numel() for parameter in model.parameters())
     _check_parameter_count(run, count, max_parameters)

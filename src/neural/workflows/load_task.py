@@ -1,19 +1,20 @@
 """Load the task of a program, of an experiment file, or of a run folder.
 
 A task has data, model, loss and metrics (tasks/task.py). An experiment is its settings, read from a
-YAML file; a program is a network in the `.neural` language. CATALOGUE holds the layers, losses and
-optimizers that programs can name.
+YAML file; a program is a network in the `.neural` language. A run is the folder of one training.
+CATALOGUE holds the layers, losses and optimizers that programs can name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from neural.capture.measures import registry as measures
 from neural.core.diagnostics import SourceText
 from neural.core.errors import TaskError, describe_os_error
 from neural.core.experiment import Experiment
+from neural.core.experiment_guess import ExperimentGuess
 from neural.core.files import read_source_text
 from neural.core.registry import UnknownNameError
 from neural.core.settings import (
@@ -30,17 +31,28 @@ from neural.runs.sinks import registry as sinks
 from neural.tasks import registry as tasks
 from neural.tasks.supervised.task import SupervisedSettings
 from neural.tasks.task import Task
+from neural.workflows.guess_experiment import guess_experiment, is_data
 
 
 def load_task(
-    path: str | Path, overrides: Sequence[str] = (), *, network: str | None = None
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    network: str | None = None,
+    on_guess: Callable[[ExperimentGuess], None] = lambda guess: None,
 ) -> Task:
-    """Load the task of a `.neural` program, or of an experiment in YAML.
+    """Load the task of a `.neural` program, of an experiment in YAML, or of data.
 
     `overrides` are texts such as `training.learning_rate=3e-4`; `network` selects one of a
-    program's networks by name. Raises SettingsError or TaskError.
+    program's networks by name. The experiment of data is guessed, and `on_guess` called with it.
+    Raises SettingsError or TaskError.
     """
     path = Path(path)
+    if is_data(path):
+        guess = guess_experiment(path)
+        on_guess(guess)
+        source = SourceText(f"the experiment guessed for {path}", guess.to_yaml())
+        return create_task(read_experiment(source, overrides), Path())
     source = read_source(path)
     if path.suffix.lower() in (".yaml", ".yml", ".json"):
         experiment = read_experiment(source, overrides)
@@ -70,13 +82,17 @@ def create_task(experiment: Experiment, folder: Path) -> Task:
 
     Relative paths in the experiment start at `folder`.
     """
-    task = tasks.get(experiment.task)(experiment, folder, CATALOGUE)
+    task_class = tasks.get(experiment.task)
+    name = tasks.name_of(task_class)  # the experiment may have an alias, such as `lm`
+    if name != experiment.task:
+        experiment = experiment.model_copy(update={"task": name})
+    task = task_class(experiment, folder, CATALOGUE)
     check_registered_names(task)
     return task
 
 
 def check_registered_names(task: Task) -> None:
-    """Check names in the settings: schedule, tracking sinks (W&B, …), attention measures.
+    """Check names in the settings: schedule, tracking sinks (W&B, …), measures such as entropy.
 
     Raises TaskError or UnknownNameError, before a run folder is created.
     """
@@ -92,7 +108,8 @@ def check_registered_names(task: Task) -> None:
 def restore_task(run: Run, overrides: Sequence[str] = ()) -> Task:
     """The task of a run, from its saved settings with `overrides`.
 
-    Raises TaskError for an override of a setting that a resumed run cannot change.
+    Raises TaskError for an override of a setting that a resumed run cannot change, such as the data
+    (`Experiment.new_run_keys`).
     """
     experiment = restore_experiment(run)
     if overrides:
@@ -104,7 +121,8 @@ def restore_task(run: Run, overrides: Sequence[str] = ()) -> Task:
         for key in sorted(experiment.new_run_keys):
             if getattr(saved_experiment, key) != getattr(experiment, key):
                 raise TaskError(f"`{key}` cannot change in a resumed run; start a new run with it")
-    return create_task(experiment, Path(str(run.environment.get("folder", "."))))
+    started_in = Path(str(run.environment.get("folder", ".")))  # relative paths start there
+    return create_task(experiment, started_in)
 
 
 def restore_experiment(run: Run) -> Experiment:
@@ -125,7 +143,7 @@ def restore_experiment(run: Run) -> Experiment:
 
 
 def _settings_class(name: str) -> type[Experiment]:
-    """The class of the experiments, that is, of the settings, of the task called `name`."""
+    """The settings class of the task called `name`, a subclass of Experiment."""
     return tasks.get(name).Settings
 
 

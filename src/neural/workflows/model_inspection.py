@@ -1,7 +1,9 @@
 """Measurements of `neural debug`; each one runs the network.
 
-A subject (debug.py) is a model with one batch for it. A capture holds the attention calls of one
-forward pass, with measures of each head, such as its entropy.
+A subject (debug.py) is a model with one batch for it; its objective is the scalar to differentiate,
+such as the loss. A capture holds the attention calls of one forward pass, with measures of each
+head: entropy (relative: divided by that of uniform weights), largest weight, largest score before
+the softmax (logit), and first-key mass, the mean weight on the first key.
 
 compare_fused_attention(subject)     largest difference of fused and explicit attention
 measure_gradients(subject)           norms of weights and gradient, per layer
@@ -32,13 +34,13 @@ DEAD_HEAD_THRESHOLD = 1e-3
 UNIFORM_ENTROPY_THRESHOLD = 0.95
 """Relative entropy from which a head counts as uniform."""
 FIRST_KEY_MASS_THRESHOLD = 0.95
-"""Mass on the first key from which a head counts as an attention sink."""
+"""First-key mass from which a head counts as an attention sink."""
 LARGEST_WEIGHT_THRESHOLD = 0.99
 """Mean largest weight above which a head counts as saturated."""
 LARGEST_LOGIT_THRESHOLD = 50.0
 """Largest logit, in nats, above which a head counts as saturated."""
 COLLAPSED_COSINE_THRESHOLD = 0.99
-"""Mean cosine between the positions of a module's output from which they count as collapsed."""
+"""Mean cosine, over pairs of positions of a module's output, from which it is collapsed."""
 
 
 class LayerGradient(NamedTuple):
@@ -112,11 +114,11 @@ def parse_layer_name(name: str) -> str:
 
 
 def head_importance(subject: DebugSubject, capture: Capture) -> np.ndarray:
-    """Norm of the output's change without each head, relative to the output: (layer, head).
+    """Norm of the output's change without each head, divided by the output's norm: (layer, head).
 
-    "layer" is the index of an attention call in the capture. NaN for attention that is not a
-    `MultiHeadAttention` of this package, which cannot be ablated. A module
-    that is called several times has its value at its first call: the head is ablated in all calls.
+    "layer" is the index of an attention call in the capture. Attention that is not a
+    `MultiHeadAttention` of this package cannot be ablated: NaN. In a module that is called several
+    times a head is ablated in all calls; its value is at the first call, NaN at the others.
     """
     importance = np.full((len(capture), max((call.heads for call in capture), default=0)), np.nan)
     with preserve_model_state(subject.model):
@@ -174,7 +176,7 @@ def _find_saturation(capture: Capture) -> Iterator[Anomaly]:
 
 
 def _find_collapse(subject: DebugSubject, capture: Capture) -> Iterator[Anomaly]:
-    """Layers whose heads are all uniform or all sinks, and modules with equal positions."""
+    """Layers whose heads are all uniform or all sinks; modules with equal output vectors."""
     arrays = capture.measure_arrays()
     for measure, threshold, evidence in (
         (
@@ -211,7 +213,7 @@ def _find_collapse(subject: DebugSubject, capture: Capture) -> Iterator[Anomaly]
             "collapse",
             path,
             f"all positions have nearly the same vector: mean cosine {cosine:.4f}; "
-            f"so have {len(collapsed) - 1} modules after it",
+            f"the same holds for {len(collapsed) - 1} modules after it",
         )
 
 

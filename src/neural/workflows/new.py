@@ -1,7 +1,8 @@
 """Create a project: an attention mechanism in one file, a program that uses it, an experiment.
 
 The files come from template/, with § before the names to fill in. A program is a network in the
-`.neural` language, which names mechanisms as `attention="fading"`.
+`.neural` language; it names a mechanism as `attention="fading"`. The contract is the set of tests
+that every mechanism must pass (testing/contract.py): rows sum to 1, masked keys have no weight, ….
 """
 
 from __future__ import annotations
@@ -32,14 +33,18 @@ TEMPLATE_FILES = {
     "attentions.py": ("src/§package/attention/__init__.py", ""),
     "package.py": ("src/§package/__init__.py", ""),
     "program.neural": ("§package.neural", "a network that uses it"),
-    "experiment.yaml": ("experiment.yaml", "trains that network on embedded data"),
-    "test_contract.py": ("tests/test_contract.py", "the contract of attention mechanisms"),
+    "experiment.yaml": (
+        "experiment.yaml",
+        "trains that network on scikit-learn's digits, no download",
+    ),
+    "test_contract.py": ("tests/test_contract.py", "checks that every mechanism must pass"),
     "pyproject.toml": ("pyproject.toml", "tells neural where the mechanism is"),
     "README.md": ("README.md", ""),
     "gitignore": (".gitignore", ""),
 }
 """Template file → (path in the project, description or empty)."""
 MAX_NAME_LENGTH = 60
+"""Longer names of packages and mechanisms are refused."""
 
 
 class ProjectError(ValueError):
@@ -63,20 +68,20 @@ def create_project(name: str, into: Path, attention: str = "fading") -> Project:
     """
     check_package_name(name)
     check_attention_name(attention)
-    words = {
+    names = {
         "package": name,
         "Network": to_camel_case(name),
         "attention": attention,
         "Attention": to_camel_case(attention),
     }
     descriptions = {
-        Path(_fill_template(path, words)): description
+        Path(_fill_template(path, names)): description
         for path, description in TEMPLATE_FILES.values()
     }
     contents = dict(
         zip(
             descriptions,
-            (_fill_template(_read_template(file), words) for file in TEMPLATE_FILES),
+            (_fill_template(_read_template(file), names) for file in TEMPLATE_FILES),
             strict=True,
         )
     )
@@ -116,10 +121,16 @@ def check_package_name(name: str) -> None:
 
 
 def check_attention_name(name: str) -> None:
-    """Raise ProjectError for a name that programs cannot write, or that is taken."""
-    suggestion = to_snake_case(to_camel_case(suggest_name(name)))
-    if not _is_valid_name(name) or to_snake_case(to_camel_case(name)) != name:
-        raise ProjectError(f'programs cannot write attention="{name}"; how about `{suggestion}`?')
+    """Raise ProjectError for a name that is invalid or taken."""
+    # The registry derives a mechanism's name from its class: the class of `head_2` would be
+    # `Head2`, which is registered as `head2`.
+    registered_name = to_snake_case(to_camel_case(name))
+    if not _is_valid_name(name) or registered_name != name:
+        suggestion = to_snake_case(to_camel_case(suggest_name(name)))
+        raise ProjectError(
+            f"`{name}` cannot be the name of a mechanism: it needs lower-case words joined by "
+            f"single `_`, each starting with a letter; how about `{suggestion}`?"
+        )
     hint = f"how about --attention my_{name}?"
     with suppress(UnknownNameError):
         existing = attentions.get(name, ignore_case=True)
@@ -160,8 +171,8 @@ class _ProjectTemplate(Template):
     delimiter = "§"
 
 
-def _fill_template(text: str, words: dict[str, str]) -> str:
-    return _ProjectTemplate(text).substitute(words)
+def _fill_template(text: str, names: dict[str, str]) -> str:
+    return _ProjectTemplate(text).substitute(names)
 
 
 def _read_template(file: str) -> str:

@@ -23,7 +23,10 @@ from neural.runs.run import Run
 from neural.workflows.load import Blueprint
 
 MAX_MAP_BYTES = 1_000_000
-"""Limit for the attention maps of a run: a notebook saves every output."""
+"""Size of a run's attention maps in its page; beyond it, maps are left out.
+
+The limit is small because a notebook saves every output.
+"""
 
 
 def register_html_reprs() -> None:
@@ -41,17 +44,10 @@ def render_run(run: Run) -> str:
 
 
 def render_capture(capture: Capture) -> str:
-    """The attention map of every head for the first example, and all measures."""
-    from neural.capture.measures import registry
-    from neural.capture.tracker import encode_maps
-    from neural.report.run_report import build_snapshot_data
+    """The page of a capture: all heads of the first example, measures and roles."""
+    from neural.report.capture_page import build_capture_page_data
 
-    # measures of single heads, and those that compare two layers
-    measures, between = capture.measure_arrays(), capture.compare_layers()
-    units = {name: registry.get(name).unit for name in (*measures, *between)}
-    data = build_snapshot_data(
-        "attention", encode_maps(capture), measures=measures, between=between, units=units
-    )
+    data = build_capture_page_data(capture, max_map_bytes=MAX_MAP_BYTES)
     return embed_in_iframe(render_page(data, "attention"), height=760)
 
 

@@ -1,7 +1,8 @@
 """Sample texts of a language model at each validation, and their quality: `generation/…` metrics.
 
-The texts depend only on the weights and the seed, so a resumed run has the same metrics as one that
-was never interrupted.
+The quality is measured against training and validation text (analysis/sample_quality.py), and once
+for excerpts of the training text, for comparison. The texts depend only on the weights and the
+seed, so a resumed run has the same metrics as one that was never interrupted.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class SampleEvaluator:
         self.references = self.load_references(task)
 
     def record_to(self, run: Run) -> Self:
-        """Save the first text of every validation in `run`, and once the measures of real text."""
+        """Save the first text of every validation in `run`, and once the metrics of real text."""
         self.run, self.texts = run, run.metadata(SAMPLES_KEY, {})
         if run.metadata(REAL_TEXT_KEY) is None:
             count, length = self.settings.number, self.settings.length
@@ -102,20 +103,22 @@ class SampleEvaluator:
         """The texts, without their prompt."""
         settings, texts = self.settings, list[str]()
         generator = TextGenerator(model, self.tokenizer)
-        # full precision: the metrics are about the network, not about quantization
-        decoding = generator.choose_decoding(precision="float32")
-        for first in range(0, settings.number, SAMPLE_BATCH_SIZE):
-            steps = generator.stream(
+        # float32, because the default may quantize the weights to int8, which changes the texts
+        decoder = generator.create_decoder(precision="float32")
+        for first_index in range(0, settings.number, SAMPLE_BATCH_SIZE):
+            generated_tokens = generator.stream(
                 settings.prompt,
                 settings.length,
-                samples=min(SAMPLE_BATCH_SIZE, settings.number - first),
-                first_sample=first,
+                samples=min(SAMPLE_BATCH_SIZE, settings.number - first_index),
+                first_sample_index=first_index,
                 seed=settings.seed,
                 temperature=settings.temperature,
                 top_k=settings.top_k,
-                decoding=decoding,
+                decoder=decoder,
             )
-            texts += map(self.decode_ids, np.stack([step.ids for step in steps], axis=1))
+            # (samples, length): `token.ids` has one id per sample
+            ids = np.stack([token.ids for token in generated_tokens], axis=1)
+            texts += map(self.decode_ids, ids)
         return texts
 
     def decode_ids(self, ids: np.ndarray) -> str:
@@ -125,7 +128,10 @@ class SampleEvaluator:
     def load_references(self, task: LanguageModel) -> ReferenceTexts:
         """The training text and the validation text, each up to MAX_REFERENCE_CHARACTERS.
 
-        `task.windows` holds both as one array of ids, which end at `train_end` and `valid_end`.
+        `task.windows` is the text from which training windows are cut. Its `ids` are the training
+        text up to `train_end`, then the validation text up to `valid_end`. Its `id_table` maps ids
+        of the text file to those of the network; they differ if the setting `vocabulary` orders the
+        characters otherwise.
         """
         windows, length = task.windows, self.settings.length
         train_end, valid_end = windows.train_end, windows.valid_end

@@ -1,39 +1,49 @@
 """Segment texts: called by `neural segment` and the board, the web server of `neural board`.
 
 A text is split into elements (sentences or lines), and a model predicts P(boundary): the
-probability that a segment begins at an element.
+probability that a segment begins at an element. A pipeline (tasks/segmentation/pipeline.py) does
+all of it: features of the elements, model, calibrated probabilities, boundaries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 
+from neural.core.errors import TaskError
+from neural.core.page_section import PageSection
+from neural.core.printed_sections import PrintedSections
 from neural.report.segmentation_page import SegmentView, render_segmentation_page
+from neural.runs.find import DEFAULT_RUNS_DIR, RunName, open_run
 from neural.runs.run import Run
 from neural.tasks.segmentation.boundary_encoding import Boundaries
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.pipeline import (
     ElementProgress,
     SegmentationPipeline,
+    load_shipped_pipeline,
     pipeline_from_run,
 )
-from neural.tasks.segmentation.reader import RawText
+from neural.tasks.segmentation.reader import RawText, decode_text, read_text
 from neural.tasks.segmentation.text_splitting import ElementUnit, make_title
-from neural.workflows.trained_run import OpenedRun
+from neural.workflows.trained_run import TrainedRunFolder
 
+MAX_NAME_LENGTH = 255
+"""A longer text is not the name of a file."""
 PROBABILITY_DIGITS = 6
 """Decimals of probabilities in JSON."""
 
 
 def load_run_pipeline(run: Run, *, uncalibrated: bool = False) -> SegmentationPipeline:
     """The pipeline of a segmentation run: best checkpoint, calibration and threshold."""
-    return pipeline_from_run(OpenedRun(run), uncalibrated=uncalibrated)
+    return pipeline_from_run(TrainedRunFolder(run), uncalibrated=uncalibrated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +63,12 @@ class TextSegment:
     max_inner_probability: float
     """Largest P(boundary) inside the segment; 0 for one element."""
     title: str
+    text: str
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SegmentationResult:
-    """Segmentation of one text."""
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SegmentationResult(PrintedSections):
+    """Segmentation of one text: a sequence of segments, which prints as a table."""
 
     raw: RawText
     document: SegmentationDocument
@@ -83,10 +94,40 @@ class SegmentationResult:
                 probability=float(p[first]) if first else None,
                 max_inner_probability=float(p[first + 1 : last].max(initial=0)),
                 title=make_title(elements[first:last]),
+                text=self.raw.text[start:end],
             )
             for (first, last), (start, end) in zip(
                 pairwise(edges), self.document.segment_spans(self.boundaries), strict=True
             )
+        ]
+
+    def __len__(self) -> int:
+        return len(self.segments)
+
+    def __iter__(self) -> Iterator[TextSegment]:
+        return iter(self.segments)
+
+    @overload
+    def __getitem__(self, index: int) -> TextSegment: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[TextSegment]: ...
+    def __getitem__(self, index: int | slice) -> TextSegment | list[TextSegment]:
+        return self.segments[index]
+
+    def to_sections(self, width: int) -> list[PageSection]:
+        """A table with offsets, P(boundary) and title of every segment."""
+        rows = [
+            (
+                f"{segment.start:,}",
+                f"{segment.end:,}",
+                "" if segment.probability is None else f"{segment.probability:.2f}",
+                segment.title,
+            )
+            for segment in self.segments
+        ]
+        head = ("start", "end", "P", "title")
+        return [
+            PageSection(title=self.raw.name, text=self.summary, table_head=head, table_rows=rows)
         ]
 
     @property
@@ -112,6 +153,7 @@ class SegmentationResult:
             )
             for segment in self.segments
         ]
+        # gaps are the texts between elements: an empty line begins a paragraph
         paragraph_starts = [index for index, gap in enumerate(gaps) if gap.count("\n") > 1]
         return render_segmentation_page(
             self.raw.name,
@@ -174,13 +216,14 @@ def segment_text(
 ) -> SegmentationResult:
     """Segment a text; arguments that are None take the pipeline's values.
 
-    `threshold` is the P(boundary) from which a segment begins, unless its length would be outside
-    of `min_elements` to `max_elements`. `on_progress` gets the number of elements done, and of all.
+    A segment begins where P(boundary) reaches `threshold`, unless a segment would then have fewer
+    than `min_elements` or more than `max_elements`. `on_progress` gets the number of elements done,
+    and of all.
     """
     unit = unit or pipeline.unit
     document = SegmentationDocument.from_text(raw.text, raw.name, unit=unit)
     probabilities = pipeline.boundary_probabilities(
-        pipeline.scores(document, on_progress=on_progress)
+        pipeline.logits(document, on_progress=on_progress)
     )
     return SegmentationResult(
         raw=raw,
@@ -193,8 +236,86 @@ def segment_text(
     )
 
 
+@overload
+def segment(
+    text: str | Path,
+    *,
+    run: RunName | None = ...,
+    min_elements: int | None = ...,
+    max_elements: int | None = ...,
+    threshold: float | None = ...,
+    unit: ElementUnit | None = ...,
+    runs: str | Path = ...,
+) -> SegmentationResult: ...
+@overload
+def segment(
+    text: Sequence[str | Path],
+    *,
+    run: RunName | None = ...,
+    min_elements: int | None = ...,
+    max_elements: int | None = ...,
+    threshold: float | None = ...,
+    unit: ElementUnit | None = ...,
+    runs: str | Path = ...,
+) -> list[SegmentationResult]: ...
+def segment(
+    text: str | Path | Sequence[str | Path],
+    *,
+    run: RunName | None = None,
+    min_elements: int | None = None,
+    max_elements: int | None = None,
+    threshold: float | None = None,
+    unit: ElementUnit | None = None,
+    runs: str | Path = DEFAULT_RUNS_DIR,
+) -> SegmentationResult | list[SegmentationResult]:
+    """Split a text into segments by topic, with the probability of every boundary.
+
+        for part in neural.segment(text):
+            print(part.start, part.end, part.probability, part.title)
+
+    `text` is the text itself; a `pathlib.Path` is a file to read; a list gives a list of results.
+    `run` is a segmentation run, its name or path; by default the segmenter of the package is used.
+    `min_elements` and `max_elements` limit the sentences or lines of a segment; a segment begins
+    where its probability reaches `threshold`; `unit` is `sentences` or `lines`. The segments joined
+    are the text without any change; `start` and `end` count characters. TaskError for an empty
+    text.
+    """
+    if min_elements and max_elements and min_elements > max_elements:
+        raise TaskError(f"min_elements {min_elements} is larger than max_elements {max_elements}")
+    pipeline = load_shipped_pipeline() if run is None else _load_pipeline(run, runs)
+    sources = [text] if isinstance(text, str | Path) else list(text)
+    results = [
+        segment_text(
+            _read_source(source),
+            pipeline,
+            min_elements=min_elements,
+            max_elements=max_elements,
+            threshold=threshold,
+            unit=unit,
+        )
+        for source in sources
+    ]
+    return results[0] if isinstance(text, str | Path) else results
+
+
+def _load_pipeline(run: RunName, runs: str | Path) -> SegmentationPipeline:
+    return load_run_pipeline(open_run(run, runs=runs))
+
+
+def _read_source(source: str | Path) -> RawText:
+    """A text, or the text of a file. TaskError for a text that is the name of a file."""
+    if isinstance(source, Path):
+        return read_text(source)
+    # A text is never read as a path: it may come from somebody else.
+    is_name = len(source) < MAX_NAME_LENGTH and not re.search(r"\s", source)
+    if is_name and source and Path(source).is_file():
+        raise TaskError(f'{source!r} is the name of a file: pass `Path("{source}")`')
+    # Lone surrogates, which a text of Python may have, cannot be encoded.
+    return decode_text(source.encode("utf-8", errors="replace"), "the text")
+
+
 def max_pool(values: Sequence[float] | np.ndarray, columns: int) -> np.ndarray:
-    """Maximum over each of `columns` chunks of nearly equal size, for a curve in a text line."""
+    """Maximum over each of `columns` chunks of nearly equal size, to draw a curve as text."""
     values = np.asarray(values)
     edges = np.linspace(0, len(values), min(columns, len(values)) + 1).astype(int)[:-1]
     return np.maximum.reduceat(values, edges)

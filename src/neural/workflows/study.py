@@ -1,7 +1,8 @@
 """A study of how attention evolves while language models learn: training texts × seeds.
 
-It is a sweep (sweep.py) whose trials differ in text and seed, with equal evaluations, and whose
-report tests claims about attention. A snapshot is the attention on a few fixed examples at a step.
+It is a sweep (sweep.py), that is, a folder of trainings called trials. They differ in text and
+seed and are evaluated at the same steps; the report tests claims about attention. A snapshot is
+the attention on a few fixed examples at a step.
 
 study = read_study(Path("evolution.yaml"))
 sweep, _ = open_or_create_study(study, Path("runs"), "neural study evolution.yaml")
@@ -12,6 +13,7 @@ write_study_report(sweep)                   # findings, plots and one page (stud
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -151,7 +153,7 @@ class Study:
 
     def count_validations(self, task: Task) -> int:
         """Number of validations, each with a snapshot and samples."""
-        return -(-count_steps(task) // self.settings.every)
+        return math.ceil(count_steps(task) / self.settings.every)
 
     def metadata(self, command: str) -> dict[str, Any]:
         """Metadata of the study's sweep; `command` is the command that resumes it."""
@@ -170,6 +172,7 @@ def read_study(path: Path, overrides: Sequence[str] = ()) -> Study:
         )
     trials = expand_study(settings)
     check_trials(experiment, trials, _locate_overrides(source))
+    # reversed, so that the first trial of each text is the one that remains
     first_trials = {str(trial.point["data"]): trial for trial in reversed(trials)}
     tasks = {data: load_task(experiment, first_trials[data].overrides) for data in settings.data}
     for data, task in tasks.items():

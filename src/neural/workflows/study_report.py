@@ -1,7 +1,8 @@
 """Report of a study: findings.md, findings.json, plots/, and report.html with all of them.
 
-A study (study.py) is a sweep of language models over training texts and seeds. A finding is a claim
-about attention, its verdict and the measured number (analysis/findings.py).
+A study (study.py) is a sweep of language models over training texts and seeds: one training, a
+trial, for each pair. A finding is a claim about attention, its verdict and the measured number
+(analysis/findings.py). Samples are texts that the models generated at every validation.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class StudyGroup:
     runs: list[Run]
     findings: list[Finding]
     best_loss: SeedEstimate
-    """Best validation loss in nats: mean over the runs."""
+    """Best validation loss in nats: mean over the runs, with its confidence interval."""
     summary: str
     """Sizes, steps and best loss, as text."""
 
@@ -121,7 +122,7 @@ def study_as_dict(sweep: Sweep, report: StudyReport | None) -> dict[str, Any]:
 
 
 def _create_group(data: str, label: str, runs: list[Run]) -> StudyGroup:
-    """Analyze runs of one training text, `data`; `label` tells its experiments apart."""
+    """Analyze runs of one training text, `data`; `label` is the name of their experiment."""
     title = data if label == data else f"{data}: {label}"
     losses = [best.score for run in runs if (best := find_best_validation(run)) is not None]
     loss = estimate_mean(losses)

@@ -1,6 +1,8 @@
 """A sweep: a folder with one run per trial, and a table of their states and scores.
 
-A trial is one training: one combination of the grid's values with one seed (sweep_trials.py).
+A trial is one training: one combination of the grid's values, called a point or setting, with one
+seed (sweep_trials.py). An attempt is one start of its process. A runner (training/runner.py) starts
+the processes, on this machine or elsewhere.
 
     runs/2026-11-16_01-50-12_rates/
       trials.json                                         the table, rewritten after every change
@@ -8,7 +10,8 @@ A trial is one training: one combination of the grid's values with one seed (swe
       learning_rate-0.001_seed-0.log                      output of its process
 
 The run folders are authoritative; the table is a summary of them. A killed sweep resumes from the
-run folders. A sweep can be confirmed: its best two settings are trained again with fresh seeds.
+run folders. A sweep can be confirmed: its best two settings are trained again with fresh seeds,
+because the best score of many is too optimistic.
 """
 
 from __future__ import annotations
@@ -19,7 +22,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,26 +32,29 @@ from neural.analysis.run_loading import get_monitored_metric
 from neural.analysis.run_summary import find_best_validation, load_last_score
 from neural.core.files import write_atomically
 from neural.core.settings import Settings, dump_settings
+from neural.data.splits import Fold
 from neural.runs.errors import RunError, translate_errors
-from neural.runs.find import find_run
+from neural.runs.find import RUN_MARKER, SWEEP_MARKER, Choose, find_folder
 from neural.runs.folder import publish_folder, read_json_file
 from neural.runs.lock import RunLock
 from neural.runs.run import Run
 from neural.runs.status import RunStatus, current_status, status_from_dict
 from neural.training.runner import Runner, TrialJob, TrialResult
 from neural.workflows import train_worker
-from neural.workflows.sweep_trials import Trial, reseed_trials
+from neural.workflows.sweep_trials import FOLD_KEY, Trial, reseed_trials
 from neural.workflows.train import TrainRequest
 
 if TYPE_CHECKING:
     from neural.analysis.confidence_intervals import SeedEstimate
     from neural.analysis.significance import PairedComparison, SelectionBias
 
-TRIALS_FILE = "trials.json"
+TRIALS_FILE = SWEEP_MARKER
 TABLE_VERSION = 3
 """Format version of `trials.json`."""
 SPLIT_SEED_KEY = "split_seed"
 """Setting that seeds the split into training and validation data."""
+REPETITION_KEYS = (SPLIT_SEED_KEY, FOLD_KEY)
+"""Settings that choose the held-out data: trials that differ in them repeat one point."""
 
 
 @dataclass
@@ -74,7 +79,7 @@ class TrialRecord:
     scores: dict[str, float | None] = field(default_factory=dict)
     """All metrics of the best validation, by name."""
     last_score: float | None = None
-    """The ranking metric at the last validation: not chosen for its score, so not optimistic."""
+    """The ranking metric at the last validation; unlike `score`, not a best of many."""
     is_confirmation: bool = False
     """Whether the trial repeats a selected setting with a fresh seed."""
 
@@ -89,18 +94,27 @@ class GridPoint:
     """A combination of the grid's values, over the finished seeds."""
 
     values: dict[str, Any]
-    """The grid's values by settings key, without the split seed."""
+    """The grid's values by settings key, without split seed and fold."""
     scores: tuple[float, ...]
     """One per finished trial, normally that of its best validation."""
     seeds: tuple[Hashable, ...] = ()
-    """The (training seed, split seed or None) of each score."""
+    """The (training seed, split seed or None, fold or None) of each score."""
     last_scores: tuple[float, ...] = ()
     """Scores at the last validation of each finished trial."""
+    fold_count: int | None = None
+    """Number of folds of the cross-validation; None if there is none."""
 
     @property
     def scores_by_seed(self) -> dict[Hashable, float]:
         """Scores by seed, to be paired with those of another grid point."""
         return dict(zip(self.seeds, self.scores, strict=True))
+
+    def scores_by_fold(self) -> dict[Hashable, dict[Hashable, float]]:
+        """Scores by (split seed, fold), then by training seed."""
+        folds: dict[Hashable, dict[Hashable, float]] = {}
+        for (seed, *fold), score in self.scores_by_seed.items():  # type: ignore[misc]
+            folds.setdefault(tuple(fold), {})[seed] = score
+        return folds
 
     @property
     def mean(self) -> float:
@@ -109,12 +123,28 @@ class GridPoint:
 
     @property
     def standard_error(self) -> float:
-        """Standard error of the mean; NaN for one seed."""
+        """Standard error of the mean; NaN for one seed. Corrected for folds that share data."""
+        if self.fold_count is not None:
+            from neural.analysis.cross_validation import average_seeds, compute_standard_error
+
+            fold_means = average_seeds(self.scores_by_fold())
+            return compute_standard_error(list(fold_means.values()), self.fold_count)
         return (
             float(np.std(self.scores, ddof=1) / math.sqrt(len(self.scores)))
             if len(self.scores) > 1
             else math.nan
         )
+
+    def estimate_mean(self) -> SeedEstimate:
+        """Mean of `scores` with its 95 % interval, over seeds or over folds."""
+        if self.fold_count is None:
+            from neural.analysis.confidence_intervals import estimate_mean
+
+            return estimate_mean(self.scores)
+        from neural.analysis.cross_validation import average_seeds, estimate_fold_mean
+
+        fold_means = average_seeds(self.scores_by_fold())
+        return estimate_fold_mean(list(fold_means.values()), self.fold_count)
 
     @property
     def last_mean(self) -> float:
@@ -126,8 +156,8 @@ class GridPoint:
 class Confirmation:
     """The selected setting and the runner-up, trained again with fresh seeds.
 
-    Scores are those of the last validation. Neither the choice among settings nor the choice of a
-    step went into them, so their means are not optimistic.
+    Scores are those of the last validation. Neither setting nor step was chosen for these scores,
+    so their means are not optimistic.
     """
 
     points: tuple[GridPoint, GridPoint]
@@ -148,7 +178,7 @@ class Sweep:
         """`experiment` is the trials' experiment file, `settings` are those of the sweep file."""
         self.path, self.experiment, self.settings, self.rows = path, experiment, settings, rows
         self.samples: str | None = None
-        """Settings of texts to generate at every validation, in every trial, as YAML."""
+        """Settings of texts that language models generate at every validation, as YAML."""
         self.metadata: dict[str, Any] = {}
         """JSON data of the caller. The key `command` has the command that resumes the sweep."""
         self.writer: RunStatus | None = None
@@ -245,28 +275,41 @@ class Sweep:
 
     def rank_rows(self) -> list[TrialRecord]:
         """Trials, best score first; those without a score last."""
-        _, larger = self.selection_metric()
+        _, larger_is_better = self.selection_metric()
         return sorted(
-            self.rows, key=lambda row: _rank_key(row.score if row.is_finished else None, larger)
+            self.rows,
+            key=lambda row: _rank_key(row.score if row.is_finished else None, larger_is_better),
         )
 
     def rank_points(self) -> list[GridPoint]:
         """Grid points, best mean first; without confirmation trials."""
-        _, larger = self.selection_metric()
+        _, larger_is_better = self.selection_metric()
         points = _group_points([row for row in self.rows if not row.is_confirmation])
-        return sorted(points, key=lambda point: _rank_key(point.mean, larger))
+        return sorted(points, key=lambda point: _rank_key(point.mean, larger_is_better))
 
     def compare_with_best(self, points: Sequence[GridPoint]) -> list[PairedComparison]:
-        """Compare every other point with the first, the best one, by pairs of seeds."""
+        """Compare every other point with the first, the best one, by pairs of equal seeds.
+
+        `is_selected` is a stricter test, because the best point was selected by the same scores.
+        """
         # imports scipy, which listing a sweep does not need
         from neural.analysis.significance import compare_pairs
 
-        _, larger = self.selection_metric()
+        _, larger_is_better = self.selection_metric()
+        if self.fold_count is not None:
+            from neural.analysis.cross_validation import compare_folds
+
+            by_fold = [point.scores_by_fold() for point in points]
+            return compare_folds(
+                by_fold[1:], by_fold[0], self.fold_count, larger_is_better=larger_is_better
+            )
         scores = [point.scores_by_seed for point in points]
-        return compare_pairs(scores[1:], scores[0], larger_is_better=larger, is_selected=True)
+        return compare_pairs(
+            scores[1:], scores[0], larger_is_better=larger_is_better, is_selected=True
+        )
 
     def estimate_selection_bias(self, points: Sequence[GridPoint]) -> SelectionBias | None:
-        """By how much the best point's score is too good, because it was selected for its score.
+        """Estimate how much too good the score of the best point is, because it was selected by it.
 
         None if there was nothing to select from: fewer than two points with scores.
         """
@@ -274,6 +317,35 @@ class Sweep:
 
         point_scores = [point.scores_by_seed for point in points if point.scores]
         return estimate_selection_bias(point_scores) if len(point_scores) > 1 else None
+
+    @property
+    def fold_count(self) -> int | None:
+        """Number of folds of the cross-validation; None if the sweep is none."""
+        folds = [Fold.parse(str(row.trial.point.get(FOLD_KEY))) for row in self.rows]
+        return next((fold.count for fold in folds if fold is not None), None)
+
+    def summarize_folds(self, point: GridPoint) -> dict[str, SeedEstimate]:
+        """Means over the finished folds of a point by metric, at the best validation of each.
+
+        Each has an interval that is corrected for folds that share training examples. The key
+        `last` has the ranking metric at the last validation. Empty without folds.
+        """
+        from neural.analysis.cross_validation import average_seeds, estimate_fold_mean
+
+        fold_count = self.fold_count
+        values: dict[str, dict[Hashable, dict[Hashable, float]]] = {}
+        for row in self.rows:
+            if row.is_confirmation or not row.is_finished or _grid_values(row) != point.values:
+                continue
+            seed, *fold = _pairing_key(row)
+            for name, score in {**row.scores, "last": row.last_score}.items():
+                if score is not None:
+                    values.setdefault(name, {}).setdefault(tuple(fold), {})[seed] = score
+        return {
+            name: estimate_fold_mean(list(average_seeds(by_fold).values()), fold_count)
+            for name, by_fold in values.items()
+            if fold_count is not None
+        }
 
     def add_confirmation(self, count: int) -> list[TrialRecord]:
         """Add trials of the selected setting and the runner-up with `count` fresh seeds.
@@ -309,22 +381,33 @@ class Sweep:
 
     def summarize_confirmation(self) -> Confirmation | None:
         """Results of the fresh seeds; None until both settings have a finished trial with one."""
-        from neural.analysis.confidence_intervals import estimate_mean
         from neural.analysis.significance import compare_pairs
 
         rows = [row for row in self.rows if row.is_confirmation]
         points = _group_points(rows, use_last_score=True)
         if len(points) != 2 or not all(point.scores for point in points):
             return None
-        _, larger = self.selection_metric()
+        _, larger_is_better = self.selection_metric()
         selected, runner_up = points
-        (comparison,) = compare_pairs(
-            [runner_up.scores_by_seed], selected.scores_by_seed, larger_is_better=larger
-        )
+        if self.fold_count is not None:
+            from neural.analysis.cross_validation import compare_folds
+
+            (comparison,) = compare_folds(
+                [runner_up.scores_by_fold()],
+                selected.scores_by_fold(),
+                self.fold_count,
+                larger_is_better=larger_is_better,
+            )
+        else:
+            (comparison,) = compare_pairs(
+                [runner_up.scores_by_seed],
+                selected.scores_by_seed,
+                larger_is_better=larger_is_better,
+            )
         return Confirmation(
             points=(selected, runner_up),
             seeds=tuple(sorted({row.trial.seed for row in rows})),
-            estimates=(estimate_mean(selected.scores), estimate_mean(runner_up.scores)),
+            estimates=(selected.estimate_mean(), runner_up.estimate_mean()),
             comparison=comparison,
         )
 
@@ -389,36 +472,22 @@ def open_sweep(path: Path) -> Sweep:
     return sweep
 
 
-def find_sweep(name: str | None, root: Path) -> Path:
+def find_sweep(name: str | None, root: Path, *, choose: Choose | None = None) -> Path:
     """Find a sweep by its path, its folder name or a part of it; without a name, the newest."""
-    if name is not None and Path(name).is_dir():
-        return Path(name)
-    tables = sorted(root.glob(f"[!.]*/{TRIALS_FILE}")) if root.is_dir() else []
-    matches = [table.parent for table in tables if name is None or name in table.parent.name]
-    if matches and (name is None or len(matches) == 1):
-        return matches[-1]
-    if matches:
-        names = ", ".join(path.name for path in matches[-5:])
-        raise RunError(f"`{name}` matches several sweeps: {names}")
-    raise RunError(f"there is no sweep{f' `{name}`' if name else ''} in {root}")
+    return find_folder(name, root, (TRIALS_FILE,), "sweep", choose)
 
 
-def find_run_or_sweep(name: str | None, root: Path) -> Path:
-    """Find a run, or a sweep if no run matches; without a name, the newest of both."""
-    try:
-        run = find_run(name, root)
-    except RunError:
-        with suppress(RunError):
-            return find_sweep(name, root)
-        raise
-    if name is None:
-        with suppress(RunError):
-            return max(run, find_sweep(None, root))  # folder names start with the time
-    return run
+def find_run_or_sweep(name: str | None, root: Path, *, choose: Choose | None = None) -> Path:
+    """Find a run or a sweep, as `find_run`; without a name, the newest of both."""
+    return find_folder(name, root, (RUN_MARKER, TRIALS_FILE), "run", choose)
 
 
 def resolve_run_paths(
-    names: Sequence[str], root: Path, *, only_finished: bool = False
+    names: Sequence[str],
+    root: Path,
+    *,
+    only_finished: bool = False,
+    choose: Choose | None = None,
 ) -> list[Path]:
     """Paths of the named runs, each once; a sweep stands for its trials.
 
@@ -426,7 +495,7 @@ def resolve_run_paths(
     """
     paths: list[Path] = []
     for name in names or (None,):
-        path = find_run_or_sweep(name, root)
+        path = find_run_or_sweep(name, root, choose=choose)
         if not (path / TRIALS_FILE).exists():
             paths.append(path)
             continue
@@ -473,6 +542,11 @@ def _parse_row(data: dict[str, Any]) -> TrialRecord:
     return row
 
 
+def count_points(trials: Sequence[Trial]) -> int:
+    """Number of different combinations of grid values, without split seeds and folds."""
+    return len({json.dumps(_grid_values(TrialRecord(trial))) for trial in trials})
+
+
 def _group_points(rows: Sequence[TrialRecord], *, use_last_score: bool = False) -> list[GridPoint]:
     """Group rows by grid values; scores of the best validations, or of the last ones."""
     groups: dict[str, list[TrialRecord]] = {}
@@ -484,23 +558,33 @@ def _group_points(rows: Sequence[TrialRecord], *, use_last_score: bool = False) 
         score = {_pairing_key(row): row.last_score if use_last_score else row.score for row in done}
         scored = {seed: value for seed, value in score.items() if value is not None}
         last_scores = tuple(row.last_score for row in done if row.last_score is not None)
+        fold = Fold.parse(str(group[0].trial.point.get(FOLD_KEY)))
         points.append(
-            GridPoint(_grid_values(group[0]), tuple(scored.values()), tuple(scored), last_scores)
+            GridPoint(
+                _grid_values(group[0]),
+                tuple(scored.values()),
+                tuple(scored),
+                last_scores,
+                None if fold is None else fold.count,
+            )
         )
     return points
 
 
 def _grid_values(row: TrialRecord) -> dict[str, Any]:
-    """The grid values of a trial, without the split seed: it makes repetitions, not settings."""
-    return {key: value for key, value in row.trial.point.items() if key != SPLIT_SEED_KEY}
+    """The grid values of a trial without split seed and fold, if the grid has them.
+
+    Trials that differ in a seed or a fold only are repetitions of one setting.
+    """
+    return {key: value for key, value in row.trial.point.items() if key not in REPETITION_KEYS}
 
 
-def _pairing_key(row: TrialRecord) -> Hashable:
-    """(training seed, split seed). Trials with equal keys are paired in comparisons.
+def _pairing_key(row: TrialRecord) -> tuple[Hashable, ...]:
+    """(training seed, split seed, fold). Trials with equal keys are paired in comparisons.
 
     They have the same initial weights, batches and held-out data.
     """
-    return (row.trial.seed, row.trial.point.get(SPLIT_SEED_KEY))
+    return (row.trial.seed, *(row.trial.point.get(key) for key in REPETITION_KEYS))
 
 
 def _rank_key(score: float | None, larger_is_better: bool) -> tuple[bool, float]:
@@ -542,6 +626,7 @@ class _SweepLoop:
         self.retries: int = sweep.settings["retries"]
         sweep.refresh()
         self.queue = sweep.unfinished
+        # attempts since this process started: `retries` is counted anew when a sweep resumes
         self.session_attempts = dict.fromkeys((row.trial.name for row in self.queue), 0)
         self.running_jobs: dict[TrialJob, TrialRecord] = {}
         self.last_refresh = time.monotonic()

@@ -1,5 +1,7 @@
 """Read a sweep file: experiment, seeds and grid → trials, all checked before the first one starts.
 
+An experiment is a file of settings for one training. The grid lists values for some of them, as of
+scikit-learn's GridSearchCV; a point is one combination of values.
 A trial is one training: the experiment with overrides, texts such as `training.steps=5` that
 replace a setting. A study (study.py) is another kind of file that is expanded to trials.
 """
@@ -30,6 +32,11 @@ from neural.workflows.load_task import load_task, read_experiment, read_source
 MAX_NAME_LENGTH = 80
 """Characters of a trial's name; the limit of all run names."""
 MAX_TRIALS = 10_000
+"""A sweep file with more trials is refused."""
+MAX_FOLDS = 1000
+"""A cross-validation with more folds is refused."""
+FOLD_KEY = "fold"
+"""Setting of an experiment that `folds` of a sweep replaces."""
 SEED_KEY = "training.seed"
 """Setting of an experiment that `seeds` of a sweep or study replaces."""
 OverridePositions = dict[str, tuple[SourceText, SourceSpan, SourceSpan]]
@@ -57,12 +64,17 @@ class SweepSettings(Settings):
         {}, description="Keys of the experiment, each with its values."
     )
     set: tuple[str, ...] = Field((), description="Overrides for all trials: `training.steps=200`.")
+    folds: Annotated[int, Field(ge=2, le=MAX_FOLDS)] | None = Field(
+        None, description="Cross-validation: each combination is trained once with each fold."
+    )
     retries: NonNegativeInt = Field(
         2, description="Restarts of a failed trial, from its checkpoint."
     )
 
     def verify(self) -> Iterator[SettingsConflictError]:
         """Yield an error for duplicate trials, and for too many."""
+        if FOLD_KEY in self.grid and self.folds is not None:
+            yield SettingsConflictError(f"the grid has `{FOLD_KEY}` too", "folds", "grid")
         if SEED_KEY in self.grid:
             yield SettingsConflictError(
                 f"the grid has `{SEED_KEY}`", "grid", help="write them as `seeds: [0, 1, 2]`"
@@ -72,7 +84,7 @@ class SweepSettings(Settings):
         for key, values in self.grid.items():
             if len({format_override(key, value) for value in values}) < len(values):
                 yield SettingsConflictError(f"a value of `{key}` is listed twice", "grid")
-        count = len(self.seeds)
+        count = len(self.seeds) * (self.folds or 1)
         for values in self.grid.values():
             count *= len(values)
         if count > MAX_TRIALS:
@@ -95,13 +107,17 @@ class Trial:
 
 
 def expand_grid(settings: SweepSettings) -> list[Trial]:
-    """A trial for every combination of grid values and seeds; seeds vary fastest."""
+    """A trial for every combination of grid values, folds and seeds; seeds vary fastest."""
     trials = []
-    for values in product(*settings.grid.values()):
-        point = dict(zip(settings.grid, values, strict=True))
+    grid, shared_overrides = dict(settings.grid), settings.set
+    if settings.folds is not None:
+        shared_overrides += ("validation_split=null",)  # the fold is held out instead
+        grid[FOLD_KEY] = tuple(f"{fold + 1}/{settings.folds}" for fold in range(settings.folds))
+    for values in product(*grid.values()):
+        point = dict(zip(grid, values, strict=True))
         for seed in settings.seeds:
             grid_overrides = [format_override(key, value) for key, value in point.items()]
-            overrides = (*settings.set, *grid_overrides, f"{SEED_KEY}={seed}")
+            overrides = (*shared_overrides, *grid_overrides, f"{SEED_KEY}={seed}")
             trials.append(Trial(_format_trial_name(point, seed), seed, point, overrides))
     return ensure_unique_names(trials)
 
@@ -133,14 +149,29 @@ def ensure_unique_names(trials: list[Trial]) -> list[Trial]:
     ]
 
 
-def read_sweep(path: Path) -> tuple[SweepSettings, Path, list[Trial]]:
-    """A sweep file with its experiment and trials. SettingsError or TaskError lists all errors."""
+def read_sweep(path: Path, *, folds: int | None = None) -> tuple[SweepSettings, Path, list[Trial]]:
+    """A sweep file with its experiment and trials. SettingsError or TaskError lists all errors.
+
+    `folds` is the number of folds of a cross-validation, in place of the file's own. With it, `path`
+    may also be an experiment or a program: then there are no other settings to vary.
+    """
     source = read_source(path)
-    settings = read_settings(SweepSettings, source)
+    if folds is not None and not _is_sweep(source, path):
+        settings = SweepSettings(experiment=path.name, folds=folds)
+    else:
+        overrides = [] if folds is None else [f"folds={folds}"]
+        settings = read_settings(SweepSettings, source, overrides)
     experiment = resolve_experiment(path, settings.experiment)
     trials = expand_grid(settings)
-    check_trials(experiment, trials, locate_overrides(source))
+    positions = locate_overrides(source) if _is_sweep(source, path) else {}
+    check_trials(experiment, trials, positions)
     return settings, experiment, trials
+
+
+def _is_sweep(source: SourceText, path: Path) -> bool:
+    """Whether a file is a sweep, not an experiment (which has a `task`) or a program."""
+    keys = set(yaml_positions.iter_top_level_keys(source.text))
+    return path.suffix.lower() in (".yaml", ".yml", ".json") and "task" not in keys
 
 
 def resolve_experiment(path: Path, name: str) -> Path:
@@ -176,8 +207,13 @@ def check_trials(experiment: Path, trials: Sequence[Trial], positions: OverrideP
             *((source, tuple(diagnostics)) for source, diagnostics in by_source.items())
         )
     # loading data takes time: only trials with an override that no earlier trial had; a seed needs
-    # no check of its own
+    # no check of its own, nor do the folds after the first
     checked_overrides = {f"{SEED_KEY}={trial.seed}" for trial in trials}
+    checked_overrides |= {
+        format_override(FOLD_KEY, trial.point[FOLD_KEY])
+        for trial in trials
+        if FOLD_KEY in trial.point
+    }
     for index, trial in enumerate(trials):
         if index == 0 or not checked_overrides.issuperset(trial.overrides):
             checked_overrides.update(trial.overrides)
@@ -206,6 +242,7 @@ def _relocate_diagnostics(
     """The diagnostics; those in an override point to the sweep file."""
     for source, diagnostics in error.diagnostics_by_source:
         for diagnostic in diagnostics:
+            # diagnostics in overrides have the override itself as their source, named "--set"
             if source.name != "--set" or source.text not in positions:
                 yield source, diagnostic
                 continue

@@ -1,36 +1,31 @@
-"""Train: called by `neural train`, by `neural.fit` and by the trials of a sweep.
+"""Train: called by `neural train`, by `neural.fit` (fit.py) and by the trials of a sweep.
 
-An experiment is a file of settings with a task, such as `language_model`, and a `.neural` program
-of the network. Samples are texts that a language model generates at every validation (samples.py).
+An experiment is a file of settings: its task, such as `language_model`, and the `.neural` program
+of its network. A run is the folder of one training: settings, metrics and checkpoints. Samples are
+texts that a language model generates at every validation; an evaluator scores them (samples.py).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neural.core.diagnostics import SourceText
-from neural.core.settings import dump_settings, flatten_settings, load_settings, read_settings
-from neural.optim.catalogue import CATALOGUE
+from neural.core.experiment_guess import ExperimentGuess
+from neural.core.settings import dump_settings, load_settings, read_settings
 from neural.runs.environment import collect_environment
 from neural.runs.find import DEFAULT_RUNS_DIR, find_run
 from neural.runs.run import Run
-from neural.tasks.supervised.task import Supervised, SupervisedSettings
 from neural.tasks.task import Task
 from neural.training.engine import TrainingProgress, TrainingResult
 from neural.training.engine import fit as fit_task
 from neural.training.launch import find_previous_attempt, launch_id
 from neural.training.process_group import join_group
-from neural.workflows.load import Blueprint
-from neural.workflows.load_model import load_best_model
-from neural.workflows.load_task import check_registered_names, load_task, restore_task
+from neural.workflows.load_task import load_task, restore_task
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from neural.workflows.samples import SampleEvaluator
 
 OnStart = Callable[[Run, Task, bool], None]
@@ -48,13 +43,13 @@ class TrainRequest:
     """What to train. Plain data, so that it can be sent to another process."""
 
     file: str | None = None
-    """A `.neural` program or an experiment in YAML; None resumes a run."""
+    """A `.neural` program, an experiment in YAML, or data; None resumes a run."""
     overrides: tuple[str, ...] = ()
     """Changed settings, each `training.learning_rate=3e-4`."""
     network: str | None = None
     """Which network, if the program has several."""
     resume: str | None = None
-    """A run's path or name; None is the newest."""
+    """Path or name of the run to resume, if `file` is None; None or "" is the newest run."""
     samples: str | None = None
     """Settings of texts that are generated and evaluated at every validation, as YAML."""
     runs: str = str(DEFAULT_RUNS_DIR)
@@ -73,8 +68,13 @@ class PreparedTraining:
     samples: SampleEvaluator | None = None
 
 
-def prepare_training(request: TrainRequest) -> PreparedTraining:
-    """Load and check what training needs. Raises SettingsError, TaskError or RunError."""
+def prepare_training(
+    request: TrainRequest, *, on_guess: Callable[[ExperimentGuess], None] = _ignore
+) -> PreparedTraining:
+    """Load and check what training needs. Raises SettingsError, TaskError or RunError.
+
+    `on_guess` is called with the experiment that is guessed if the file is data.
+    """
     runs = Path(request.runs)
     resumed_path = find_run(request.resume or None, runs) if request.file is None else None
     if resumed_path is not None:
@@ -84,9 +84,10 @@ def prepare_training(request: TrainRequest) -> PreparedTraining:
     else:
         assert request.file is not None
         folder = Path(request.file).parent
-        overrides = [_resolve_typed_path(override, folder) for override in request.overrides]
-        task, saved_samples = load_task(request.file, overrides, network=request.network), None
-    evaluator = _create_sample_evaluator(task, request.samples, saved_samples)
+        overrides = [_resolve_override(override, folder) for override in request.overrides]
+        task = load_task(request.file, overrides, network=request.network, on_guess=on_guess)
+        saved_samples = None
+    evaluator = create_sample_evaluator(task, request.samples, saved_samples)
     return PreparedTraining(task, runs, resumed_path, evaluator)
 
 
@@ -97,7 +98,10 @@ def train(
     on_step: OnStep = _ignore,
     on_warning: OnWarning = _ignore,
 ) -> tuple[Run | None, TrainingResult]:
-    """Train, or resume, until done or stopped. The run is None in all processes but the first."""
+    """Train, or resume, until done or stopped.
+
+    If several processes train together, only the first has a run; in the others it is None.
+    """
     task = prepared.task
     with join_group(task.experiment.training.device) as group:
         run = _open_run(prepared) if group.is_first else None
@@ -136,7 +140,7 @@ def create_run(task: Task, root: Path = DEFAULT_RUNS_DIR, **environment: Any) ->
     )
 
 
-def _create_sample_evaluator(
+def create_sample_evaluator(
     task: Task, requested: str | None, saved: Mapping[str, Any] | None
 ) -> SampleEvaluator | None:
     """Create an evaluator with the `requested` settings (YAML), else with those `saved` in a run.
@@ -155,71 +159,24 @@ def _create_sample_evaluator(
     return SampleEvaluator(task, settings)
 
 
-def _resolve_typed_path(override: str, folder: Path) -> str:
-    """Make the path in `data=…` or `network=…`, typed on the command line, absolute.
-
-    Unchanged if the path exists relative to `folder`, that of the experiment, or does not exist.
-    """
+def _resolve_override(override: str, folder: Path) -> str:
+    """Make the path in `data=…` or `network=…`, typed on the command line, absolute."""
     key, _, value = override.partition("=")
-    # `digits` is the name of a data set, not a path
-    if key.strip() not in ("data", "network") or not set("./~") & set(value):
-        return override
+    path = find_typed_path(value, folder) if key.strip() in ("data", "network", "test") else None
+    return override if path is None else f'{key}="{path}"'
+
+
+def find_typed_path(value: str, folder: Path) -> Path | None:
+    """The absolute path of a file that exists in the current folder and not in `folder`.
+
+    Paths of an experiment are relative to its folder, `folder`; a path that the user types may be
+    relative to the current folder. None for all other values.
+    """
+    if not set("./~") & set(value):  # `digits` is the name of a data set, not a path
+        return None
     try:
         typed_path = Path(value.strip()).expanduser()
-        is_elsewhere = typed_path.exists() and not (folder / typed_path).exists()
+        exists_only_here = typed_path.exists() and not (folder / typed_path).exists()
     except (OSError, RuntimeError):  # not a valid file name, or no such home folder
-        return override
-    return f'{key}="{typed_path.absolute()}"' if is_elsewhere else override
-
-
-@dataclass(frozen=True)
-class FitResult:
-    """Result of `neural.fit`."""
-
-    run: Run
-    result: TrainingResult
-    model: nn.Module
-    """The model with its best weights, in evaluation mode."""
-
-
-def fit(
-    network: Blueprint | str | Path,
-    data: Any = None,
-    settings: Mapping[str, Any] | None = None,
-    *,
-    runs: str | Path = DEFAULT_RUNS_DIR,
-    samples: Mapping[str, Any] | None = None,
-    on_step: OnStep = _ignore,
-    on_warning: OnWarning = _ignore,
-) -> FitResult:
-    """Train a network on data and keep a run folder.
-
-        neural.fit("net.neural", (x, y), {"training": {"steps": 500}})
-
-    `network` is a checked network, a program's text or its path, or an experiment file in YAML
-    (then `data` and `settings` override its keys). `data` is arrays, a path or the name of a data
-    set. `settings` has the keys of an experiment file, `samples` those of `neural train --samples`.
-    """
-    path = None if isinstance(network, Blueprint) or "{" in str(network) else Path(network)
-    keys: dict[str, Any] = dict(settings or {})
-    is_path_or_name = isinstance(data, str | Path)
-    if is_path_or_name:
-        keys["data"] = str(data)
-    if path is not None and path.suffix.lower() in (".yaml", ".yml"):
-        if data is not None and not is_path_or_name:
-            raise TypeError("an experiment file reads its data itself: pass a path or a name")
-        values = flatten_settings(keys)  # {"training.steps": 500}
-        overrides = [f"{key}={json.dumps(value)}" for key, value in values.items()]
-        task = load_task(path, overrides)
-    else:
-        folder = Path() if path is None else path.parent
-        text = network.source.text if isinstance(network, Blueprint) else str(network)
-        keys = {"task": "supervised", "network": text if path is None else path.name, **keys}
-        experiment = load_settings(SupervisedSettings, keys, "settings")
-        task = Supervised(experiment, folder, CATALOGUE, data=None if is_path_or_name else data)
-        check_registered_names(task)
-    evaluator = _create_sample_evaluator(task, None, samples)
-    prepared = PreparedTraining(task, Path(runs), samples=evaluator)
-    run, result = train(prepared, on_step=on_step, on_warning=on_warning)
-    assert run is not None, "neural.fit runs in one process"
-    return FitResult(Run.open(run.path), result, load_best_model(run.path, task))
+        return None
+    return typed_path.absolute() if exists_only_here else None

@@ -1,4 +1,8 @@
-"""A run folder as its task sees it, for predictions, evaluations and text generation."""
+"""A run folder as its task reads it for predictions, evaluations and text generation.
+
+A run is the folder of one training. Its task is the kind of training, such as `language_model`: a
+class that has data, model and loss (tasks/task.py).
+"""
 
 from __future__ import annotations
 
@@ -21,8 +25,8 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-class OpenedRun:
-    """Implements `neural.tasks.task.TrainedRun` for a run folder."""
+class TrainedRunFolder:
+    """A run folder with what tasks read of it: the protocol `TrainedRun` of tasks/task.py."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -72,7 +76,7 @@ class OpenedRun:
     def load_network(self) -> Network:
         """The checked network of the run's program."""
         if self.run.program is None:
-            raise RunError(f"{self.run.name} has no program, so its inputs are unknown")
+            raise RunError(f"{self.run.name} has no `.neural` program, so its inputs are unknown")
         path = str(self.run.path / "program.neural")
         return parse(self.run.program, name=path, network=self.run.network_name).network
 

@@ -1,25 +1,31 @@
-"""Estimate the duration of a training from a few of its real steps."""
+"""Estimate the duration of a training from a few of its real steps.
+
+An evaluation is all that happens every `evaluate_every` steps: an attention snapshot (attention on
+a few fixed examples), a validation, generated texts and a checkpoint.
+"""
 
 from __future__ import annotations
 
 import heapq
+import math
 import statistics
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from neural.nn.lazy_torch import torch
 from neural.tasks.task import Task
-from neural.training.engine import count_steps, fit
+from neural.training.engine import count_steps, count_validation_interval, fit
 from neural.workflows.samples import SampleEvaluator, SampleSettings
 from neural.workflows.train import create_run
 
-SHORT_TRIAL_STEPS, LONG_TRIAL_STEPS = 4, 40
-"""Steps that are trained and timed; the long trial runs only if the short one was quick."""
-MAX_SHORT_TRIAL_SECONDS = 6.0
-"""A short trial quicker than this is followed by a long one."""
+SHORT_TIMING_STEPS, LONG_TIMING_STEPS = 4, 40
+"""Steps that are trained and timed, in a short measurement and in a long one."""
+MAX_SHORT_TIMING_SECONDS = 6.0
+"""The long measurement, which is more accurate, is made only if the short one was quicker."""
 STARTUP_SECONDS = 6.0
 """Seconds to import torch and make the first step; measured on two cores."""
 
@@ -30,7 +36,7 @@ class TimeEstimate:
 
     step_seconds: float
     evaluation_seconds: float
-    """Seconds of one evaluation: attention snapshot, validation, generated texts, checkpoint."""
+    """Seconds of one evaluation."""
     steps: int
     """Optimizer steps of the complete training."""
     evaluations: int
@@ -46,6 +52,14 @@ class TimeEstimate:
         )
 
 
+class StepTimes(NamedTuple):
+    """Result of `estimate_seconds`."""
+
+    step_seconds: float
+    total_seconds: float
+    """Seconds of the whole training."""
+
+
 def estimate_training_time(
     task: Task, samples: SampleSettings, evaluate_every: int, *, threads: int
 ) -> TimeEstimate:
@@ -57,12 +71,14 @@ def estimate_training_time(
     previous_threads, steps = torch.get_num_threads(), count_steps(task)
     torch.set_num_threads(threads)
     try:
-        step, evaluation = _measure_steps(task, samples, SHORT_TRIAL_STEPS)
-        if SHORT_TRIAL_STEPS * step + 2 * evaluation < MAX_SHORT_TRIAL_SECONDS:
-            step, evaluation = _measure_steps(task, samples, LONG_TRIAL_STEPS)
+        step, evaluation = _measure_steps(task, samples, SHORT_TIMING_STEPS)
+        # a measurement has two evaluations
+        if SHORT_TIMING_STEPS * step + 2 * evaluation < MAX_SHORT_TIMING_SECONDS:
+            step, evaluation = _measure_steps(task, samples, LONG_TIMING_STEPS)
     finally:
         torch.set_num_threads(previous_threads)
-    return TimeEstimate(step, evaluation, steps, -(-steps // evaluate_every))
+    evaluations = math.ceil(steps / evaluate_every)
+    return TimeEstimate(step, evaluation, steps, evaluations)
 
 
 def estimate_parallel_time(seconds: Sequence[float], workers: int) -> float:
@@ -76,22 +92,59 @@ def estimate_parallel_time(seconds: Sequence[float], workers: int) -> float:
     return max(finish_times)
 
 
+def estimate_seconds(task: Task, processes: int = 1) -> StepTimes:
+    """Time four steps of a training, for `neural train --dry-run`.
+
+    The first step is slow and not used. A snapshot follows the second, a validation and a
+    checkpoint the last. `processes` is the number of processes that will train together; the steps
+    are timed in this one.
+    """
+    steps, track_every = count_steps(task, processes), task.experiment.tracking.track_every
+    durations = _time_steps(task, 4, validate_every=4, track_every=2 if track_every else 0)
+    step = durations[2]
+    snapshot, validation = durations[1] - step, durations[3] - durations[1]
+    snapshots = 1 + steps // track_every if track_every else 0
+    validations = math.ceil(steps / count_validation_interval(task, processes))
+    total = steps * step + snapshots * max(0.0, snapshot) + validations * max(0.0, validation)
+    return StepTimes(step, STARTUP_SECONDS + total)
+
+
 def _measure_steps(task: Task, samples: SampleSettings, steps: int) -> tuple[float, float]:
     """(seconds of a plain step, extra seconds of a step with an evaluation), over `steps` steps.
 
     Evaluations follow the middle step and the last one.
     """
-    half, times = steps // 2, [0.0]
-    experiment = task.experiment
-    training = experiment.training.model_copy(
-        update={"steps": steps, "epochs": None, "validate_every": half}
+    half = steps // 2
+    durations = _time_steps(task, steps, validate_every=half, track_every=half, samples=samples)
+    # without the first step, which is slow, and those with an evaluation
+    plain_seconds = statistics.median(
+        duration for step, duration in enumerate(durations[1:], 2) if step % half
     )
-    tracking = experiment.tracking.model_copy(update={"track_every": half, "sinks": ()})
+    return plain_seconds, max(0.0, durations[-1] - plain_seconds)
+
+
+def _time_steps(
+    task: Task,
+    steps: int,
+    *,
+    validate_every: int,
+    track_every: int,
+    samples: SampleSettings | None = None,
+) -> list[float]:
+    """Seconds of each of the first steps, trained in a temporary folder; the task stays as it is.
+
+    Attention snapshots follow every `track_every` steps, 0 for none.
+    """
+    experiment, times = task.experiment, [0.0]
+    training = experiment.training.model_copy(
+        update={"steps": steps, "epochs": None, "validate_every": validate_every}
+    )
+    tracking = experiment.tracking.model_copy(update={"track_every": track_every, "sinks": ()})
     task.experiment = experiment.model_copy(update={"training": training, "tracking": tracking})
     try:
         with tempfile.TemporaryDirectory() as folder:
             run = create_run(task, Path(folder))
-            evaluator = SampleEvaluator(task, samples).record_to(run)
+            evaluator = None if samples is None else SampleEvaluator(task, samples).record_to(run)
             result = fit(
                 task,
                 run,
@@ -102,9 +155,4 @@ def _measure_steps(task: Task, samples: SampleSettings, steps: int) -> tuple[flo
         task.experiment = experiment
     if result.state == "stopped":
         raise KeyboardInterrupt
-    durations = [after - before for before, after in pairwise(times)]
-    # without the first step, which is slow, and those with an evaluation
-    plain_seconds = statistics.median(
-        duration for step, duration in enumerate(durations[1:], 2) if step % half
-    )
-    return plain_seconds, max(0.0, durations[-1] - plain_seconds)
+    return [after - before for before, after in pairwise(times)]

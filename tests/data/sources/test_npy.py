@@ -42,6 +42,7 @@ def test_a_file_that_is_not_an_array_is_refused(tmp_path):
         Npy.read(tmp_path, DENSE)
     np.savez(tmp_path / "all.npz", x=X)
     with pytest.raises(
-        TaskError, match=r'all.npz is not an .npy file; name an .npz alone: `data: "all.npz"`'
+        TaskError,
+        match=r'all.npz is an .npz archive, .*: write `data: "all.npz"` instead of a mapping',
     ):
         Npy.read({"x": tmp_path / "x.npy", "y": tmp_path / "all.npz"}, DENSE)

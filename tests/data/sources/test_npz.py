@@ -5,6 +5,7 @@ import pytest
 
 from neural.core.errors import TaskError
 from neural.data.sources.npz import Npz
+from neural.data.table_columns import TableSettings
 from tests.tasks.networks import DENSE, TRANSLATE
 
 X, Y = np.ones((5, 7)), np.arange(5)
@@ -77,3 +78,37 @@ def test_a_file_that_is_not_an_archive_is_refused(content, tmp_path):
     (tmp_path / "d.npz").write_bytes(content)
     with pytest.raises(TaskError, match=r"d.npz cannot be read"):
         Npz.read(tmp_path / "d.npz", DENSE)
+
+
+def test_words_as_labels_become_named_classes(tmp_path):
+    words = np.array(["cat", "owl", "cat", "dog", "owl"])
+    path = save_arrays(tmp_path, x=X, y=words, x_valid=X[:2], y_valid=words[[3, 0]])
+    examples = Npz.read(path, DENSE)
+    assert examples.classes == ("cat", "dog", "owl")
+    assert examples.train["y"].tolist() == [0, 2, 0, 1, 2]
+    assert examples.valid["y"].tolist() == [1, 0]
+    as_bytes = Npz.read(save_arrays(tmp_path, x=X, y=words.astype("S")[:, None]), DENSE)
+    assert as_bytes.classes == examples.classes
+    assert as_bytes.train["y"].tolist() == [0, 2, 0, 1, 2]
+
+
+def test_a_word_that_only_the_validation_labels_have_is_refused(tmp_path):
+    path = save_arrays(
+        tmp_path, x=X, y=np.array(list("abbaa")), x_valid=X[:2], y_valid=np.array(["a", "c"])
+    )
+    with pytest.raises(TaskError, match=r"`y_valid` at \[1\]: `c` is not a class of the training"):
+        Npz.read(path, DENSE)
+
+
+def test_labels_that_are_python_objects_are_refused_with_a_way_out(tmp_path):
+    path = save_arrays(tmp_path, x=X, y=np.array(["cat", "dog", None, "cat", "dog"], dtype=object))
+    with pytest.raises(TaskError, match=r"holds Python objects, .* words with `y.astype\(str\)`"):
+        Npz.read(path, DENSE)
+
+
+def test_settings_of_columns_need_rows_of_columns(tmp_path):
+    path = save_arrays(tmp_path, x=np.ones((5, 3, 2)), y=Y)
+    with pytest.raises(TaskError, match=r"need rows of columns, but `x` is \(5, 3, 2\)"):
+        Npz.read_table(path, DENSE, TableSettings(standardize=True))
+    with pytest.raises(TaskError, match="the targets are an array, `y`"):
+        Npz.read_table(save_arrays(tmp_path, x=X, y=Y), DENSE, TableSettings(target="a"))

@@ -33,7 +33,7 @@ def build_network(text, seed=0):
 def example_inputs(net):
     torch.manual_seed(1)
     return tuple(
-        torch.randint(1, 19, (2, 11)) for _ in range(2 if net.network.has_two_streams else 1)
+        torch.randint(1, 19, (2, 11)) for _ in range(2 if net.network.is_encoder_decoder else 1)
     )
 
 
@@ -43,7 +43,7 @@ def test_the_scores_are_products_with_the_vectors_of_the_embedding(text):
     net.output.register_forward_hook(
         lambda module, inputs, output: calls.append((inputs[0], output))
     )
-    net.scores(*example_inputs(net))
+    net.logits(*example_inputs(net))
     ((x, scores),) = calls
     expected = x @ net.embedding.table.weight.T
     if net.network.loss is None:
@@ -76,7 +76,7 @@ def test_a_tied_network_has_the_parameters_of_the_untied_one_without_the_head():
 def test_the_table_has_gradients_from_input_and_output(text):
     net = build_network(text)
     ids = example_inputs(net)
-    scores = net.scores(*ids)
+    scores = net.logits(*ids)
     target = torch.randint(0, 19, scores.shape[:2])
     torch.nn.functional.cross_entropy(scores.flatten(0, 1), target.flatten()).backward()
     gradient = net.embedding.table.weight.grad

@@ -42,14 +42,14 @@ def assert_exported_equal(text, folder, *masks):
     exported = getattr(import_exported(blueprint, folder), blueprint.name)().eval()
     exported.load_state_dict(ours.state_dict())
     x = example(blueprint.network)
-    inputs = (x, example(blueprint.network, 1)) if blueprint.network.has_two_streams else (x,)
+    inputs = (x, example(blueprint.network, 1)) if blueprint.network.is_encoder_decoder else (x,)
     for mask in (None, *masks):
         with torch.no_grad():
             torch.testing.assert_close(
                 exported(*inputs, mask), ours(*inputs, mask), rtol=0, atol=1e-6
             )
             torch.testing.assert_close(
-                exported.scores(*inputs, mask), ours.scores(*inputs, mask), rtol=0, atol=1e-6
+                exported.logits(*inputs, mask), ours.logits(*inputs, mask), rtol=0, atol=1e-6
             )
     return ours, exported, inputs
 
@@ -61,7 +61,7 @@ def test_an_exported_network_gives_the_same_outputs(text, tmp_path):
     length = 13 if text is CLASSIFIER else 11
     mask = torch.arange(length) < torch.tensor([[length], [5], [1]])
     ours, exported, inputs = assert_exported_equal(text, tmp_path, mask, mask.float())
-    scores = ours.scores(*inputs)
+    scores = ours.logits(*inputs)
     target = torch.randint(0, scores.shape[-1], scores.shape[:-1])
     assert exported.loss(scores, target).item() == ours.loss(scores, target).item()
 

@@ -46,7 +46,7 @@ def create_batch(
         mask,
         estimator=estimator or Exact(),
         samples=samples,
-        background=background,
+        background_weight=background,
     )
 
 
@@ -54,12 +54,12 @@ def focus_and_probs_by_hand(batch):
     """Focus, and probability of the label, of every segment, computed in loops: (B, m) each."""
     focus_model = batch.model
     scores = torch.stack(
-        [torch.stack([focus_model.focus.scores(x[None])[0, 0] for x in row]) for row in batch.x]
+        [torch.stack([focus_model.focus.logits(x[None])[0, 0] for x in row]) for row in batch.x]
     )
     focus = scores.exp() / scores.exp().sum(dim=1, keepdim=True)
     rows = zip(batch.x, batch.y, strict=True)
     p = [
-        torch.stack([focus_model.classifier.scores(x[None])[0].softmax(-1)[y] for x in row])
+        torch.stack([focus_model.classifier.logits(x[None])[0].softmax(-1)[y] for x in row])
         for row, y in rows
     ]
     return focus, torch.stack(p)

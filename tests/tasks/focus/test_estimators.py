@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from neural.tasks.focus.estimator import UNREAD
+from neural.tasks.focus.estimator import NO_SEGMENT
 from neural.tasks.focus.estimators import registry
 from neural.tasks.focus.estimators.nucleus import sample_rows
 from neural.tasks.focus.paradigms.hard import Hard
@@ -50,8 +50,8 @@ def test_only_chosen_segments_are_classified(name):
     batch = create_batch(estimator=estimator, samples=2)
     batch.model.classifier_calls = 0
     Hard().loss(batch)
-    assert batch.model.classifier_calls == B * estimator.segments_read(M, 2)
-    assert estimator.segments_read(M, 2) == (M if name == "exact" else 2)
+    assert batch.model.classifier_calls == B * estimator.max_segments(M, 2)
+    assert estimator.max_segments(M, 2) == (M if name == "exact" else 2)
 
 
 def test_a_nucleus_is_smaller_for_a_sharper_focus():
@@ -59,7 +59,7 @@ def test_a_nucleus_is_smaller_for_a_sharper_focus():
     for sharpness in (0.01, 1.0, 100.0):
         log_focus = (sharpness * torch.arange(float(M)).repeat(B, 1)).log_softmax(dim=-1)
         index, _ = registry.get("nucleus")().choose(log_focus, M)
-        segments_read.append(int((index != UNREAD).sum()) / B)
+        segments_read.append(int((index != NO_SEGMENT).sum()) / B)
     assert segments_read[0] == M
     assert segments_read == sorted(segments_read, reverse=True)
     assert segments_read[-1] == 2, "the one in focus, and a sample of the rest"

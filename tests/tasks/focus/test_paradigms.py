@@ -130,7 +130,7 @@ def test_soft_is_the_loss_of_the_weighted_mean():
         [(row[:, None] * xs).sum(dim=0) for row, xs in zip(focus, batch.x, strict=True)]
     )
     expected = [
-        -batch.model.classifier.scores(x[None])[0].log_softmax(-1)[y]
+        -batch.model.classifier.logits(x[None])[0].log_softmax(-1)[y]
         for x, y in zip(blend, batch.y, strict=True)
     ]
     torch.testing.assert_close(Soft().loss(batch), torch.stack(expected))
@@ -167,7 +167,7 @@ def test_the_renyi_loss_has_hard_lvml_and_the_best_segment_as_limits():
 def test_averaging_logits_is_not_the_marginal_likelihood():
     batch = create_batch()
     focus, _ = focus_and_probs_by_hand(batch)
-    logits = batch.model.classifier.scores(batch.x.flatten(0, 1)).view(B, M, C)
+    logits = batch.model.classifier.logits(batch.x.flatten(0, 1)).view(B, M, C)
     expected = (
         -(focus[..., None] * logits).sum(dim=1).log_softmax(-1).gather(-1, batch.y[:, None])[:, 0]
     )

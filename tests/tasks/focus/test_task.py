@@ -147,7 +147,7 @@ NETWORK = """network Mine {{
             "classifier",
             'Output(5, activation="softmax")',
             'loss: "sparse_categorical_crossentropy"',
-            "3 class scores",
+            "3 class logits",
         ),
         ("classifier", 'Output(3, activation="softmax")', "", "add the line"),
         ("focus", 'Output(1, activation="sigmoid")', "", r"write `Output\(1\)`"),

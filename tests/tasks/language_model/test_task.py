@@ -12,8 +12,9 @@ from neural.core.errors import TaskError
 from neural.core.experiment import TrackingSettings, TrainingSettings
 from neural.core.settings import SettingsError, read_settings
 from neural.optim.catalogue import CATALOGUE
-from neural.tasks.language_model.block_means import compute_block_mean
+from neural.tasks.language_model.block_means import estimate_mean_by_blocks
 from neural.tasks.language_model.task import LanguageModel, LanguageModelSettings
+from neural.tasks.language_model.text_windows import PUBLISHED_SPLITS
 from neural.tasks.task import split_scores
 from neural.training.engine import count_steps, fit
 from neural.workflows.load_task import load_task, restore_task
@@ -82,7 +83,7 @@ def test_the_validation_loss_is_the_mean_over_all_held_out_characters(folder):
     assert scores["valid/bits"] == pytest.approx(scores["valid/loss"] / math.log(2))
     np.testing.assert_allclose(scores["valid/window_losses"], means, rtol=1e-5)
     assert scores["valid/standard_error"] == pytest.approx(
-        compute_block_mean(means.numpy()).standard_error, rel=1e-4
+        estimate_mean_by_blocks(means.numpy()).standard_error, rel=1e-4
     )
 
 
@@ -94,7 +95,9 @@ def test_validation_never_smooths_and_does_not_depend_on_the_batch_size(folder, 
     model = build_model(plain)
     with torch.no_grad():
         plain_scores, plain_arrays = split_scores(plain.evaluate(model))
-        monkeypatch.setattr("neural.tasks.language_model.task.VALIDATION_BATCH_CHARACTERS", 1)
+        monkeypatch.setattr(
+            "neural.tasks.language_model.text_windows.VALIDATION_BATCH_CHARACTERS", 1
+        )
         scores, arrays = split_scores(smooth.evaluate(model))
         assert scores == pytest.approx(plain_scores, rel=1e-6)
         np.testing.assert_allclose(
@@ -174,9 +177,7 @@ def test_a_network_of_any_length_uses_the_requested_context(folder):
 
 
 def test_a_resumed_run_keeps_the_published_split(folder, monkeypatch):
-    monkeypatch.setattr(
-        "neural.tasks.language_model.task.PUBLISHED_SPLITS", {len(TEXT): (800, 1000)}
-    )
+    monkeypatch.setitem(PUBLISHED_SPLITS, len(TEXT), (800, 1000))
     task = create_task(folder)
     restored = LanguageModel(task.experiment, folder, CATALOGUE)
     for windows in (task.windows, restored.windows):

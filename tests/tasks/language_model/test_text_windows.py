@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from neural.core.errors import TaskError
-from neural.tasks.language_model import task
-from neural.tasks.language_model.task import TextWindows
+from neural.tasks.language_model.text_windows import PUBLISHED_SPLITS, TextWindows
 
 
 def create_windows(count=101, context=7, share=0.3, make_ids=np.arange):
@@ -80,7 +79,7 @@ def test_the_split_by_position_is_the_usual_one():
 
 
 def test_a_published_split_leaves_its_last_part_for_the_test(monkeypatch):
-    monkeypatch.setattr(task, "PUBLISHED_SPLITS", {101: (60, 80)})
+    monkeypatch.setitem(PUBLISHED_SPLITS, 101, (60, 80))
     text_windows = create_windows(share=None)
     assert (text_windows.train_end, text_windows.valid_end) == (60, 80)
     assert text_windows.take(text_windows.list_validation_starts(0))["y"].max() < 80

@@ -9,7 +9,7 @@ from neural.tasks.segmentation.inference import (
     boundary_probabilities,
     choose_threshold,
     class_probabilities,
-    score_documents,
+    compute_logits,
 )
 from neural.tasks.segmentation.model import AttentionBlock, Segmenter
 
@@ -23,10 +23,10 @@ def test_scores_do_not_depend_on_the_batch():
         np.random.default_rng(seed).normal(size=(length, 3))
         for seed, length in enumerate((5, 1, 12, 5))
     ]
-    expected = score_documents(model, inputs)
+    expected = compute_logits(model, inputs)
     assert [scores.shape for scores in expected] == [(5, 2), (1, 2), (12, 2), (5, 2)]
     for max_batch_elements in (1, 12):
-        actual = score_documents(model, inputs, max_batch_elements=max_batch_elements)
+        actual = compute_logits(model, inputs, max_batch_elements=max_batch_elements)
         for scores, expected_scores in zip(actual, expected, strict=True):
             np.testing.assert_allclose(scores, expected_scores, atol=1e-5)
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from neural.nn.attention.localized import Localized
 from neural.nn.kernel_dispatch import no_kernels
-from neural.tasks.segmentation.inference import score_documents, score_sliding_window
+from neural.tasks.segmentation.inference import compute_logits, compute_logits_in_windows
 from neural.tasks.segmentation.model import AttentionBlock, Segmenter
 
 
@@ -19,7 +19,7 @@ class IdentityModel(nn.Module):
         self.weight = nn.Parameter(torch.zeros(1))
         self.lengths = set()
 
-    def scores(self, x, mask):
+    def logits(self, x, mask):
         self.lengths.add(x.shape[1])
         return x[..., :2]
 
@@ -29,7 +29,7 @@ def test_every_element_gets_its_own_scores(count):
     x = np.random.default_rng(0).normal(size=(count, 3)).astype(np.float32)
     model = IdentityModel()
     assert (
-        score_sliding_window(model, x, max_single_pass=12, window=11, context=3) == x[:, :2]
+        compute_logits_in_windows(model, x, max_single_pass=12, window=11, context=3) == x[:, :2]
     ).all()
     assert model.lengths == {count if count <= 12 else 11}, "equal windows need no padding"
 
@@ -40,10 +40,10 @@ def test_with_enough_context_windows_equal_a_single_pass():
     model = Segmenter(7, 2, hidden_dim=3, num_layers=1, attention=attention).eval()
     x = np.random.default_rng(0).normal(size=(300, 7)).astype(np.float32)
     with no_kernels():
-        single_pass = score_documents(model, [x])[0]
+        single_pass = compute_logits(model, [x])[0]
         errors = {
             context: np.abs(
-                score_sliding_window(model, x, max_single_pass=1, window=64, context=context)
+                compute_logits_in_windows(model, x, max_single_pass=1, window=64, context=context)
                 - single_pass
             ).max()
             for context in (2, 24)
@@ -54,7 +54,7 @@ def test_with_enough_context_windows_equal_a_single_pass():
 
 def test_progress_is_reported():
     progress = []
-    score_sliding_window(
+    compute_logits_in_windows(
         IdentityModel(),
         np.zeros((70_000, 2), np.float32),
         on_progress=lambda done, count: progress.append((done, count)),

@@ -125,9 +125,9 @@ def test_padding_changes_nothing(name, layers):
     model = build_model(mechanism=mechanisms.get(name).example(), layers=layers, width=6)
     x, mask = make_batch(11, 7, 1)
     x[~mask] = 1e3  # must not matter
-    batched = model.scores(x, mask)
+    batched = model.logits(x, mask)
     for row, length in enumerate((11, 7, 1)):
-        single = model.scores(x[row : row + 1, :length])
+        single = model.logits(x[row : row + 1, :length])
         torch.testing.assert_close(batched[row : row + 1, :length], single, rtol=1e-4, atol=1e-5)
 
 
@@ -135,7 +135,7 @@ def test_padding_gets_no_gradients():
     model = build_model(mechanism=BoundaryAware(), layers=2)
     x, mask = make_batch(9, 4)
     x = x.requires_grad_()
-    model.scores(x, mask)[mask].square().sum().backward()
+    model.logits(x, mask)[mask].square().sum().backward()
     assert (x.grad[~mask] == 0).all()
     assert (x.grad[mask] != 0).any(dim=-1).all()
 
@@ -144,7 +144,7 @@ def test_without_attention_it_is_the_lstm_and_the_classifier():
     torch.manual_seed(0)
     model = Segmenter(5, 2, hidden_dim=4, num_layers=2).eval()
     x, _ = make_batch(6)
-    torch.testing.assert_close(model.scores(x), model.classifier(model.lstm.cell(x)[0]))
+    torch.testing.assert_close(model.logits(x), model.classifier(model.lstm.cell(x)[0]))
     assert model.boundary_logits is None
     assert [label for label, _, _ in parameter_shares(model)] == ["LSTM", "classifier"]
 
@@ -156,14 +156,14 @@ def test_positional_encodings_change_the_scores(name):
     x, mask = make_batch(9, 5)
     position = positions.get(name)()
     without, with_position = build_model(), build_model(position=position)
-    same = torch.allclose(without.scores(x, mask)[mask], with_position.scores(x, mask)[mask])
+    same = torch.allclose(without.logits(x, mask)[mask], with_position.logits(x, mask)[mask])
     assert same == (name == "none")
 
 
 def test_only_boundary_aware_attention_has_boundary_logits():
     model = build_model(mechanism=BoundaryAware())
     x, mask = make_batch(7, 3)
-    model.scores(x, mask)
+    model.logits(x, mask)
     assert model.boundary_logits.shape == (2, 7)
     assert build_model().boundary_logits is None
 
@@ -171,16 +171,16 @@ def test_only_boundary_aware_attention_has_boundary_logits():
 def test_the_standardization_is_saved_with_the_weights():
     model, loaded = build_model(), build_model()
     x, _ = make_batch(6)
-    expected = model.scores(x)
+    expected = model.logits(x)
     model.set_standardization(torch.full((5,), 3.0), torch.full((5,), 2.0))
-    torch.testing.assert_close(model.scores(x * 2 + 3), expected)
+    torch.testing.assert_close(model.logits(x * 2 + 3), expected)
     loaded.load_state_dict(model.state_dict())
-    torch.testing.assert_close(loaded.scores(x * 2 + 3), expected)
+    torch.testing.assert_close(loaded.logits(x * 2 + 3), expected)
 
 
 def test_a_wrong_number_of_features_is_refused():
     with pytest.raises(ValueError, match=r"takes \(documents, elements, 5\), got \(1, 6, 4\)"):
-        build_model().scores(torch.zeros(1, 6, 4))
+        build_model().logits(torch.zeros(1, 6, 4))
 
 
 def test_heads_that_do_not_divide_the_width_are_refused():
@@ -192,7 +192,7 @@ def test_the_attention_is_captured_by_watch():
     model = build_model(mechanism=Localized(window=3))
     x, mask = make_batch(9, 5)
     with watch(model) as capture, torch.no_grad():
-        model.scores(x, mask)
+        model.logits(x, mask)
     assert [call.path for call in capture] == ["attention.heads"]
     maps = capture[0].maps()
     assert maps.shape == (2, 2, 9, 9)
@@ -213,7 +213,7 @@ def test_training_on_twenty_thousand_lines_needs_linear_memory():
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(record_size, lambda tensor: tensor):
-        scores = model.scores(x)
+        scores = model.logits(x)
     scores.square().mean().backward()
     assert scores.shape == (1, 20_000, 2)
     assert largest < 4 * 20_000 * 400  # n × n would be fifty times that

@@ -13,7 +13,7 @@ from neural.core.errors import TaskError
 from neural.core.settings import SettingsError, read_settings
 from neural.optim.catalogue import CATALOGUE
 from neural.runs.find import open_run
-from neural.tasks.segmentation.inference import score_documents
+from neural.tasks.segmentation.inference import compute_logits
 from neural.tasks.segmentation.model_builder import build_segmenter
 from neural.tasks.segmentation.settings import PRESETS, SegmentationSettings, apply_preset
 from neural.tasks.segmentation.task import Segmentation
@@ -359,7 +359,7 @@ def test_the_validation_loss_is_unweighted_and_not_smoothed(folder):
     task = create_task(folder, training={"label_smoothing": 0.3, "class_weights": "balanced"})
     model = build_model(task)
     losses = []
-    logits = score_documents(model, [example.x for example in task.valid])
+    logits = compute_logits(model, [example.x for example in task.valid])
     for example, scores in zip(task.valid, logits, strict=True):
         log_probs = torch.from_numpy(scores).double().log_softmax(dim=-1).numpy()
         losses += [-log_probs[i, example.target[i]] for i in range(1, len(example))]
@@ -429,7 +429,7 @@ def test_it_learns_and_its_run_can_be_reloaded(trained, folder):
     rebuilt.load_state_dict(model.state_dict())
     inputs = [example.x for example in task.valid]
     for actual, expected in zip(
-        score_documents(rebuilt.eval(), inputs), score_documents(model, inputs), strict=True
+        compute_logits(rebuilt.eval(), inputs), compute_logits(model, inputs), strict=True
     ):
         np.testing.assert_array_equal(actual, expected)
 

@@ -127,7 +127,7 @@ def test_validation_is_the_exact_mean_for_any_batch_size(size):
         )
     )
     with torch.no_grad():
-        scores = model.scores(torch.tensor(X))
+        scores = model.logits(torch.tensor(X))
         loss = torch.nn.functional.cross_entropy(scores, torch.tensor(y))
     assert metrics["valid/loss"] == pytest.approx(float(loss), rel=1e-6)
     assert metrics["valid/accuracy"] == pytest.approx(
@@ -173,7 +173,7 @@ def test_unpadded_positions_have_equal_weight_in_validation():
         create_task(program("(5, 3)", EACH), data, training=TrainingSettings(batch_size=4))
     )
     with torch.no_grad():
-        scores = model.scores(torch.tensor(X), torch.tensor(mask))[torch.tensor(mask)]
+        scores = model.logits(torch.tensor(X), torch.tensor(mask))[torch.tensor(mask)]
         loss = torch.nn.functional.cross_entropy(scores, torch.tensor(y[mask]))
     assert metrics["valid/loss"] == pytest.approx(float(loss), rel=1e-6)
     assert metrics["valid/accuracy"] == pytest.approx((scores.argmax(-1).numpy() == y[mask]).mean())
@@ -186,7 +186,7 @@ def test_padding_ids_do_not_count_in_the_loss():
     model, empty_scores = evaluate_new_model(task)
     assert empty_scores == {}
     batch = task.batch(0)
-    scores = model.scores(batch["x"])[batch["x"] != 0]
+    scores = model.logits(batch["x"])[batch["x"] != 0]
     expected = torch.nn.functional.cross_entropy(scores, batch["y"][batch["x"] != 0])
     torch.testing.assert_close(task.loss(model, batch)[0], expected)
 
@@ -207,7 +207,7 @@ def test_two_sequences_are_trained_on_the_next_target_token():
     model, scores = evaluate_new_model(task)
     assert set(scores) == {"valid/loss", "valid/accuracy"}
     batch = task.batch(0)
-    scores = model.scores(batch["source"], batch["target"])
+    scores = model.logits(batch["source"], batch["target"])
     is_real = batch["y"] != 0
     expected = torch.nn.functional.cross_entropy(scores[is_real], batch["y"][is_real])
     torch.testing.assert_close(task.loss(model, batch)[0], expected)
@@ -227,7 +227,7 @@ def test_with_explicit_labels_padding_is_that_of_the_target():
     model, _ = evaluate_new_model(task)
     batch = task.batch(0)
     is_real = batch["target"] != 0
-    scores = model.scores(batch["source"], batch["target"])[is_real]
+    scores = model.logits(batch["source"], batch["target"])[is_real]
     torch.testing.assert_close(
         task.loss(model, batch)[0], torch.nn.functional.mse_loss(scores, batch["y"][is_real])
     )
@@ -267,7 +267,7 @@ def test_labels_are_smoothed_in_training_and_not_in_validation():
     batch = plain.batch(0)
     assert smoothed.evaluate(model.eval()) == pytest.approx(scores)
     expected = torch.nn.functional.cross_entropy(
-        model.scores(batch["x"]), batch["y"], label_smoothing=0.2
+        model.logits(batch["x"]), batch["y"], label_smoothing=0.2
     )
     torch.testing.assert_close(smoothed.loss(model, batch)[0], expected)
     assert smoothed.loss(model, batch)[0] != plain.loss(model, batch)[0]
@@ -348,7 +348,7 @@ def test_the_accuracy_of_a_batch_is_logged():
     (accuracy,) = extra.values()
     assert list(extra) == ["train/accuracy"]
     assert not accuracy.requires_grad
-    assert accuracy == (model.scores(batch["x"]).argmax(-1) == batch["y"]).float().mean()
+    assert accuracy == (model.logits(batch["x"]).argmax(-1) == batch["y"]).float().mean()
 
 
 def test_the_probe_is_not_trained_on_and_its_characters_are_shown(tmp_path):

@@ -3,6 +3,7 @@
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 
+import { divergingEnds } from "../draw/colours"
 import { findCell } from "../draw/heatmap"
 import { countVisibleKeys, type LayerMaps, type StepMaps } from "../attention_maps"
 import type { Run } from "../run_data"
@@ -11,13 +12,7 @@ import type { PaneProps } from "../pane"
 import { HeadGrid } from "../components/head_grid"
 import type { DataSource } from "../data_source"
 import type { Theme } from "../theme"
-import {
-  DIVERGING_ENDS,
-  drawDifference,
-  subtractMaps,
-  rankHeadChanges,
-  type MapDifference,
-} from "./map_difference"
+import { drawDifference, subtractMaps, rankHeadChanges, type MapDifference } from "./map_difference"
 
 const MAX_SENTENCES = 6
 
@@ -67,7 +62,7 @@ export function CheckpointDifference({ source, runs, route, navigate, theme }: P
           onStep={(step) => navigate({ bs: String(step) })}
         />
         <span class="scale">
-          {DIVERGING_ENDS[theme].map((colour, index) => (
+          {divergingEnds(theme).map((colour, index) => (
             <i key={index} class="swatch" style={{ background: colour }} />
           ))}{" "}
           more in B, more in A

@@ -1,6 +1,7 @@
 // Difference of two attention maps, as numbers and as a heatmap with a diverging colour scale.
 
-import { countVisibleKeys, type LayerMaps } from "../attention_maps"
+import { cellWeight, countVisibleKeys, type LayerMaps } from "../attention_maps"
+import { divergingColour } from "../draw/colours"
 import type { Theme } from "../theme"
 
 export interface MapDifference extends Omit<LayerMaps, "cells"> {
@@ -18,22 +19,11 @@ export interface HeadChange {
   value: number
 }
 
-type Colour = [number, number, number]
-const DIVERGING_COLOURS: Record<Theme, { less: Colour; none: Colour; more: Colour }> = {
-  light: { less: [11, 94, 168], none: [250, 250, 250], more: [190, 78, 0] },
-  dark: { less: [95, 176, 240], none: [26, 31, 38], more: [245, 160, 75] },
-}
-export const DIVERGING_ENDS: Record<Theme, string[]> = {
-  light: [formatExtreme("light", "less"), formatExtreme("light", "more")],
-  dark: [formatExtreme("dark", "less"), formatExtreme("dark", "more")],
-}
-
 export function subtractMaps(a: LayerMaps, b: LayerMaps): MapDifference {
   const { cells, ...rest } = a
-  const values = Float32Array.from(
-    cells,
-    (cell, index) => (cell / 255) ** 2 - (b.cells[index] / 255) ** 2,
-  )
+  const values = new Float32Array(cells.length)
+  for (let index = 0; index < cells.length; index++)
+    values[index] = cellWeight(a, cells[index]) - cellWeight(b, b.cells[index])
   return { ...rest, causal: a.causal && b.causal, values }
 }
 
@@ -75,21 +65,12 @@ export function drawDifference(
   canvas.height = queries
   const context = canvas.getContext("2d")!
   const image = context.createImageData(keys, queries)
-  const { less, none, more } = DIVERGING_COLOURS[theme]
   for (let query = 0; query < queries; query++) {
     for (let key = 0; key < countVisibleKeys(maps, query); key++) {
       const value = values[(head * queries + query) * keys + key]
-      const share = Math.sqrt(Math.min(1, Math.abs(value)))
-      const extreme = value < 0 ? less : more
-      const pixel = 4 * (query * keys + key)
-      for (let channel = 0; channel < 3; channel++)
-        image.data[pixel + channel] = none[channel] + (extreme[channel] - none[channel]) * share
-      image.data[pixel + 3] = 255
+      const root = Math.sign(value) * Math.sqrt(Math.min(1, Math.abs(value)))
+      image.data.set([...divergingColour(root, theme), 255], 4 * (query * keys + key))
     }
   }
   context.putImageData(image, 0, 0)
-}
-
-function formatExtreme(theme: Theme, extreme: "less" | "more"): string {
-  return `rgb(${DIVERGING_COLOURS[theme][extreme].join(" ")})`
 }

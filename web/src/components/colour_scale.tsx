@@ -1,6 +1,7 @@
 // Colour bar: the scale of a heatmap with its two ends.
 
 import { formatGradient } from "../draw/colours"
+import { formatNumber } from "../format"
 import type { Theme } from "../theme"
 
 export function ColourScale({
@@ -8,16 +9,18 @@ export function ColourScale({
   high,
   unit,
   theme,
+  signed = false,
 }: {
   low: string
   high: string
   unit: string
   theme: Theme
+  signed?: boolean
 }) {
   return (
     <span class="scale">
       <span>{low}</span>
-      <i style={{ background: formatGradient(theme) }} />
+      <i style={{ background: formatGradient(theme, signed) }} />
       <span>
         {high} {unit}
       </span>
@@ -25,7 +28,25 @@ export function ColourScale({
   )
 }
 
-/** Colour bar of attention maps, which use a square-root scale. */
-export function WeightScale({ theme }: { theme: Theme }) {
-  return <ColourScale low="0" high="1" unit="weight; the middle is 0.25" theme={theme} />
+/** Colour bar of attention maps, which use a square-root scale. `scale`: the largest |weight|. */
+export function WeightScale({
+  theme,
+  signed,
+  scale,
+}: {
+  theme: Theme
+  signed: boolean
+  scale: number
+}) {
+  if (!signed)
+    return <ColourScale low="0" high="1" unit="weight; the middle is 0.25" theme={theme} />
+  return (
+    <ColourScale
+      low={formatNumber(-scale)}
+      high={formatNumber(scale)}
+      unit="weight; the middle is 0"
+      theme={theme}
+      signed
+    />
+  )
 }

@@ -2,7 +2,7 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 
-import { shadeCell } from "../draw/colours"
+import { shadeCell, shadeSigned } from "../draw/colours"
 import { findCell, drawAttentionMap } from "../draw/heatmap"
 import { countVisibleKeys, weightAt, type LayerMaps } from "../attention_maps"
 import { formatNumber, formatToken } from "../format"
@@ -22,6 +22,8 @@ interface Props {
 }
 
 const MIN_TICK_PIXELS = 11
+/** Longer labels are shortened beside the map; the readout and the text below show all of them. */
+const MAX_TICK_CHARACTERS = 12
 
 export function HeadDetail({
   maps,
@@ -50,9 +52,12 @@ export function HeadDetail({
   }, [])
   useLayoutEffect(() => drawAttentionMap(canvas.current!, maps, head, theme), [maps, head, theme])
 
-  const margin = names.keys
-    ? Math.min(64, 14 + 7 * maxLength([...names.keys, ...(names.queries ?? [])]))
-    : 34
+  const ticks = {
+    queries: names.queries?.map(shortenTick),
+    keys: names.keys?.map(shortenTick),
+  }
+  const labelWidth = 14 + 7 * maxLength([...(ticks.keys ?? []), ...(ticks.queries ?? [])])
+  const margin = ticks.keys && ticks.queries ? labelWidth : Math.max(34, labelWidth) // 34: numbers
   const mapWidth = Math.max(160, Math.min(width - margin - 4, 620))
   const cell = mapWidth / maps.keys
   const mapHeight = cell * maps.queries
@@ -84,13 +89,13 @@ export function HeadDetail({
             x={margin + (index + 0.5) * cell}
             y={margin - 5}
             transform={
-              names.keys && maxLength(names.keys) > 1
+              ticks.keys && maxLength(ticks.keys) > 1
                 ? `rotate(-60 ${margin + (index + 0.5) * cell} ${margin - 5})`
                 : undefined
             }
-            text-anchor={names.keys && maxLength(names.keys) > 1 ? "start" : "middle"}
+            text-anchor={ticks.keys && maxLength(ticks.keys) > 1 ? "start" : "middle"}
           >
-            {names.keys ? names.keys[index] : index * positionsPerCell}
+            {ticks.keys ? ticks.keys[index] : index * positionsPerCell}
           </text>
         ))}
         {tickIndices(maps.queries, tickEvery).map((index) => (
@@ -101,7 +106,7 @@ export function HeadDetail({
             y={margin + (index + 0.5) * cell + 3.5}
             text-anchor="end"
           >
-            {names.queries ? names.queries[index] : index * positionsPerCell}
+            {ticks.queries ? ticks.queries[index] : index * positionsPerCell}
           </text>
         ))}
         <rect
@@ -143,7 +148,7 @@ export function HeadDetail({
       </p>
       {names.keys ? (
         <div
-          class="token-strip"
+          class={maxLength(names.keys) > 1 ? "token-strip spaced" : "token-strip"}
           role="group"
           aria-label="weights of the selected query over the text"
         >
@@ -152,6 +157,8 @@ export function HeadDetail({
               key={key}
               name={name}
               weight={key < countVisibleKeys(maps, row) ? weightAt(maps, head, row, key) : null}
+              signed={maps.signed}
+              scale={maps.scale}
               theme={theme}
               isCurrent={key === maps.first + row}
               onSelect={() => onQuery?.(Math.max(0, Math.min(maps.queries - 1, key - maps.first)))}
@@ -166,17 +173,23 @@ export function HeadDetail({
 function Token({
   name,
   weight,
+  signed,
+  scale,
   theme,
   isCurrent,
   onSelect,
 }: {
   name: string
   weight: number | null
+  signed: boolean
+  /** Largest |weight|. */
+  scale: number
   theme: Theme
   isCurrent: boolean
   onSelect: () => void
 }) {
-  const style = weight === null ? {} : shadeCell(Math.sqrt(weight), theme)
+  const root = weight === null ? 0 : Math.sign(weight) * Math.sqrt(Math.abs(weight) / scale)
+  const style = weight === null ? {} : (signed ? shadeSigned : shadeCell)(root, theme)
   const classes = [weight === null ? "masked" : "", isCurrent ? "current" : ""]
     .filter(Boolean)
     .join(" ")
@@ -211,6 +224,10 @@ function tickIndices(count: number, every: number): number[] {
   return Array.from({ length: Math.ceil(count / every) }, (_, index) => index * every)
 }
 
+function shortenTick(label: string): string {
+  return label.length > MAX_TICK_CHARACTERS ? `${label.slice(0, MAX_TICK_CHARACTERS - 1)}…` : label
+}
+
 function maxLength(labels: string[]): number {
   return Math.max(1, ...labels.map((label) => label.length))
 }
@@ -220,5 +237,8 @@ function strongestKey(maps: LayerMaps, head: number, query: number): number {
     (head * maps.queries + query) * maps.keys,
     (head * maps.queries + query + 1) * maps.keys,
   )
-  return row.indexOf(Math.max(...row))
+  let strongest = 0
+  for (let key = 1; key < row.length; key++)
+    if (Math.abs(row[key]) > Math.abs(row[strongest])) strongest = key
+  return strongest
 }

@@ -2,9 +2,9 @@
 
 import { countVisibleKeys, type LayerMaps } from "../attention_maps"
 import type { Theme } from "../theme"
-import { getPixels } from "./colours"
+import { getPixels, getSignedPixels } from "./colours"
 
-/** Attention map of one head; keys masked by causality stay transparent. */
+/** Attention map of one head; keys masked by causality stay transparent. Signed maps diverge from 0. */
 export function drawAttentionMap(
   canvas: HTMLCanvasElement,
   maps: LayerMaps,
@@ -12,13 +12,14 @@ export function drawAttentionMap(
   theme: Theme,
 ): void {
   const { queries, keys, cells } = maps
-  const table = getPixels(theme)
+  const table = maps.signed ? getSignedPixels(theme) : getPixels(theme)
+  const firstLevel = maps.signed ? -128 : 0
   const offset = head * queries * keys
   paint(canvas, queries, keys, (pixels) => {
     for (let query = 0; query < queries; query++) {
       const end = query * keys + countVisibleKeys(maps, query)
       for (let index = query * keys; index < end; index++)
-        pixels[index] = table[cells[offset + index]]
+        pixels[index] = table[cells[offset + index] - firstLevel]
     }
   })
 }

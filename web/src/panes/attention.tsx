@@ -9,6 +9,7 @@ import { errorMessage, formatHead, formatNumber, formatInteger, formatName } fro
 import type { PaneDefinition, PaneProps } from "../pane"
 import { HeadDetail } from "../components/head_detail"
 import { HeadGrid } from "../components/head_grid"
+import { HeadRoles } from "../components/head_roles"
 import { WeightScale } from "../components/colour_scale"
 import { ScatterPlot } from "../components/scatter_plot"
 import { LayerSimilarity } from "../components/layer_similarity"
@@ -23,6 +24,8 @@ function AttentionPane(props: PaneProps) {
   if (!run) return <p class="muted">no run yet</p>
   const [layer, head] = [route.layer ?? 0, route.head ?? 0]
   const layerMaps = maps?.layers[Math.min(layer, maps.layers.length - 1)]
+  const labels = run.layer_labels ? run.layer_labels[layerMaps?.name ?? ""] : run.labels
+  const role = run.roles?.[layer]?.[head]
   const selectHead = (newLayer: number, newHead: number) =>
     navigate({ layer: newLayer, head: newHead })
   // a snapshot opens with this pane: its notes, such as untrained weights, must be visible here
@@ -46,23 +49,27 @@ function AttentionPane(props: PaneProps) {
               onHead={selectHead}
             />
             <p class="muted hint">
-              <WeightScale theme={theme} />{" "}
+              <WeightScale theme={theme} signed={layerMaps.signed} scale={layerMaps.scale} />{" "}
               <span>
                 <kbd>j</kbd> <kbd>k</kbd> next head, <kbd>J</kbd> <kbd>K</kbd> next layer,{" "}
                 <kbd>?</kbd> all keys
               </span>
             </p>
+            {run.roles ? (
+              <HeadRoles roles={run.roles} layer={layer} head={head} onHead={selectHead} />
+            ) : null}
           </section>
           <section class="card detail-card">
             <h2>
-              {formatHead(layer, head)} <small>{layerMaps.name}</small>
+              {formatHead(layer, head)}{" "}
+              <small>{role ? `${role}; ${layerMaps.name}` : layerMaps.name}</small>
             </h2>
             <HeadDetail
               maps={layerMaps}
               head={Math.min(head, layerMaps.heads - 1)}
               theme={theme}
-              queries={run.labels?.queries}
-              keys={run.labels?.keys}
+              queries={labels?.queries}
+              keys={labels?.keys}
               query={route.query}
               onQuery={(query) => navigate({ query })}
               positionsPerCell={run.downsampling[String(maps.step)] ?? 1}
@@ -206,8 +213,8 @@ function HeadScatter({
       <h2>
         Heads as points{" "}
         <small>
-          from the first layer, blue, to the last, {theme === "dark" ? "yellow" : "orange"}; lines
-          show their path over training
+          from the first layer, blue, to the last, {theme === "dark" ? "yellow" : "orange"}
+          {run.state === "snapshot" ? "" : "; lines show their path over training"}
         </small>
       </h2>
       <div class="toolbar">

@@ -1,4 +1,4 @@
-// Findings of the analyses: claim, verdict, number, evidence and advice.
+// Findings of the analyses: what to do, then claim, verdict, number, evidence and advice.
 
 import type { Finding } from "../run_data"
 import { formatCount } from "../format"
@@ -22,8 +22,9 @@ function FindingsPane({ groups, route }: PaneProps) {
               {group.label}{" "}
               <small>{formatCount(group.runs.length, "run")}; intervals are 95 %, over seeds</small>
             </h2>
+            <Advice findings={group.findings} />
             {group.findings
-              .filter((finding) => !isUndecided(finding))
+              .filter((finding) => !isUndecided(finding) && finding.advice_rank === null)
               .map((finding) => (
                 <FindingCard key={finding.code} finding={finding} />
               ))}
@@ -34,6 +35,29 @@ function FindingsPane({ groups, route }: PaneProps) {
           </section>
         ))}
     </>
+  )
+}
+
+/** What to do about the runs, most important first. */
+function Advice({ findings }: { findings: Finding[] }) {
+  const advice = findings
+    .filter((finding) => finding.advice_rank !== null)
+    .sort((first, second) => first.advice_rank! - second.advice_rank!)
+  if (!advice.length) return null
+  return (
+    <section class="card">
+      <h3>What to do</h3>
+      <ol>
+        {advice.map((finding) => (
+          <li key={finding.code}>
+            <b>{finding.claim}</b> <code>{finding.code}</code>
+            <br />
+            {finding.evidence}
+            <br />→ {finding.advice}
+          </li>
+        ))}
+      </ol>
+    </section>
   )
 }
 

@@ -12,6 +12,8 @@ function createMaps(cells: number[], heads = 1): LayerMaps {
     keys: 2,
     causal: false,
     first: 0,
+    signed: false,
+    scale: 1,
     cells: Uint8Array.from(cells),
   }
 }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
 
-import { layerColour, luminance, shadeCell } from "../../src/draw/colours"
+import { layerColour, luminance, shadeCell, shadeSigned } from "../../src/draw/colours"
 
 const THEMES = ["light", "dark"] as const
 
@@ -27,6 +27,15 @@ test("text on every shade of the scale has a contrast of 4.5 or more", () => {
         contrast(background, color) >= 4.5,
         `${theme} ${percent}: ${contrast(background, color).toFixed(2)}`,
       )
+    }
+  }
+})
+
+test("text on every shade of the diverging scale has a contrast of 4.5 or more", () => {
+  for (const theme of THEMES) {
+    for (let percent = -100; percent <= 100; percent++) {
+      const { background, color } = shadeSigned(percent / 100, theme)
+      assert.ok(contrast(background, color) >= 4.5, `${theme} ${percent}`)
     }
   }
 })

@@ -1,6 +1,8 @@
 """Attention sinks: heads with most of their mass on the first key (Xiao et al., 2024).
 
-Mass is the sum of attention weights; maps are stored weights, [head, query, key].
+Mass is the sum of attention weights. Maps are stored attention weights, [head, query, key]. The
+measure `sink_excess` of a head is its mass on the first key beyond that of a uniform head, which
+attends equally to all keys: 0 like a uniform head, 1 all mass.
 """
 
 from __future__ import annotations
@@ -9,29 +11,30 @@ from typing import ClassVar
 
 import numpy as np
 
-from neural.analysis.check import DiagnosticCheck, Symptom
+from neural.analysis.check import DiagnosticCheck, Importance, Symptom
 from neural.analysis.head_roles import ROLE_THRESHOLDS, RoleScores, format_heads, load_last_maps
 from neural.analysis.run_loading import MissingDataError, finite_mean, load_measure
 from neural.runs.run import Run
 
 
 class AttentionSinks(DiagnosticCheck):
-    """Share of heads with at least half of their final mass on the first key.
+    """Reports attention sinks: heads whose `sink_excess` is at least 0.5 at the end of training.
 
-    Beyond the mass that a uniform head has there.
+    The number is their share of all heads.
     """
 
     code: ClassVar[str] = "ATT002"
     claim: ClassVar[str] = "heads rest on the first key, an attention sink"
     unit: ClassVar[str] = "of the heads"
+    importance: ClassVar[Importance] = "none"
     advice: ClassVar[str] = (
         "measure spans and entropies of these heads without the first key; they say little with it"
     )
 
     def find_symptom(self, run: Run) -> Symptom | None:
-        """By the mass on the first key; with maps also by the entropy without it."""
+        """Find the sinks; if maps are stored, the evidence has their entropy without the sink."""
         role = RoleScores("sink", *load_measure(run, "sink_excess"))
-        last_levels = role.last_levels
+        last_levels = role.last_levels  # [layer, head]: mean score since its last jump
         is_sink = last_levels >= ROLE_THRESHOLDS["sink"]
         if not is_sink.any():
             return None
@@ -46,9 +49,9 @@ class AttentionSinks(DiagnosticCheck):
 
 
 def _describe_entropy_without_sink(run: Run, sinks: np.ndarray) -> str:
-    """Text: mean entropy of the heads in `sinks` [layer, head] with and without the first key.
+    """A clause about the entropy, in nats, of the sink heads with and without the first key.
 
-    In nats; empty without maps.
+    `sinks` is a mask [layer, head]. The clause is empty without maps.
     """
     try:
         step, layers = load_last_maps(run)
@@ -57,7 +60,7 @@ def _describe_entropy_without_sink(run: Run, sinks: np.ndarray) -> str:
     entropies = []
     for layer, maps in enumerate(layers[: len(sinks)]):
         for head in np.flatnonzero(sinks[layer, : len(maps)]):
-            rows = maps[head][2:]  # queries that see at least two other keys
+            rows = maps[head][2:]  # queries that see at least two keys besides the first one
             entropies.append((_mean_entropy(rows), _mean_entropy(rows[:, 1:])))
     with_sink, without_sink = (
         finite_mean(np.array(entropies), axis=0) if entropies else (np.nan, np.nan)
@@ -65,7 +68,7 @@ def _describe_entropy_without_sink(run: Run, sinks: np.ndarray) -> str:
     if not np.isfinite([with_sink, without_sink]).all():
         return ""
     return (
-        f"; at step {step:,} their entropy is {with_sink:.2f} nats with it "
+        f"; at step {step:,} their entropy is {with_sink:.2f} nats with the first key "
         f"and {without_sink:.2f} without"
     )
 

@@ -1,7 +1,9 @@
-"""Background as a default class: examples are classified right although the focus is wrong.
+"""The classifier answers one class for background, so a wrong focus can have a right prediction.
 
-A focus model (tasks/focus) weights the segments of an example, its focus, and classifies the one in
-focus. Only the foreground segment shows the class; a wrong focus is on a background segment.
+A focus model (tasks/focus) gives each segment of an example a weight (together: the focus) and
+classifies the segment with the largest. Only the foreground segment shows the class; the focus is
+wrong if the largest weight is on a background segment. A classifier that answers one class whenever
+it sees background is right for the examples of that class although the focus is wrong.
 """
 
 from __future__ import annotations
@@ -9,32 +11,39 @@ from __future__ import annotations
 from typing import ClassVar
 
 from neural.analysis.check import Symptom
-from neural.analysis.focus_checks import GOOD_ACCURACY, LOW_DETECTION_SHARE, FocusCheck, FocusState
+from neural.analysis.focus_checks import LOW_DETECTION_SHARE, FocusCheck, FocusState
 
 CLASS_METRIC_PREFIX = "focus_accuracy_class_"
 """Followed by the class index: share of its examples whose focus is on the foreground."""
+MAX_SHORTCUT_SHARE = 0.1
+"""If a larger share of all examples is classified right with a wrong focus, it is reported."""
 
 
 class BackgroundShortcut(FocusCheck):
-    """A class is found in less than 0.6 of its examples; over a tenth are right with wrong focus.
+    """Reports the class whose examples have the focus on the foreground least often.
 
-    The number is the share of its examples in which the focus finds the class.
+    The number is that share. It is reported if it is below 0.6 and more than a tenth of all
+    examples are classified right with a wrong focus: the classifier takes background for the class.
     """
 
     code: ClassVar[str] = "FOC003"
     claim: ClassVar[str] = "background is taken for a class"
-    unit: ClassVar[str] = "of its examples found"
-    advice: ClassVar[str] = "`background: 0.5`"
+    unit: ClassVar[str] = "of the class's examples have a right focus"
+    advice: ClassVar[str] = (
+        "set `background: 0.5`, the weight of a loss that makes predictions on segments out of "
+        "focus uniform"
+    )
 
     def find_focus_symptom(self, state: FocusState) -> Symptom | None:
-        """By the class that is found least often."""
+        """Find the class whose examples have a right focus least often."""
         found_shares = {
             name: value
             for name, value in state.scores.items()
             if name.startswith(CLASS_METRIC_PREFIX) and value < LOW_DETECTION_SHARE
         }
-        right_by_shortcut = state.get("cell_ft")  # share: focus wrong (f), prediction right (t)
-        if not found_shares or not right_by_shortcut > 1 - GOOD_ACCURACY:
+        # share of examples with a false focus (f) and a true prediction (t)
+        right_by_shortcut = state.get("cell_ft")
+        if not found_shares or not right_by_shortcut > MAX_SHORTCUT_SHARE:
             return None
         worst_metric = min(found_shares, key=lambda name: found_shares[name])
         class_index = int(worst_metric.removeprefix(CLASS_METRIC_PREFIX))
@@ -42,7 +51,7 @@ class BackgroundShortcut(FocusCheck):
         label = state.classes[class_index] if is_named else str(class_index)
         return Symptom(
             found_shares[worst_metric],
-            f"class {label} is found in {found_shares[worst_metric]:.0%} only, and "
-            f"{right_by_shortcut:.0%} are right "
-            "with a wrong focus: background is taken for it",
+            f"the focus is right in only {found_shares[worst_metric]:.0%} of the examples of class "
+            f"{label}, and {right_by_shortcut:.0%} of all examples are classified right with a "
+            "wrong focus",
         )

@@ -1,4 +1,8 @@
-"""Claim, docs/claims.md: "higher quality generations correlate with balanced attention entropy"."""
+"""Claim (docs/claims.md): "higher quality generations correlate with balanced attention entropy".
+
+The distance from real text (analysis/quality/distance_from_real.py) compares generated with real
+text: in bits per character under an n-gram model, and in the share of repeated 8-grams.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +15,19 @@ from neural.analysis.sample_quality import REAL_TEXT_KEY
 from neural.runs.run import Run
 
 QUALITY_METRIC = "generation/distance_from_real"
+"""Distance of generated from real text, in bits per character; 0 is best."""
 BITS_METRIC, REPETITION_METRIC = "generation/bits", "generation/repeated_8"
-"""Bits per character by an n-gram model, and share of repeated 8-grams (analysis/quality/)."""
+"""The two components of that distance, measured on generated text."""
 
 
 class BalancedEntropy(CorrelationCheck):
-    """Correlation of entropy balance with the distance from real text, beyond the trend: −1 to 1.
+    """Tests whether generated text is better at the steps at which entropy is more balanced.
 
-    The balance of a head is 1 if its entropy is half of the maximum, and 0 at both ends; it is
-    averaged over heads. Better text is closer to real text (`generation/distance_from_real`), so
-    the claim predicts a negative number. Fewer bits per character are not better: a loop of common
-    words has fewer than real text.
+    The balance of a head is 1 if its entropy is half of the maximum, and 0 if its entropy is 0 or
+    the maximum; it is averaged over heads. The number, from −1 to 1, is the correlation of the
+    balance with the distance from real text, beyond the trend that all seeds share
+    (analysis/correlation.py). Better text has a smaller distance, so the claim predicts a negative
+    number.
     """
 
     code: ClassVar[str] = "EVO009"
@@ -39,15 +45,15 @@ class BalancedEntropy(CorrelationCheck):
 def load_quality_curve(run: Run) -> Curve:
     """The distance of generated text from real text; 0 is best.
 
-    Older runs have only its components, averaged over samples: bits and repetition. Both are also
-    known for real text, so that the distance is estimated from the differences.
+    Older runs have only its two components, averaged over samples. Both are also known for real
+    text, so the distance is estimated from the differences.
     """
-    source = "the quality of generated text was not measured"
+    reason = "the quality of generated text was not measured"
     real = run.metadata(REAL_TEXT_KEY, {})
     if QUALITY_METRIC in run.scalar_names() or not {BITS_METRIC, REPETITION_METRIC} <= real.keys():
-        return load_scalar_curve(run, QUALITY_METRIC, source)
+        return load_scalar_curve(run, QUALITY_METRIC, reason)
     steps, bits, repeated = align_curves(
-        *(load_scalar_curve(run, name, source) for name in (BITS_METRIC, REPETITION_METRIC))
+        *(load_scalar_curve(run, name, reason) for name in (BITS_METRIC, REPETITION_METRIC))
     )
     return Curve(
         steps,

@@ -1,4 +1,7 @@
-"""Dominating heads: one head has most of the output of its layer."""
+"""Dominating heads: the output of one head is much larger than that of its layer's other heads.
+
+The output norm of a head is that of its value weights times its output weights.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +14,22 @@ from neural.analysis.head_roles import compute_output_norms, format_head
 from neural.runs.run import Run
 
 MIN_NORM_RATIO = 4.0
-"""Output norm relative to the median of the other heads of the layer."""
+"""Smallest output norm of a dominating head, relative to the median of its layer's others."""
 
 
 class DominatingHead(DiagnosticCheck):
-    """Output norm of a head over the median of the others, where it is four or more.
+    """Reports heads whose output norm is at least four times the median of the others in the layer.
 
-    The output norm of a head is that of its value weights times its output weights, in the best
-    checkpoint.
+    The norms are those of the best checkpoint. The number is the largest such ratio.
     """
 
     code: ClassVar[str] = "ATT005"
     claim: ClassVar[str] = "one head dominates its layer"
-    unit: ClassVar[str] = "times the others"
-    advice: ClassVar[str] = "remove it and compare: `neural debug --run RUN --dead-heads`"
+    unit: ClassVar[str] = "times the median of the others"
+    advice: ClassVar[str] = "remove it and compare: `neural debug RUN --dead-heads`"
 
     def find_symptom(self, run: Run) -> Symptom | None:
-        """By the weights of every layer."""
+        """Compare the output norms of the heads of each layer."""
         ratios: dict[str, float] = {}
         for layer, norms in compute_output_norms(run).items():
             if len(norms) > 1:
@@ -41,6 +43,7 @@ class DominatingHead(DiagnosticCheck):
         if not ratios:
             return None
         evidence = ", ".join(
-            f"{name} writes {ratio:.1f} times as much" for name, ratio in ratios.items()
+            f"{name} has {ratio:.1f} times the median output norm of its layer's other heads"
+            for name, ratio in ratios.items()
         )
         return Symptom(max(ratios.values()), evidence)

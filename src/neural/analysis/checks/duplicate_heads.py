@@ -1,4 +1,9 @@
-"""Duplicate heads: two heads of a layer with the same attention maps."""
+"""Duplicate heads: two heads of a layer with the same attention maps.
+
+A map is the attention weights of a head, [query, key], for the first probe example: one of the
+fixed validation examples whose attention is recorded. Mass is the sum of weights. A sink head has
+most of its mass on the first key; a uniform head attends equally to all keys.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +18,35 @@ from neural.analysis.run_loading import finite_mean
 from neural.runs.run import Run
 
 MAX_DIVERGENCE_BITS = 0.02
-"""Jensen–Shannon divergence of duplicates; equal maps rounded to 8 bits have about 0.001."""
+"""Jensen–Shannon divergence below which two heads are duplicates.
+
+Equal maps that are rounded to 8 bits, as in a run, have about 0.001 bits.
+"""
 MIN_NON_SINK_MASS = 0.05
-"""Smallest mass (sum of weights) of a row outside of the first key, where a sink may be."""
+"""Rows (queries) with less mass outside of the first key are not compared."""
 MIN_UNIFORM_ENTROPY = 0.95
-"""Entropy relative to that of a uniform head; `uniform_attention` reports heads above it."""
+"""Entropy, relative to that of a uniform head, from which a head counts as uniform."""
+MAX_QUOTED_PAIRS = 8
+"""Pairs quoted in the evidence; further ones are only counted."""
 
 
 class DuplicateHeads(DiagnosticCheck):
-    """Share of the pairs of heads of a layer that diverge by less than 0.02 bits.
+    """Reports pairs of heads of a layer whose maps diverge by less than 0.02 bits.
 
-    On the first probe example, without the first key, on rows where both heads have mass elsewhere:
-    two sink heads are equal on all other rows. Pairs of heads close to uniform do not count.
+    The number is their share of all pairs. The first key is ignored, and with it the rows in which
+    a head has almost all mass there: otherwise any two sink heads would be duplicates. Pairs of two
+    uniform heads do not count; the check `uniform_attention` reports these heads.
     """
 
     code: ClassVar[str] = "ATT004"
     claim: ClassVar[str] = "heads of a layer are duplicates"
-    unit: ClassVar[str] = "of the pairs"
+    unit: ClassVar[str] = "of the pairs of heads"
     advice: ClassVar[str] = (
         "fewer heads, or key and value heads that are shared (`num_kv_heads`), may do the same"
     )
 
     def find_symptom(self, run: Run) -> Symptom | None:
-        """By the last stored maps (attention weights [head, query, key]) of every layer."""
+        """Compare the last stored maps of every layer, [head, query, key]."""
         step, layers = load_last_maps(run)
         duplicates, pair_count = [], 0
         for layer, maps in enumerate(layers):
@@ -47,13 +58,14 @@ class DuplicateHeads(DiagnosticCheck):
                     duplicates.append(f"{format_head(layer, i)} and h{j} ({divergence:.3f} bits)")
         if not duplicates:
             return None
-        more = f" and {len(duplicates) - 8} more" if len(duplicates) > 8 else ""
-        evidence = f"at step {step:,}: {', '.join(duplicates[:8])}{more}"
+        unquoted = len(duplicates) - MAX_QUOTED_PAIRS
+        more = f" and {unquoted} more" if unquoted > 0 else ""
+        evidence = f"at step {step:,}: {', '.join(duplicates[:MAX_QUOTED_PAIRS])}{more}"
         return Symptom(len(duplicates) / pair_count, evidence)
 
 
 def _without_sink(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both maps without the first key, on the rows where both have enough mass elsewhere."""
+    """Two maps without the first key, and without rows in which one has little mass elsewhere."""
     first, second = first[:, 1:], second[:, 1:]
     rows = np.minimum(first.sum(axis=1), second.sum(axis=1)) >= MIN_NON_SINK_MASS
     return first[rows], second[rows]
@@ -69,7 +81,7 @@ def mean_js_divergence(first_map: np.ndarray, second_map: np.ndarray) -> float:
         return (rows * np.log2(ratio)).sum(axis=1)
 
     divergence = (kl_from_middle(first) + kl_from_middle(second)) / 2
-    # rows that see one key are equal in all heads
+    # rows that see a single key are equal in all heads, so they are ignored
     has_choice = ((first_map + second_map) > 0).sum(axis=1) > 1
     return float(finite_mean(np.where(has_choice, divergence, np.nan)))
 

@@ -8,7 +8,11 @@ from neural.analysis.check import LossCorrelationCheck
 
 
 class EntropyAndLoss(LossCorrelationCheck):
-    """Correlation of mean entropy with validation loss, beyond the shared trend: −1 to 1."""
+    """Tests whether the validation loss is related to the entropy of the attention weights.
+
+    The entropy is averaged over layers and heads. The number, from −1 to 1, is their correlation
+    over training steps, beyond the trend that all seeds share (analysis/correlation.py).
+    """
 
     code: ClassVar[str] = "EVO007"
     claim: ClassVar[str] = "attention entropy correlates with validation loss"

@@ -1,4 +1,7 @@
-"""Claim (docs/claims.md): "attention patterns become more focused (lower entropy)" in training."""
+"""Claim (docs/claims.md): "attention patterns become more focused (lower entropy)" in training.
+
+A snapshot is the attention of fixed validation examples, measured at one training step.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,11 @@ from neural.runs.run import Run
 
 
 class EntropyFalls(AnalysisCheck):
-    """Change of mean entropy from the first to the last snapshot, nats; negative: more focused."""
+    """Tests whether the entropy of the attention weights is lower at the end than at the start.
+
+    The entropy is averaged over layers and heads. The number is its value at the last snapshot
+    minus that at the first, in nats; it is negative if attention became more focused.
+    """
 
     code: ClassVar[str] = "EVO001"
     claim: ClassVar[str] = "entropy falls while the model learns"
@@ -24,7 +31,7 @@ class EntropyFalls(AnalysisCheck):
     )
 
     def check_runs(self, runs: Sequence[Run]) -> Finding:
-        """By the 95 % interval over seeds of the change."""
+        """Supported if the 95 % interval of the change, over seeds, lies below 0."""
         changes, first_means, last_means, falling_shares = [], [], [], []
         first_steps, last_steps = set(), set()
         for run in runs:
@@ -35,6 +42,7 @@ class EntropyFalls(AnalysisCheck):
             changes.append(float(finite_mean(last_entropy) - finite_mean(first_entropy)))
             first_means.append(float(finite_mean(first_entropy)))
             last_means.append(float(finite_mean(last_entropy)))
+            # [layer, head]; NaN where a layer has fewer heads
             has_fallen = np.where(
                 np.isfinite(last_entropy - first_entropy), last_entropy < first_entropy, np.nan
             )

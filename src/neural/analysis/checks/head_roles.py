@@ -1,4 +1,8 @@
-"""Roles of heads, by what they attend to: previous token, induction, local and others."""
+"""Roles of heads, by what they attend to: previous token, induction, local and others.
+
+analysis/head_roles.py defines the roles: each has a score from 0 to 1 for a head at every recorded
+step. A head without a role is "mixed"; "" marks positions where a layer has fewer heads.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,15 @@ from neural.analysis.check import DiagnosticCheck, FindingKind, Symptom
 from neural.analysis.head_roles import assign_head_roles, find_head_roles, format_head
 from neural.runs.run import Run
 
+MAX_QUOTED_HEADS = 12
+"""Heads quoted in the evidence; further ones are only counted."""
+
 
 class HeadRoles(DiagnosticCheck):
-    """Share of heads with a role at the end; analysis/head_roles.py defines the roles.
+    """Reports the heads that have a role at the end of training.
 
-    Uniform heads have none: `uniform_attention` reports them.
+    The number is their share of all heads. The role "uniform" does not count: the check
+    `uniform_attention` reports these heads.
     """
 
     code: ClassVar[str] = "ATT008"
@@ -23,7 +31,7 @@ class HeadRoles(DiagnosticCheck):
     kind: ClassVar[FindingKind] = "note"
 
     def find_symptom(self, run: Run) -> Symptom | None:
-        """Every head with a role, its first and last score, and the step since which it has it."""
+        """Find the heads with a role; the evidence has role, first and last score, and onset."""
         roles = find_head_roles(run)
         names = assign_head_roles(roles)
         descriptions = []
@@ -36,6 +44,7 @@ class HeadRoles(DiagnosticCheck):
             )
         if not descriptions:
             return None
-        more = f" and {len(descriptions) - 12} more" if len(descriptions) > 12 else ""
+        unquoted = len(descriptions) - MAX_QUOTED_HEADS
+        more = f" and {unquoted} more" if unquoted > 0 else ""
         share = len(descriptions) / int((names != "").sum())
-        return Symptom(share, ", ".join(descriptions[:12]) + more)
+        return Symptom(share, ", ".join(descriptions[:MAX_QUOTED_HEADS]) + more)

@@ -1,4 +1,9 @@
-"""Claim (docs/claims.md): "similarity between layers 4-6 is highest", of its six layers."""
+"""Claim (docs/claims.md): "similarity between layers 4-6 is highest", of six layers.
+
+The excess divergence of two layers is the squared Hellinger distance of their attention (with their
+heads matched) minus that of random groups of the same heads (analysis/layer_divergence.py). Smaller
+values mean that the layers are more alike.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +19,19 @@ from neural.runs.run import Run
 
 
 class HigherLayersAlike(AnalysisCheck):
-    """Divergence of other pairs of layers minus that of pairs of the higher half, at the end.
+    """Tests whether the layers of the higher half are more alike than all other pairs of layers.
 
-    A divergence is that of attention beyond the divergence of random groups of heads
-    (analysis/layer_divergence.py), in squared Hellinger distance; above 0 the higher half is most
-    alike. Pairs are compared at equal distance in the network: neighbours are always similar.
+    The number is the mean excess divergence of the other pairs minus that of pairs in the higher
+    half, at the end of training; it is above 0 if those in the higher half are more alike. Only
+    pairs of equal distance in the network are compared, because neighbours are always similar.
     """
 
     code: ClassVar[str] = "EVO011"
     claim: ClassVar[str] = "the higher half of the layers is most alike (layers 4–6 of 6)"
-    unit: ClassVar[str] = "Hellinger²"
+    unit: ClassVar[str] = "squared Hellinger distance"
 
     def check_runs(self, runs: Sequence[Run]) -> Finding:
-        """By the interval of the difference."""
+        """Supported if the 95 % interval of the difference, over seeds, lies above 0."""
         differences = []
         for run in runs:
             excess = load_last_excess(run)
@@ -40,5 +45,7 @@ class HigherLayersAlike(AnalysisCheck):
         if not difference.seeds:
             return self.create_finding("undecided", difference, "needs four layers with attention")
         return self.create_finding(
-            decide_above(difference), difference, "at equal distance in the network"
+            decide_above(difference),
+            difference,
+            "only pairs at equal distance in the network are compared",
         )

@@ -1,4 +1,8 @@
-"""Claim (docs/claims.md): "final layers show most diversity in attention patterns"."""
+"""Claim (docs/claims.md): "final layers show most diversity in attention patterns".
+
+The head diversity of a layer is the Jensen–Shannon divergence of all its heads, in nats: 0 if they
+attend equally.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,11 @@ from neural.runs.run import Run
 
 
 class LateLayersDiverse(AnalysisCheck):
-    """Final head diversity of the higher half of the layers minus that of the lower half, nats."""
+    """Tests whether the heads of later layers differ more from each other than those of early ones.
+
+    The number is the mean head diversity of the higher half of the layers minus that of the lower
+    half, at the end of training, in nats.
+    """
 
     code: ClassVar[str] = "EVO010"
     claim: ClassVar[str] = (
@@ -21,7 +29,7 @@ class LateLayersDiverse(AnalysisCheck):
     unit: ClassVar[str] = "nats"
 
     def check_runs(self, runs: Sequence[Run]) -> Finding:
-        """By the interval of the difference."""
+        """Supported if the 95 % interval of the difference, over seeds, lies above 0."""
         differences, lower_means, higher_means = [], [], []
         for run in runs:
             layer_diversity = load_measure(run, "head_diversity")[1][-1]

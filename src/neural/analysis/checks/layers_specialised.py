@@ -1,4 +1,10 @@
-"""Onset of specialisation of each layer: when its attention became unlike that of other layers."""
+"""Onset of specialisation of each layer: when its attention became unlike that of other layers.
+
+The excess divergence of two layers is the squared Hellinger distance of their attention (with their
+heads matched) minus that of random groups of the same heads (analysis/layer_divergence.py). It is
+0 for layers that have the same kinds of heads in another order. The excess of a layer is its mean
+excess divergence from all other layers.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +19,15 @@ from neural.analysis.run_loading import finite_mean
 from neural.runs.run import Run
 
 MIN_EXCESS = 0.05
-"""Smallest squared Hellinger distance from other layers, beyond that of random groups of heads."""
+"""Excess that a layer must reach at the end; otherwise it has not specialised."""
 
 
 class LayersSpecialised(DiagnosticCheck):
-    """Mean onset of the specialisation of layers, as a share of the training.
+    """Reports the layers that specialised, and when.
 
-    By the divergence of a layer from all others beyond that of random groups of heads
-    (analysis/layer_divergence.py), so that layers with the same heads in another order have not
-    specialised. A level is an interval of constant mean (analysis/change_points.py); the onset is
-    the start of the first one from which all levels are above half of the last.
+    The number is the mean step at which they did, as a share of the training. The excess of a layer
+    over time is split into levels: intervals of constant mean (analysis/change_points.py). A layer
+    specialised at the step since which all its levels are at least half as high as the last one.
     """
 
     code: ClassVar[str] = "ATT009"
@@ -31,9 +36,12 @@ class LayersSpecialised(DiagnosticCheck):
     kind: ClassVar[FindingKind] = "note"
 
     def find_symptom(self, run: Run) -> Symptom | None:
-        """By the divergence of each layer from all others."""
+        """Find the onset of each layer; None if no layer specialised.
+
+        Layers that have half of their last level from the start do not count.
+        """
         steps, excess = load_excess_curves(run)
-        # only the upper triangle is filled
+        # [step, layer, layer] is filled only above the diagonal: copy it below
         symmetric = np.where(np.isfinite(excess), excess, excess.swapaxes(1, 2))
         descriptions, shares = [], []
         for layer, curve in enumerate(finite_mean(symmetric, axis=2).T):
@@ -48,5 +56,6 @@ class LayersSpecialised(DiagnosticCheck):
             return None
         return Symptom(
             float(np.mean(shares)),
-            f"{', '.join(descriptions)}; divergence beyond that of random groups of heads",
+            f"{', '.join(descriptions)}; in brackets, the divergence from other layers beyond "
+            "that of random groups of heads",
         )

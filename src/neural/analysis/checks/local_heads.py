@@ -1,4 +1,8 @@
-"""Claim (docs/claims.md): "some heads specialize in very local (1-3 token) patterns"."""
+"""Claim (docs/claims.md): "some heads specialize in very local (1-3 token) patterns".
+
+The measure `span90` of a head is the distance from the query, in positions, within which 90 % of
+its attention weight lies.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +17,16 @@ from neural.analysis.run_loading import has_learned, load_measure
 from neural.runs.run import Run
 
 MAX_LOCAL_SPAN = 3.0
-"""Distance from the query, in positions, within which 90 % of a local head's mass lies."""
+"""Largest `span90` of a local head."""
 
 
 class LocalHeads(AnalysisCheck):
-    """Share of heads with 90 % of their mass within 3 positions at the end but not at the start.
+    """Tests whether some heads become local while others do not.
 
-    Supported if every seed has such a head and another with a wider span; refuted if no seed has.
-    Runs whose validation scores did not improve are ignored.
+    A head is local if 90 % of its weight is within 3 positions of the query. The number is the
+    share of heads that are local at the end of training but not at the start. The claim is
+    supported if every seed has such a head and another one with a wider span, and refuted if no
+    seed has both. Runs whose validation scores did not improve are ignored.
     """
 
     code: ClassVar[str] = "EVO003"
@@ -28,7 +34,7 @@ class LocalHeads(AnalysisCheck):
     unit: ClassVar[str] = "of the heads"
 
     def check_runs(self, runs: Sequence[Run]) -> Finding:
-        """By the number of seeds with both kinds of heads."""
+        """Supported if all seeds have both kinds of heads, refuted if none has."""
         local_counts, head_totals, has_both, count_texts, unlearned = [], [], [], [], 0
         for run in runs:
             steps, span = load_measure(run, "span90")
@@ -37,12 +43,12 @@ class LocalHeads(AnalysisCheck):
             if not has_learned(run):
                 unlearned += 1
                 continue
-            has_head = np.isfinite(span[-1])
-            became_local = (span[-1] <= MAX_LOCAL_SPAN) & ~(span[0] <= MAX_LOCAL_SPAN) & has_head
+            is_measured = np.isfinite(span[-1])  # [layer, head]; NaN where a layer has fewer heads
+            became_local = (span[-1] <= MAX_LOCAL_SPAN) & ~(span[0] <= MAX_LOCAL_SPAN) & is_measured
             local_counts.append(int(became_local.sum()))
-            head_totals.append(int(has_head.sum()))
+            head_totals.append(int(is_measured.sum()))
             has_both.append(bool(became_local.any() and (span[-1] > MAX_LOCAL_SPAN).any()))
-            count_texts.append(f"{became_local.sum()} of {has_head.sum()}")
+            count_texts.append(f"{became_local.sum()} of {is_measured.sum()}")
         share = estimate_share(local_counts, head_totals)
         if not has_both:
             reason = (

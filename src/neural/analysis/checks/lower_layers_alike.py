@@ -1,4 +1,9 @@
-"""Claim (docs/claims.md): "lower layers show higher similarity to each other"."""
+"""Claim (docs/claims.md): "lower layers show higher similarity to each other".
+
+The excess divergence of two layers is the squared Hellinger distance of their attention (with their
+heads matched) minus that of random groups of the same heads (analysis/layer_divergence.py). Smaller
+values mean that the layers are more alike.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +19,19 @@ from neural.runs.run import Run
 
 
 class LowerLayersAlike(AnalysisCheck):
-    """Divergence of lower from higher layers minus that of pairs of lower layers, at the end.
+    """Tests whether two lower layers are more alike than a lower and a higher layer.
 
-    A divergence is that of attention beyond the divergence of random groups of heads
-    (analysis/layer_divergence.py), in squared Hellinger distance; above 0 the lower layers are more
-    alike. Pairs are compared at equal distance in the network: neighbours are always similar.
+    The number is the mean excess divergence of pairs of a lower and a higher layer minus that of
+    pairs of lower layers, at the end of training; it is above 0 if lower layers are more alike.
+    Only pairs of equal distance in the network are compared, because neighbours are always similar.
     """
 
     code: ClassVar[str] = "EVO004"
     claim: ClassVar[str] = "lower layers are more alike than lower and higher ones"
-    unit: ClassVar[str] = "Hellinger²"
+    unit: ClassVar[str] = "squared Hellinger distance"
 
     def check_runs(self, runs: Sequence[Run]) -> Finding:
-        """By the interval of the difference."""
+        """Supported if the 95 % interval of the difference, over seeds, lies above 0."""
         differences = []
         for run in runs:
             excess = load_last_excess(run)
@@ -37,5 +42,7 @@ class LowerLayersAlike(AnalysisCheck):
         if not difference.seeds:
             return self.create_finding("undecided", difference, "needs three layers with attention")
         return self.create_finding(
-            decide_above(difference), difference, "at equal distance in the network"
+            decide_above(difference),
+            difference,
+            "only pairs at equal distance in the network are compared",
         )

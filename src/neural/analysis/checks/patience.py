@@ -1,6 +1,8 @@
 """Plateau before the best score: the patience that early stopping needs.
 
-A plateau is an interval of validations without a new best score (analysis/phases.py).
+A plateau is an interval of validations without a new best score, followed by a rise that noise does
+not explain (analysis/phases.py). The score is the metric that selects the best checkpoint. Patience
+is the number of validations without a new best score after which early stopping ends a training.
 """
 
 from __future__ import annotations
@@ -9,12 +11,15 @@ from typing import ClassVar
 
 from neural.analysis.check import DiagnosticCheck, FindingKind, Symptom
 from neural.analysis.phases import estimate_noise_threshold, find_longest_plateau
-from neural.analysis.run_loading import estimate_standard_error, load_monitored_score
+from neural.analysis.run_loading import estimate_loss_change_error, load_monitored_score
 from neural.runs.run import Run
 
 
 class Patience(DiagnosticCheck):
-    """Longest plateau before a best score beyond the noise, in validations; three or more."""
+    """Reports the longest plateau before the best score. The number is its length, in validations.
+
+    Fewer than three validations are no plateau.
+    """
 
     code: ClassVar[str] = "TRN002"
     claim: ClassVar[str] = "the best came after a plateau"
@@ -25,13 +30,14 @@ class Patience(DiagnosticCheck):
     )
 
     def find_symptom(self, run: Run) -> Symptom | None:
-        """By the validation scores and the setting `training.patience`."""
+        """Find the longest plateau of the validation scores; the evidence quotes the patience."""
         score = load_monitored_score(run)
+        # losses are negated, so that larger is better
         values = score.curve.values if score.larger_is_better else -score.curve.values
         if len(values) < 2:
             return None
         plateau = find_longest_plateau(
-            values, estimate_noise_threshold(values, estimate_standard_error(run))
+            values, estimate_noise_threshold(values, estimate_loss_change_error(run))
         )
         if plateau is None:
             return None
@@ -44,7 +50,7 @@ class Patience(DiagnosticCheck):
             else f"patience is {patience}"
         )
         evidence = (
-            f"no new best of {score.name} in {plateau.epochs} validations after step {start:,}, "
-            f"then one at {end:,}; {setting}"
+            f"no new best of {score.name} in {plateau.validations} validations after step "
+            f"{start:,}, then one at {end:,}; {setting}"
         )
-        return Symptom(float(plateau.epochs), evidence)
+        return Symptom(float(plateau.validations), evidence)

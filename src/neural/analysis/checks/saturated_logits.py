@@ -1,4 +1,8 @@
-"""Saturated attention logits: one-hot softmax, vanishing gradients (Dehghani et al., 2023)."""
+"""Saturated attention logits: the softmax is almost one-hot and its gradients vanish.
+
+Dehghani et al. (2023) describe it. An attention logit is a scaled query–key product before the
+softmax.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +10,33 @@ from typing import ClassVar
 
 import numpy as np
 
-from neural.analysis.check import DiagnosticCheck, Symptom
+from neural.analysis.check import DiagnosticCheck, Importance, Symptom
 from neural.analysis.head_roles import format_heads
 from neural.analysis.run_loading import load_measure
 from neural.runs.run import Run
 
 MAX_LOGIT = 50.0
-"""Nats."""
+"""Attention logits above this value, in nats, are reported."""
 
 
 class SaturatedLogits(DiagnosticCheck):
-    """Largest attention logit at the last snapshot, in nats, where it is above 50."""
+    """Reports heads whose largest attention logit is above 50 nats at the last recorded step.
+
+    The number is the largest of all heads.
+    """
 
     code: ClassVar[str] = "ATT006"
     claim: ClassVar[str] = "attention logits are saturated"
     unit: ClassVar[str] = "nats"
+    importance: ClassVar[Importance] = "medium"
     advice: ClassVar[str] = (
         "normalize queries and keys (`qk_norm=true`), or lower the learning rate"
     )
 
     def find_symptom(self, run: Run) -> Symptom | None:
-        """By the largest logit of every head."""
+        """Find heads with logits above MAX_LOGIT."""
         steps, values = load_measure(run, "largest_logit")
-        last = values[-1]
+        last = values[-1]  # [layer, head]
         high = last > MAX_LOGIT
         if not high.any():
             return None

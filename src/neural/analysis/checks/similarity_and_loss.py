@@ -8,9 +8,12 @@ from neural.analysis.check import LossCorrelationCheck
 
 
 class SimilarityAndLoss(LossCorrelationCheck):
-    """Correlation of layer divergence with validation loss, beyond the shared trend: −1 to 1.
+    """Tests whether the validation loss is related to the divergence between layers.
 
-    Divergence is Jensen–Shannon; similarity is its opposite, so its correlation has the other sign.
+    It is the Jensen–Shannon divergence of the attention of two layers, averaged over all pairs of
+    layers. The number, from −1 to 1, is the correlation of loss and divergence over training steps,
+    beyond the trend that all seeds share (analysis/correlation.py). More divergence is less
+    similarity, so the correlation of the loss with the similarity has the opposite sign.
     """
 
     code: ClassVar[str] = "EVO008"

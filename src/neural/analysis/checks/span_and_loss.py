@@ -8,7 +8,12 @@ from neural.analysis.check import LossCorrelationCheck
 
 
 class SpanAndLoss(LossCorrelationCheck):
-    """Correlation of mean span with validation loss, beyond the shared trend: −1 to 1."""
+    """Tests whether the validation loss is related to the span of the heads.
+
+    The span of a head is its mean distance between query and key, weighted by attention; it is
+    averaged over heads. The number, from −1 to 1, is the correlation of loss and span over training
+    steps, beyond the trend that all seeds share (analysis/correlation.py).
+    """
 
     code: ClassVar[str] = "EVO006"
     claim: ClassVar[str] = "attention span correlates with validation loss"

@@ -1,4 +1,8 @@
-"""Claim (docs/claims.md): early layers attend locally, "later layers show more global patterns"."""
+"""Claim (docs/claims.md): early layers attend locally, "later layers show more global patterns".
+
+The span of a head is its mean distance between query and key, weighted by attention, in positions.
+Here it is measured without the first key: attention sinks are not long-range attention.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +18,10 @@ from neural.runs.run import Run
 
 
 class SpansWiden(AnalysisCheck):
-    """Final mean span of the higher half of the layers minus that of the lower half, in positions.
+    """Tests whether later layers attend further back than early ones.
 
-    Without the first key: attention sinks are not long-range attention.
+    The number is the mean span of the higher half of the layers minus that of the lower half, at
+    the end of training, in positions.
     """
 
     code: ClassVar[str] = "EVO002"
@@ -24,7 +29,7 @@ class SpansWiden(AnalysisCheck):
     unit: ClassVar[str] = "positions"
 
     def check_runs(self, runs: Sequence[Run]) -> Finding:
-        """By the interval of the difference."""
+        """Supported if the 95 % interval of the difference, over seeds, lies above 0."""
         differences, profiles = [], []
         for run in runs:
             layer_spans = finite_mean(load_measure(run, "span_without_sink")[1][-1], axis=1)
@@ -37,6 +42,7 @@ class SpansWiden(AnalysisCheck):
         difference = estimate_mean(differences)
         if not profiles:
             return self.create_finding("undecided", difference, "needs two layers with attention")
+        # the evidence averages the spans of each layer over runs with the same number of layers
         same_depth = [profile for profile in profiles if len(profile) == len(profiles[0])]
         profile = ", ".join(
             format_number(sum(spans) / len(same_depth)) for spans in zip(*same_depth, strict=True)

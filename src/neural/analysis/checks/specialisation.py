@@ -1,4 +1,9 @@
-"""Claim (docs/claims.md): "layer specialization emerges around iteration 2000" of 5,000."""
+"""Claim (docs/claims.md): "layer specialization emerges around iteration 2000" of 5,000.
+
+The excess divergence of two layers is the squared Hellinger distance of their attention (with their
+heads matched) minus that of random groups of the same heads (analysis/layer_divergence.py). Layers
+specialise if its mean over all pairs of layers rises. A snapshot is its value at one recorded step.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +23,15 @@ from neural.analysis.run_loading import finite_mean
 from neural.runs.run import Run
 
 EARLIEST_ONSET, LATEST_ONSET = 0.2, 0.6
-"""Bounds of the onset, as shares of the training, that count as "about two fifths"."""
+"""An onset between these shares of the training counts as "about two fifths"."""
 
 
 class Specialisation(AnalysisCheck):
-    """Onset of the specialisation of layers, as a share of the training.
+    """Tests whether layers specialise about two fifths into the training.
 
-    Specialisation is a rise of the mean divergence of layers beyond that of random groups of heads
-    (analysis/layer_divergence.py). Its onset is the snapshot from which the divergence is closer to
-    its last value than to its first. Two levels must fit the curve better than a straight line: a
-    steady rise has no onset.
+    The number is the onset, as a share of the training. The onset is the snapshot from which the
+    mean excess divergence stays closer to its last value than to its first. Two constant levels
+    must fit the curve better than a straight line does: a steady rise has no onset.
     """
 
     code: ClassVar[str] = "EVO005"
@@ -40,11 +44,15 @@ class Specialisation(AnalysisCheck):
     )
 
     def check_runs(self, runs: Sequence[Run]) -> Finding:
-        """By the interval of the onset, if the divergence rises in all seeds."""
+        """Supported if all seeds have an onset and its 95 % interval is within 0.2 to 0.6.
+
+        Refuted if the interval lies outside of that range, or if the divergence falls.
+        """
         curves = [load_specialisation_curve(run) for run in runs]
         curves = [curve for curve in curves if len(curve.steps) > 2]
         rises = estimate_mean(curve.values[-1] - curve.values[0] for curve in curves)
         curves_with_onset = [curve for curve in curves if has_level_shift(curve.values)]
+        # the true onset may lie anywhere between two snapshots
         resolution = max(
             (float(np.diff(curve.steps).max() / curve.steps[-1]) for curve in curves), default=0.0
         )
@@ -52,6 +60,7 @@ class Specialisation(AnalysisCheck):
             (find_curve_onset(curve) / curve.steps[-1] for curve in curves_with_onset),
             resolution=resolution,
         )
+        # `seeds` of all runs, also of those without an onset: the verdict depends on them too
         low, high = np.clip([onset_share.low, onset_share.high], 0, 1).tolist()
         onset_share = replace(onset_share, low=low, high=high, seeds=rises.seeds)
         if not rises.seeds:
@@ -76,17 +85,20 @@ class Specialisation(AnalysisCheck):
 
 
 def load_specialisation_curve(run: Run) -> Curve:
-    """The excess divergence, averaged over all pairs of layers."""
+    """The excess divergence by step, averaged over all pairs of layers."""
     steps, pairs = load_excess_curves(run)
     return Curve(steps, finite_mean(pairs.reshape(len(steps), -1), axis=1))
 
 
 def find_curve_onset(curve: Curve) -> float:
-    """The step from which a curve stays above the middle of its ends; NaN if it does not rise."""
+    """The step from which a curve stays above the mean of its first and its last value.
+
+    NaN if the curve does not rise.
+    """
     finite = np.isfinite(curve.values)
     steps, values = curve.steps[finite], curve.values[finite]
     if len(values) < 2 or values[-1] <= values[0]:
         return math.nan
     is_above = values >= (values[0] + values[-1]) / 2
-    # the snapshot after the last one below the middle
+    # the step after the last one below the mean
     return float(steps[len(is_above) - np.argmin(is_above[::-1])])

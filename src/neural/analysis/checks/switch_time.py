@@ -1,9 +1,10 @@
 """Hybrid paradigms that switched at the wrong time.
 
-A focus model (tasks/focus) weights the segments of an example, its focus, and classifies the one in
-focus. A hybrid paradigm trains it with one loss, then switches to another that sharpens the focus.
-After a late switch the second paradigm has no time to sharpen the focus. After an early one the
-classifier cannot classify single segments yet.
+A focus model (tasks/focus) gives each segment of an example a weight (together: the focus) and
+classifies the segment with the largest. A paradigm is the loss that trains it. A hybrid paradigm
+trains it with one loss and then switches to another, which sharpens the focus. After a late switch
+there is too little time for that. At an early switch the classifier cannot classify single segments
+yet, so accuracy falls.
 """
 
 from __future__ import annotations
@@ -14,23 +15,27 @@ from typing import ClassVar
 from neural.analysis.check import Symptom
 from neural.analysis.focus_checks import FocusCheck, FocusState
 
-LATE_SWITCH_SHARE, MAX_ACCURACY_DROP = 0.6, 0.05
-"""Share of the steps after which a switch is late; tolerated loss of accuracy right after it."""
+LATE_SWITCH_SHARE = 0.6
+"""A switch after this share of the training steps is too late."""
+MAX_ACCURACY_DROP = 0.05
+"""If validation accuracy falls by more right after the switch, the switch was too early."""
 
 
 class SwitchTime(FocusCheck):
-    """A switch after 0.6 of the steps, no switch, or a loss of accuracy above 0.05 after it.
+    """Reports a switch that was too late or too early.
 
-    The number is the share of the steps before the switch.
+    A switch is too late after 0.6 of the training steps, or if it never came; it is too early if
+    the validation accuracy falls by more than 0.05 after it. The number is the share of the
+    training steps before the switch.
     """
 
     code: ClassVar[str] = "FOC004"
     claim: ClassVar[str] = "the switch came at the wrong time"
-    unit: ClassVar[str] = "of the steps"
+    unit: ClassVar[str] = "of the steps came before the switch"
     advice: ClassVar[str] = 'set the time: `hybrid(switch="step", value=…)`'
 
     def find_focus_symptom(self, state: FocusState) -> Symptom | None:
-        """Hybrids only."""
+        """Check the time of the switch; None for paradigms that are not hybrid."""
         if not state.paradigm.startswith("hybrid") or "switch_share" not in state.scores:
             return None
         switch_share, accuracy_drop = state.get("switch_share"), state.get("switch_accuracy_drop")

@@ -1,4 +1,7 @@
-"""Phases of the training, by its validation scores (analysis/phases.py)."""
+"""Phases of a training, such as "rapid", "plateau" and "recovery" (analysis/phases.py).
+
+They are intervals of the curve of the monitored metric, which selects the best checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +10,29 @@ from typing import ClassVar
 from neural.analysis.check import DiagnosticCheck, FindingKind, Symptom
 from neural.analysis.confidence_intervals import format_number
 from neural.analysis.phases import find_phases
-from neural.analysis.run_loading import estimate_standard_error, load_monitored_score
+from neural.analysis.run_loading import estimate_loss_change_error, load_monitored_score
 from neural.runs.run import Run
 
 
 class TrainingPhases(DiagnosticCheck):
-    """Phases of the monitored metric: rapid, steady, plateau or dip, recovery, best, after.
+    """Reports the phases of the training, with the change of the monitored metric in each.
 
-    The number is the position of the best score, as a share of the training.
+    The number is the step of the best score as a share of the training.
     """
 
     code: ClassVar[str] = "TRN001"
     claim: ClassVar[str] = "the training had phases"
-    unit: ClassVar[str] = "of the training at its best"
+    unit: ClassVar[str] = "of the training came before the best score"
     kind: ClassVar[FindingKind] = "note"
 
     def find_symptom(self, run: Run) -> Symptom | None:
-        """By the validation scores."""
+        """Find the phases of the run; None if its scores do not change beyond their noise."""
         score = load_monitored_score(run)
         steps = score.curve.steps
         phases = find_phases(
             score.curve.values.tolist(),
             larger_is_better=score.larger_is_better,
-            standard_error=estimate_standard_error(run),
+            standard_error=estimate_loss_change_error(run),
         )
         if not phases:
             return None

@@ -1,4 +1,8 @@
-"""Vague focus: accurate predictions with spread-out weights, which then explain nothing."""
+"""Vague focus: accurate predictions with spread-out weights, which do not explain them.
+
+A focus model (tasks/focus) gives each segment of an example a weight (together: the focus) and
+classifies the example by the weighted segments.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +13,24 @@ from neural.analysis.focus_checks import GOOD_ACCURACY, HIGH_CONFIDENCE, FocusCh
 
 
 class VagueFocus(FocusCheck):
-    """An accuracy of 0.9 or more with a mean largest weight below 0.8; the number is the weight."""
+    """Reports an accurate model whose largest weight is small: its focus is on several segments.
+
+    The number is the largest weight of an example, averaged over examples. It is reported if it is
+    below 0.8 and the accuracy is at least 0.9.
+    """
 
     code: ClassVar[str] = "FOC001"
     claim: ClassVar[str] = "the focus does not commit"
-    unit: ClassVar[str] = "largest weight"
+    unit: ClassVar[str] = "mean largest weight"
     advice: ClassVar[str] = 'continue with `hybrid(then="hard")`'
 
     def find_focus_symptom(self, state: FocusState) -> Symptom | None:
-        """By the largest weight, which needs no foreground."""
+        """Check accuracy and largest weight; the foreground segments need not be known."""
         accuracy, confidence = state.get("accuracy"), state.get("focus_confidence")
         if not (accuracy >= GOOD_ACCURACY and confidence < HIGH_CONFIDENCE):
             return None
         evidence = (
-            f"right in {accuracy:.0%}, but its largest weight is {confidence:.2f} on average: "
-            "it does not commit"
+            f"{accuracy:.0%} of the examples are classified right, but the largest weight is only "
+            f"{confidence:.2f} on average"
         )
         return Symptom(confidence, evidence)

@@ -1,4 +1,9 @@
-"""Confident but wrong focus: it settled on the wrong segment early and stays there."""
+"""Confident but wrong focus: it settled on the wrong segment early and stays there.
+
+A focus model (tasks/focus) gives each segment of an example a weight (together: the focus) and
+classifies the segment with the largest. Only the foreground segment shows the class; the focus is
+wrong if the largest weight is on another segment.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +19,27 @@ from neural.analysis.focus_checks import (
 
 
 class WrongFocus(FocusCheck):
-    """A largest weight of 0.8 or more that is on the foreground in less than 0.6 of the examples.
+    """Reports a model whose largest weights are large but seldom on the foreground.
 
-    The number is that share.
+    The number is the share of examples with the largest weight on the foreground. It is reported if
+    it is below 0.6 and the largest weight is 0.8 or more on average.
     """
 
     code: ClassVar[str] = "FOC002"
     claim: ClassVar[str] = "the focus is sure and wrong"
-    unit: ClassVar[str] = "of the examples with the right focus"
-    advice: ClassVar[str] = "start with lvml, or with another seed"
+    unit: ClassVar[str] = "of the examples have a right focus"
+    advice: ClassVar[str] = (
+        'train first with another loss, `hybrid(first="lvml")`, or with another seed'
+    )
 
     def find_focus_symptom(self, state: FocusState) -> Symptom | None:
-        """Only with a known foreground."""
-        confidence, accuracy = state.get("focus_confidence"), state.get("focus_accuracy")
-        if not (confidence >= HIGH_CONFIDENCE and accuracy < LOW_DETECTION_SHARE):
+        """Check largest weight and focus accuracy; None if the foreground is unknown (NaN)."""
+        confidence, focus_accuracy = state.get("focus_confidence"), state.get("focus_accuracy")
+        if not (confidence >= HIGH_CONFIDENCE and focus_accuracy < LOW_DETECTION_SHARE):
             return None
-        evidence = f"sure of its focus ({confidence:.2f}), which is wrong in {1 - accuracy:.0%}"
-        return Symptom(accuracy, evidence)
+        wrong_share = 1 - focus_accuracy
+        evidence = (
+            f"the largest weight is {confidence:.2f} on average, but it is on a wrong segment in "
+            f"{wrong_share:.0%} of the examples"
+        )
+        return Symptom(focus_accuracy, evidence)

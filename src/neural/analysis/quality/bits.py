@@ -11,10 +11,10 @@ from neural.analysis.quality_measure import QualityMeasure, ReferenceTexts, mean
 class Bits(QualityMeasure):
     """Bits per character under a 6-gram model of held-out text: 0 predictable, 6 or more noise.
 
-    There is no upper bound; random characters give more than log2 of the alphabet size. Real text
-    has its own value (`measure_real_text`). Far above it is not the language; far below it is a
-    repetition of common words. So fewer are not better: `distance_from_real` measures the distance
-    from that value, and repetition.
+    There is no upper bound; random characters have more bits than log2 of the alphabet size. Real
+    text has a value of its own (`measure_real_text`). Samples with far more bits are not in the
+    language; samples with far fewer bits repeat common words. So fewer bits are not better. The
+    measure `distance_from_real` compares bits and repetition with those of real text.
     """
 
     unit: ClassVar[str] = "bits per character"
@@ -22,7 +22,7 @@ class Bits(QualityMeasure):
     def compute_scores(
         self, samples: Sequence[str], references: ReferenceTexts
     ) -> dict[str, float]:
-        """`bits`."""
+        """The metric `bits`."""
         return {
             "bits": mean_or_nan(
                 [references.ngrams.bits_per_character(sample) for sample in samples if sample]

@@ -19,15 +19,16 @@ from neural.analysis.quality_measure import (
 class DistanceFromReal(QualityMeasure):
     """Distance from real text in bits and in repetition: 0 like real text, several bits unlike it.
 
-    The sum of two distances between samples and chunks of real text: of `bits` (per character, by
-    an n-gram model), and of `repeated_8` (share of repeated 8-grams) times the bits of real text.
-    Each is the Wasserstein distance between the values of all samples and of all chunks, so that
-    samples that are too simple do not compensate for noisy ones. Few bits alone are not quality: a
-    loop of common words has fewer than real text. Nor are the bits of real text: a loop of rare
-    words may have them, so repetition counts separately. Real text itself is not at 0 because of
-    sampling noise (`measure_real_text`): 0.3 to 0.7 for ten samples of 500 characters of Python's
-    documentation, where shuffled words have 0.8 and loops 3 to 5. A copy of the training text is
-    like real text: read it beside `novelty`.
+    It is the sum of two Wasserstein distances between the samples and chunks of real text: that of
+    bits per character under an n-gram model (`bits`), and that of the share of repeated 8-grams
+    (`repeated_8`) times the mean bits of real text, so that both have the same unit. Distances of
+    distributions are used because with means, too simple samples would compensate for noisy ones.
+
+    Few bits alone are not quality: a loop of common words has fewer than real text. Nor is the same
+    number of bits as in real text: a loop of rare words may have it. So repetition is added. Other
+    chunks of real text are not at 0 because of sampling noise (`measure_real_text`): with ten
+    samples of 500 characters of Python's documentation they have 0.3 to 0.7, shuffled words 0.8 and
+    loops 3 to 5. A copy of the training text counts as real text; the measure `novelty` detects it.
     """
 
     unit: ClassVar[str] = "bits per character"
@@ -35,7 +36,7 @@ class DistanceFromReal(QualityMeasure):
     def compute_scores(
         self, samples: Sequence[str], references: ReferenceTexts
     ) -> dict[str, float]:
-        """`distance_from_real`."""
+        """The metric `distance_from_real`; NaN if the training text is shorter than a sample."""
         real = references.compute_real_text_statistics(len(samples[0]))
         if real is None:
             return {"distance_from_real": math.nan}
@@ -49,7 +50,10 @@ class DistanceFromReal(QualityMeasure):
 
 
 def wasserstein_distance(first: Sequence[float], second: Sequence[float]) -> float:
-    """The area between two empirical distribution functions; NaN if a value is NaN."""
+    """1-Wasserstein distance of two samples: the area between their distribution functions.
+
+    NaN if a value is NaN.
+    """
     first_sorted, second_sorted = np.sort(first), np.sort(second)
     merged = np.sort(np.concatenate([first_sorted, second_sorted]))
     if np.isnan(merged).any():

@@ -13,12 +13,13 @@ from neural.analysis.quality_measure import (
 )
 
 NGRAM_LENGTHS = (1, 2, 3, 4)
+"""Numbers of characters n of the n-grams; there is one metric for each."""
 
 
 class Distinct(QualityMeasure):
     """Share of different character n-grams of a sample: near 0 repetitive, 1 all different.
 
-    It falls with the length of a sample: only samples of one length are comparable.
+    The share falls with the length of a sample: only samples of one length are comparable.
     """
 
     unit: ClassVar[str] = "share"
@@ -26,7 +27,7 @@ class Distinct(QualityMeasure):
     def compute_scores(
         self, samples: Sequence[str], references: ReferenceTexts
     ) -> dict[str, float]:
-        """`distinct_1` … `distinct_4`."""
+        """The metrics `distinct_1` … `distinct_4`."""
         scores = {}
         for length in NGRAM_LENGTHS:
             ngram_lists = [extract_ngrams(sample, length) for sample in samples]

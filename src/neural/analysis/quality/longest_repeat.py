@@ -16,8 +16,8 @@ from neural.analysis.quality_measure import (
 class LongestRepeat(QualityMeasure):
     """Longest passage that occurs twice in a sample, in characters: from 0 to the length − 1.
 
-    0: no character occurs twice; length − 1: one repeated character. The two occurrences may
-    overlap, as they do in a loop.
+    It is 0 if no character occurs twice, and the length − 1 if the sample repeats one character.
+    The two occurrences may overlap.
     """
 
     unit: ClassVar[str] = "characters"
@@ -25,15 +25,13 @@ class LongestRepeat(QualityMeasure):
     def compute_scores(
         self, samples: Sequence[str], references: ReferenceTexts
     ) -> dict[str, float]:
-        """`longest_repeat`."""
+        """The metric `longest_repeat`."""
         return {"longest_repeat": mean_or_nan([find_longest_repeat(sample) for sample in samples])}
 
 
 def find_longest_repeat(text: str) -> int:
-    """Length of the longest repeated substring.
-
-    By bisection: if a passage is repeated, so are all shorter passages inside it.
-    """
+    """Length of the longest substring that occurs at least twice."""
+    # bisection works because a repeated passage contains repeated passages of all shorter lengths
     low, high = 0, max(0, len(text) - 1)
     while low < high:
         middle = (low + high + 1) // 2

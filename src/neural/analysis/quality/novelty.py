@@ -13,14 +13,13 @@ from neural.analysis.quality_measure import (
 )
 
 NGRAM_LENGTH = 8
-"""Characters."""
+"""Characters of an n-gram."""
 
 
 class Novelty(QualityMeasure):
-    """Share of character 8-grams that the training text does not have: 0 all copied, 1 none.
+    """Share of a sample's 8-grams that do not occur in the training text: 0 all copied, 1 none.
 
-    Noise is novel too, and short common words are not: read it beside the measure `bits`
-    (analysis/quality/).
+    Random characters are novel too; the measure `bits` (analysis/quality/bits.py) detects them.
     """
 
     unit: ClassVar[str] = "share"
@@ -28,7 +27,7 @@ class Novelty(QualityMeasure):
     def compute_scores(
         self, samples: Sequence[str], references: ReferenceTexts
     ) -> dict[str, float]:
-        """`novelty`."""
+        """The metric `novelty`."""
         ngram_lists = [extract_ngrams(sample, NGRAM_LENGTH) for sample in samples]
         sample_ngrams = {ngram for ngrams in ngram_lists for ngram in ngrams}
         text = references.training

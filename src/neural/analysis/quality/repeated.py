@@ -22,7 +22,7 @@ class Repeated(QualityMeasure):
     def compute_scores(
         self, samples: Sequence[str], references: ReferenceTexts
     ) -> dict[str, float]:
-        """`repeated_8`."""
+        """The metric `repeated_8`."""
         return {
             f"repeated_{REPEATED_NGRAM_LENGTH}": mean_or_nan(
                 [compute_repeated_share(sample) for sample in samples]

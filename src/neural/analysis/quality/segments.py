@@ -1,4 +1,7 @@
-"""Coherence of passages: whether neighbouring segments share more words than unrelated ones."""
+"""Coherence of passages: whether neighbouring segments share more words than unrelated ones.
+
+A segment is a passage of 20 words of a sample (a generated text).
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ from neural.analysis.text_statistics import InverseDocumentFrequency, split_into
 class Segments(QualityMeasure):
     """Cosine similarity of neighbouring segments minus that of unrelated ones: 0 none, 1 the same.
 
-    Words are weighted by their rarity in the held-out text (tf·idf), not in the samples: a loop in
-    all samples would make its own words common. Neighbours follow each other in a sample; the
-    baseline is the mean over all pairs of different samples (with one sample, over all pairs that
-    are not neighbours). Repetitive samples score high: read it beside the metric `repeated_8`, the
-    share of repeated 8-grams. A segment has 20 words.
+    Segments are tf·idf vectors of their words. The idf is that of the held-out text, not of the
+    samples: a loop in all samples would make its own words common. Neighbours follow each other in
+    a sample. The baseline is the mean similarity of segments of different samples (with a single
+    sample, of segments that are not neighbours). Repetitive samples have high values too; the
+    metric `repeated_8`, the share of repeated 8-grams, detects them.
     """
 
     unit: ClassVar[str] = "cosine"
@@ -27,9 +30,10 @@ class Segments(QualityMeasure):
     def compute_scores(
         self, samples: Sequence[str], references: ReferenceTexts
     ) -> dict[str, float]:
-        """`segment_similarity` of neighbours, `segment_baseline`, and their difference.
+        """The metrics of the class docstring.
 
-        The difference is `segment_coherence`.
+        `segment_similarity` is that of neighbours, `segment_baseline` that of unrelated segments,
+        and `segment_coherence` the difference.
         """
         positions, segments = [], []
         for sample_index, sample in enumerate(samples):
@@ -58,7 +62,7 @@ class Segments(QualityMeasure):
 def weight_words(
     segments: Sequence[Sequence[str]], inverse_frequency: InverseDocumentFrequency
 ) -> list[dict[str, float]]:
-    """tf·idf vector of each segment: count times inverse document frequency."""
+    """tf·idf vector of each segment: word → count times inverse document frequency."""
     return [
         {word: count * inverse_frequency[word] for word, count in Counter(segment).items()}
         for segment in segments

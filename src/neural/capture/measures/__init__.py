@@ -1,4 +1,4 @@
-"""Registry of attention measures: one file each.
+"""Registry of attention measures (entropy, distance …): one file each, named as the user types it.
 
 `reference` defines a measure; `required_statistics` names the row statistics it is computed from.
 """

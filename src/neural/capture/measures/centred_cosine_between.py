@@ -1,4 +1,10 @@
-"""Similarity of two layers' attention beyond what all causal maps have in common."""
+"""Similarity of two layers' attention beyond what all causal maps have in common.
+
+A row is the attention weights of one query over the K keys. p is a row of the first layer and q
+that of the same head and query in the second; the value is the mean over rows. `reference` defines
+the value of a pair of rows. The compiled pass (kernels.py) gives the same value from the numbers
+that `required_statistics` names.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +33,15 @@ class CentredCosineBetween(PairMeasure):
     unit: ClassVar[str] = "ratio"
     required_statistics: ClassVar[tuple[str, ...]] = ("centred",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
-        """(p − u)·(q − u) / |p − u| |q − u|."""
+    def reference(self, *layers: AttentionMaps) -> Tensor:
+        """(p − u)·(q − u) / |p − u| |q − u|, u the uniform row."""
         first, second = (
-            own.weights - own.visible_mask / own.visible_count.unsqueeze(-1) for own in maps
+            layer.weights - layer.visible_mask / layer.visible_count.unsqueeze(-1)
+            for layer in layers
         )
         cosine = functional.cosine_similarity(first, second, dim=-1, eps=1e-30)
-        for centred, own in zip((first, second), maps, strict=True):
-            distance = centred.norm(dim=-1) * own.visible_count.sqrt()
+        for centred, layer in zip((first, second), layers, strict=True):
+            distance = centred.norm(dim=-1) * layer.visible_count.sqrt()
             cosine = cosine.masked_fill(distance < MIN_DISTANCE_FROM_UNIFORM, math.nan)
         return cosine
 

@@ -1,4 +1,10 @@
-"""Cosine similarity of two layers' attention weights."""
+"""Cosine similarity of two layers' attention weights.
+
+A row is the attention weights of one query over the K keys. p is a row of the first layer and q
+that of the same head and query in the second; the value is the mean over rows. `reference` defines
+the value of a pair of rows. The compiled pass (kernels.py) gives the same value from the numbers
+that `required_statistics` names.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +28,10 @@ class CosineBetween(PairMeasure):
     unit: ClassVar[str] = "ratio"
     required_statistics: ClassVar[tuple[str, ...]] = ("cosine",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """p·q / |p| |q|."""
-        return functional.cosine_similarity(maps[0].weights, maps[1].weights, dim=-1)
+        first, second = layers
+        return functional.cosine_similarity(first.weights, second.weights, dim=-1)
 
     def value_range(self, heads: int, keys: int) -> tuple[float, float]:
         """0 to 1: weights are never negative."""

@@ -1,4 +1,10 @@
-"""Attention of a query to its own position."""
+"""Attention of a query to its own position.
+
+A row is the attention weights of one query over the K keys; the value of a head is the mean over
+its rows. `reference` defines the value of a row. The compiled pass (kernels.py) gives the same
+value from the numbers that `required_statistics` names. `needs_positions`: the measure applies only
+where queries and keys have known positions in one sequence.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,7 @@ from neural.capture.measure import HeadMeasure
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neural.capture.attention_maps import AttentionMaps, Axis
+    from neural.capture.attention_maps import AttentionMaps, KnownPositions
 
 
 class DiagonalMass(HeadMeasure):
@@ -19,12 +25,13 @@ class DiagonalMass(HeadMeasure):
     """
 
     unit: ClassVar[str] = "share"
-    axis: ClassVar[Axis] = "shared"
+    needs_positions: ClassVar[KnownPositions] = "queries_and_keys"
     required_statistics: ClassVar[tuple[str, ...]] = ("diagonal",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
-        """wᵢ: the weight of the query's own position."""
-        return maps[0].mass_at(maps[0].query_positions)
+    def reference(self, *layers: AttentionMaps) -> Tensor:
+        """wᵢ, the weight of the query's own position i."""
+        (layer,) = layers
+        return layer.mass_at(layer.query_positions)
 
     def value_range(self, heads: int, keys: int) -> tuple[float, float]:
         """0 to 1: a share."""

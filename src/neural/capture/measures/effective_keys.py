@@ -1,4 +1,9 @@
-"""Effective number of attended keys: the perplexity of a row's weights."""
+"""Effective number of attended keys: the perplexity of a row's weights.
+
+A row is the attention weights of one query over the K keys; the value of a head is the mean over
+its rows. `reference` defines the value of a row. The compiled pass (kernels.py) gives the same
+value from the numbers that `required_statistics` names.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +21,16 @@ if TYPE_CHECKING:
 class EffectiveKeys(HeadMeasure):
     """Exponential of the entropy, in keys: 1 is a single key, K is uniform over all.
 
-    Not the inverse participation ratio.
+    The inverse participation ratio 1 / Σ w² is another such number, with other values.
     """
 
     unit: ClassVar[str] = "keys"
     required_statistics: ClassVar[tuple[str, ...]] = ("entropy",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """exp(−Σ w log w)."""
-        return entropy_nats(maps[0].weights).exp()
+        (layer,) = layers
+        return entropy_nats(layer.weights).exp()
 
     def from_statistics(self, statistics: dict[str, Tensor]) -> Tensor:
         """The same from the row's entropy."""

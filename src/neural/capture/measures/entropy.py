@@ -1,4 +1,9 @@
-"""Shannon entropy of a row's weights (Shannon, 1948)."""
+"""Shannon entropy of a row's weights (Shannon, 1948).
+
+A row is the attention weights of one query over the K keys; the value of a head is the mean over
+its rows. `reference` defines the value of a row. The compiled pass (kernels.py) gives the same
+value from the numbers that `required_statistics` names.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +25,10 @@ class Entropy(HeadMeasure):
     unit: ClassVar[str] = "nats"
     required_statistics: ClassVar[tuple[str, ...]] = ("entropy",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """−Σ w log w."""
-        return entropy_nats(maps[0].weights)
+        (layer,) = layers
+        return entropy_nats(layer.weights)
 
     def value_range(self, heads: int, keys: int) -> tuple[float, float]:
         """0 to log K: at most the log of the keys."""

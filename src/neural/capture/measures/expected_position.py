@@ -1,4 +1,10 @@
-"""Mean attended position."""
+"""Mean attended position.
+
+A row is the attention weights of one query over the K keys; the value of a head is the mean over
+its rows. `reference` defines the value of a row. The compiled pass (kernels.py) gives the same
+value from the numbers that `required_statistics` names. `needs_positions`: the measure applies only
+where the positions of the keys are known.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,7 @@ from neural.nn.lazy_torch import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neural.capture.attention_maps import AttentionMaps, Axis
+    from neural.capture.attention_maps import AttentionMaps, KnownPositions
 
 
 class ExpectedPosition(HeadMeasure):
@@ -21,14 +27,15 @@ class ExpectedPosition(HeadMeasure):
     """
 
     unit: ClassVar[str] = "positions"
-    axis: ClassVar[Axis] = "keys"
+    needs_positions: ClassVar[KnownPositions] = "keys"
     required_statistics: ClassVar[tuple[str, ...]] = ("position",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """Σ wⱼ j / Σ wⱼ over the positions j."""
-        weights = maps[0].position_weights
+        (layer,) = layers
+        weights = layer.position_weights
         sums = (weights * torch.arange(weights.shape[-1], device=weights.device)).sum(dim=-1)
-        return sums / weights.sum(dim=-1) if maps[0].extra_keys else sums
+        return sums / weights.sum(dim=-1) if layer.extra_keys else sums
 
     def value_range(self, heads: int, keys: int) -> tuple[float, float]:
         """0 to K − 1: the first and the last key."""

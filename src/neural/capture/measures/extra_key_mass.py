@@ -1,4 +1,9 @@
-"""Attention to keys that are not positions, such as learned sinks."""
+"""Attention to keys that are not positions, such as learned sinks.
+
+A row is the attention weights of one query over the K keys; the value of a head is the mean over
+its rows. `reference` defines the value of a row. The compiled pass (kernels.py) gives the same
+value from the numbers that `required_statistics` names.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +27,10 @@ class ExtraKeyMass(HeadMeasure):
     unit: ClassVar[str] = "share"
     required_statistics: ClassVar[tuple[str, ...]] = ("extra",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """Σ wⱼ over the keys j that are not positions."""
-        return maps[0].extra_mass
+        (layer,) = layers
+        return layer.extra_mass
 
     def value_range(self, heads: int, keys: int) -> tuple[float, float]:
         """0 to 1: a share."""

@@ -1,4 +1,10 @@
-"""Attention to the first key, where an attention sink would be (Xiao et al., 2024)."""
+"""Attention to the first key, where an attention sink would be (Xiao et al., 2024).
+
+A row is the attention weights of one query over the K keys; the value of a head is the mean over
+its rows. `reference` defines the value of a row. The compiled pass (kernels.py) gives the same
+value from the numbers that `required_statistics` names. `needs_positions`: the measure applies only
+where the positions of the keys are known.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,7 @@ from neural.capture.measure import HeadMeasure
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neural.capture.attention_maps import AttentionMaps, Axis
+    from neural.capture.attention_maps import AttentionMaps, KnownPositions
 
 
 class FirstKeyMass(HeadMeasure):
@@ -21,12 +27,13 @@ class FirstKeyMass(HeadMeasure):
     """
 
     unit: ClassVar[str] = "share"
-    axis: ClassVar[Axis] = "keys"
+    needs_positions: ClassVar[KnownPositions] = "keys"
     required_statistics: ClassVar[tuple[str, ...]] = ("first",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """Weight of the first key; 0 where it is hidden."""
-        return first_key_mass(maps[0])
+        (layer,) = layers
+        return first_key_mass(layer)
 
     def value_range(self, heads: int, keys: int) -> tuple[float, float]:
         """0 to 1: a share."""
@@ -34,7 +41,10 @@ class FirstKeyMass(HeadMeasure):
 
 
 def first_key_mass(maps: AttentionMaps) -> Tensor:
-    """Weight of the first key, 0 if hidden; NaN in rows that see one key or have no known first."""
-    mass = maps.mass_at(maps.origins.unsqueeze(1)).nan_to_num(0.0)
-    known = (maps.visible_count > 1) & (maps.origins >= 0).unsqueeze(1)
+    """Weight of the first key, 0 if it is hidden.
+
+    NaN in rows that see a single key, and if the first key is unknown.
+    """
+    mass = maps.mass_at(maps.first_keys.unsqueeze(1)).nan_to_num(0.0)
+    known = (maps.visible_count > 1) & (maps.first_keys >= 0).unsqueeze(1)
     return mass.masked_fill(~known, float("nan"))

@@ -1,4 +1,9 @@
-"""Diversity of a layer's heads: the Jensen–Shannon divergence of all of them (Lin, 1991)."""
+"""Diversity of a layer's heads: the Jensen–Shannon divergence of all of them (Lin, 1991).
+
+A row is the attention weights of one query over the K keys, in all heads of a layer; the value of
+the layer is the mean over its rows. `reference` defines the value of a row. The compiled pass
+(kernels.py) gives the same value from the numbers that `required_statistics` names.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +25,10 @@ class HeadDiversity(LayerMeasure):
     unit: ClassVar[str] = "nats"
     required_statistics: ClassVar[tuple[str, ...]] = ("diversity",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """S(mean of the heads) − mean of their S, S(w) = −Σ w log w."""
-        weights = maps[0].weights
+        (layer,) = layers
+        weights = layer.weights
         return entropy_nats(weights.mean(dim=1)) - entropy_nats(weights).mean(dim=1)
 
     def value_range(self, heads: int, keys: int) -> tuple[float, float]:

@@ -1,4 +1,9 @@
-"""Variance of attention weights across the heads of a layer."""
+"""Variance of attention weights across the heads of a layer.
+
+A row is the attention weights of one query over the K keys, in all heads of a layer; the value of
+the layer is the mean over its rows. `reference` defines the value of a row. The compiled pass
+(kernels.py) gives the same value from the numbers that `required_statistics` names.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +27,11 @@ class HeadVariance(LayerMeasure):
     unit: ClassVar[str] = "squared shares"
     required_statistics: ClassVar[tuple[str, ...]] = ("variance",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """Σⱼ variance of wⱼ across the heads / V, V the number of keys that any head sees."""
-        across = maps[0].weights.var(dim=1, correction=0).sum(dim=-1)
-        return across / maps[0].visible_mask.any(dim=1).sum(dim=-1)
+        (layer,) = layers
+        across = layer.weights.var(dim=1, correction=0).sum(dim=-1)
+        return across / layer.visible_mask.any(dim=1).sum(dim=-1)
 
     def value_range(self, heads: int, keys: int) -> tuple[float, float]:
         """0 to 1 / 4: the variance of a number between 0 and 1."""

@@ -1,4 +1,10 @@
-"""Induction (Olsson et al., 2022): in "… A B … A", the attention of the last A to B."""
+"""Induction (Olsson et al., 2022): in "… A B … A", the attention of the last A to B.
+
+A row is the attention weights of one query over the K keys; the value of a head is the mean over
+its rows. `reference` defines the value of a row. The compiled pass (kernels.py) gives the same
+value from the numbers that `required_statistics` names. `needs_positions`: the measure applies only
+where queries and keys have known positions in one sequence.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,7 @@ from neural.nn.lazy_torch import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neural.capture.attention_maps import AttentionMaps, Axis
+    from neural.capture.attention_maps import AttentionMaps, KnownPositions
 
 
 class InductionMass(HeadMeasure):
@@ -21,25 +27,25 @@ class InductionMass(HeadMeasure):
     """
 
     unit: ClassVar[str] = "share"
-    axis: ClassVar[Axis] = "shared"
+    needs_positions: ClassVar[KnownPositions] = "queries_and_keys"
     required_statistics: ClassVar[tuple[str, ...]] = ("induction",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """Weight of the position after the last earlier one with the same token."""
-        (own,) = maps
-        assert own.tokens is not None
-        keys = torch.arange(own.tokens.shape[-1], device=own.query_positions.device)
-        query_tokens = own.tokens[:, own.query_positions.clamp(0, len(keys) - 1)]
-        is_earlier_same = (query_tokens.unsqueeze(-1) == own.tokens.unsqueeze(1)) & (
-            keys < own.query_positions.unsqueeze(-1)
+        (layer,) = layers
+        assert layer.tokens is not None
+        keys = torch.arange(layer.tokens.shape[-1], device=layer.query_positions.device)
+        query_tokens = layer.tokens[:, layer.query_positions.clamp(0, len(keys) - 1)]
+        is_earlier_same = (query_tokens.unsqueeze(-1) == layer.tokens.unsqueeze(1)) & (
+            keys < layer.query_positions.unsqueeze(-1)
         )
         last_occurrence = torch.where(is_earlier_same, keys, -1).amax(dim=-1)
         has_target = (
             (last_occurrence >= 0)
-            & (own.query_positions < len(keys))
-            & (last_occurrence + 1 != own.query_positions)
+            & (layer.query_positions < len(keys))
+            & (last_occurrence + 1 != layer.query_positions)
         )
-        return own.mass_at(torch.where(has_target, last_occurrence + 1, -1).unsqueeze(1))
+        return layer.mass_at(torch.where(has_target, last_occurrence + 1, -1).unsqueeze(1))
 
     def value_range(self, heads: int, keys: int) -> tuple[float, float]:
         """0 to 1: a share."""

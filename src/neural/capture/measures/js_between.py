@@ -1,4 +1,10 @@
-"""Jensen–Shannon divergence of two layers' attention (Lin, 1991)."""
+"""Jensen–Shannon divergence of two layers' attention (Lin, 1991).
+
+A row is the attention weights of one query over the K keys. p is a row of the first layer and q
+that of the same head and query in the second; the value is the mean over rows. `reference` defines
+the value of a pair of rows. The compiled pass (kernels.py) gives the same value from the numbers
+that `required_statistics` names.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +26,10 @@ class JsBetween(PairMeasure):
     unit: ClassVar[str] = "bits"
     required_statistics: ClassVar[tuple[str, ...]] = ("js",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """(S((p + q) / 2) − (S(p) + S(q)) / 2) / log 2, S(w) = −Σ w log w."""
-        p, q = maps[0].weights, maps[1].weights
+        first, second = layers
+        p, q = first.weights, second.weights
         divergence = entropy_nats((p + q) / 2) - (entropy_nats(p) + entropy_nats(q)) / 2
         return (divergence / math.log(2)).clamp(0, 1)
 

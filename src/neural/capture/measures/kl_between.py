@@ -1,4 +1,10 @@
-"""Kullback–Leibler divergence of two layers' attention (Kullback and Leibler, 1951)."""
+"""Kullback–Leibler divergence of two layers' attention (Kullback and Leibler, 1951).
+
+A row is the attention weights of one query over the K keys. p is a row of the first layer and q
+that of the same head and query in the second; the value is the mean over rows. `reference` defines
+the value of a pair of rows. The compiled pass (kernels.py) gives the same value from the numbers
+that `required_statistics` names.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +26,12 @@ class KlBetween(PairMeasure):
     unit: ClassVar[str] = "nats"
     required_statistics: ClassVar[tuple[str, ...]] = ("kl",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """Σ p (log p − log q), p of the first layer and q of the second.
 
         From the scores if there are any: a weight may round to 0 where its log is finite.
         """
-        first, second = maps
+        first, second = layers
         p = first.weights
         if first.scores is None or second.scores is None:
             return (torch.xlogy(p, p) - torch.xlogy(p, second.weights)).sum(dim=-1)

@@ -1,4 +1,8 @@
-"""Largest attention score: grows without bound before a loss diverges (Dehghani et al., 2023)."""
+"""Largest attention score: grows without bound before a loss diverges (Dehghani et al., 2023).
+
+A row is the attention of one query to all K keys. `reference` defines the value of a row. The
+compiled pass (kernels.py) gives the same value from the numbers that `required_statistics` names.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +28,14 @@ class LargestLogit(HeadMeasure):
     unit: ClassVar[str] = "nats"
     required_statistics: ClassVar[tuple[str, ...]] = ("logit",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """max (q·k / √D + bias) over the visible keys."""
-        assert maps[0].scores is not None
-        return maps[0].scores.masked_fill(~maps[0].visible_mask, -math.inf).amax(dim=-1)
+        (layer,) = layers
+        assert layer.scores is not None
+        return layer.scores.masked_fill(~layer.visible_mask, -math.inf).amax(dim=-1)
 
-    def average_rows(self, rows: Tensor) -> Tensor:
-        """The largest of all rows; NaN if no row counts."""
+    def aggregate_rows(self, rows: Tensor) -> Tensor:
+        """The value of a head: the largest of all its rows; NaN if no row counts (all are NaN)."""
         largest = rows.nan_to_num(nan=-math.inf).amax(dim=(0, -1))
         return torch.where(largest.isinf(), math.nan, largest)
 

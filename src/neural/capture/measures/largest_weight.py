@@ -1,4 +1,9 @@
-"""Largest attention weight of a row."""
+"""Largest attention weight of a row.
+
+A row is the attention weights of one query over the K keys; the value of a head is the mean over
+its rows. `reference` defines the value of a row. The compiled pass (kernels.py) gives the same
+value from the numbers that `required_statistics` names.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +23,10 @@ class LargestWeight(HeadMeasure):
     unit: ClassVar[str] = "share"
     required_statistics: ClassVar[tuple[str, ...]] = ("largest",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """max wⱼ."""
-        return maps[0].weights.amax(dim=-1)
+        (layer,) = layers
+        return layer.weights.amax(dim=-1)
 
     def value_range(self, heads: int, keys: int) -> tuple[float, float]:
         """1 / K to 1: uniform, or a single key."""

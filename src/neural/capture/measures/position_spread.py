@@ -1,4 +1,10 @@
-"""Standard deviation of the attended position."""
+"""Standard deviation of the attended position.
+
+A row is the attention weights of one query over the K keys; the value of a head is the mean over
+its rows. `reference` defines the value of a row. The compiled pass (kernels.py) gives the same
+value from the numbers that `required_statistics` names. `needs_positions`: the measure applies only
+where the positions of the keys are known.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,7 @@ from neural.nn.lazy_torch import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neural.capture.attention_maps import AttentionMaps, Axis
+    from neural.capture.attention_maps import AttentionMaps, KnownPositions
 
 
 class PositionSpread(HeadMeasure):
@@ -20,13 +26,14 @@ class PositionSpread(HeadMeasure):
     """
 
     unit: ClassVar[str] = "positions"
-    axis: ClassVar[Axis] = "keys"
+    needs_positions: ClassVar[KnownPositions] = "keys"
     required_statistics: ClassVar[tuple[str, ...]] = ("spread",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """√ Σ wⱼ (j − m)², m = Σ wⱼ j, the weights of the positions j scaled to sum to 1."""
-        weights = maps[0].position_weights
-        weights = weights / weights.sum(dim=-1, keepdim=True) if maps[0].extra_keys else weights
+        (layer,) = layers
+        weights = layer.position_weights
+        weights = weights / weights.sum(dim=-1, keepdim=True) if layer.extra_keys else weights
         # counted from the middle of the row: rounding errors are smaller
         position = torch.arange(weights.shape[-1], device=weights.device) - weights.shape[-1] // 2
         mean = (weights * position).sum(dim=-1, keepdim=True)

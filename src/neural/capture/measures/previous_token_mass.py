@@ -1,4 +1,10 @@
-"""Attention to the previous token, half of an induction circuit (Elhage et al., 2021)."""
+"""Attention to the previous token, half of an induction circuit (Elhage et al., 2021).
+
+A row is the attention weights of one query over the K keys; the value of a head is the mean over
+its rows. `reference` defines the value of a row. The compiled pass (kernels.py) gives the same
+value from the numbers that `required_statistics` names. `needs_positions`: the measure applies only
+where queries and keys have known positions in one sequence.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,7 @@ from neural.capture.measure import HeadMeasure
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neural.capture.attention_maps import AttentionMaps, Axis
+    from neural.capture.attention_maps import AttentionMaps, KnownPositions
 
 
 class PreviousTokenMass(HeadMeasure):
@@ -19,12 +25,13 @@ class PreviousTokenMass(HeadMeasure):
     """
 
     unit: ClassVar[str] = "share"
-    axis: ClassVar[Axis] = "shared"
+    needs_positions: ClassVar[KnownPositions] = "queries_and_keys"
     required_statistics: ClassVar[tuple[str, ...]] = ("previous",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """wᵢ₋₁: the weight of the position before the query."""
-        return maps[0].mass_at(maps[0].query_positions - 1)
+        (layer,) = layers
+        return layer.mass_at(layer.query_positions - 1)
 
     def value_range(self, heads: int, keys: int) -> tuple[float, float]:
         """0 to 1: a share."""

@@ -1,4 +1,9 @@
-"""Entropy relative to its maximum: comparable between rows of a causal map."""
+"""Entropy relative to its maximum: comparable between rows of a causal map.
+
+A row is the attention weights of one query over the K keys; the value of a head is the mean over
+its rows. `reference` defines the value of a row. The compiled pass (kernels.py) gives the same
+value from the numbers that `required_statistics` names.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +28,10 @@ class RelativeEntropy(HeadMeasure):
     unit: ClassVar[str] = "share"
     required_statistics: ClassVar[tuple[str, ...]] = ("entropy", "visible")
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """−Σ w log w / log V, V the number of keys that the row may see."""
-        return divide_by_max_entropy(entropy_nats(maps[0].weights), maps[0].visible_count.float())
+        (layer,) = layers
+        return divide_by_max_entropy(entropy_nats(layer.weights), layer.visible_count.float())
 
     def from_statistics(self, statistics: dict[str, Tensor]) -> Tensor:
         """The same from the row's entropy and its number of keys."""

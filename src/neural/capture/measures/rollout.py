@@ -20,19 +20,18 @@ if TYPE_CHECKING:
 class Rollout(StackMeasure):
     """Share of each input position in each output position: 0 is none of it, 1 all of it.
 
-    Each layer is half the mean W of its heads' weights and half the residual connection, the
-    identity 1: A = (W + 1) / 2. A
-    row that sees no key is the residual alone; the weight of a learned sink is left out. Rows sum
-    to 1.
+    Each layer mixes its inputs by A = (W + I) / 2: half by the mean W of its heads' weights, half
+    by the residual connection, the identity I. In a row (query) that sees no key, A is the
+    identity; the weight of a learned sink is left out. Rows of A sum to 1.
     """
 
     unit: ClassVar[str] = "share"
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
-        """A(last) ⋯ A(second) · A(first), A = (W + 1) / 2: the last layer leftmost."""
-        weights = maps[0].position_weights
+    def reference(self, *layers: AttentionMaps) -> Tensor:
+        """The product A(last) ⋯ A(second) · A(first) over all layers."""
+        weights = layers[0].position_weights
         total = torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device)
-        for layer in maps:
+        for layer in layers:
             mean = layer.position_weights.mean(dim=1)
             total = mix_residual(mean, layer.query_positions) @ total
         return total
@@ -40,9 +39,12 @@ class Rollout(StackMeasure):
     def compute_rows(
         self, calls: Sequence[AttentionCall], rows: Int[Tensor, " R"] | None = None
     ) -> Float[Tensor, "B R K"]:
-        """From the last layer back to the first, each in blocks of rows: O(R·K) memory."""
+        """The same for R rows (all if None), from the last layer back to the first.
+
+        Each layer is computed in blocks of rows, so that memory is O(R·K).
+        """
         for call in calls:
-            if call.queries != call.positions or call.axis != "shared":
+            if call.queries != call.positions or call.known_positions != "queries_and_keys":
                 sizes = f"{call.queries} queries and {call.positions} keys"
                 raise ValueError(f"rollout needs self-attention, got {sizes}")
         batch, keys, device = calls[0].batch, calls[0].positions, calls[0].q.device
@@ -66,9 +68,7 @@ class Rollout(StackMeasure):
 def mix_residual(
     mean: Float[Tensor, "B Q K"], query_positions: Int[Tensor, " Q"]
 ) -> Float[Tensor, "B Q K"]:
-    """Half the attention, half the query's own position; that alone in rows that see no key.
-
-    `mean`: weights averaged over heads.
-    """
+    """The matrix A of a layer for some queries (rows); `mean`: weights averaged over heads."""
     identity = functional.one_hot(query_positions, mean.shape[-1])
+    # the sum is 1, 0 in a row that sees no key, and less than 1 with a learned sink
     return (mean + identity) / (mean.sum(dim=-1, keepdim=True) + 1)

@@ -1,4 +1,10 @@
-"""Attention sink: mass on the first key beyond uniform attention (Xiao et al., 2024)."""
+"""Attention sink: mass on the first key beyond uniform attention (Xiao et al., 2024).
+
+A row is the attention weights of one query over the K keys; the value of a head is the mean over
+its rows. `reference` defines the value of a row. The compiled pass (kernels.py) gives the same
+value from the numbers that `required_statistics` names. `needs_positions`: the measure applies only
+where the positions of the keys are known.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,7 @@ from neural.capture.measures.first_key_mass import first_key_mass
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neural.capture.attention_maps import AttentionMaps, Axis
+    from neural.capture.attention_maps import AttentionMaps, KnownPositions
 
 
 class SinkExcess(HeadMeasure):
@@ -21,14 +27,14 @@ class SinkExcess(HeadMeasure):
     """
 
     unit: ClassVar[str] = "share"
-    axis: ClassVar[Axis] = "keys"
+    needs_positions: ClassVar[KnownPositions] = "keys"
     required_statistics: ClassVar[tuple[str, ...]] = ("first", "visible", "sees_first")
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """(w₁ − 1/V) / (1 − 1/V), w₁ the first key's weight, V the number of visible keys."""
-        (own,) = maps
-        sees_first = own.mass_at(own.origins.unsqueeze(1)).isfinite()
-        return excess_over_uniform(first_key_mass(own), own.visible_count.float(), sees_first)
+        (layer,) = layers
+        sees_first = layer.mass_at(layer.first_keys.unsqueeze(1)).isfinite()
+        return excess_over_uniform(first_key_mass(layer), layer.visible_count.float(), sees_first)
 
     def from_statistics(self, statistics: dict[str, Tensor]) -> Tensor:
         """The same from the row's weight of the first key and its number of keys."""

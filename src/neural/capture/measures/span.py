@@ -1,4 +1,10 @@
-"""Expected attention distance, also called the effective attention span."""
+"""Expected attention distance, also called the effective attention span.
+
+A row is the attention weights of one query over the K keys; the value of a head is the mean over
+its rows. `reference` defines the value of a row. The compiled pass (kernels.py) gives the same
+value from the numbers that `required_statistics` names. `needs_positions`: the measure applies only
+where queries and keys have known positions in one sequence.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,7 @@ from neural.capture.measure import HeadMeasure
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neural.capture.attention_maps import AttentionMaps, Axis
+    from neural.capture.attention_maps import AttentionMaps, KnownPositions
 
 
 class Span(HeadMeasure):
@@ -21,12 +27,13 @@ class Span(HeadMeasure):
     """
 
     unit: ClassVar[str] = "positions"
-    axis: ClassVar[Axis] = "shared"
+    needs_positions: ClassVar[KnownPositions] = "queries_and_keys"
     required_statistics: ClassVar[tuple[str, ...]] = ("distance",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
-        """Σ wⱼ |i − j|."""
-        return (maps[0].position_weights * maps[0].distance.abs()).sum(dim=-1)
+    def reference(self, *layers: AttentionMaps) -> Tensor:
+        """Σ wⱼ |i − j| over the keys j; i is the query's position."""
+        (layer,) = layers
+        return (layer.position_weights * layer.distance.abs()).sum(dim=-1)
 
     def value_range(self, heads: int, keys: int) -> tuple[float, float]:
         """0 to ∞: with a query offset, queries may be further away than the number of keys."""

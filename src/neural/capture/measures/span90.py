@@ -1,4 +1,10 @@
-"""Attention distance without the farthest 10 % of the mass: robust against outliers."""
+"""Attention distance without the farthest 10 % of the mass: robust against outliers.
+
+A row is the attention weights of one query over the K keys; the value of a head is the mean over
+its rows. `reference` defines the value of a row. The compiled pass (kernels.py) gives the same
+value from the numbers that `required_statistics` names. `needs_positions`: the measure applies only
+where queries and keys have known positions in one sequence.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +17,7 @@ from neural.nn.lazy_torch import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neural.capture.attention_maps import AttentionMaps, Axis
+    from neural.capture.attention_maps import AttentionMaps, KnownPositions
 
 MASS_SHARE = 0.9 - 1e-6
 """Slightly below 90 %, so that nine of ten equal weights reach it whatever the rounding."""
@@ -25,15 +31,15 @@ class Span90(HeadMeasure):
     """
 
     unit: ClassVar[str] = "positions"
-    axis: ClassVar[Axis] = "shared"
+    needs_positions: ClassVar[KnownPositions] = "queries_and_keys"
     required_statistics: ClassVar[tuple[str, ...]] = ("within",)
 
-    def reference(self, *maps: AttentionMaps) -> Tensor:
+    def reference(self, *layers: AttentionMaps) -> Tensor:
         """Smallest d for which the weights of keys within distance d of the query sum to 0.9."""
-        (own,) = maps
-        distance, order = own.distance.abs().sort(dim=-1, stable=True)
-        weights = own.position_weights.gather(-1, order.expand_as(own.position_weights))
-        mass_within = weights.cumsum(dim=-1) + own.extra_mass.unsqueeze(-1)
+        (layer,) = layers
+        distance, order = layer.distance.abs().sort(dim=-1, stable=True)
+        weights = layer.position_weights.gather(-1, order.expand_as(layer.position_weights))
+        mass_within = weights.cumsum(dim=-1) + layer.extra_mass.unsqueeze(-1)
         reached_index = (
             (mass_within < MASS_SHARE)
             .sum(dim=-1, keepdim=True)

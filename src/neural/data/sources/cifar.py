@@ -30,9 +30,10 @@ IMAGE_SIDE = 32
 IMAGE_BYTES = 3 * IMAGE_SIDE * IMAGE_SIDE
 """Bytes of an image: the red channel row by row, then green, then blue."""
 GZIP_MAGIC = b"\x1f\x8b"
-MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO = 1 << 26, 4
-"""An archive may unpack to this many bytes, or to its own size times the ratio; whichever is more.
-CIFAR compresses by a factor of 1.1."""
+MAX_UNPACKED_BYTES = 1 << 26
+MAX_UNPACKED_RATIO = 4
+"""An archive may unpack to MAX_UNPACKED_BYTES or to its size times the ratio, whichever is larger;
+beyond that it counts as a decompression bomb. CIFAR compresses by a factor of 1.1."""
 CIFAR_DOWNLOADS = {
     "cifar10": Download(
         url=f"{BASE_URL}/cifar-10-binary.tar.gz",
@@ -70,20 +71,27 @@ class CifarLayout:
 # CIFAR-10 and CIFAR-100 in the binary version, then both in the Python version.
 LAYOUTS = (
     CifarLayout(
-        tuple(f"data_batch_{index}.bin" for index in range(1, 6)),
-        ("test_batch.bin",),
-        "batches.meta.txt",
-        1,
+        train=tuple(f"data_batch_{index}.bin" for index in range(1, 6)),
+        test=("test_batch.bin",),
+        classes="batches.meta.txt",
+        label_bytes=1,
     ),
-    CifarLayout(("train.bin",), ("test.bin",), "fine_label_names.txt", 2),
     CifarLayout(
-        tuple(f"data_batch_{index}" for index in range(1, 6)),
-        ("test_batch",),
-        "batches.meta",
-        0,
-        "label",
+        train=("train.bin",),
+        test=("test.bin",),
+        classes="fine_label_names.txt",
+        label_bytes=2,  # coarse label, fine label
     ),
-    CifarLayout(("train",), ("test",), "meta", 0, "fine_label"),
+    CifarLayout(
+        train=tuple(f"data_batch_{index}" for index in range(1, 6)),
+        test=("test_batch",),
+        classes="batches.meta",
+        label_bytes=0,
+        label_key="label",
+    ),
+    CifarLayout(
+        train=("train",), test=("test",), classes="meta", label_bytes=0, label_key="fine_label"
+    ),
 )
 KNOWN_FILES = frozenset(
     name for layout in LAYOUTS for name in (*layout.train, *layout.test, layout.classes)
@@ -91,7 +99,7 @@ KNOWN_FILES = frozenset(
 
 
 class Cifar(DataSource):
-    """CIFAR images, resized to the network's input, or as rows of 3,072 numbers."""
+    """CIFAR images, resized to the network's input; `input: (3072,)` gives rows of pixels."""
 
     description: ClassVar[str] = (
         '"cifar10", "cifar100", or a folder with their files: 60,000 images, 32 × 32'

@@ -34,7 +34,7 @@ class Corpus(DataSource):
     @classmethod
     def read(cls, location: str | Path, network: Network) -> Examples:
         """Adjacent windows of the text as token ids, one per character."""
-        path = location if isinstance(location, Path) else fetch(location)  # or download it
+        path = location if isinstance(location, Path) else fetch(location)  # downloads if needed
         return next_character_examples(
             read_text(path), network, path.name if isinstance(location, Path) else location
         )

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 class Handbook(DataSource):
-    """Topics of Python's `help()`, for next-character prediction. Depends on the Python version."""
+    """Topics of Python's `help()`, for next-character prediction.
+
+    The text differs between Python versions.
+    """
 
     description: ClassVar[str] = (
         '"handbook": the topics of Python\'s help(), for next-character prediction'
@@ -32,6 +35,6 @@ class Handbook(DataSource):
 
 def read_handbook() -> str:
     """All topics, sorted by name, separated by blank lines."""
-    from pydoc_data.topics import topics  # imported here because it takes half a megabyte
+    from pydoc_data.topics import topics  # imported here: half a megabyte of text
 
     return "\n\n".join(topics[name].strip() for name in sorted(topics)) + "\n"

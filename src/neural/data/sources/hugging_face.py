@@ -18,7 +18,7 @@ from neural.data.text_encoding import select_alphabet
 if TYPE_CHECKING:
     from neural.language.network import Network
 
-# Known column names, the first one that a dataset has is used.
+# Known column names. If a dataset has several of them, the first one is used.
 TARGET_COLUMNS = ("label", "labels", "target", "y", "fine_label")
 INPUT_COLUMNS = ("x", "input_ids", "image", "img", "text", "sentence", "features")
 MASK_COLUMNS = ("mask", "attention_mask")
@@ -48,7 +48,7 @@ class HuggingFace(DataSource):
         )
         try:
             loaded = datasets.load_from_disk(str(location))
-        except IndexError:  # `datasets` saves a table without rows as no file, which it cannot load
+        except IndexError:  # `datasets` writes no file for a table without rows, and cannot load it
             raise TaskError(f"{location.name}: there are no examples") from None
         except Exception as error:  # `datasets` and pyarrow raise many types on a broken folder
             raise TaskError(

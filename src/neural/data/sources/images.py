@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
-"""Formats that pillow may decode, judged by content; for others, it may start other programs."""
+"""Formats that pillow may decode, recognised by content. For others, such as EPS, pillow would
+start other programs, which is unsafe."""
 MAX_PIXELS = 1 << 26
-"""Largest accepted image; it is decoded completely before it is resized."""
+"""Larger images are refused: an image is decoded completely before it is resized."""
 
 
 class Images(DataSource):

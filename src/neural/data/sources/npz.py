@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from neural.data.array_roles import assign_roles
+from neural.data.array_examples import create_array_examples, tabulate_arrays
 from neural.data.numpy_files import load_npz
-from neural.data.source import DataLocation, DataSource, Examples
+from neural.data.source import DataLocation, DataSchema, DataSource, Examples
 
 if TYPE_CHECKING:
+    from neural.data.table_columns import TableSettings
     from neural.language.network import Network
 
 
@@ -26,5 +27,20 @@ class Npz(DataSource):
     @classmethod
     def read(cls, location: Path, network: Network) -> Examples:
         """Load all arrays."""
-        train, valid, notes = assign_roles(load_npz(location), location.name, network)
-        return Examples(data_name=location.name, train=train, valid=valid, notes=tuple(notes))
+        return create_array_examples(load_npz(location), location.name, network)
+
+    @classmethod
+    def read_table(
+        cls,
+        location: Path,
+        network: Network,
+        settings: TableSettings,
+        schema: DataSchema | None = None,
+    ) -> Examples:
+        """Load all arrays; the columns of `x` are those of a table without names.
+
+        `schema` has the names in the training data if this is other data, such as a test file.
+        """
+        classes = schema.classes if schema else ()
+        examples = create_array_examples(load_npz(location), location.name, network, classes)
+        return tabulate_arrays(examples, settings)

@@ -67,7 +67,7 @@ class Texts(DataSource):
 def pad_texts(
     texts: Sequence[str], names: Sequence[str], network: Network, alphabet: Alphabet, data_name: str
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """`x` (texts, length) of token ids, its `mask`, and notes about truncation and encoding.
+    """({"x": token ids (texts, length), "mask": true at text}, notes on truncation and encoding).
 
     `names` are those of the texts and `data_name` that of the dataset, in messages.
     """

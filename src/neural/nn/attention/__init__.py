@@ -1,4 +1,4 @@
-"""Attention mechanisms, one file each: `weights` defines it, `attend` computes it fast."""
+"""Attention mechanisms (mechanism.py), one file each: `weights` defines it, `attend` is fast."""
 
 from neural.core.registry import Registry
 from neural.nn.mechanism import Mechanism

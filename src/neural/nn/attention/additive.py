@@ -1,6 +1,10 @@
-"""Additive attention (Bahdanau et al., 2015): scores from a small network, not a product.
+"""Additive attention (Bahdanau et al., 2015): a small network computes the scores of q and k.
 
-A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`.
+A mechanism (mechanism.py): `weights` defines it, `attend` computes `weights @ v` fast, and `cost`
+counts its multiply-adds and the values saved for the backward pass. `extra` is the output of the
+mechanism's learned module.
+
+Axes: B batch, H heads, Q queries, K keys, D head width, V width of values.
 """
 
 from __future__ import annotations
@@ -31,11 +35,11 @@ class Additive(Mechanism):
     ) -> Float[Tensor, "B H Q K"]:
         """softmax(u · tanh(q + k)); `extra` (H, D) is u.
 
-        The projections of queries and keys in the attention layer are W and U of the paper.
+        The paper's matrices W and U are the projections of q and k in the attention layer.
         """
         assert extra is not None
-        # Heads are a transposed view. Contiguous inputs give a contiguous sum, so that `flatten`
-        # does not copy the largest tensor.
+        # q and k are transposed views. Contiguous copies of them give a contiguous sum, so that
+        # `flatten` does not copy `hidden`, the largest tensor.
         hidden = torch.tanh(q.contiguous().unsqueeze(-2) + k.contiguous().unsqueeze(-3))
         u = extra.to(hidden.dtype).unsqueeze(-1)
         scores = (hidden.flatten(2, 3) @ u).view(hidden.shape[:-1])
@@ -52,13 +56,16 @@ class Additive(Mechanism):
         dropout: float = 0.0,
         extra: Tensor | None = None,
     ) -> Float[Tensor, "B H Q V"]:
-        """`weights @ v` in chunks of queries: tanh needs a value per query, key and feature."""
+        """`weights @ v` in chunks of queries: tanh has Q × K × D values."""
         return attend_in_chunks(
             self, q, k, v, mask, dropout, extra, elements_per_weight=q.shape[-1]
         )
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """Products with u and with the values; with one chunk, saves the tanh and the weights."""
+        """Products with u and with the values.
+
+        If all queries are one chunk, tanh and weights are saved; else they are recomputed.
+        """
         saved = queries * keys * (width + 1) if queries <= chunk_rows(keys * width) else 0
         return Cost(
             multiply_adds=2 * heads * queries * keys * width,
@@ -70,7 +77,7 @@ class Additive(Mechanism):
         return ScoreVector(heads, head_width)
 
     def learned_cost(self, width: int, heads: int, head_width: int, keys: int) -> Cost:
-        """Parameters only: nothing is computed."""
+        """The parameters; the learned module only returns them."""
         return Cost(parameters=heads * head_width)
 
     def example_extra(self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"]) -> Tensor:

@@ -1,11 +1,15 @@
 """Boundary-aware attention: keys that are likely to begin a segment of the text get more weight.
 
 A small network gives every position a boundary score s = sigmoid(logit / temperature);
-(s_i + s_j) / 2 is added to the attention score of query i and key j. The query's half is the same
-for all keys of a row and cancels in the softmax, so `attend` adds only the key's half, which folds
-into the fused kernel.
+(s_i + s_j) / 2 is added to the attention score of query i and key j. The query's half, s_i / 2, is
+the same for all keys of a query and cancels in the softmax. So `attend` adds only the key's half,
+which torch's fused kernel can add at little cost.
 
-A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`.
+A mechanism (mechanism.py): `weights` defines it, `attend` computes `weights @ v` fast, and `cost`
+counts its multiply-adds and the values saved for the backward pass. `Self` is plain softmax
+attention (self.py). `extra` is the output of the mechanism's learned module.
+
+Axes: B batch, H heads, Q queries, K keys, D head width, V width of values.
 """
 
 from __future__ import annotations
@@ -37,7 +41,8 @@ def _load_kernel() -> ModuleType:
 class BoundaryAware(Mechanism):
     """Adds (s_i + s_j) / 2 to every score, where s is the learned boundary score of a position."""
 
-    saved_inputs: ClassVar[str] = ""  # `cost` counts them, with the additional column
+    # The attention layer counts none of q, k and v: `cost` does, with a column for the bias.
+    saved_inputs: ClassVar[str] = ""
 
     temperature: float = float_field(
         "Temperature of the boundary scores; below 1 they are closer to 0 or 1.",
@@ -55,8 +60,8 @@ class BoundaryAware(Mechanism):
         """The softmax with both halves of the bias; `extra` (B, K) are the boundary scores."""
         assert extra is not None
         queries, keys = q.shape[-2], k.shape[-2]
-        # The queries are the last keys. Queries of another sequence have no boundary scores; those
-        # would cancel anyway.
+        # The queries are the last positions of the keys. More queries than keys are of another
+        # sequence without boundary scores; their half cancels in the softmax anyway.
         query_scores = (
             extra[:, keys - queries :]
             if queries <= keys
@@ -93,7 +98,10 @@ class BoundaryAware(Mechanism):
         return replace(mask, key_bias=half if mask.key_bias is None else mask.key_bias + half)
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """Full attention with one more column; saves queries, keys and values with that column."""
+        """Full attention with one more column of q and k, in which the bias is folded in.
+
+        Saves queries, keys and values with that column.
+        """
         inputs = Cost(activations=heads * (queries + 2 * keys) * (width + 1))
         return Self().cost(heads, queries, keys, width + 1) + inputs
 
@@ -111,12 +119,12 @@ class BoundaryAware(Mechanism):
         )
 
     def example_extra(self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"]) -> Tensor:
-        """Scores between 0 and 1."""
+        """Random boundary scores between 0 and 1."""
         return torch.rand(k.shape[0], k.shape[-2], dtype=k.dtype, requires_grad=True)
 
     @classmethod
     def example(cls) -> Mechanism:
-        """Temperature 0.5."""
+        """An instance for tests."""
         return cls(temperature=0.5)
 
 

@@ -1,6 +1,12 @@
-"""Causal attention (Vaswani et al., 2017; GPT), also in layers that are not causal.
+"""Causal attention (Vaswani et al., 2017; GPT): a query sees no later keys.
 
-A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`.
+Decoder blocks are causal with any mechanism; this one makes other layers causal, too.
+
+A mechanism (mechanism.py): `weights` defines it, `attend` computes `weights @ v` fast, and `cost`
+counts its multiply-adds and the values saved for the backward pass. `Self` is plain softmax
+attention (self.py). `extra` is unused: it is for mechanisms with learned parameters.
+
+Axes: B batch, H heads, Q queries, K keys, D head width, V width of values.
 """
 
 from __future__ import annotations
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
 class Causal(Mechanism):
     """Scaled dot-product attention to the keys up to the position of the query."""
 
-    self_attention_only: ClassVar[bool] = True  # depends on positions of one sequence
+    self_attention_only: ClassVar[bool] = True  # not for cross-attention: it compares positions
 
     def weights(
         self,
@@ -56,5 +62,5 @@ class Causal(Mechanism):
         return replace(mask, causal=True)
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """As full attention; the kernel skips up to half of it."""
+        """The cost of full attention, although the kernel skips up to half of it."""
         return Self().cost(heads, queries, keys, width)

@@ -1,8 +1,12 @@
 """1.5-entmax attention (Peters et al., 2019; Correia et al., 2019).
 
-Half-way between softmax and sparsemax.
+α-entmax with α = 1.5 is half-way between softmax (α = 1) and sparsemax (α = 2).
 
-A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`.
+A mechanism (mechanism.py): `weights` defines it; the base class computes `weights @ v` in chunks of
+queries. Scores are q·kᵀ / √D plus the biases of the mask. `extra` is unused: it is for mechanisms
+with learned parameters.
+
+Axes: B batch, H heads, Q queries, K keys, D head width, V width of values.
 """
 
 from __future__ import annotations
@@ -54,13 +58,15 @@ def entmax15(scores: Float[Tensor, "*rows K"]) -> Float[Tensor, "*rows K"]:
     half = scores / 2
     sorted_half = half.detach().sort(dim=-1, descending=True).values
     rank = torch.arange(1, scores.shape[-1] + 1, device=scores.device)
-    # Mean and mean square of the largest 1, 2, … scores, and the threshold if these had weight.
+    # For n = 1, 2, …: mean and mean square of the n largest scores, and the threshold if exactly
+    # these had positive weight.
     mean, square = sorted_half.cumsum(dim=-1) / rank, sorted_half.square().cumsum(dim=-1) / rank
     thresholds = mean - ((1 / rank - square + mean.square()).clamp(min=0)).sqrt()
     in_support = thresholds <= sorted_half
     support_size = in_support.sum(dim=-1, keepdim=True).clamp(min=1)  # 0 only if a score is NaN
     lowest = sorted_half.gather(-1, support_size - 1)
-    # The threshold again, from the support itself, so that the gradient flows through it.
+    # The support is the scores with positive weight. The sort above is detached; the threshold is
+    # computed again from the support, so that the gradient flows through it.
     support = half >= lowest
     count = support.sum(dim=-1, keepdim=True)
     mean = half.where(support, 0).sum(dim=-1, keepdim=True) / count

@@ -1,8 +1,12 @@
-"""Hard attention (Xu et al., 2015): one key per query.
+"""Hard attention (Xu et al., 2015): each query attends to one key.
 
-The gradient is a straight-through estimate (Bengio et al., 2013).
+The gradient is a straight-through estimate (Bengio et al., 2013): that of the softmax.
 
-A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`.
+A mechanism (mechanism.py): `weights` defines it; the base class computes `weights @ v` in chunks of
+queries. Scores are q·kᵀ / √D plus the biases of the mask. `extra` is unused: it is for mechanisms
+with learned parameters.
+
+Axes: B batch, H heads, Q queries, K keys, D head width, V width of values.
 """
 
 from __future__ import annotations
@@ -62,5 +66,5 @@ class Hard(PositionwiseMechanism):
 
     @classmethod
     def example(cls) -> Hard:
-        """Temperature 2."""
+        """An instance for tests."""
         return cls(temperature=2.0)

@@ -5,7 +5,14 @@ visible keys. Then Σ_j (φ(q_i)·φ(k_j)) v_j = φ(q_i)·(Σ_j φ(k_j) v_jᵀ):
 same for all queries, so time and memory are linear in the length. A bias b on a score multiplies
 the weight by exp(b), as in a softmax.
 
-A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`.
+A mechanism (mechanism.py): `weights` defines it, `attend` computes `weights @ v` fast, and `cost`
+counts its multiply-adds and the values saved for the backward pass. `extra` is unused: it is for
+mechanisms with learned parameters.
+
+A `Mask` (mask.py) combines causality, padding (`keys`), a largest distance (`reach`), packed
+documents (`segments`), any other rule (`pairs`) and biases of the scores.
+
+Axes: B batch, H heads, Q queries, K keys, D head width, V width of values.
 """
 
 from __future__ import annotations
@@ -30,14 +37,17 @@ if TYPE_CHECKING:
 MAX_CHUNK_ELEMENTS = 2**20
 """Largest number of values in one chunk of the queries or keys: 4 MB of float32."""
 BLOCK_SIZE = 64
-"""Positions of a causal block: products of pairs inside it, running sums for all before it."""
+"""Positions of a block in causal attention.
+
+Pairs inside a block are multiplied one by one; all earlier blocks are in running sums.
+"""
 
 
 class Linear(Mechanism):
     """Weights are φ(q)·φ(k) over their sum, with φ(x) = elu(x) + 1: linear time and memory.
 
-    Dropout drops keys of a head, not single weights, which are never computed. A query whose
-    products with all keys underflow gets zeros.
+    Dropout drops whole keys of a head: single weights are never computed. The output is zero for a
+    query whose products with all keys underflow.
     """
 
     def weights(
@@ -67,14 +77,17 @@ class Linear(Mechanism):
         dropout: float = 0.0,
         extra: Tensor | None = None,
     ) -> Float[Tensor, "B H Q V"]:
-        """Sums over the keys, running sums if causal: O(n). With other rules, in chunks."""
+        """O(n) by sums over the keys, which are running sums if causal.
+
+        Other rules and biases of the mask need the weights: then `weights @ v` in chunks, O(n²).
+        """
         if dropout:
             v = v * functional.dropout(v.new_ones(*v.shape[:-1], 1), dropout)
         has_pair_rules = not all(
             rule is None for rule in (mask.reach, mask.segments, mask.pairs, mask.bias)
         )
-        # The factors of a key bias are scaled by its largest value. In a causal mask that key may
-        # be ahead of a query, and the factors of all keys before it may underflow.
+        # A key bias b multiplies weights by exp(b − largest b). In a causal mask, the key of the
+        # largest b may be later than a query, and the factors of all visible keys may underflow.
         if has_pair_rules or (mask.causal and mask.key_bias is not None) or k.shape[-2] == 0:
             return attend_in_chunks(self, q, k, v, mask, 0.0, extra)
         key_mask = None if mask.keys is None else as_bool(mask.keys)[:, None, :, None]
@@ -90,9 +103,9 @@ class Linear(Mechanism):
         return torch.cat([*chunks], dim=-2).to(v.dtype)
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """Products of keys with values and of queries with sums; saves the features as well.
+        """Products of keys with values and of queries with sums; saves the features φ as well.
 
-        Causal attention costs more than twice that.
+        Causal attention costs more than twice as much as returned here.
         """
         return Cost(
             multiply_adds=heads * width * (keys * width + queries * width + queries),
@@ -101,7 +114,7 @@ class Linear(Mechanism):
 
 
 def feature_map(x: Float[Tensor, "B H T D"]) -> Float[Tensor, "B H T D"]:
-    """φ(x) = elu(x) + 1, all positive; in at least 32 bits, for the sums."""
+    """φ(x) = elu(x) + 1, which is positive; in at least 32 bits, so that sums are precise."""
     return functional.elu(x.to(torch.promote_types(x.dtype, torch.float32))) + 1
 
 
@@ -122,19 +135,20 @@ def attend_chunks(
     *,
     causal: bool,
 ) -> Iterator[Float[Tensor, "B H P V"]]:
-    """Attention output in chunks of queries; each key's features are multiplied by its `factor`.
+    """Yield the attention output of each chunk of queries (P positions).
 
-    First the sums over the keys that all queries see: all keys, or, if causal, the keys before the
-    first query. Then the queries; if causal, the keys of each chunk join the sums after it.
+    The features of each key are multiplied by its `factor`. First the function sums over the keys
+    that all queries see: all keys or, if causal, the keys before the first query. Then it
+    computes the queries; if causal, the keys of a chunk are added to the sums after the chunk.
     """
-    # Causal queries are aligned with the last keys. With more queries than keys, the first ones are
-    # before the first key and see nothing.
+    # Causal queries are aligned with the last keys. With more queries than keys, the first queries
+    # (`num_blind`) are before the first key and have no visible keys.
     num_blind = max(0, q.shape[-2] - k.shape[-2]) if causal else 0
     num_seeing = q.shape[-2] - num_blind
     num_shared_keys = k.shape[-2] - num_seeing if causal else k.shape[-2]
     key_sizes, query_sizes = split_sizes(num_shared_keys, k), split_sizes(num_seeing, q)
-    # If causal, the keys after the shared ones are split like the queries. Split once, not chunk
-    # by chunk: the gradient of a slice is as large as its source.
+    # If causal, the keys after the shared ones are split like the queries. One `split`, not a slice
+    # per chunk: the gradient of each slice would be as large as the whole tensor.
     key_chunks = zip(
         *(
             split_time(tensor, key_sizes + query_sizes * causal)
@@ -187,8 +201,8 @@ def running_sums(
 ) -> tuple[Float[Tensor, "B H T V"], Float[Tensor, "B H T 1"]]:
     """Σ_j (q·k_j) v_j and Σ_j q·k_j over the keys up to each query; `q` and `k` are features φ.
 
-    Products of pairs inside a block of BLOCK_SIZE positions; sums for all earlier blocks and for
-    the keys before the first query, whose sums are `before`.
+    Inside a block of BLOCK_SIZE positions, pairs of queries and keys are multiplied. Earlier blocks
+    enter by their sums; `before` are the sums over the keys before the first query.
     """
     time = q.shape[-2]
     q, k, v = (split_into_blocks(tensor) for tensor in (q, k, v))
@@ -206,7 +220,8 @@ def running_sums(
 def split_sizes(length: int, x: Float[Tensor, "B H T D"]) -> list[int]:
     """Sizes of the chunks into which `length` positions of a tensor like `x` are split.
 
-    Larger tensors would be allocated by the operating system for each call, page by page.
+    Chunks have at most MAX_CHUNK_ELEMENTS values: the operating system allocates larger tensors
+    anew for each call, page by page, which is slow.
     """
     step = max(1, MAX_CHUNK_ELEMENTS // max(1, x[..., :1, :].numel() * BLOCK_SIZE)) * BLOCK_SIZE
     if torch.compiler.is_compiling() or length <= step:

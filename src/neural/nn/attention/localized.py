@@ -1,6 +1,13 @@
 """Local attention inside a window (Luong et al., 2015, section 3.2, without the learned centre).
 
-A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`.
+A mechanism (mechanism.py): `weights` defines it, `attend` computes `weights @ v` fast, and `cost`
+counts its multiply-adds and the values saved for the backward pass. `Self` is plain softmax
+attention (self.py). `extra` is unused: it is for mechanisms with learned parameters.
+
+A `Mask` (mask.py) combines causality, padding (`keys`), a largest distance (`reach`), packed
+documents (`segments`), any other rule (`pairs`) and biases of the scores.
+
+Axes: B batch, H heads, Q queries, K keys, D head width, V width of values.
 """
 
 from __future__ import annotations
@@ -21,11 +28,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 BLOCK_SIZE = 32
-"""Queries per block where the kernel does not run; measured best for windows of 7 to 64."""
+"""Queries per block if the compiled kernel does not run; the fastest for windows of 7 to 64."""
 
 
 def _load_kernel() -> ModuleType:
-    """The compiled form of `attend`, imported at its first use."""
+    """The module with a compiled replacement of `attend` (kernel_dispatch.py)."""
     from neural.nn.kernels import localized
 
     return localized
@@ -34,13 +41,13 @@ def _load_kernel() -> ModuleType:
 class Localized(Mechanism):
     """Scaled dot-product attention to the keys at most `window // 2` positions away."""
 
-    self_attention_only: ClassVar[bool] = True  # depends on positions of one sequence
+    self_attention_only: ClassVar[bool] = True  # not for cross-attention: it compares positions
 
     window: int = int_field(
         "Width of the window, centred at the query; a causal block sees its earlier half.",
         default=7,
         odd=True,
-        shown=True,
+        shown=True,  # `repr` prints the argument even if it has its default
     )
 
     def weights(
@@ -63,10 +70,10 @@ class Localized(Mechanism):
         dropout: float = 0.0,
         extra: Tensor | None = None,
     ) -> Float[Tensor, "B H Q V"]:
-        """Blocks of queries, each with the keys around it: O(n·w)."""
+        """Blocks of queries, each with the keys around it: O(n·w) for n positions, window w."""
         window_mask = self.softmax_mask(q, k, mask)
         tensors = (window_mask.segments, window_mask.pairs, window_mask.bias, window_mask.key_bias)
-        # Blocks with their surroundings would hold more keys than there are.
+        # The keys around all blocks would be more than all keys of a short sequence.
         is_short = q.shape[-2] <= 2 * max(BLOCK_SIZE, window_mask.reach or 0)
         has_tensors = any(tensor is not None for tensor in tensors)
         if has_tensors or q.shape[-2] != k.shape[-2] or is_short:
@@ -84,9 +91,9 @@ class Localized(Mechanism):
         return mask.limit_reach(self.window // 2)
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """Two products with the keys of the window per query.
+        """Two products of each query with the keys of its window.
 
-        Saves the output, its copy as (time, heads, width), and one value per query.
+        Saves the output, a copy of it in the layout (time, heads, width), and one value per query.
         """
         window = min(self.window, keys)
         return Cost(
@@ -96,7 +103,7 @@ class Localized(Mechanism):
 
     @classmethod
     def example(cls) -> Mechanism:
-        """A window of 3."""
+        """An instance for tests."""
         return cls(window=3)
 
 

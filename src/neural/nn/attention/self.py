@@ -1,7 +1,13 @@
 """Scaled dot-product attention (Vaswani et al., 2017) over all keys that the mask allows.
 
-A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`. `extra` is
-the output of a mechanism's learned module; this mechanism has none.
+A mechanism (mechanism.py): `weights` defines it, `attend` computes `weights @ v` fast, and `cost`
+counts its multiply-adds and the values saved for the backward pass. `extra` is the output of a
+mechanism's learned module; this mechanism has none.
+
+A `Mask` (mask.py) combines causality, padding (`keys`), a largest distance (`reach`), packed
+documents (`segments`), any other rule (`pairs`) and biases of the scores.
+
+Axes: B batch, H heads, Q queries, K keys, D head width, V width of values.
 """
 
 from __future__ import annotations
@@ -57,7 +63,7 @@ class Self(Mechanism):
         return mask
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """Two products of Q×K×D per head; saves the output and one value per row."""
+        """Two products of Q·K·D multiply-adds per head; saves the output and a value per query."""
         return Cost(
             multiply_adds=2 * heads * queries * keys * width,
             activations=heads * queries * (width + 1),
@@ -76,7 +82,10 @@ def dot_product_scores(
 def masked_softmax(
     scores: Float[Tensor, "B H Q K"], keep_mask: Float[Tensor, "#B #H Q K"] | None
 ) -> Float[Tensor, "B H Q K"]:
-    """Softmax over the visible keys; a row without any is zero, never NaN, also in backward."""
+    """Softmax over the keys where `keep_mask` is True; other weights are 0.
+
+    The row of a query without visible keys is 0. It has no NaN, also not in the backward pass.
+    """
     if keep_mask is None:
         return scores.softmax(dim=-1)
     lowest = torch.finfo(scores.dtype).min
@@ -91,19 +100,19 @@ def fused_attention(
     dropout: float,
     scale: float | None = None,
 ) -> Float[Tensor, "B H Q V"]:
-    """torch's fused attention under any mask; rows (queries) without visible keys are zero.
+    """torch's fused attention under any mask; the output of a query without visible keys is 0.
 
     `scale` multiplies q·kᵀ; by default 1 / √D.
 
-    A key bias with a gradient is folded in as an additional column of q and k: a mask with a
-    gradient leaves the fused path (twice the time, and the whole Q×K matrix).
+    torch has no fused kernel for a mask that needs a gradient: it would take twice the time and
+    allocate the Q×K matrix. So a key bias with a gradient becomes an additional column of q and k.
     """
     attend = functional.scaled_dot_product_attention
     queries, keys = q.shape[-2], k.shape[-2]
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     bias, key_bias = mask.bias, mask.key_bias
-    # With fewer queries than keys, `is_causal` would align the first query with the first key.
-    # `reach` is the largest distance of a visible key; torch has no flag for it.
+    # torch's `is_causal` aligns the first query with the first key, we the last with the last. They
+    # agree for equally many. `reach` (the largest visible distance) has no flag in torch.
     is_causal = mask.causal and queries == keys and mask.reach is None
     no_tensors = mask.keys is None and mask.segments is None and mask.pairs is None and bias is None
     if key_bias is not None and (

@@ -1,11 +1,18 @@
 """Sparse attention by a fixed pattern: window, global positions, strided keys, random blocks.
 
-Window and global positions are the Longformer (Beltagy et al., 2020), random blocks make it BigBird
-(Zaheer et al., 2020), strided keys are the fixed pattern of the sparse transformer (Child et al.,
-2019). The pattern depends only on positions counted from the start: a longer text keeps the pattern
-of a shorter one.
+Window and global positions are the Longformer (Beltagy et al., 2020); with random blocks it is
+BigBird (Zaheer et al., 2020); strided keys are the fixed pattern of the sparse transformer (Child
+et al., 2019). Positions are counted from the start of the text, so that the pattern of a text does
+not change if the text is continued. To gather keys is to copy those that a block of queries sees.
 
-A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`.
+A mechanism (mechanism.py): `weights` defines it, `attend` computes `weights @ v` fast, and `cost`
+counts its multiply-adds and the values saved for the backward pass. `Self` is plain softmax
+attention (self.py). `extra` is unused: it is for mechanisms with learned parameters.
+
+A `Mask` (mask.py) combines causality, padding (`keys`), a largest distance (`reach`), packed
+documents (`segments`), any other rule (`pairs`) and biases of the scores.
+
+Axes: B batch, H heads, Q queries, K keys, D head width, V width of values.
 """
 
 from __future__ import annotations
@@ -26,19 +33,19 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MIN_GATHER_RATIO = 4
-"""Copying the visible keys of a block is faster if all keys are at least this many times more."""
+"""Blocks gather their keys if there are at least this many times more keys; else it is slower."""
 
 
 class Sparse(Mechanism):
     """Attention to a window, global positions, every `stride`-th key and random earlier blocks."""
 
-    self_attention_only: ClassVar[bool] = True  # depends on positions of one sequence
+    self_attention_only: ClassVar[bool] = True  # not for cross-attention: it compares positions
 
     window: int = int_field(
         "Width of the window, centred at the query; a causal block sees its earlier half.",
         default=7,
         odd=True,
-        shown=True,
+        shown=True,  # `repr` prints the argument even if it has its default
     )
     global_tokens: int = int_field(
         "Number of first positions that see all positions and are seen by all.",
@@ -75,8 +82,8 @@ class Sparse(Mechanism):
         dropout: float = 0.0,
         extra: Tensor | None = None,
     ) -> Float[Tensor, "B H Q V"]:
-        """Blocks of queries, each with a copy of its keys; short sequences by the fused kernel."""
-        # Only causality and padding: no other rules and no biases.
+        """Blocks of queries with their gathered keys; for short sequences, torch's fused kernel."""
+        # Whether the mask has only causality and padding: no other rules and no biases.
         is_simple = replace(mask, keys=None).is_order_only and mask.reach is None
         if is_simple and self.should_gather(q.shape[-2], k.shape[-2]):
             return self.attend_gathered(q, k, v, mask, dropout)
@@ -96,9 +103,10 @@ class Sparse(Mechanism):
         return replace(mask, pairs=pattern if mask.pairs is None else pattern & as_bool(mask.pairs))
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """Two products with the copied keys of each block; without copies as full attention."""
+        """Two products with the gathered keys of each block; else the cost of full attention."""
         if not self.should_gather(queries, keys):
-            # The output before and after empty rows are zeroed, and the pattern of a batch.
+            # Saved besides: the output before rows without keys are zeroed, and the pattern, one
+            # byte per pair, in units of 4-byte floats.
             masked = Cost(activations=heads * queries * width + queries * keys // 4)
             return Self().cost(heads, queries, keys, width) + masked
         blocks, gathered = -(-keys // self.block), self.count_gathered_keys(keys)
@@ -109,7 +117,7 @@ class Sparse(Mechanism):
 
     @classmethod
     def example(cls) -> Mechanism:
-        """All four kinds of keys."""
+        """An instance for tests, with all four kinds of keys."""
         return cls(window=3, global_tokens=1, stride=4, random_blocks=1, block=2)
 
     def is_visible(
@@ -128,14 +136,15 @@ class Sparse(Mechanism):
         return visible
 
     def is_global(self, key: Int[Tensor, "*any"]) -> Bool[Tensor, "*any"]:
-        """Whether all queries see the key at a position."""
+        """Whether all queries see the key at a position: first positions and strided keys."""
         first = key < self.global_tokens
         return first if self.stride is None else first | (key % self.stride == 0)
 
     def draw_random_blocks(self, block: Int[Tensor, "*any"]) -> Int[Tensor, "*any R"]:
         """Indices of the random blocks of each block index, none later than the block itself.
 
-        An integer hash of (block, draw, seed), so that a block's draws depend on nothing else.
+        They are an integer hash of (block, number of the draw, seed), not draws of a generator: so
+        they do not depend on the length of the text or on other blocks.
         """
         block = block.unsqueeze(-1)
         draw = torch.arange(self.random_blocks, device=block.device)
@@ -146,7 +155,7 @@ class Sparse(Mechanism):
         return (bits & 0x7FFFFFFF) % (block + 1)
 
     def should_gather(self, queries: int, keys: int) -> bool:
-        """Whether a block sees so few keys that copying them is faster; for self-attention only."""
+        """Whether gathering is faster: a block sees few keys, and all positions are queries."""
         return queries == keys and MIN_GATHER_RATIO * self.count_gathered_keys(keys) <= keys
 
     def count_gathered_keys(self, keys: int) -> int:

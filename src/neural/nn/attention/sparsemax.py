@@ -1,6 +1,10 @@
 """Sparsemax attention (Martins and Astudillo, 2016): most weights are exactly 0.
 
-A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`.
+A mechanism (mechanism.py): `weights` defines it; the base class computes `weights @ v` in chunks of
+queries. Scores are q·kᵀ / √D plus the biases of the mask. `extra` is unused: it is for mechanisms
+with learned parameters.
+
+Axes: B batch, H heads, Q queries, K keys, D head width, V width of values.
 """
 
 from __future__ import annotations
@@ -54,8 +58,8 @@ def sparsemax(scores: Float[Tensor, "*rows K"]) -> Float[Tensor, "*rows K"]:
     in_support = 1 + rank * sorted_scores > sorted_scores.cumsum(dim=-1)
     support_size = in_support.sum(dim=-1, keepdim=True).clamp(min=1)  # 0 only if a score is NaN
     lowest = sorted_scores.gather(-1, support_size - 1)
-    # The support is the scores with positive weight. The threshold is computed from the support
-    # itself, so that the gradient flows through it.
+    # The support is the scores with positive weight. The sort above is detached; the threshold is
+    # computed again from the support, so that the gradient flows through it.
     support = scores >= lowest
     total = scores.where(support, 0).sum(dim=-1, keepdim=True)
     threshold = (total - 1) / support.sum(dim=-1, keepdim=True)

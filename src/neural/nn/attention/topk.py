@@ -1,6 +1,10 @@
 """Top-k attention (Zhao et al., 2019, "Explicit sparse transformer"; Gupta et al., 2021).
 
-A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`.
+A mechanism (mechanism.py): `weights` defines it; the base class computes `weights @ v` in chunks of
+queries. Scores are q·kᵀ / √D plus the biases of the mask. `extra` is unused: it is for mechanisms
+with learned parameters.
+
+Axes: B batch, H heads, Q queries, K keys, D head width, V width of values.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ class Topk(PositionwiseMechanism):
         mask: Mask,
         extra: Tensor | None = None,
     ) -> Float[Tensor, "B H Q K"]:
-        """The softmax over the k largest scores; ties are cut off at k keys."""
+        """The softmax over the k largest scores; of equal scores, some are left out to keep k."""
         scores = dot_product_scores(q, k, mask)
         keep = mask.to_keep_mask(q.shape[-2], k.shape[-2], q.device)
         top_keys = fill_masked(scores, keep).topk(min(self.k, k.shape[-2]), dim=-1).indices
@@ -41,5 +45,5 @@ class Topk(PositionwiseMechanism):
 
     @classmethod
     def example(cls) -> Topk:
-        """Three keys."""
+        """An instance for tests."""
         return cls(k=3)

@@ -1,9 +1,17 @@
 """Uniform attention, a baseline: the mean over all visible keys.
 
-The gain of learned attention over this baseline is the value of attention (Wiegreffe and Pinter,
-2019). Queries, keys and biases of the mask have no effect, only its rules do.
+How much a model with learned attention is better than with this baseline is the value of attention
+(Wiegreffe and Pinter, 2019). Queries, keys and the biases of the mask have no effect; padding and
+other rules of the mask do.
 
-A mechanism (mechanism.py): `weights` defines it, `attend` is the fast form of `weights @ v`.
+A mechanism (mechanism.py): `weights` defines it, `attend` computes `weights @ v` fast, and `cost`
+counts its multiply-adds and the values saved for the backward pass. `extra` is unused: it is for
+mechanisms with learned parameters.
+
+A `Mask` (mask.py) combines causality, padding (`keys`), a largest distance (`reach`), packed
+documents (`segments`), any other rule (`pairs`) and biases of the scores.
+
+Axes: B batch, H heads, Q queries, K keys, D head width, V width of values.
 """
 
 from __future__ import annotations
@@ -49,7 +57,10 @@ class Uniform(Mechanism):
         dropout: float = 0.0,
         extra: Tensor | None = None,
     ) -> Float[Tensor, "B H Q V"]:
-        """Means of v, cumulative if causal; with other rules, the fused kernel with zero scores."""
+        """Means of v, which are cumulative if causal.
+
+        With dropout or other rules of the mask: the fused kernel with scores of zero.
+        """
         if dropout or not all(rule is None for rule in (mask.reach, mask.segments, mask.pairs)):
             unbiased = replace(mask, bias=None, key_bias=None)
             output = fused_attention(

@@ -1,1 +1,5 @@
-"""Compiled kernels behind `use_kernel`, imported at their first use; most are numba loops."""
+"""Compiled replacements of torch functions, most of them numba loops.
+
+`use_kernel` (kernel_dispatch.py) calls them: `supports` says whether a kernel can compute a call,
+`run` computes it.
+"""

@@ -1,13 +1,13 @@
-"""Boundary-aware attention: the key bias is a mask in the forward and a column in the backward.
+"""Fast training of boundary-aware attention: a bias per key, with a gradient.
 
-The fast form of `BoundaryAware.attend` (nn/attention/boundary_aware.py) in training. The key bias
-is half the boundary score of a key, which a small network predicts; it is added to all attention
-scores of the key.
+`run` replaces `BoundaryAware.attend` (nn/attention/boundary_aware.py) if `supports` is True
+(kernel_dispatch.py). The bias is half the boundary score of a key, which a small network predicts;
+it is added to the scores of all queries for that key.
 
-torch's fused kernel takes a mask without a gradient at almost no cost. Folded in as one more column
-of q and k, the bias has a gradient, but 65 columns are slower than 64. So the forward pass uses the
-mask, and the backward pass, which needs the gradient of the bias, uses the column. Both compute the
-same function.
+torch's fused kernel adds a mask at almost no cost, but gives it no gradient. As one more column of
+q and k the bias has a gradient, but 65 columns are slower than 64. So the forward pass uses the
+bias as a mask, and the backward pass, which needs its gradient, as a column. Both compute the same
+function.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def supports(
 ) -> bool:
     """Whether `run` can compute a call; arguments as in `BoundaryAware.attend`.
 
-    On the CPU, if the boundary scores `extra` need a gradient and every query sees every key.
+    It can on the CPU, if the boundary scores `extra` need a gradient and nothing is masked.
     """
     needs_grad = torch.is_grad_enabled() and extra is not None and extra.requires_grad
     is_plain = mask == Mask(key_bias=mask.key_bias) and q.shape[-1] == v.shape[-1] and dropout == 0

@@ -1,13 +1,14 @@
 # ruff: noqa: ANN001, ANN201, ANN202 (numba reads no annotations)
 """Kernel of one decoding step: one token per sample through a GPT-like network.
 
-`CompiledDecoder` (compiled_decoder.py) prepares the arguments. Decoding is limited by memory
-bandwidth: each weight is read once per step, for all samples. Each stage (query/key/value
-projection, attention heads, output projection, and the maps up and down of the feed-forward
-network) divides its rows, which are output features, among the threads. A linear map is a tuple
-(weights, scale, bias) of arrays with the layer as first axis; weights are 32-bit floats or 8-bit
-integers, multiplied by the scale of their row. numba compiles the step at its first use and caches
-the code on disk.
+`CompiledDecoder` (compiled_decoder.py) prepares the arguments and calls `step`. A sample is one of
+the texts that are generated together. Decoding is limited by memory bandwidth, so each weight is
+read once per step, for all samples. The stages are: query/key/value projection, attention, output
+projection, and the two linear maps "up" and "down" of the feed-forward network. A linear map
+divides its rows, which are output features, among the threads. It is a tuple (weights, scale, bias)
+of arrays with the layer (transformer block) as first axis. Weights are 32-bit floats, or 8-bit
+integers that are multiplied by the scale of their row. numba compiles the step at its first use and
+caches the code on disk.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ import numpy as np
 from neural.nn.lazy_torch import torch
 
 MIN_PARALLEL_WEIGHTS = 2_000_000
-"""Weights from which two threads are faster than one: threads synchronize after each stage."""
+"""Smallest number of weights for several threads.
+
+With fewer weights one thread is faster, because threads wait for each other after each stage.
+"""
 _LAYER_NORM = 2
 """Code of LayerNorm; 1 is RMSNorm."""
 _NO_NORM = 0
@@ -54,10 +58,10 @@ def _norm(x, kind, scale, shift, epsilon, out):
 
 @_njit
 def _linear_rows(x, weights, scale, bias, chunk, chunks, add, out):
-    """Chunk number `chunk` (from 0) of the `chunks` chunks of a linear map's rows, for all samples.
+    """A linear map for all samples, but only one chunk of its rows: number `chunk` of `chunks`.
 
     x (sample, feature), weights (row, feature), out (sample, row). With `add` the result is added
-    to `out`. Four samples share each read of a row.
+    to `out`. Each row is read once for four samples; the rest of the samples follow one by one.
     """
     rows, width = weights.shape
     samples = x.shape[0]
@@ -103,9 +107,9 @@ def _activate(x, chunk, chunks, activation):
 
 @_njit
 def _normalize_rotate(x, normalize, cosine, sine):
-    """A query or key x (feature) in place: scaled to length √D if `normalize`, then rotated.
+    """Scale a query or key x (feature) to length √D if `normalize`, and rotate it, in place.
 
-    `cosine` and `sine` have one value per pair of features; no pairs: no rotation.
+    `cosine` and `sine` have one value per pair of features; without pairs there is no rotation.
     """
     if normalize:
         square = np.float32(0)
@@ -155,8 +159,8 @@ def _linear(x, kind, scale, shift, epsilon, weights, row_scale, bias, add, activ
     """Norm (kind 0: none), linear map, activation (-1: none); one chunk of rows per thread.
 
     `scale`, `shift` and `epsilon` belong to the norm; `add` adds the result to `out`. Every thread
-    computes the norm for itself, in its entry of `normed` (thread, sample, feature): a norm is
-    short, and waiting would take longer.
+    computes the whole norm for itself, in its entry of `normed` (thread, sample, feature): that
+    takes less time than waiting for another thread.
     """
     chunks = normed.shape[0]
     for chunk in numba.prange(chunks):
@@ -215,19 +219,19 @@ def step(
     attention_output,
     up,
     down,
-    head,
+    output_layer,
     norms,
     final_norm,
     kv_memory,
     workspace,
 ):
-    """Read one token id per sample at `position`, from 0; writes logits, the last of `workspace`.
+    """Read one token id per sample at `position` (from 0); write logits, the last of `workspace`.
 
     config: number of heads and key/value heads, kind of the norms, whether queries and keys are
         normalized, activation
     embeddings: token table, position table, angles (cosine and sine, position, pair)
     qkv, attention_output, up, down: linear maps (weights, scale, bias), layer first
-    head: the output layer, a linear map without the layer axis
+    output_layer: a linear map without the layer axis
     norms: scale and shift (layer, before attention and before feed-forward, feature), epsilon
     final_norm: kind, scale, shift, epsilon
     kv_memory: keys, values (layer, sample, head, position, feature)
@@ -279,7 +283,7 @@ def step(
             attention_output[0][layer],
             attention_output[1][layer],
             attention_output[2][layer],
-            True,  # add
+            True,  # add: the residual connection
             _NO_ACTIVATION,
             normed,
             x,
@@ -319,9 +323,9 @@ def step(
         final_norm[1],
         final_norm[2],
         final_norm[3],
-        head[0],
-        head[1],
-        head[2],
+        output_layer[0],
+        output_layer[1],
+        output_layer[2],
         False,  # add
         _NO_ACTIVATION,
         normed,

@@ -1,4 +1,8 @@
-"""1.5-entmax of the entmax package: sorts only part of a row, faster than torch from 256 keys."""
+"""1.5-entmax of the entmax package, a replacement of `entmax15` in nn/attention/entmax15.py.
+
+It sorts only the largest scores of a row: faster than the function in torch from 256 keys on.
+`use_kernel` (kernel_dispatch.py) calls `run` if `supports` is True.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,11 @@ from neural.nn.checks import is_finite
 from neural.nn.lazy_torch import torch
 
 INITIAL_SORT_SIZE = 64
-"""Scores of a row that are sorted first; doubled until they are enough."""
+"""Number of largest scores sorted first; doubled until all scores with weight are sorted."""
 
 
 def supports(scores: torch.Tensor) -> bool:
-    """Finite scores: the package fails on NaN, plain torch returns NaN."""
+    """Whether all scores are finite: the package fails on NaN, where torch returns NaN."""
     return is_finite(scores)
 
 

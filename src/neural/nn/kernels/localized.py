@@ -1,8 +1,9 @@
 # ruff: noqa: ANN001, ANN202 (numba reads no annotations)
 """Kernel of local attention: O(n·w) time, O(n) memory, forward and backward.
 
-The compiled form of `Localized.attend` (nn/attention/localized.py): n positions, windows of w keys,
-`reach` = w // 2 on either side of the query.
+`use_kernel` (kernel_dispatch.py) calls `run` instead of `Localized.attend`
+(nn/attention/localized.py) if `supports` is True. A sequence has n positions; a query sees the w
+keys around it, `reach` = w // 2 on either side.
 
 numba compiles the loops with vector instructions at their first use and caches the code on disk.
 One head of one example is one task; tasks run on as many threads as torch uses.
@@ -26,13 +27,13 @@ _njit_parallel: Any = numba.njit(
 
 @_njit_parallel
 def _forward(q, k, v, key_mask, scale, reach, causal, out, logsum):
-    """q, k, v (task, position, feature); key_mask (example, position), True for real keys.
+    """Attention output, written to `out`, and log-sum-exp of each query's scores, to `logsum`.
 
-    Writes `out` (task, position, feature) and `logsum` (task, position), the log-sum-exp of the
-    scores of a row. A key_mask of one row is for all examples.
+    q, k, v and out are (task, position, feature), logsum (task, position). key_mask (example,
+    position) is True for real keys; a key_mask of one row is for all examples.
     """
     tasks, queries, width = q.shape
-    keys, values = k.shape[1], v.shape[2]
+    keys, value_width = k.shape[1], v.shape[2]
     heads = tasks // key_mask.shape[0]
     for task in numba.prange(tasks):
         is_key = key_mask[task // heads]
@@ -49,7 +50,7 @@ def _forward(q, k, v, key_mask, scale, reach, causal, out, logsum):
                 weight[j - first] = score * scale
                 if is_key[j] and weight[j - first] > largest:
                     largest = weight[j - first]
-            for d in range(values):
+            for d in range(value_width):
                 out[task, i, d] = 0
             total = q.dtype.type(0)
             for j in range(first, last):
@@ -60,7 +61,7 @@ def _forward(q, k, v, key_mask, scale, reach, causal, out, logsum):
             if total != 0:  # also if it is NaN: NaN inputs must give NaN outputs
                 for j in range(first, last):
                     normalized = weight[j - first] / total
-                    for d in range(values):
+                    for d in range(value_width):
                         out[task, i, d] += normalized * v[task, j, d]
 
 
@@ -70,7 +71,7 @@ def _backward(
 ):
     """Adds the gradients to grad_q, grad_k and grad_v; other arguments as in `_forward`."""
     tasks, queries, width = q.shape
-    keys, values = k.shape[1], v.shape[2]
+    keys, value_width = k.shape[1], v.shape[2]
     heads = tasks // key_mask.shape[0]
     for task in numba.prange(tasks):
         is_key = key_mask[task // heads]
@@ -81,7 +82,7 @@ def _backward(
             # Softmax backward: grad_score = weight · (grad_weight − Σ weight · grad_weight), where
             # the sum is grad_out·out. Weights are recomputed from the saved log-sum-exp.
             mean_grad = q.dtype.type(0)
-            for d in range(values):
+            for d in range(value_width):
                 mean_grad += grad_out[task, i, d] * out[task, i, d]
             for j in range(first, last):
                 if not is_key[j]:
@@ -89,14 +90,14 @@ def _backward(
                 score, grad_weight = q.dtype.type(0), q.dtype.type(0)
                 for d in range(width):
                     score += q[task, i, d] * k[task, j, d]
-                for d in range(values):
+                for d in range(value_width):
                     grad_weight += grad_out[task, i, d] * v[task, j, d]
                 weight = np.exp(score * scale - logsum[task, i])
                 grad_score = weight * (grad_weight - mean_grad) * scale
                 for d in range(width):
                     grad_q[task, i, d] += grad_score * k[task, j, d]
                     grad_k[task, j, d] += grad_score * q[task, i, d]
-                for d in range(values):
+                for d in range(value_width):
                     grad_v[task, j, d] += weight * grad_out[task, i, d]
 
 
@@ -199,10 +200,10 @@ def supports(
     dropout: float = 0.0,
     extra: torch.Tensor | None = None,
 ) -> bool:
-    """Whether `run` can compute a call: on the CPU, in 32 or 64 bits, without other rules.
+    """Whether `run` can compute a call; arguments as in `Localized.attend`.
 
-    Padding, causality and the window are supported; other rules and biases of the mask are not.
-    Arguments as in `Localized.attend`.
+    It can on the CPU, for 32- and 64-bit floats without dropout. Of the mask it supports padding,
+    causality and the window, but no other rules and no biases.
     """
     unsupported = (mask.segments, mask.pairs, mask.bias, mask.key_bias)
     return (

@@ -1,7 +1,9 @@
 """Kernel of query-key norm and rotary positions: one pass over the data, forward and backward.
 
-The compiled form of `normalize_and_rotate` in nn/multi_head_attention.py, with the same arguments:
-`position` is the positional encoding module, `offset` the position of the first query or key.
+`use_kernel` (kernel_dispatch.py) calls `run` instead of `normalize_and_rotate`
+(nn/multi_head_attention.py) if `supports` is True. Both have its arguments: queries or keys `x`,
+`offset` the position of the first of them, `position` the positional encoding, whether to
+`normalize` each vector to length √D.
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ _njit_parallel: Any = numba.njit(
 
 @_njit_parallel
 def _forward(x, cos, sin, normalize, epsilon, out):  # noqa: ANN001, ANN202 (numba reads no annotations)
-    """x and out (example, position, head, feature); cos and sin (position, pair).
+    """Normalized and rotated `x`, written to `out`; both (example, position, head, feature).
 
-    Without pairs there is no rotation.
+    cos and sin are (position, pair); with 0 pairs there is no rotation.
     """
     examples, time, heads, width = x.shape
     half, pairs = width // 2, cos.shape[1]
@@ -64,7 +66,8 @@ def _backward(x, cos, sin, normalize, epsilon, grad_out, out):  # noqa: ANN001, 
                 result[d] = grad[d] * cos[t, d] + grad[d + half] * sin[t, d]
                 result[d + half] = grad[d + half] * cos[t, d] - grad[d] * sin[t, d]
             if normalize:
-                # RMS norm: the component of the gradient along the vector is removed.
+                # Gradient of the RMS norm: removes the component along the vector, whose length
+                # does not affect the output.
                 square, dot = np.float32(0), np.float32(0)
                 for d in range(width):
                     square += vector[d] * vector[d]

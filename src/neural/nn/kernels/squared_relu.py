@@ -1,6 +1,7 @@
 """Kernel of max(x, 0)²: one pass over the data, forward and backward.
 
-The compiled form of `SquaredReLU.forward` (nn/activations.py); `module` is the instance.
+`use_kernel` (kernel_dispatch.py) calls `run` instead of `SquaredReLU.forward` (nn/activations.py)
+if `supports` is True; `module` is the SquaredReLU instance.
 """
 
 from __future__ import annotations

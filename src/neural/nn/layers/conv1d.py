@@ -1,7 +1,9 @@
 """Convolution over time, channels last.
 
-A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program. Shapes
-have no batch axis; E is the width of the input, its last size.
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis; E is the width of the input, its last size.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ class Conv1D(Layer):
     """Convolution over time: a linear map of a window of positions."""
 
     keeps_time = False  # the padding mask of the input does not fit the output
-    maps_mask = True  # the module has `output_mask`, which converts the padding mask
+    resizes_mask = True  # the module has `output_mask`, which converts the padding mask
 
     filters: int = int_field("Number of output features.")
     kernel_size: int = int_field("Number of positions in the window.", default=3)
@@ -36,19 +38,19 @@ class Conv1D(Layer):
         ACTIVATION_NAMES,
         "Activation of the output.",
         default="linear",
-        noun="activation",
+        value_name="activation",
         code="E0213",
     )
 
     @property
     def uses_mask(self) -> bool:
-        """Padding counts as zeros."""
+        """True: the module takes the padding mask, and padding counts as zeros."""
         return True
 
     def shape(self, x: Shape) -> Shape:
         """The number of windows, and the filters."""
         require_rank(x, 2, "a sequence, (time, features)")
-        feature_width(x)
+        feature_width(x)  # raises ShapeError if the width is unknown
         return (
             *count_windows(
                 x[:1], (self.kernel_size,), (self.strides,), self.padding, "kernel_size"

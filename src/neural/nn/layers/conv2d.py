@@ -1,7 +1,9 @@
 """Convolution over images, channels last.
 
-A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program. Shapes
-have no batch axis; E is the width of the input, its last size.
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis; E is the width of the input, its last size.
 """
 
 from __future__ import annotations
@@ -35,14 +37,14 @@ class Conv2D(Layer):
         ACTIVATION_NAMES,
         "Activation of the output.",
         default="linear",
-        noun="activation",
+        value_name="activation",
         code="E0213",
     )
 
     def shape(self, x: Shape) -> Shape:
         """The number of windows, and the filters."""
         require_rank(x, 3, "an image, (height, width, channels)")
-        feature_width(x)
+        feature_width(x)  # raises ShapeError if the width is unknown
         return (
             *count_windows(x[:2], self.kernel_size, self.strides, self.padding, "kernel_size"),
             self.filters,

@@ -1,7 +1,9 @@
 """Fully connected layer on the last axis.
 
-A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program. Shapes
-have no batch axis; E is the width of the input, its last size.
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis; E is the width of the input, its last size.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ class Dense(Layer):
         ACTIVATION_NAMES,
         "Activation of the output.",
         default="linear",
-        noun="activation",
+        value_name="activation",
         code="E0213",
     )
     bias: bool = bool_field("Add a learned bias.", default=True, aliases=("use_bias",))
@@ -38,7 +40,7 @@ class Dense(Layer):
 
     def shape(self, x: Shape) -> Shape:
         """The input's shape with `units` as last size."""
-        feature_width(x)
+        feature_width(x)  # raises ShapeError if the width is unknown
         return (*x[:-1], self.units)
 
     def cost(self, x: Shape) -> Cost:

@@ -1,4 +1,10 @@
-"""Dropout (Srivastava et al., 2014)."""
+"""Dropout (Srivastava et al., 2014).
+
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +22,7 @@ if TYPE_CHECKING:
 class Dropout(Layer):
     """Sets each value to 0 with this probability during training and scales up the others."""
 
-    pointwise = True
+    pointwise = True  # each position is computed alone
 
     dropout_rate: float = rate_field("Dropout probability.", aliases=("rate",))
 

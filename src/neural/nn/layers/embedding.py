@@ -1,7 +1,11 @@
 """Embedding of token ids.
 
-A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program. Shapes
-have no batch axis; E is the width of the input, its last size.
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis; E is the width of the input, its last size. A ShapeError is
+reported to the user with its code; the check of later layers continues with the shape
+`assumed_output`.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ class Embedding(Layer):
 
     role: ClassVar[Role] = "embedding"
     pointwise = True  # each position is computed alone
-    print_all_names = True  # `repr` writes `num_heads=8`, not `8`
+    print_all_names = True  # `repr` writes `input_dim=8`, not `8`
 
     input_dim: int = int_field("Number of different ids.")
     output_dim: int = int_field("Width of the vectors.")
@@ -51,7 +55,7 @@ class Embedding(Layer):
             raise ShapeError(
                 "E0306",
                 f"`Embedding` takes token ids, but {format_shape(x)} arrives",
-                assume=(*x[:-1], self.output_dim),
+                assumed_output=(*x[:-1], self.output_dim),
                 helps=["it must be the first layer, after `input: (length,)`"],
             )
         return (*x, self.output_dim)

@@ -1,7 +1,9 @@
 """Flattening of each example.
 
-A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program. Shapes
-have no batch axis; E is the width of the input, its last size.
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis.
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
 """Mean over time.
 
-A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program. Shapes
-have no batch axis; E is the width of the input, its last size.
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis; E is the width of the input, its last size. A ShapeError is
+reported to the user with its code; the check of later layers continues with the shape
+`assumed_output`.
 """
 
 from __future__ import annotations
@@ -24,12 +28,12 @@ class GlobalAveragePooling1D(Layer):
 
     @property
     def uses_mask(self) -> bool:
-        """Padding does not count."""
+        """True: the module takes the padding mask, and padding does not count."""
         return True
 
     def shape(self, x: Shape) -> Shape:
         """The input's shape without the time axis."""
-        require_rank(x, 2, "a sequence, (time, features)", assume=x[-1:])
+        require_rank(x, 2, "a sequence, (time, features)", assumed_output=x[-1:])
         return x[1:]
 
     def cost(self, x: Shape) -> Cost:

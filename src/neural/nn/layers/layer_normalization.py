@@ -1,7 +1,9 @@
 """Layer normalization (Ba et al., 2016).
 
-A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program. Shapes
-have no batch axis; E is the width of the input, its last size.
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis; E is the width of the input, its last size.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ class LayerNormalization(Layer):
 
     def shape(self, x: Shape) -> Shape:
         """Unchanged."""
-        feature_width(x)
+        feature_width(x)  # raises ShapeError if the width is unknown
         return x
 
     def cost(self, x: Shape) -> Cost:

@@ -1,7 +1,9 @@
 """Max pooling over time, channels last.
 
-A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program. Shapes
-have no batch axis; E is the width of the input, its last size.
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ class MaxPooling1D(Layer):
     """Maximum of every window, for each feature."""
 
     keeps_time = False  # the padding mask of the input does not fit the output
-    maps_mask = True  # the module has `output_mask`, which converts the padding mask
+    resizes_mask = True  # the module has `output_mask`, which converts the padding mask
 
     pool_size: int = int_field("Number of positions in the window.", default=2)
     strides: int | None = int_field("Stride of the window; by default its size.", default=None)
@@ -28,7 +30,7 @@ class MaxPooling1D(Layer):
 
     @property
     def uses_mask(self) -> bool:
-        """Padding is never the maximum."""
+        """True: the module takes the padding mask, and padding is never the maximum."""
         return True
 
     def shape(self, x: Shape) -> Shape:
@@ -38,7 +40,7 @@ class MaxPooling1D(Layer):
         return (*count_windows(x[:1], (self.pool_size,), strides, self.padding, "pool_size"), x[1])
 
     def cost(self, x: Shape) -> Cost:
-        """Saves the output and the indices of the maxima."""
+        """Saves the output and the indices of the maxima, which are 64-bit: two floats each."""
         return Cost(activations=3 * numel(self.shape(x)))
 
     def build(self, x: Shape) -> MaxPooling:

@@ -1,7 +1,9 @@
 """Max pooling over images, channels last.
 
-A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program. Shapes
-have no batch axis; E is the width of the input, its last size.
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class MaxPooling2D(Layer):
         return (*count_windows(x[:2], self.pool_size, strides, self.padding, "pool_size"), x[2])
 
     def cost(self, x: Shape) -> Cost:
-        """Saves the output and the indices of the maxima."""
+        """Saves the output and the indices of the maxima, which are 64-bit: two floats each."""
         return Cost(activations=3 * numel(self.shape(x)))
 
     def build(self, x: Shape) -> MaxPooling:

@@ -1,7 +1,11 @@
 """Multi-head attention (Vaswani et al., 2017) without residual connection and norm.
 
-A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program. Shapes
-have no batch axis; E is the width of the input, its last size.
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis; E is the width of the input, its last size. A ShapeError is
+reported to the user with its code; the check of later layers continues with the shape
+`assumed_output`.
 """
 
 from __future__ import annotations
@@ -42,6 +46,7 @@ class MultiHeadAttention(Layer):
     dropout_rate: float = rate_field(
         "Dropout probability of the attention weights.", default=0.0, aliases=("dropout",)
     )
+    # `Self` is softmax attention, the mechanism "self" (attention/self.py).
     attention: Mechanism = entry_field(attention, "Attention mechanism.", default=Self())
 
     num_kv_heads: int | None = int_field(
@@ -50,12 +55,12 @@ class MultiHeadAttention(Layer):
     )
 
     def verify(self) -> None:
-        """Raise ShapeError unless all groups of heads have one size."""
+        """Raise ShapeError unless `num_kv_heads` divides `num_heads`."""
         check_kv_groups(self.num_heads, self.num_kv_heads)
 
     @property
     def uses_mask(self) -> bool:
-        """Padding is never attended to."""
+        """True: the module takes the padding mask, and padding is never attended to."""
         return True
 
     def shape(self, x: Shape) -> Shape:
@@ -74,14 +79,14 @@ class MultiHeadAttention(Layer):
                 f"`num_heads` must divide the width {feature_width(x)} if `key_dim` is not given",
                 at=["num_heads"],
                 helps=["give `key_dim`, the width of one head"],
-                assume=x,
+                assumed_output=x,
             )
         return feature_width(x) // self.num_heads
 
     def cost(self, x: Shape) -> Cost:
         """`num_heads · key_dim · (4 · E + 3) + E` parameters.
 
-        Fewer with `num_kv_heads`, more if the mechanism has parameters.
+        There are fewer with `num_kv_heads`, and more if the mechanism has parameters.
         """
         time, features = require_known_sizes(x)
         return multi_head_cost(

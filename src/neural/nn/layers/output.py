@@ -1,7 +1,11 @@
 """The output layer of a network: dense, with its own weights or those of the embedding.
 
-A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program. Shapes
-have no batch axis; E is the width of the input, its last size.
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis; E is the width of the input, its last size. A ShapeError is
+reported to the user with its code; the check of later layers continues with the shape
+`assumed_output`.
 """
 
 from __future__ import annotations
@@ -24,8 +28,8 @@ if TYPE_CHECKING:
 class Output(Dense):
     """The last layer of a network: a dense layer whose output is the prediction."""
 
-    role: ClassVar[Role] = "head"
-    pointwise = False  # unlike `Dense`
+    role: ClassVar[Role] = "output"
+    pointwise = False  # unlike `Dense`: the output layer belongs to the target sequence only
 
     tied: bool = bool_field(
         "Use the vectors of the `Embedding` as weights (Press and Wolf, 2017).", default=False
@@ -35,8 +39,8 @@ class Output(Dense):
     """Size of the embedding, (ids, width); set by `tie_to`, not by the program."""
 
     @property
-    def uses_table(self) -> bool:
-        """Whether the module takes the embedding's weight as second input: if it is tied."""
+    def uses_embedding_table(self) -> bool:
+        """Whether the module takes the embedding's weight as second input: only if `tied`."""
         return self.tied
 
     def tie_to(self, ids: int, features: int) -> Output:
@@ -44,7 +48,7 @@ class Output(Dense):
         return replace(self, table=(ids, features))
 
     def verify(self) -> None:
-        """Raise ShapeError for an initialization of tied weights."""
+        """Raise ShapeError if a tied output, which has no own weights, has an initialization."""
         if self.tied and self.init != "torch":
             raise ShapeError(
                 "E0314",
@@ -68,7 +72,7 @@ class Output(Dense):
                     f"`Output` has {self.units} units, but the `Embedding` it is tied to has "
                     f"{ids} ids",
                     at=["units"],
-                    assume=output_shape,
+                    assumed_output=output_shape,
                     helps=[f"`Output({ids}, …)`, or leave `tied` out"],
                 )
             if feature_width(x) != features:
@@ -77,13 +81,13 @@ class Output(Dense):
                     f"{feature_width(x)} features arrive, but the `Embedding` this is tied to is "
                     f"{features} wide",
                     at=["tied"],
-                    assume=output_shape,
+                    assumed_output=output_shape,
                     helps=[f"`Embedding(…, output_dim={feature_width(x)})`, or leave `tied` out"],
                 )
         return output_shape
 
     def cost(self, x: Shape) -> Cost:
-        """`units · (E + bias)` parameters; tied weights count for the embedding."""
+        """`units · (E + bias)` parameters; a tied output has only its bias."""
         cost = super().cost(x)
         return replace(cost, parameters=self.units * self.bias) if self.tied else cost
 

@@ -1,7 +1,9 @@
-"""Positional encoding as a layer of the program.
+"""Positional encoding as a layer of the program, added to its input.
 
-A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program. Shapes
-have no batch axis; E is the width of the input, its last size.
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis; E is the width of the input, its last size.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ class PositionalEncoding(Layer):
     def shape(self, x: Shape) -> Shape:
         """Unchanged."""
         require_rank(x, 2, "a sequence, (time, features)")
-        feature_width(x)
+        feature_width(x)  # raises ShapeError if the width is unknown
         self._encoding().validate(x)
         if self.max_len is not None:
             require_length(x, self.max_len)
@@ -68,5 +70,5 @@ class PositionalEncoding(Layer):
 
     @classmethod
     def example(cls) -> tuple[Layer, Shape]:
-        """Learned positions, more than the sequence needs."""
+        """Learned positions, more than the seven that the sequence needs."""
         return cls(encoding_type=Learned(), max_len=9), (7, 5)

@@ -1,7 +1,10 @@
 """Reshape of each example.
 
-A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program. Shapes
-have no batch axis; E is the width of the input, its last size.
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis. A ShapeError is reported to the user with its code; the check of
+later layers continues with the shape `assumed_output`.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ class Reshape(Layer):
                 f"{format_shape(x)} has {size:,} values, "
                 f"{format_shape(self.target_shape)} needs {required}",
                 at=["target_shape"],
-                assume=None if -1 in self.target_shape else self.target_shape,
+                assumed_output=None if -1 in self.target_shape else self.target_shape,
                 helps=[self._suggest_shape(size)],
             )
         return self.target_shape

@@ -1,7 +1,10 @@
 """Residual connection around layers (He et al., 2015).
 
-A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program. Shapes
-have no batch axis; E is the width of the input, its last size.
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis. A ShapeError is reported to the user with its code; the check of
+later layers continues with the shape `assumed_output`.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ class Residual(Layer):
 
     @property
     def uses_mask(self) -> bool:
-        """Whether one of the inner layers uses the padding mask."""
+        """Whether one of the inner layers takes the padding mask."""
         return any(layer.uses_mask for layer in self.layers)
 
     def verify(self) -> None:
@@ -54,7 +57,7 @@ class Residual(Layer):
                 "E0313",
                 f"`Residual` adds its input {format_shape(x)} to {format_shape(y)}: "
                 "the shapes must be equal",
-                assume=x,
+                assumed_output=x,
                 helps=[f"end with `Dense({x[-1]})`" if x[:-1] == y[:-1] else None],
             )
         return x
@@ -67,16 +70,16 @@ class Residual(Layer):
         return total
 
     def build(self, x: Shape) -> ResidualModule:
-        """The modules; those that use the padding mask get it as long as the time axis exists."""
-        modules, masked, mapped, y = [], [], [], x
+        """The modules; layers after the end of the time axis get no padding mask."""
+        modules, uses_mask, resizes_mask, y = [], [], [], x
         has_mask = True
         for layer in self.layers:
             modules.append(layer.build(y))
-            masked.append(layer.uses_mask and has_mask)
-            mapped.append(layer.maps_mask and has_mask)
-            has_mask = has_mask and (layer.keeps_time or layer.maps_mask)
+            uses_mask.append(layer.uses_mask and has_mask)
+            resizes_mask.append(layer.resizes_mask and has_mask)
+            has_mask = has_mask and (layer.keeps_time or layer.resizes_mask)
             y = layer.shape(y)
-        return ResidualModule(modules, masked, mapped)
+        return ResidualModule(modules, uses_mask, resizes_mask)
 
     @classmethod
     def example(cls) -> tuple[Layer, Shape]:
@@ -88,18 +91,19 @@ class ResidualModule(Module):
     """x + f(x), where f is the modules `parts`, one after the other."""
 
     def __init__(
-        self, parts: Sequence[nn.Module], masked: Sequence[bool], mapped: Sequence[bool]
+        self, parts: Sequence[nn.Module], uses_mask: Sequence[bool], resizes_mask: Sequence[bool]
     ) -> None:
-        """`masked`: which modules take the padding mask; `mapped`: which change its length."""
+        """`uses_mask`: which modules take the padding mask; `resizes_mask`: which change it."""
         super().__init__()
         self.parts = nn.ModuleList(parts)
-        self.masked, self.mapped = list(masked), list(mapped)
+        self.uses_mask, self.resizes_mask = list(uses_mask), list(resizes_mask)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """`mask` is passed to the modules that use it."""
         y = x
-        for module, masked, mapped in zip(self.parts, self.masked, self.mapped, strict=True):
-            y = module(y, mask) if masked else module(y)
-            if mapped and mask is not None:
+        steps = zip(self.parts, self.uses_mask, self.resizes_mask, strict=True)
+        for module, uses_mask, resizes_mask in steps:
+            y = module(y, mask) if uses_mask else module(y)
+            if resizes_mask and mask is not None:
                 mask = module.output_mask(mask, y)  # type: ignore[operator]  # a method
         return x + y

@@ -1,7 +1,9 @@
 """Root-mean-square normalization (Zhang and Sennrich, 2019).
 
-A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program. Shapes
-have no batch axis; E is the width of the input, its last size.
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis; E is the width of the input, its last size.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ class RMSNormalization(Layer):
 
     def shape(self, x: Shape) -> Shape:
         """Unchanged."""
-        feature_width(x)
+        feature_width(x)  # raises ShapeError if the width is unknown
         return x
 
     def cost(self, x: Shape) -> Cost:

@@ -2,8 +2,10 @@
 
 Without an encoder it is the block of GPT (Radford et al., 2019).
 
-A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program. Shapes
-have no batch axis; E is the width of the input, its last size.
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis; E is the width of the input, its last size.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ class TransformerDecoder(TransformerBlock):
             )
 
     def advice(self, x: Shape) -> Iterator[LayerAdvice]:
-        """As for any block; a warning for cross-attention without an encoder."""
+        """The advice for any block, and a warning for cross-attention without an encoder."""
         yield from super().advice(x)
         if self.memory is None and self.cross_attention != Cross():
             yield LayerAdvice(
@@ -82,7 +84,7 @@ class TransformerDecoder(TransformerBlock):
     def cost(self, x: Shape) -> Cost:
         """`4 · (E² + E) + 2 · E · dff + dff + E + 4 · E` parameters, as an encoder block.
 
-        After an encoder, one more attention and norm.
+        A decoder after an encoder has one more attention and norm.
         """
         if self.memory is None:
             return super().cost(x)
@@ -128,8 +130,8 @@ class TransformerDecoder(TransformerBlock):
 class DecoderBlock(Module):
     """Causal self-attention, optional cross-attention and feed-forward network.
 
-    `pre` puts norms before sublayers instead of after; `blocks` is the number of blocks in the
-    network, for `init`.
+    `pre` puts norms before sublayers instead of after. `init="gpt2"` depends on `blocks`, the
+    number of blocks in the network.
     """
 
     def __init__(

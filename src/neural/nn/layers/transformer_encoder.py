@@ -1,7 +1,9 @@
 """The encoder block of the transformer (Vaswani et al., 2017), pre-norm (Xiong et al., 2020).
 
-A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program. Shapes
-have no batch axis; E is the width of the input, its last size.
+A layer declaration (language/layer.py): its fields are the arguments in a `.neural` program.
+`shape` and `cost` describe it without torch, `build` creates the torch module, `example` is an
+instance with an input shape for tests. The activations of a cost are values saved for the backward
+pass. Shapes have no batch axis; E is the width of the input, its last size.
 """
 
 from __future__ import annotations
@@ -44,8 +46,8 @@ class TransformerEncoder(TransformerBlock):
 class EncoderBlock(Module):
     """Self-attention and feed-forward network, each with norm and residual connection.
 
-    `pre` puts norms before sublayers instead of after; `blocks` is the number of blocks in the
-    network, for `init`.
+    `pre` puts norms before sublayers instead of after. `init="gpt2"` depends on `blocks`, the
+    number of blocks in the network.
     """
 
     def __init__(

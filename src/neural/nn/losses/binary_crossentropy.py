@@ -1,4 +1,9 @@
-"""Binary cross-entropy of each unit."""
+"""Binary cross-entropy of each output unit.
+
+A loss declaration (language/loss.py): `fused_activations` are the activations of the output layer
+that the loss contains, so that it takes logits; `output_problem` finds output layers that do
+not match the loss.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +21,12 @@ if TYPE_CHECKING:
 class BinaryCrossentropy(Loss):
     """Negative log-likelihood of a binary label, for each unit independently."""
 
-    fuses: ClassVar[frozenset[str]] = frozenset({"sigmoid"})
+    fused_activations: ClassVar[frozenset[str]] = frozenset({"sigmoid"})
 
     label_smoothing: float = rate_field("How far targets are moved towards 0.5.", default=0.0)
 
-    def head_problem(self, activation: str, units: int | None) -> tuple[str, str] | None:
-        """Softmax does not match independent units."""
+    def output_problem(self, activation: str, units: int | None) -> tuple[str, str] | None:
+        """A problem with softmax, which does not treat units independently, and a way out."""
         if activation == "softmax":
             return (
                 '"softmax" is one distribution over all units, '
@@ -31,8 +36,8 @@ class BinaryCrossentropy(Loss):
         return None
 
     def compute(
-        self, scores: Float[Tensor, "*B"], target: Float[Tensor, "*B"]
+        self, logits: Float[Tensor, "*B"], target: Float[Tensor, "*B"]
     ) -> Float[Tensor, ""]:
         """Mean over all positions and units."""
-        smoothed = target.to(scores.dtype) * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
-        return functional.binary_cross_entropy_with_logits(scores, smoothed.reshape(scores.shape))
+        smoothed = target.to(logits.dtype) * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
+        return functional.binary_cross_entropy_with_logits(logits, smoothed.reshape(logits.shape))

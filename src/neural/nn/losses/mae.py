@@ -1,4 +1,7 @@
-"""Mean absolute error."""
+"""Mean absolute error.
+
+A loss declaration (language/loss.py): `logits` are the outputs of the network, here predictions.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ class Mae(Loss):
     """Mean absolute difference of prediction and target."""
 
     def compute(
-        self, scores: Float[Tensor, "*B"], target: Float[Tensor, "*B"]
+        self, logits: Float[Tensor, "*B"], target: Float[Tensor, "*B"]
     ) -> Float[Tensor, ""]:
         """Mean over all positions and units."""
-        return functional.l1_loss(scores, target.to(scores.dtype).reshape(scores.shape))
+        return functional.l1_loss(logits, target.to(logits.dtype).reshape(logits.shape))

@@ -1,4 +1,7 @@
-"""Mean squared error."""
+"""Mean squared error.
+
+A loss declaration (language/loss.py): `logits` are the outputs of the network, here predictions.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ class Mse(Loss):
     """Mean squared difference of prediction and target."""
 
     def compute(
-        self, scores: Float[Tensor, "*B"], target: Float[Tensor, "*B"]
+        self, logits: Float[Tensor, "*B"], target: Float[Tensor, "*B"]
     ) -> Float[Tensor, ""]:
         """Mean over all positions and units."""
-        return functional.mse_loss(scores, target.to(scores.dtype).reshape(scores.shape))
+        return functional.mse_loss(logits, target.to(logits.dtype).reshape(logits.shape))

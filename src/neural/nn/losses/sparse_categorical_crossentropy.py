@@ -1,4 +1,9 @@
-"""Cross-entropy with class indices as targets."""
+"""Cross-entropy with class indices as targets.
+
+A loss declaration (language/loss.py): `fused_activations` are the activations of the output layer
+that the loss contains, so that it takes logits; `output_problem` finds output layers that do
+not match the loss.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def find_class_head_problem(activation: str, units: int | None) -> tuple[str, str] | None:
+def find_class_output_problem(activation: str, units: int | None) -> tuple[str, str] | None:
     """Why an output layer cannot choose one of several classes, and a way out; None if it can.
 
     `activation` and `units` are those of the output layer; `units` is None if unknown.
@@ -34,21 +39,21 @@ def find_class_head_problem(activation: str, units: int | None) -> tuple[str, st
 class SparseCategoricalCrossentropy(Loss):
     """Negative log-likelihood of the target class; targets are class indices."""
 
-    fuses: ClassVar[frozenset[str]] = frozenset({"softmax"})  # activations that the loss contains
+    fused_activations: ClassVar[frozenset[str]] = frozenset({"softmax"})
 
     label_smoothing: float = rate_field(
         "Share of the target distributed over all classes.", default=0.0
     )
 
-    def head_problem(self, activation: str, units: int | None) -> tuple[str, str] | None:
-        """The output layer (head) must choose one of several classes."""
-        return find_class_head_problem(activation, units)
+    def output_problem(self, activation: str, units: int | None) -> tuple[str, str] | None:
+        """Why the output layer cannot choose one of several classes, and a way out; or None."""
+        return find_class_output_problem(activation, units)
 
     def compute(
-        self, scores: Float[Tensor, "*B C"], target: Int[Tensor, "*B"]
+        self, logits: Float[Tensor, "*B C"], target: Int[Tensor, "*B"]
     ) -> Float[Tensor, ""]:
-        """Mean over all positions; a target of -100 is ignored. `scores` are logits."""
-        flat = scores.reshape(-1, scores.shape[-1])
+        """Mean over all positions; a target of -100 is ignored."""
+        flat = logits.reshape(-1, logits.shape[-1])
         return functional.cross_entropy(
             flat, target.reshape(-1).long(), label_smoothing=self.label_smoothing
         )

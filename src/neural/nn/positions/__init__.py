@@ -1,4 +1,4 @@
-"""Positional encodings, one file each."""
+"""Positional encodings (position.py), one file each."""
 
 from neural.core.registry import Registry
 from neural.nn.position import Position

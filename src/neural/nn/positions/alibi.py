@@ -1,4 +1,9 @@
-"""Attention with linear biases (ALiBi; Press et al., 2021): scores decrease with distance."""
+"""Attention with linear biases (ALiBi; Press et al., 2021): scores decrease with distance.
+
+`Alibi` is the declaration in a program (position.py), `AlibiPositions` the torch module, which is
+applied inside every attention. The last query has the position of the last key. Axes: B batch, H
+heads, Q queries, K keys, D head width.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ if TYPE_CHECKING:
 class Alibi(Position):
     """Subtracts slope × distance from every score, with one slope per head; no parameters."""
 
-    is_additive: ClassVar[bool] = False
+    is_additive: ClassVar[bool] = False  # adds to attention scores, not to the input
 
     def build(self, x: Shape, heads: int = 1, causal: bool = False) -> AlibiPositions:
         """One slope per head."""
@@ -36,7 +41,7 @@ class AlibiPositions(AttentionPositions):
         return torch.exp2(-8 * head_numbers / self.heads)
 
     def bias(self, q: Float[Tensor, "B H Q D"], keys: int) -> Float[Tensor, "H Q K"] | None:
-        """−slope × |i − j|; the last query is at the last key. None if `key_bias` replaces it."""
+        """−slope × |i − j| for query i and key j; None if `key_bias` replaces it."""
         if self.causal and _has_full_precision(q):
             return None
         queries = torch.arange(keys - q.shape[-2], keys, device=q.device).unsqueeze(-1)
@@ -44,8 +49,9 @@ class AlibiPositions(AttentionPositions):
         return (-self.slopes(q)[:, None, None] * distance).to(q.dtype)
 
     def key_bias(self, q: Float[Tensor, "B H Q D"], keys: int) -> Float[Tensor, "1 H K"] | None:
-        """slope × j for causal attention: the rest is constant in a row and cancels in the softmax.
+        """slope × j for key j in causal attention, instead of −slope × (i − j).
 
+        The difference, slope × i, is the same for all keys of a query and cancels in the softmax.
         None in 16 bits: far from the last key, neighbouring keys would get equal values.
         """
         if not (self.causal and _has_full_precision(q)):

@@ -1,7 +1,7 @@
 """A learned vector per position (Gehring et al., 2017; BERT, GPT-2).
 
-`Learned` is the declaration in a program (position.py), `LearnedPositions` the torch module. Shapes
-`x` are (time, features), without the batch axis.
+`Learned` is the declaration in a program (position.py), `LearnedPositions` the torch module, which
+adds to the input once. Shapes `x` are (time, features), without the batch axis.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LearnedPositions(Module):
     def __init__(self, max_length: int, width: int) -> None:
         super().__init__()
         self.table = nn.Parameter(torch.empty(max_length, width))
-        nn.init.normal_(self.table, std=0.02)
+        nn.init.normal_(self.table, std=0.02)  # as GPT-2 and BERT
 
     def forward(self, x: Float[Tensor, "B T E"]) -> Float[Tensor, "B T E"]:
         """x plus the table; ValueError for sequences longer than the table."""

@@ -1,4 +1,9 @@
-"""Relative positions: a learned bias per distance bucket (T5; Raffel et al., 2020)."""
+"""Relative positions: a learned bias per distance bucket (T5; Raffel et al., 2020).
+
+`Relative` is the declaration in a program (position.py), `RelativePositions` the torch module,
+which is applied inside every attention. The last query has the position of the last key. Axes: B
+batch, H heads, Q queries, K keys, D head width.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ if TYPE_CHECKING:
 class Relative(Position):
     """Adds a learned bias to every score, by head and distance; large distances share buckets."""
 
-    is_additive: ClassVar[bool] = False  # adds to attention scores, not to embeddings
+    is_additive: ClassVar[bool] = False  # adds to attention scores, not to the input
 
     buckets: int = int_field(
         "Number of distance buckets; half of them single distances, the rest logarithmic.",
@@ -39,7 +44,7 @@ class Relative(Position):
 
     @classmethod
     def example(cls) -> Position:
-        """So few buckets that distances share them."""
+        """An instance for tests: so few buckets that distances share them."""
         return cls(buckets=8, max_distance=6)
 
 
@@ -53,15 +58,17 @@ class RelativePositions(AttentionPositions):
         self.buckets, self.max_distance, self.causal = buckets, max_distance, causal
 
     def bias(self, q: Float[Tensor, "B H Q D"], keys: int) -> Float[Tensor, "H Q K"]:
-        """The bias of each distance; the last query is at the last key."""
+        """The bias of each head for the distance of each query and key."""
         queries = torch.arange(keys - q.shape[-2], keys, device=q.device).unsqueeze(-1)
         distance_back = queries - torch.arange(keys, device=q.device)
         return self.table(self.assign_buckets(distance_back)).permute(2, 0, 1)
 
     def assign_buckets(self, distance_back: Int[Tensor, "Q K"]) -> Int[Tensor, "Q K"]:
-        """Bucket of each distance: single distances first, then logarithmic.
+        """Bucket of each distance (query minus key position).
 
-        Without causality, the upper half of the buckets is for keys after the query.
+        The first half of the buckets are single distances; the width of the others grows with the
+        distance. If attention is not causal, keys after the query have buckets of their own: the
+        upper half of the table.
         """
         buckets = self.buckets if self.causal else self.buckets // 2
         # First bucket of the direction of each key.

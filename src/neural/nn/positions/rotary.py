@@ -1,4 +1,12 @@
-"""Rotary positions (Su et al., 2021): rotated queries and keys, so that scores see distances."""
+"""Rotary positions (Su et al., 2021): queries and keys are rotated by their positions.
+
+The product of a rotated query and a rotated key depends on their distance only.
+
+`Rotary` is the declaration in a program (position.py), `RotaryPositions` the torch module, which is
+applied inside every attention. Axes: B batch, H heads, T time, D head width, P = D / 2 pairs of
+features. A ShapeError is reported to the user with its code; the check of later layers continues
+with the shape `assumed_output`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +25,7 @@ if TYPE_CHECKING:
 class Rotary(Position):
     """Rotates pairs of query and key features by angles proportional to the position."""
 
-    is_additive: ClassVar[bool] = False
+    is_additive: ClassVar[bool] = False  # rotates queries and keys; adds nothing to the input
 
     rotary_base: float = float_field(
         "Wavelength of the slowest pair, in positions, over 2π.", default=10000.0, above=1
@@ -30,12 +38,12 @@ class Rotary(Position):
                 "E0218",
                 f"rotary positions rotate pairs of features; a head width of {head_width} is odd",
                 at=["positional", "num_heads"],
-                assume=x,
+                assumed_output=x,
                 helps=["choose an even head width"],
             )
 
     def build(self, x: Shape, heads: int = 1, causal: bool = False) -> RotaryPositions:
-        """One module for queries and keys."""
+        """The module that rotates queries and keys."""
         return RotaryPositions(self.rotary_base)
 
 
@@ -47,7 +55,10 @@ class RotaryPositions(AttentionPositions):
         self.base = base
 
     def rotate(self, x: Float[Tensor, "B H T D"], offset: int) -> Float[Tensor, "B H T D"]:
-        """Rotation by position × base^(-2i/D)."""
+        """Queries or keys rotated: pair i by the angle position × base^(-2i/D).
+
+        The first is at position `offset`.
+        """
         half = x.shape[-1] // 2
         cos, sin = self.cos_sin(x, offset)
         left, right = x[..., :half], x[..., half:]

@@ -1,4 +1,8 @@
-"""Sinusoidal positions (Vaswani et al., 2017)."""
+"""Sinusoidal positions (Vaswani et al., 2017).
+
+`Sinusoidal` is the declaration in a program (position.py), `SinusoidalPositions` the torch module,
+which adds to the input once. Shapes `x` are (time, features), without the batch axis.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +26,9 @@ class Sinusoidal(Position):
 
 
 def sinusoidal_table(length: int, width: int, device: torch.device) -> Float[Tensor, "T E"]:
-    """sin and cos of t / 10000^(2i/E), alternating; an odd width has no last cosine."""
+    """sin and cos of t / 10000^(2i/E), alternating; with odd E the last cosine is left out."""
     time = torch.arange(length, device=device, dtype=torch.float32)
-    rates = torch.exp(
+    rates = torch.exp(  # 9.21… is ln(10000)
         torch.arange(0, width, 2, device=device, dtype=torch.float32) * (-9.210340371976184 / width)
     )
     angles = torch.outer(time, rates)

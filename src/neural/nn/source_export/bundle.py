@@ -1,8 +1,9 @@
 """The definitions and imports that an exported file needs, with names that do not collide.
 
 Source export (standalone_file.py) writes a network as one Python file: our own code and that of the
-user is copied, libraries are imported. A symbol is a name of a module, a unit the statements that
-define it (symbols.py). A declaration is a class whose arguments a `.neural` program may set.
+user is copied, libraries are imported. A symbol is a module-level name with its module; a unit is
+the statements that define it, usually one class or function (symbols.py). A declaration is a class
+whose arguments a `.neural` program may set. An annotation is a type annotation.
 """
 
 from __future__ import annotations
@@ -50,32 +51,32 @@ from neural.nn.source_export.symbols import (
 STANDARD_IMPORTS = {TORCH: "torch", TENSOR: "Tensor", NN: "nn", FUNCTIONAL: "functional"}
 """Imports that every exported file may have, under fixed names."""
 RESERVED_NAMES = frozenset({"print", "range", "super", "tuple", "annotations", "TYPE_CHECKING"})
-"""Names that the text around the copied definitions uses."""
+"""Names that the generated text around the copied definitions uses."""
 
 
 class SourceBundle:
     """Definitions and imports that an exported file needs.
 
-    Used in this order: `add_value` adds values with everything they use, `choose_names` chooses
-    names, the `format_` and `render_` methods return text.
+    Methods must be called in this order: `add_value` adds values with everything they use,
+    `choose_names` chooses names, the `format_` and `render_` methods return text.
     """
 
     def __init__(self) -> None:
         self.definitions_by_unit: dict[SourceUnit, CopiedDefinition] = {}
-        """What is copied, by the unit of the original module."""
+        """The copied definitions, by their unit in the original module."""
         self.imports: dict[SourceSymbol, bool] = {}
         """Whether an imported symbol is needed at run time, not only in annotations."""
         self.names: dict[SourceSymbol, str] = {}
         """Name of each symbol in the file; set by `choose_names`."""
         self._classes: list[type] = []
-        """Classes of the added modules and declarations."""
+        """Classes of the modules and declarations that were added."""
         self._units: dict[SourceSymbol, SourceUnit] = {}
         """The copied unit that defines each symbol."""
 
     # --- dependencies -----------------------------------------------------------------------------
 
     def add_value(self, value: Any) -> None:
-        """Add the definitions and imports of a module, a declaration or a constructor argument."""
+        """Add what is needed to write a module, a declaration or a constructor argument."""
         if isinstance(value, Declaration):
             self._add_class(type(value))
             self._add_values(getattr(value, name) for name in value.argument_specs())
@@ -98,7 +99,7 @@ class SourceBundle:
             self.add_value(value)
 
     def _add_class(self, cls: type) -> None:
-        """Add a class of ours or of a user's package, with everything that it uses."""
+        """Add a class of our package or the user's, with everything that it uses."""
         self._classes.append(cls)
         self.add_symbol(find_definition(cls), cls.__module__)
 
@@ -115,7 +116,7 @@ class SourceBundle:
     def add_symbol(self, symbol: SourceSymbol, user: str) -> None:
         """Add a symbol that the module named `user` uses, as a copy or an import.
 
-        Copied are our own modules, and those of the package that `user` belongs to.
+        Symbols of our own modules and of the package that `user` belongs to are copied.
         """
         if not is_copied(symbol.module, user) or not symbol.name:
             self.imports[symbol] = True
@@ -137,7 +138,10 @@ class SourceBundle:
             self._add_reference(definition, use)
 
     def _members_in_use(self, unit: SourceUnit) -> set[str]:
-        """Members of a declaration that its methods or those of subclasses use: these are kept."""
+        """Members of a declaration that its methods or those of added subclasses use.
+
+        `strip` keeps them, although they are not needed in most files.
+        """
         needed: set[str] = set()
         for name in unit.names:
             defined: Any = getattr(unit.module.module, name, None)
@@ -153,7 +157,7 @@ class SourceBundle:
         module = definition.unit.module
         is_typing = use.in_annotation or definition.unit.type_only
         try:
-            # of a dotted name `a.b.c`, `last_node` is the last attribute that is part of the symbol
+            # Of a dotted name `a.b.c` the symbol may be `a.b`: `last_node` is where it ends.
             symbol, last_node = resolve_use(module, use)
         except (LookupError, SourceExportError) as error:
             if is_typing:
@@ -181,19 +185,20 @@ class SourceBundle:
         elif not is_typing:
             self.add_symbol(symbol, module.name)
         elif not is_copied(symbol.module, module.name) or not symbol.name:
-            # Types of the standard library are imported at run time, others for type checkers.
+            # Types of the standard library are imported normally, others only for type checkers.
             root = symbol.module.partition(".")[0]
             self.imports.setdefault(symbol, root in sys.stdlib_module_names)
         elif not symbol.module.startswith("neural.") or symbol.module.startswith(
             ("neural.nn.", "neural.tasks.")
         ):
             self.add_symbol(symbol, module.name)
-            # Types of our other packages stay undefined: annotations are never evaluated.
+        # Annotations with types of our other packages stay without an import: the file has
+        # `from __future__ import annotations`, so they are never evaluated.
 
     # --- names ------------------------------------------------------------------------------------
 
     def choose_names(self) -> None:
-        """Choose a name for every symbol: its own unless that collides or is shadowed."""
+        """Choose a name for every symbol: its own unless another symbol or a local name has it."""
         references: dict[SourceSymbol, list[SymbolReference]] = {}
         definitions = self.definitions_by_unit.values()
         for definition in definitions:
@@ -210,11 +215,12 @@ class SourceBundle:
         def is_renamable(symbol: SourceSymbol) -> bool:
             return not any(reference.is_fixed for reference in references.get(symbol, []))
 
+        # Symbols that cannot be renamed come first (False < True) and keep their own names.
         for symbol in sorted(symbols, key=is_renamable):
             uses = references.get(symbol, [])
             name = symbol.name or symbol.module.rpartition(".")[2]
             if symbol in imported and uses:
-                name = uses[0].spelling.rpartition(".")[2]  # e.g. `np`
+                name = uses[0].spelling.rpartition(".")[2]  # the alias in our code, e.g. `np`
             is_shadowed = any(
                 reference.spelling != name and name in reference.use.local_names
                 for reference in uses
@@ -238,7 +244,7 @@ class SourceBundle:
     # --- expressions ------------------------------------------------------------------------------
 
     def format_call_name(self, definition: Any) -> str:
-        """The name that a class or function has in the file, as a call writes it."""
+        """The name of a class or function in the file; with dots if it is nested in a class."""
         inner = definition.__qualname__.partition(".")[2]
         return self.names[find_definition(definition)] + (f".{inner}" if inner else "")
 
@@ -263,13 +269,19 @@ class SourceBundle:
         return self._format_literal(value)
 
     def _format_keywords(self, arguments: dict[str, tuple[Any, Any]]) -> Iterator[str]:
-        """`name=value` for arguments, given as (value, default), that differ from their default."""
+        """`name=value` for each argument that differs from its default.
+
+        `arguments` maps names to (value, default).
+        """
         for name, (value, default) in arguments.items():
             if not (type(value) is type(default) and value == default):
                 yield f"{name}={self.format_expression(value)}"
 
     def _format_module(self, module: nn.Module) -> str:
-        """The expression of a module without `init_args`: for torch's own modules, their repr."""
+        """The expression of a module whose constructor arguments were not recorded.
+
+        For modules of torch.nn it is their repr, if evaluating that gives an equal module.
+        """
         cls, nn_name = type(module), self.names[NN]
         if cls in (nn.Sequential, nn.ModuleList):
             children = ", ".join(map(self.format_expression, module.children()))
@@ -280,7 +292,7 @@ class SourceBundle:
             )
         if cls.__module__.startswith("torch.nn") and not list(module.children()):
             with torch.device("meta"):
-                # Only the repr of a torch class is evaluated; it must give the same repr again.
+                # Safe: only the repr of a class of torch is evaluated.
                 try:
                     recreated = eval(f"nn.{module!r}", {"nn": nn})
                 except (TypeError, NameError, SyntaxError):
@@ -324,7 +336,7 @@ class SourceBundle:
     # --- text -------------------------------------------------------------------------------------
 
     def render_definitions(self) -> list[str]:
-        """The definitions, each after what it needs at import."""
+        """The text of the definitions, each after those it needs when the file is imported."""
         ordered: dict[SourceUnit, None] = {}
         for unit in self.definitions_by_unit:
             self._order_unit(unit, ordered, [])
@@ -333,8 +345,9 @@ class SourceBundle:
     def _order_unit(
         self, unit: SourceUnit, ordered: dict[SourceUnit, None], in_progress: list[SourceUnit]
     ) -> None:
-        """Append a unit after what it needs at import and, if possible, what its functions call.
+        """Append a unit to `ordered`, after the units that it needs at import.
 
+        What its functions call comes before it too, unless that needs a unit in progress.
         `in_progress` are the units whose dependencies are being appended.
         """
         if unit in ordered or unit in in_progress:
@@ -358,7 +371,7 @@ class SourceBundle:
         return [other for other in dict.fromkeys(others) if other is not None and other is not unit]
 
     def _import_dependencies(self, unit: SourceUnit) -> set[SourceUnit]:
-        """All units that must precede a unit, with itself."""
+        """The unit, and all units that must come before it."""
         needed, todo = {unit}, [unit]
         while todo:
             added = set(self._dependencies(todo.pop(), at_import=True)) - needed
@@ -367,7 +380,7 @@ class SourceBundle:
         return needed
 
     def render_imports(self) -> tuple[list[str], list[str]]:
-        """Import lines of the standard library, and all other import lines."""
+        """(import lines of the standard library, all other import lines)."""
         standard, others, for_types = list[str](), list[str](), list[str]()
         for symbol in set(self.imports) - set(STANDARD_IMPORTS):
             line = _format_import(symbol, self.names[symbol])
@@ -400,7 +413,10 @@ class SourceBundle:
 
 
 def _disambiguate_name(symbol: SourceSymbol, name: str, taken: set[str]) -> str:
-    """The name with its module as prefix, in the same case: `LOCALIZED_BLOCK_SIZE`."""
+    """The name with its module as prefix, in the same case: `LOCALIZED_BLOCK_SIZE`.
+
+    A number is appended if that name is taken, too.
+    """
     modules = [module for module in symbol.module.split(".") if module.isidentifier()]
     modules = [module for module in modules if module != to_snake_case(name)] or modules
     prefix = modules[-1].strip("_")
@@ -426,7 +442,7 @@ def _find_in_global(module: SourceModule, node: ast.Global, name: str) -> tuple[
 
 
 def _format_import(symbol: SourceSymbol, name: str) -> str:
-    """The import of a symbol under a name."""
+    """The import statement of a symbol under a name."""
     module, _, imported = symbol.module.rpartition(".")
     if symbol.name:
         module, imported = symbol.module, symbol.name

@@ -1,8 +1,11 @@
 """A definition copied into an exported file: its source text, without what is not needed there.
 
+"The file" is the exported one (standalone_file.py). A symbol is a module-level name with its
+module; a unit is the statements that define it, usually one class or function (symbols.py).
+
 The text is edited, not generated from the syntax tree, so that comments and layout stay. An edit
-replaces the text between two byte offsets; it is rendered once every symbol has its name.
-"The file" is the exported one (standalone_file.py); symbols and units are those of symbols.py.
+replaces the text between two byte offsets of the original module. Its new text is a function of
+`names`, because symbols get their names in the file after all definitions are collected.
 """
 
 from __future__ import annotations
@@ -41,8 +44,8 @@ CHECKER_MEMBERS = frozenset(
         "cost",
         "example_extra",
         "validate",
-        "fuses",
-        "head_problem",
+        "fused_activations",
+        "output_problem",
         "learned_cost",
         "saved_matrices",
         "count_parameters",
@@ -53,7 +56,7 @@ CHECKER_MEMBERS = frozenset(
         "verify",
     }
 )
-"""Members of declarations (classes that a `.neural` program can call) that are left out.
+"""Members of declarations (classes that a `.neural` program names) that the file leaves out.
 
 They check, build and test networks; a running network does not need them.
 """
@@ -67,7 +70,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 @dataclass(frozen=True)
 class SymbolReference:
-    """A reference to a symbol in a source text, by byte offsets."""
+    """A reference to a symbol, from byte offset `start` to `end` (exclusive) of a module's text."""
 
     start: int
     end: int
@@ -78,7 +81,10 @@ class SymbolReference:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it cannot be renamed: before Python 3.12, names in f-strings have no offsets."""
+        """Whether it cannot be renamed, because the text at the offsets is not the name.
+
+        That happens in f-strings: before Python 3.12, names in them have wrong offsets.
+        """
         return self.spelling.partition(".")[0] != self.use.name
 
     def render(self, names: SymbolNames) -> str:
@@ -103,9 +109,10 @@ class CopiedDefinition:
     """Whether this is a declaration with arguments, which becomes a dataclass in the file."""
 
     def strip(self, needed: set[str]) -> list[ast.stmt]:
-        """Remove what the file does not need: from the returned syntax tree, and by text edits.
+        """Remove what the file does not need.
 
-        Members in `CHECKER_MEMBERS` stay if their names are in `needed`.
+        Adds text edits, and returns the statements' syntax trees without what is removed. Members
+        in `CHECKER_MEMBERS` stay if their names are in `needed`.
         """
         return [self._strip(statement, needed) for statement in self.unit.statements]
 
@@ -266,7 +273,10 @@ def is_declaration(value: Any) -> bool:
 
 
 def find_self_attributes(cls: type) -> set[str]:
-    """Attributes of `self`, `cls` or `super()` that methods other than checker members use."""
+    """Names of attributes of `self`, `cls` or `super()` that a class uses.
+
+    Uses in `CHECKER_MEMBERS` do not count, because these methods are removed.
+    """
     unit = load_source_module(cls.__module__).units.get(cls.__name__)
     statements = unit.statements if unit else []
     members = [member for node in statements for member in getattr(node, "body", [])]
@@ -280,7 +290,7 @@ def find_self_attributes(cls: type) -> set[str]:
 
 
 def _is_declaration_base(base: ast.expr, module: SourceModule) -> bool:
-    """Whether a base class belongs to the language: the file has plain classes instead."""
+    """Whether a base class is of neural.language, e.g. `Declaration`: the file leaves it out."""
     symbol = _resolve_name(base, module)
     return symbol is not None and symbol.module.startswith("neural.language.")
 

@@ -1,7 +1,9 @@
 """Uses of module-level names in a statement, as opposed to local variables.
 
-Python's scopes, as far as copying source needs them: functions, lambdas, comprehensions and class
-bodies bind names of their own. All other names belong to the module or the builtins.
+For source export (standalone_file.py), which copies definitions to one file and may rename
+module-level names. Functions, lambdas, comprehensions and class bodies are scopes that bind names
+of their own. All other names belong to the module or the builtins. An annotation is a type
+annotation.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scoped = Function | ast.Lambda
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 LITERAL_TYPES = ("Literal", "Annotated")
-"""Types whose subscripts may be strings that are not annotations."""
+"""Types whose subscripts may contain strings that are no annotations: `Literal["a"]`."""
 
 
 @dataclass(frozen=True)
@@ -25,14 +27,18 @@ class NameUse:
     node: ast.Name | ast.Global
     name: str
     chain: tuple[ast.Attribute, ...]
-    """The attributes after the name, innermost first: `a.b.c` is `a` with `a.b` and `a.b.c`."""
+    """Attribute nodes around the name, shortest first: for `a` in `a.b.c`, `a.b` and `a.b.c`."""
     local_names: frozenset[str]
-    """Names that the enclosing scopes bind: a renamed symbol must not have one of these."""
+    """Names that the enclosing scopes bind: they would shadow a symbol renamed to one of them."""
     in_annotation: bool
     at_import: bool
     """Whether the name is evaluated at import, not when a function is called."""
     local_import: ast.ImportFrom | ast.Import | None = None
-    """The import inside a function that binds the name, if any."""
+    """The import inside a function that binds the name, if any.
+
+    Such a name is recorded although it is a local variable: it stands for a definition of another
+    module, which the export may copy as well (`resolve_use` in symbols.py).
+    """
 
 
 @dataclass
@@ -113,7 +119,7 @@ def walk_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def _outer_expressions(node: Scoped | ast.ClassDef) -> list[ast.AST]:
-    """Decorators, defaults and bases: expressions evaluated in the enclosing scope."""
+    """Decorators, defaults and bases, which are evaluated in the enclosing scope."""
     if isinstance(node, ast.ClassDef):
         return [*node.decorator_list, *node.bases, *(keyword.value for keyword in node.keywords)]
     all_defaults = (*node.args.defaults, *node.args.kw_defaults)
@@ -280,9 +286,9 @@ class _NameUseFinder(ast.NodeVisitor):
 
 
 def _names_in_string(node: ast.Constant, text: str) -> list[ast.AST]:
-    """The parsed expression of a quoted annotation, at its position in the file.
+    """The parsed expression of a quoted annotation, with its position in the source file.
 
-    An empty list if the text is not an expression.
+    The list is empty if the text is no expression or its position cannot be computed.
     """
     try:
         parsed = ast.parse(text, mode="eval").body

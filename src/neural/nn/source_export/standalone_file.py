@@ -1,8 +1,9 @@
 """Network → a readable Python file that needs torch alone.
 
-The exported class loads the state dict of the module that `build` (nn/build.py) creates. Its text
-is rendered here, line by line; a `SourceBundle` (bundle.py) collects the classes and functions that
-it uses and gives them their names in the file.
+The file defines a class of the network that can load the state dict of the module that `build`
+(nn/build.py) creates. The text of that class is written here, line by line. A `SourceBundle`
+(bundle.py) collects the classes and functions that it uses and gives them names in the file. A
+`PlacedLayer` is a layer of the network with its name; `copies` is N of `Layer(…) * N`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from neural.nn.mask import as_bool
 from neural.nn.source_export.bundle import SourceBundle
 from neural.nn.source_export.symbols import SourceExportError, SourceSymbol
 
-MAX_LINE_WIDTH = 110
+MAX_LINE_WIDTH = 110  # of the lines that are written here; copied text keeps its lines
 AS_BOOL = SourceSymbol(as_bool.__module__, as_bool.__name__)
 
 
@@ -47,7 +48,7 @@ def write_network(network: Network) -> ModuleSource:
     for placed_layer in network.layers:
         with _name_layer_in_errors(placed_layer):
             bundle.add_value(getattr(built, placed_layer.name))
-    bundle.add_value(built.head)
+    bundle.add_value(built.output_activation)
     if network.loss is not None:
         bundle.add_value(network.loss)
     bundle.add_symbol(AS_BOOL, AS_BOOL.module)
@@ -67,10 +68,9 @@ def write_module(
     docstring: str,
     render_body: Callable[[SourceBundle], Iterable[str]],
 ) -> ModuleSource:
-    """A module without a program as a standalone Python file.
+    """A module that no `.neural` program declares, as a standalone Python file.
 
-    For modules that no `.neural` program declares. `render_body` returns the lines of the function
-    `name` that creates the module.
+    `render_body` returns the body of the function called `name`, which creates the module.
     """
     bundle = SourceBundle()
     bundle.add_value(module)
@@ -130,30 +130,29 @@ def _render_network_class(
         with _name_layer_in_errors(placed_layer):
             call = _render_module(built, placed_layer, bundle)
         yield from _wrap_call(f"        self.{placed_layer.name} = ", call)
-    yield f"        self.head = {bundle.format_expression(built.head)}"
+    yield f"        self.output_activation = {bundle.format_expression(built.output_activation)}"
     yield ""
-    # Two streams: an encoder-decoder network, with a source and a target sequence.
-    inputs = "source: Tensor, target: Tensor" if network.has_two_streams else "x: Tensor"
+    inputs = "source: Tensor, target: Tensor" if network.is_encoder_decoder else "x: Tensor"
     masks = "mask: Tensor | None = None" + (
-        ", target_mask: Tensor | None = None" if network.has_two_streams else ""
+        ", target_mask: Tensor | None = None" if network.is_encoder_decoder else ""
     )
-    arguments = "source, target, mask, target_mask" if network.has_two_streams else "x, mask"
+    arguments = "source, target, mask, target_mask" if network.is_encoder_decoder else "x, mask"
     yield f"    def forward(self, {inputs}, {masks}) -> Tensor:"
     yield '        """Predictions. Masks (batch, time) are True or 1 where there is no padding."""'
-    yield f"        return self.head(self.scores({arguments}))"
+    yield f"        return self.output_activation(self.logits({arguments}))"
     yield ""
-    yield f"    def scores(self, {inputs}, {masks}) -> Tensor:"
-    yield '        """Input of the loss: logits if the loss contains the head\'s activation."""'
-    yield from (f"        {line}" for line in _render_scores(network, bundle.names[AS_BOOL]))
+    yield f"    def logits(self, {inputs}, {masks}) -> Tensor:"
+    yield '        """Input of the loss: the output before `output_activation`."""'
+    yield from (f"        {line}" for line in _render_logits(network, bundle.names[AS_BOOL]))
     if network.loss is not None:
         yield ""
-        yield "    def loss(self, scores: Tensor, target: Tensor) -> Tensor:"
+        yield "    def loss(self, logits: Tensor, target: Tensor) -> Tensor:"
         yield f'        """{type(network.loss).summary()}"""'
-        yield f"        return {bundle.format_expression(network.loss)}.compute(scores, target)"
+        yield f"        return {bundle.format_expression(network.loss)}.compute(logits, target)"
 
 
 def _render_module(built: NetworkModule, placed_layer: PlacedLayer, bundle: SourceBundle) -> str:
-    """The expression that creates a layer: a ModuleList for `Layer(…) * copies`."""
+    """The expression that creates a layer's module: an `nn.ModuleList` for several copies."""
     module = getattr(built, placed_layer.name)
     if placed_layer.copies == 1:
         return bundle.format_expression(module)
@@ -187,10 +186,10 @@ def _wrap_call(prefix: str, call: str) -> Iterator[str]:
     yield f"{indent[4:]})"
 
 
-def _render_scores(network: Network, as_bool_name: str) -> Iterator[str]:
-    """Lines of the method `scores`, which returns logits: a line for each layer."""
+def _render_logits(network: Network, as_bool_name: str) -> Iterator[str]:
+    """Lines of the method `logits`: one or a few for each layer."""
     embedding_name = network.layers[0].name
-    if not network.has_two_streams:
+    if not network.is_encoder_decoder:
         yield f"mask = {as_bool_name}(mask)"
         yield from _render_layers(network.layers, "x", "mask", embedding_name)
         yield "return x"
@@ -209,10 +208,10 @@ def _render_scores(network: Network, as_bool_name: str) -> Iterator[str]:
 def _render_layers(
     layers: Sequence[PlacedLayer], x: str, mask: str, embedding_name: str
 ) -> Iterator[str]:
-    """Lines with the steps of `NetworkModule.run_layers` (nn/build.py).
+    """Lines that run the layers as `NetworkModule.run_layers` (nn/build.py) does.
 
-    `x` and `mask` are names of variables. `embedding_name` is the layer whose weight a tied output
-    uses.
+    `x` and `mask` are names of variables in the written code. `embedding_name` is the layer whose
+    weight a tied output layer uses.
     """
     for placed_layer in layers:
         indent, module = "", f"self.{placed_layer.name}"
@@ -226,12 +225,12 @@ def _render_layers(
             arguments = f", {mask}" + (
                 ", memory, memory_mask" if placed_layer.stream == "target" else ""
             )
-        elif placed_layer.layer.uses_table:
+        elif placed_layer.layer.uses_embedding_table:
             arguments = f", self.{embedding_name}.table.weight"
         elif placed_layer.layer.uses_mask:
             arguments = f", {mask}"
         yield f"{indent}{x} = {module}({x}{arguments})"
-        if placed_layer.layer.maps_mask:
+        if placed_layer.layer.resizes_mask:
             yield f"{indent}{mask} = None if {mask} is None else {module}.output_mask({mask}, {x})"
         elif not placed_layer.layer.keeps_time:
             yield f"{indent}{mask} = None"
@@ -252,4 +251,4 @@ def _render_main(name: str, network: Network) -> Iterator[str]:
     yield 'if __name__ == "__main__":'
     yield f"    network = {name}().eval()"
     yield f"    x = {zeros}"
-    yield f"    print(tuple(network({'x, x' if network.has_two_streams else 'x'}).shape))"
+    yield f"    print(tuple(network({'x, x' if network.is_encoder_decoder else 'x'}).shape))"

@@ -1,6 +1,7 @@
 """Meaning of a name in a source file: a definition that is copied, or an import that stays.
 
-For source export (standalone_file.py), which copies the code that a network uses into one file.
+For source export (standalone_file.py), which copies the code that a network uses into one file,
+"the file" below. `user` is the name of the module in which a name is used.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class SourceExportError(ValueError):
 
 @dataclass(frozen=True)
 class SourceSymbol:
-    """A definition of a module, or the module itself if `name` is empty."""
+    """A module-level name with its module, or the module itself if `name` is empty."""
 
     module: str
     name: str = ""
@@ -39,7 +40,7 @@ TORCH, TENSOR = SourceSymbol("torch"), SourceSymbol("torch", "Tensor")
 NN, NN_MODULE = SourceSymbol("torch.nn"), SourceSymbol("torch.nn", "Module")
 FUNCTIONAL = SourceSymbol("torch.nn.functional")
 LAZY_TORCH_MODULE = lazy_torch.__name__
-"""Our module whose names stand for torch, imported at first use."""
+"""Name of our module whose objects stand for torch, which they import at first use."""
 LAZY_TORCH_SYMBOLS = {"torch": TORCH, "nn": NN, "functional": FUNCTIONAL, "Module": NN_MODULE}
 
 Import = ast.Import | ast.ImportFrom
@@ -109,7 +110,7 @@ class SourceModule:
         self.units |= dict.fromkeys(unit.names, unit)
 
     def span(self, node: Any) -> tuple[int, int]:
-        """Start and end of a node, as byte offsets."""
+        """Start and end (exclusive) of a syntax node, as byte offsets in `text`."""
         start = self.line_starts[node.lineno - 1] + node.col_offset
         return start, self.line_starts[node.end_lineno - 1] + node.end_col_offset
 
@@ -130,7 +131,10 @@ class SourceModule:
         raise LookupError(name)
 
     def resolve_import(self, statement: Import, alias: ast.alias) -> SourceSymbol:
-        """Symbol that an import names, followed to its definition if that module is copied."""
+        """Symbol that an import names.
+
+        If that module is copied, its own imports are followed to the definition.
+        """
         if isinstance(statement, ast.Import):
             return SourceSymbol(alias.name if alias.asname else alias.name.partition(".")[0])
         return resolve_attribute(self._absolute_name(statement), alias.name, self.name)
@@ -141,7 +145,7 @@ class SourceModule:
         return resolve_name("." * statement.level + (statement.module or ""), package)
 
     def _resolve_lazy_import(self, unit: SourceUnit) -> SourceSymbol | None:
-        """Symbol of `checkpoint = lazy_import("torch.utils.checkpoint")`, which is an import."""
+        """The module in `checkpoint = lazy_import("torch.utils.checkpoint")`; None for others."""
         value = getattr(unit.statements[0], "value", None)
         if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.args):
             return None
@@ -155,7 +159,11 @@ class SourceModule:
 
 @dataclass(eq=False)
 class SourceUnit:
-    """Statements that define some names together; usually one statement and one name."""
+    """Statements that define names together; usually one statement and one name.
+
+    Several statements are one unit if they bind or change the same name, as `if … else` or
+    `TABLE = {}` and `TABLE["a"] = 1`.
+    """
 
     module: SourceModule
     statements: list[ast.stmt]
@@ -196,8 +204,8 @@ def resolve_attribute(base: str, name: str, user: str) -> SourceSymbol:
 def resolve_use(module: SourceModule, use: NameUse) -> tuple[SourceSymbol | None, ast.AST]:
     """Symbol of a name or, if the name is a module, of its attribute (`module.attribute`).
 
-    Also returns the syntax node where that expression ends. The symbol is None for builtins and
-    for names of imports inside functions that stay.
+    Also returns the syntax node where that expression ends. The symbol is None for builtins, and
+    for a name that an import inside a function binds if that import is copied with the function.
     """
     if use.local_import is not None:
         alias = next(alias for alias in use.local_import.names if binding_name(alias) == use.name)
@@ -234,7 +242,7 @@ def resolve_use(module: SourceModule, use: NameUse) -> tuple[SourceSymbol | None
 
 
 def is_removed(node: Import, module: SourceModule) -> bool:
-    """Whether an import inside a function is removed because its symbols are copied."""
+    """Whether an import inside a function is removed because the file has copies instead."""
     if isinstance(node, ast.ImportFrom) and node.module == LAZY_TORCH_MODULE:
         return True
     symbols = [module.resolve_import(node, alias) for alias in node.names if alias.name != "*"]
@@ -261,8 +269,8 @@ def find_definition(value: Any) -> SourceSymbol:
 def is_copied(name: str, user: str) -> bool:
     """Whether code of the module `name` is copied into the file if the module `user` uses it.
 
-    Copied are our own code, the package of `user`, and files beside that package. All other
-    installed modules are imported.
+    Our own code, the package of `user` and files beside that package are copied. All other modules
+    are imported.
     """
     root, user_root = name.partition(".")[0], user.partition(".")[0]
     if root in ("neural", user_root):

@@ -25,7 +25,7 @@ class AdamW(Optimizer):
     )
     epsilon: float = float_field("Added to the denominator.", default=1e-8, above=0)
     weight_decay: float = float_field(
-        "Decay of matrices; not of biases and norms.", default=0.01, at_least=0
+        "Weight decay of matrices; biases and norms do not decay.", default=0.01, at_least=0
     )
 
     def build(self, parameters: Iterable[tuple[str, Parameter]]) -> list[TorchOptimizer]:

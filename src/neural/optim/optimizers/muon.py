@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer as TorchOptimizer
 
 TABLE_NAME = "table"
-"""Module name of lookup tables (embeddings, learned positions) in networks of nn/build.py."""
+"""Module name of lookup tables (embeddings, learned positions) in the networks that nn/build.py
+builds."""
 BLOCK_PREFIX = "transformer_"
 """Prefix of the module names of transformer blocks. If the last matrix of a network is in a block,
-the output layer has no matrix of its own: it is tied to the embedding table."""
+the output layer has no matrix of its own: it shares that of the embedding (tied weights)."""
 
 
 class Muon(Optimizer):
@@ -28,7 +29,7 @@ class Muon(Optimizer):
     momentum: float = float_field("Decay of the momentum.", default=0.95, at_least=0, below=1)
     weight_decay: float = float_field("Decay of the hidden matrices.", default=0.0, at_least=0)
     other_learning_rate: float | None = float_field(
-        "AdamW's rate for embeddings, head, biases and norms; by default a tenth of Muon's.",
+        "AdamW's rate for embeddings, output layer, biases, norms; by default a tenth of Muon's.",
         default=None,
         above=0,
     )
@@ -49,10 +50,10 @@ class Muon(Optimizer):
         return {**super().peak_learning_rates(), "other_learning_rate": other_rate}
 
     def build(self, parameters: Iterable[tuple[str, Parameter]]) -> list[TorchOptimizer]:
-        """Muon and AdamW; one that would have no parameters is left out.
+        """Muon for the hidden matrices, AdamW for the rest; one without parameters is left out.
 
-        Hidden matrices are all two-dimensional weights except lookup tables and the output layer,
-        which is the last matrix unless the head is tied to the embedding.
+        Hidden matrices are all two-dimensional weights except lookup tables and the output layer.
+        The output layer is the last matrix, unless it is tied to the embedding.
         """
         named = list(parameters)
         matrices = [

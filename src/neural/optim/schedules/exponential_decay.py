@@ -1,4 +1,4 @@
-"""Exponential decay of the learning rate."""
+"""Exponential decay of the learning rate, as in Keras with `staircase=False`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from neural.optim.schedule import Schedule
 
 
 class ExponentialDecay(Schedule):
-    """initial_learning_rate · decay_rate^(step / decay_steps); not in stairs."""
+    """initial_learning_rate · decay_rate^(step / decay_steps)."""
 
     initial_learning_rate: float = float_field("The rate at step 0.", above=0, aliases=("initial",))
     decay_steps: int = int_field("Steps over which the rate is multiplied by `decay_rate`.")
@@ -24,5 +24,5 @@ class ExponentialDecay(Schedule):
 
     @classmethod
     def example(cls) -> Schedule:
-        """Halves every five steps."""
+        """A rate that halves every five steps."""
         return cls(initial_learning_rate=0.1, decay_steps=5, decay_rate=0.5)

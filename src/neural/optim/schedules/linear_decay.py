@@ -8,6 +8,6 @@ from neural.optim.schedule import DecaySchedule
 class LinearDecay(DecaySchedule):
     """Linear decay: falls by the same amount at every step."""
 
-    def remaining(self, progress: float) -> float:
-        """1 − progress."""
+    def decay_factor(self, progress: float) -> float:
+        """1 − progress: 1 at the start of the decay, 0 at its end."""
         return 1 - progress

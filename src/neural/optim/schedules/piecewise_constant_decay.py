@@ -12,14 +12,18 @@ class PiecewiseConstantDecay(Schedule):
     """values[0] up to and including step boundaries[0], then values[1], and so on."""
 
     boundaries: tuple[int, ...] = argument_field(
-        ListType(IntType(at_least=0), "steps"), "The last step of each value but the last."
+        ListType(IntType(at_least=0), "steps"),
+        "The last step at which each value applies; the last value has no end.",
     )
     values: tuple[float, ...] = argument_field(
-        ListType(FloatType(above=0), "rates"), "One more than there are boundaries."
+        ListType(FloatType(above=0), "rates"), "The rates; one more than there are boundaries."
     )
 
     def verify(self) -> None:
-        """Boundaries must increase, with one more value than boundaries."""
+        """Check that boundaries increase, and that there is one more value than boundaries.
+
+        ShapeError is the language's error for any invalid argument; E0220 is its code.
+        """
         if len(self.values) != len(self.boundaries) + 1:
             count = len(self.boundaries)
             subject = f"{count} boundaries need" if count != 1 else "1 boundary needs"

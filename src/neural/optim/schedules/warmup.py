@@ -9,15 +9,17 @@ from neural.optim.schedules import registry as schedules
 
 
 class Warmup(Schedule):
-    """Linear warm-up to a constant rate or to the first rate of a schedule, which then follows."""
+    """Linear warm-up from 0 to the rate that follows: a constant, or the start of a schedule."""
 
     warmup_steps: int = int_field("Steps of linear warm-up from 0.")
     then: float | Schedule = entry_field(
-        schedules, "The rate, or the schedule, that follows.", or_number=FloatType(above=0)
+        schedules,
+        "The constant rate, or the schedule, that follows the warm-up.",
+        or_number=FloatType(above=0),
     )
 
     def learning_rate_at(self, step: float) -> float:
-        """The learning rate at a step. `then` counts its steps from the end of the warm-up."""
+        """The learning rate at a step. The schedule `then` starts at the end of the warm-up."""
         if step < self.warmup_steps:
             return self._after(0) * step / self.warmup_steps
         return self._after(step - self.warmup_steps)
@@ -27,7 +29,7 @@ class Warmup(Schedule):
 
     @property
     def peak_learning_rate(self) -> float:
-        """The peak rate of what follows."""
+        """The peak rate of `then`."""
         return self.then.peak_learning_rate if isinstance(self.then, Schedule) else self.then
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Registry of sinks: one file per external tracker."""
+"""Registry of sinks: one file per external tracker, named as in the setting `tracking.sinks`."""
 
 from neural.core.registry import Registry
 from neural.runs.sink import Sink

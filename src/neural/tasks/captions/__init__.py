@@ -1,1 +1,1 @@
-"""Captioning: describe pictures region by region."""
+"""Captioning: describe pictures, with attention to one region of the picture per word."""

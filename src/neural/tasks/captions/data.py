@@ -1,6 +1,7 @@
-"""Regions with captions: the common form of generated scenes and files.
+"""Pictures with captions: the common form of generated scenes (scenes.py) and of the user's files.
 
-A picture is given as the features of its m regions. A word may name the region that it is about.
+A picture is given as m regions with d features each. For each word of a caption, the data may say
+which region the word is about.
 """
 
 from __future__ import annotations
@@ -25,17 +26,18 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 END_ID, UNKNOWN_ID = 0, 1
-"""Ids of the token before the first and after the last word, and of unknown words."""
+"""END is the token before the first and after the last word of a caption, and padding. UNKNOWN
+stands for words that are not in the vocabulary."""
 NO_REGION = -1
-"""Region of a word that has none or an unknown one."""
+"""Index for words that are about no region, or an unknown one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CaptionSplit:
-    """Captions of pictures, as padded arrays."""
+    """Training, validation or test captions of pictures, as padded arrays."""
 
     regions: np.ndarray
-    """Features of regions, (pictures, m, d)."""
+    """Features of the regions of all pictures, (pictures, m, d)."""
     picture_ids: np.ndarray
     """Index of the picture of each caption, (captions,)."""
     word_ids: np.ndarray
@@ -46,27 +48,30 @@ class CaptionSplit:
     """Index of the region of each word, or NO_REGION, (captions, T)."""
 
     @classmethod
-    def from_words(
+    def from_captions(
         cls,
         regions: np.ndarray,
         picture_ids: np.ndarray,
-        words: Sequence[Sequence[str]],
+        captions: Sequence[Sequence[str]],
         word_regions: Sequence[Sequence[int | None]],
         vocabulary: Sequence[str],
     ) -> CaptionSplit:
-        """Pad `words`, one list per caption, and `word_regions`, the region index of each word."""
+        """Create the padded arrays from captions (lists of words).
+
+        `word_regions` holds the region index of each word of each caption.
+        """
         word_to_id = {word: word_id for word_id, word in enumerate(vocabulary)}
-        max_length = 1 + max(map(len, words), default=0)
-        word_id_rows = np.full((len(words), max_length), END_ID, dtype=np.int64)
-        region_rows = np.full((len(words), max_length), NO_REGION, dtype=np.int64)
-        for row, (caption, regions_of_words) in enumerate(zip(words, word_regions, strict=True)):
+        max_length = 1 + max(map(len, captions), default=0)
+        word_id_rows = np.full((len(captions), max_length), END_ID, dtype=np.int64)
+        region_rows = np.full((len(captions), max_length), NO_REGION, dtype=np.int64)
+        for row, (caption, regions_of_words) in enumerate(zip(captions, word_regions, strict=True)):
             word_id_rows[row, : len(caption)] = [
                 word_to_id.get(word, UNKNOWN_ID) for word in caption
             ]
             region_rows[row, : len(regions_of_words)] = [
                 NO_REGION if region is None else region for region in regions_of_words
             ]
-        lengths = np.array([len(caption) + 1 for caption in words], dtype=np.int64)
+        lengths = np.array([len(caption) + 1 for caption in captions], dtype=np.int64)
         return cls(
             regions=regions,
             picture_ids=np.asarray(picture_ids),
@@ -79,10 +84,11 @@ class CaptionSplit:
         return len(self.word_ids)
 
     def take(self, captions: np.ndarray | slice) -> dict[str, Tensor]:
-        """Captions by index, as tensors.
+        """A batch of captions by index, as tensors.
 
-        `x` (B, m, d); and, all (B, T): `previous_words` (END, then the words before), `y` (the
-        words), `word_mask` (True up to the first END, included) and `region`.
+        `x` are the regions (B, m, d). The others are (B, T): the word ids `y`; `previous_words`,
+        the id before each word, END before the first; `word_mask`, True up to the first END,
+        included; `region`, the region index of each word.
         """
         word_ids = self.word_ids[captions]
         previous_words = np.concatenate(
@@ -119,7 +125,8 @@ class CaptionData:
     grid: tuple[int, int] | None = None
     """Rows and columns of the regions, if they form a grid."""
     cell_size: int = 0
-    """Side in pixels of a region whose features start with its RGB image; 0 if they do not."""
+    """If the features of a region start with the RGB values of a square image: its side in pixels.
+    Else 0."""
 
     @property
     def segments(self) -> int:
@@ -132,7 +139,10 @@ class CaptionData:
         return int(self.splits["train"].regions.shape[2])
 
     def render_picture(self, regions: np.ndarray) -> list[list[list[int]]] | None:
-        """Regions (m, d) as rows of RGB pixels, 0 to 255; None if they hold no image."""
+        """The picture with these regions (m, d), as rows of RGB pixels, 0 to 255.
+
+        None if the features hold no image.
+        """
         if self.grid is None or not self.cell_size:
             return None
         (rows, columns), side = self.grid, self.cell_size
@@ -142,7 +152,7 @@ class CaptionData:
 
 
 def build_vocabulary(captions: Iterable[Sequence[str]], min_count: int = 1) -> tuple[str, ...]:
-    """END, UNKNOWN, then all words that occur at least `min_count` times, sorted."""
+    """The tokens END and UNKNOWN, then all words that occur at least `min_count` times, sorted."""
     counts = Counter(word for words in captions for word in words)
     return (
         "<end>",
@@ -152,7 +162,7 @@ def build_vocabulary(captions: Iterable[Sequence[str]], min_count: int = 1) -> t
 
 
 MIN_PICTURES = 10
-"""Pictures that a file must have, so that all splits have some."""
+"""Smallest number of pictures in a file, so that every split has some; fewer are an error."""
 
 
 def read_captions(
@@ -183,7 +193,7 @@ def read_captions(
         [words for _, words, _ in records_by_split["train"]]
     )
     splits = {
-        name: CaptionSplit.from_words(
+        name: CaptionSplit.from_captions(
             regions,
             np.array([record[0] for record in records], dtype=np.int64),
             [record[1] for record in records],
@@ -225,8 +235,8 @@ def _parse_caption(
 ) -> tuple[int, list[str], list[int | None]]:
     """Parse a record into (picture index, words, region of each word).
 
-    `index` is that of the record, which is the picture's by default; `shape` is (pictures, m, d);
-    `location` is named in errors.
+    `index` is the index of the record; it is also that of the picture, unless the record has the
+    key `picture`. `shape` is (pictures, m, d). Errors name `location`.
     """
     if not isinstance(record, dict) or "caption" not in record:
         raise TaskError(f'{location}: the caption is missing; write {{"caption": "a red circle"}}')

@@ -1,12 +1,13 @@
 """Small captioning model: LSTM over the previous words, attention over regions, word classifier.
 
 After Xu et al. (2015), "Show, attend and tell", with one change (Deng et al., 2018): the LSTM reads
-words only, not the attended regions. So the focus of a word does not depend on that of earlier
-words, and the marginal over regions is exact for every word. A paradigm (tasks/focus/paradigm.py)
-joins the focus on regions and the word classifier into a loss.
+words only, not the attended regions. So the focus of a word (its attention over the regions) does
+not depend on that of earlier words, and the marginal over regions is exact for every word. A
+paradigm (tasks/focus/paradigm.py) combines focus and word classifier into one loss; for it, each
+word is an example, and each region a segment of the example.
 
-Axes: B captions, T words, N = words of all captions, m regions, d features, U units, V = 2 U, C
-words of the vocabulary.
+Axes: B captions, T words of a caption, N words of all captions, m regions, d features of a region,
+U units of the LSTM, V = 2 U, C words of the vocabulary, R any number of segments.
 """
 
 from __future__ import annotations
@@ -39,23 +40,24 @@ class RegionAttention(Module):
         self.key = nn.Sequential(nn.Linear(units, units), nn.ReLU(), nn.Linear(units, units))
 
     def score(
-        self, regions: Float[Tensor, "N m U"], memory: Float[Tensor, "N U"]
+        self, regions: Float[Tensor, "N m U"], lstm_output: Float[Tensor, "N U"]
     ) -> Float[Tensor, "N m"]:
-        """Scores of the regions for one word per row; `memory` is the LSTM output for it."""
-        query, keys = self.query(memory), self.key(regions)
+        """Attention scores of the regions for one word per row."""
+        query, keys = self.query(lstm_output), self.key(regions)
         return torch.einsum("nu,nmu->nm", query, keys) / query.shape[-1] ** 0.5
 
     def forward(
         self,
         regions: Float[Tensor, "B m U"],
-        memory: Float[Tensor, "B T U"],
+        lstm_output: Float[Tensor, "B T U"],
         word_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T U"]:
-        """Attended regions at every word. Padding gives zeros.
+        """Mean of the regions weighted by attention, for every word; zeros for padding.
 
-        Calls torch's attention function, so that neural.capture records its weights.
+        Used only to capture the attention weights: neural.capture records those of torch's
+        attention function.
         """
-        query, keys = self.query(memory).unsqueeze(1), self.key(regions).unsqueeze(1)
+        query, keys = self.query(lstm_output).unsqueeze(1), self.key(regions).unsqueeze(1)
         mask = word_mask[:, None, :, None].expand(-1, 1, -1, regions.shape[1])
         return functional.scaled_dot_product_attention(
             query, keys, regions.unsqueeze(1), mask
@@ -65,9 +67,9 @@ class RegionAttention(Module):
 class Captioner(Module):
     """Predicts the next word from regions and previous words.
 
-    Every word is an example of m segments; a segment is a region concatenated with the LSTM state.
-    Has the interface of `FocusModel` for paradigms: `focus`, `schedule_state`, `score`,
-    `classify` ….
+    Every word is an example of m segments; a segment is a region concatenated with the LSTM output.
+    Paradigms use the same attributes and methods as those of `FocusModel` (tasks/focus/model.py):
+    `focus`, `schedule_state`, `score`, `classify` …
     """
 
     schedule_state: Tensor
@@ -88,7 +90,7 @@ class Captioner(Module):
         # the word classifier: body, then head
         self.body = nn.Sequential(nn.Linear(2 * units, units), nn.ReLU())
         self.head = nn.Linear(units, vocabulary_size)
-        # State of a hybrid schedule, as in FocusModel.
+        # State of a paradigm that switches its loss during training, as in FocusModel.
         self.register_buffer("schedule_state", torch.zeros(4, dtype=torch.int64))
         self.classifier_calls = 0
 
@@ -103,7 +105,7 @@ class Captioner(Module):
         words: Int[Tensor, "B T"],
         state: tuple[Float[Tensor, "1 B U"], Float[Tensor, "1 B U"]],
     ) -> tuple[Float[Tensor, "B T U"], tuple[Float[Tensor, "1 B U"], Float[Tensor, "1 B U"]]]:
-        """Advance the LSTM by T words from `state`, (hidden, cell): outputs, and the new state."""
+        """Advance the LSTM by T words from `state`, (hidden, cell). Returns outputs, new state."""
         # Few CPUs support an LSTM in 16 bits.
         with torch.autocast(words.device.type, enabled=False):
             hidden, cell = (tensor.to(self.embedding.weight.dtype) for tensor in state)
@@ -112,7 +114,7 @@ class Captioner(Module):
     def initial_state(
         self, regions: Float[Tensor, "B m U"]
     ) -> tuple[Float[Tensor, "1 B U"], Float[Tensor, "1 B U"]]:
-        """LSTM state before the first word."""
+        """LSTM state before the first word, computed from the mean of all regions."""
         hidden, cell = (
             self.initial_state_layer(self.scene_encoder(regions).mean(dim=1))
             .tanh()
@@ -122,10 +124,12 @@ class Captioner(Module):
         return hidden.contiguous(), cell.contiguous()
 
     def build_segments(
-        self, regions: Float[Tensor, "N m U"], memory: Float[Tensor, "N U"]
+        self, regions: Float[Tensor, "N m U"], lstm_output: Float[Tensor, "N U"]
     ) -> Float[Tensor, "N m V"]:
         """Each region concatenated with the LSTM output."""
-        return torch.cat([regions, memory.unsqueeze(1).expand(-1, regions.shape[1], -1)], dim=-1)
+        return torch.cat(
+            [regions, lstm_output.unsqueeze(1).expand(-1, regions.shape[1], -1)], dim=-1
+        )
 
     def score(self, x: Float[Tensor, "N m V"]) -> Float[Tensor, "N m"]:
         """Attention scores of the regions."""
@@ -155,7 +159,7 @@ class Captioner(Module):
         previous_words: Int[Tensor, "B T"],
         word_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T U"]:
-        """Attended regions at every word."""
+        """Mean of the regions weighted by attention, for every word."""
         regions = self.region_encoder(x)
         return self.focus(regions, self.encode_words(regions, previous_words), word_mask)
 
@@ -166,7 +170,7 @@ BATCH_PICTURES = 256
 
 @dataclass(frozen=True)
 class GeneratedCaption:
-    """A generated caption with its focus."""
+    """A generated caption with the focus (attention over regions) of each word."""
 
     words: tuple[int, ...]
     """Word ids, without END."""
@@ -183,7 +187,8 @@ def generate_captions(
 ) -> list[GeneratedCaption]:
     """Generate captions of pictures (N, m, d) greedily, by the paradigm's prediction rule.
 
-    `create_segments(model, x, y)` is `FocusTask.create_segment_batch`; y is not used here.
+    `create_segments(model, x, y)` is `FocusTask.create_segment_batch`. The labels y are unknown
+    here; predictions do not use them, so the previous words are passed instead.
     """
     device = next(model.parameters()).device
     captions: list[GeneratedCaption] = []
@@ -195,9 +200,9 @@ def generate_captions(
         last_word = torch.full((len(encoded), 1), END_ID, device=device)
         word_steps, focus_steps = [], []
         for _ in range(max_words):
-            memory, state = model.step(last_word, state)
+            lstm_output, state = model.step(last_word, state)
             segments = create_segments(
-                model, model.build_segments(encoded, memory.squeeze(1)), last_word.squeeze(1)
+                model, model.build_segments(encoded, lstm_output.squeeze(1)), last_word.squeeze(1)
             )
             last_word = paradigm.predict(segments).argmax(dim=-1, keepdim=True)
             word_steps.append(last_word.squeeze(1))

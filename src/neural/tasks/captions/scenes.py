@@ -3,8 +3,9 @@
     a red circle left of a blue square
     a yellow cross above a red cross
 
-The shape further left comes first; in one column, the upper one. A region is one cell of the grid:
-its pixels and its position, as features. Grey shapes are distractors and are never mentioned.
+The caption names the shape further left first, or the upper one if both are in one column. A region
+is one cell of the grid; its features are its pixels and its position. Grey shapes are distractors:
+captions do not mention them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from neural.data.sampler import create_generator
 from neural.tasks.captions.data import SPLIT_NAMES, CaptionData, CaptionSplit, build_vocabulary
 
 CELL_PIXELS, SHAPE_PIXELS = 8, 6
-"""Side of a cell in pixels, and of the shape in it, at a random offset."""
+"""Side of a cell in pixels, and of the shape in it, which is drawn at a random offset."""
 MAX_GREY_SHAPES = 3
 """Largest number of grey shapes in a scene; fewer on a small grid."""
 COLOURS = {
@@ -24,6 +25,7 @@ COLOURS = {
     "blue": (0.15, 0.3, 1.0),
     "yellow": (0.95, 0.85, 0.1),
 }
+"""RGB values, 0 to 1."""
 GREY = (0.5, 0.5, 0.5)
 SHAPES = {
     "circle": (" #### ", "######", "######", "######", "######", " #### "),
@@ -36,6 +38,8 @@ SHAPE_MASKS = np.array(
     [[[pixel == "#" for pixel in row] for row in rows] for rows in SHAPES.values()]
 )
 """(shape, row, column), boolean, in the order of SHAPES."""
+SCENE_RNG_STREAM = 4
+"""Random stream (data/sampler.py): different uses of one seed get independent random numbers."""
 
 
 def create_scenes(
@@ -43,19 +47,22 @@ def create_scenes(
 ) -> CaptionData:
     """Generate training, validation and test scenes from the seed.
 
-    `grid` is the number of rows and of columns, `counts` the numbers of scenes. `training_seed`
-    generates the training scenes, if given.
+    `grid` is the number of rows and of columns, `counts` the numbers of training, validation and
+    test scenes. If `training_seed` is given, it generates the training scenes.
     """
     seeds = (seed if training_seed is None else training_seed, seed, seed)
     scene_sets = [
-        _draw_scenes(grid, count, create_generator(split_seed, split_index, stream=4))
+        _draw_scenes(
+            grid, count, create_generator(split_seed, split_index, stream=SCENE_RNG_STREAM)
+        )
         for split_index, (count, split_seed) in enumerate(zip(counts, seeds, strict=True))
     ]
-    vocabulary = build_vocabulary(words for _, captions, _ in scene_sets for words in captions)
+    vocabulary = build_vocabulary(caption for _, captions, _ in scene_sets for caption in captions)
     splits = {}
-    for name, (regions, words, word_regions) in zip(SPLIT_NAMES, scene_sets, strict=True):
-        splits[name] = CaptionSplit.from_words(
-            regions, np.arange(len(words)), words, word_regions, vocabulary
+    for name, (regions, captions, word_regions) in zip(SPLIT_NAMES, scene_sets, strict=True):
+        picture_ids = np.arange(len(captions))  # one caption per picture
+        splits[name] = CaptionSplit.from_captions(
+            regions, picture_ids, captions, word_regions, vocabulary
         )
     return CaptionData(
         data_name="scenes",
@@ -74,14 +81,17 @@ def _draw_scenes(
     Features are 8 × 8 × 3 pixels, then the row and the column one-hot.
     """
     m, grey_shapes = grid * grid, min(MAX_GREY_SHAPES, grid * grid - 2)
+    # a dark background with noise
     pixels = np.clip(
         0.05 + 0.03 * random.normal(size=(count, m, CELL_PIXELS, CELL_PIXELS, 3)), 0, 1
     )
     captions, word_regions = [], []
     colours, shapes = list(COLOURS), list(SHAPES)
     for scene in range(count):
-        cells = random.permutation(m)[: 2 + grey_shapes]
-        # a kind is a color and a shape: colour index × number of shapes + shape index
+        cells = random.permutation(m)[
+            : 2 + grey_shapes
+        ]  # the first two are for the coloured shapes
+        # A kind is a colour and a shape, numbered colour index × number of shapes + shape index.
         kinds = random.permutation(len(colours) * len(shapes))[:2]  # two different ones
         first, second = sorted(
             zip(cells[:2].tolist(), kinds.tolist(), strict=True),

@@ -1,8 +1,9 @@
 """Captioning task: describe pictures word by word, attending to one region per word.
 
-Training sees captions only. The region of a word is unknown to training; only metrics use it. Every
-word is one example of a focus model (tasks/focus): its segments are the regions, its class is the
-word, and a paradigm joins the focus on regions and the word classifier into a loss.
+A picture is given as the features of its regions. Training uses captions only; the region that a
+word is about is used only in metrics. Every word is one example of a focus model (tasks/focus): its
+segments are the regions of the picture, and its class is the word. The focus is the attention over
+regions. A paradigm (tasks/focus/paradigm.py) combines focus and word classifier into one loss.
 """
 
 from __future__ import annotations
@@ -39,30 +40,32 @@ if TYPE_CHECKING:
     from neural.tasks.task import Batch
 
 SCENES_NAME, DEFAULT_GRID = "scenes", 4
-"""Data and grid by default: generated scenes of 4 × 4 regions (scenes.py)."""
+"""The default data: generated scenes (scenes.py) of 4 × 4 regions."""
 DEFAULT_FOCUS_RATE = 0.1
-"""Below 1: attention that learns as fast as the rest settles on empty regions, where an untrained
-classifier errs least, before other regions are informative (numbers in docs/captions.md)."""
+"""Learning rate of the attention relative to the rest. With 1, the attention converges to empty
+regions, where an untrained classifier has the lowest loss, before the features of other regions are
+informative (numbers in docs/captions.md)."""
 MAX_VALIDATION_PICTURES = 256
-"""Largest number of validation pictures that are captioned."""
+"""Captions are generated for at most this number of validation pictures."""
 
 
 class CaptionsSettings(FocusTaskSettings):
     """Regions with captions, a paradigm, and training settings."""
 
-    task: str = Field("captions", description="What is learned: a name of `neural.tasks`.")
+    task: str = Field("captions", description="Name of the task.")
     data: str = Field(
         SCENES_NAME, description="`scenes`, or an `.npz` file with `regions` (N, m, d)."
     )
     captions: str | None = Field(
-        None, description="A `.jsonl` file; by default the one with the name of the data."
+        None,
+        description="A `.jsonl` file of captions; by default named like the data file.",
     )
     grid: int | None = Field(
         None, ge=2, le=32, description="Rows and columns of a scene; 4 by default."
     )
-    examples: PositiveInt = Field(3000, description="Training scenes.")
-    valid_examples: PositiveInt = Field(300, description="Validation scenes.")
-    test_examples: PositiveInt = Field(500, description="Test scenes.")
+    examples: PositiveInt = Field(3000, description="Number of training scenes.")
+    valid_examples: PositiveInt = Field(300, description="Number of validation scenes.")
+    test_examples: PositiveInt = Field(500, description="Number of test scenes.")
     focus_rate: float = Field(
         DEFAULT_FOCUS_RATE,
         gt=0,
@@ -74,13 +77,14 @@ class CaptionsSettings(FocusTaskSettings):
         None, description="Words by id; those of the captions by default."
     )
     features: PositiveInt | None = Field(
-        None, description="Features of a region, d; taken from the data."
+        None, description="Number of features of a region; taken from the data."
     )
 
 
 class Captions(FocusTask):
     """Describe pictures and locate every word, trained on captions alone."""
 
+    aliases: ClassVar[tuple[str, ...]] = ("captioning", "image_captioning")
     Settings: ClassVar[type[Experiment]] = CaptionsSettings
     metadata_fields: ClassVar[Mapping[str, MetadataField]] = {
         **FocusTask.metadata_fields,
@@ -91,7 +95,9 @@ class Captions(FocusTask):
         assert isinstance(experiment, CaptionsSettings)
         resolved_settings: dict[str, Any]
         self.data, resolved_settings = _load_data(experiment, folder)
-        self.create_plan(experiment, classes=len(self.data.vocabulary), segments=self.data.segments)
+        self.set_up_training(
+            experiment, classes=len(self.data.vocabulary), segments=self.data.segments
+        )
         _check_softmax(self.plan.paradigm, experiment.paradigm)
         resolved_settings |= {
             "vocabulary": self.data.vocabulary,
@@ -114,16 +120,16 @@ class Captions(FocusTask):
     def score_batch(self, model: Any, batch: Batch) -> SegmentBatch:
         """Every word as an example: the regions of its picture, each with the LSTM output."""
         regions, word_mask = model.region_encoder(batch["x"]), batch["word_mask"]
-        memory = model.encode_words(regions, batch["previous_words"])
+        lstm_output = model.encode_words(regions, batch["previous_words"])
         caption_index = word_mask.nonzero(as_tuple=True)[0]
         return self.create_segment_batch(
             model,
-            model.build_segments(regions[caption_index], memory[word_mask]),
+            model.build_segments(regions[caption_index], lstm_output[word_mask]),
             batch["y"][word_mask],
         )
 
     def foreground(self, batch: Batch) -> Tensor:
-        """Mask of the region of each word; many words have none."""
+        """Mask of the region that each word is about, (words, m); all False for many words."""
         region = batch["region"][batch["word_mask"]]
         return region.unsqueeze(-1) == torch.arange(self.data.segments, device=region.device)
 
@@ -132,13 +138,14 @@ class Captions(FocusTask):
         return int(batch["word_mask"].sum())
 
     def segments_per_example(self) -> int:
-        """All regions for every word of a caption."""
+        """Number of regions × largest number of words, because every word has all regions."""
         return self.data.segments * self.data.splits["valid"].word_ids.shape[1]
 
     def evaluate(self, model: Any) -> dict[str, float]:
-        """All metrics per word, and the accuracy of whole captions.
+        """All metrics per word, and the share of generated captions that equal a reference.
 
-        Metrics of the focus are over words with a known region.
+        Metrics of the focus are over words with a known region; those per class are named by the
+        word.
         """
         scores, prefix = super().evaluate(model), "valid/focus_accuracy_class_"
         words = {
@@ -171,7 +178,7 @@ class Captions(FocusTask):
         )
 
     def forward(self, model: Any, batch: Batch) -> Tensor:
-        """Attended regions (B, T, units) at every word of the reference captions."""
+        """Mean of the regions weighted by attention, (B, T, units), for each reference word."""
         return model(batch["x"], batch["previous_words"], batch["word_mask"])
 
     def position_labels(self, batch: Batch) -> list[list[str]]:
@@ -195,7 +202,10 @@ class Captions(FocusTask):
         return "\n".join(f"{name:<{width}}  {count:>9,}" for name, count in part_sizes.items())
 
     def metadata(self) -> dict[str, Any]:
-        """Words, number of regions, grid; picture and word regions of the first probe example."""
+        """Words, number of regions, grid; and of the first probe example, picture and word regions.
+
+        A probe example is one whose attention is captured during training.
+        """
         probe = self.probe_batch()
         word_regions = [
             region if region != NO_REGION else None for region in probe["region"][0].tolist()
@@ -224,7 +234,7 @@ class Captions(FocusTask):
 
     @classmethod
     def example(cls, folder: Path, catalogue: Catalogue) -> Captions:
-        """Scenes of 2 × 2 cells."""
+        """Generated scenes of 2 × 2 cells."""
         training = cls.Settings.model_fields["training"].get_default(call_default_factory=True)
         training = training.model_copy(update={"steps": 7, "batch_size": 4})
         counts = {"examples": 40, "valid_examples": 6, "test_examples": 6}
@@ -234,7 +244,7 @@ class Captions(FocusTask):
 
 
 def _load_data(experiment: CaptionsSettings, folder: Path) -> tuple[CaptionData, dict[str, Any]]:
-    """The data, and the resolved settings of its location."""
+    """The data, and the settings of its location with defaults and absolute paths filled in."""
     counts = (experiment.examples, experiment.valid_examples, experiment.test_examples)
     seed = experiment.split_seed
     if experiment.data == SCENES_NAME:
@@ -269,7 +279,10 @@ def _load_data(experiment: CaptionsSettings, folder: Path) -> tuple[CaptionData,
 
 
 def _check_softmax(paradigm: Paradigm, paradigm_setting: str) -> None:
-    """Raise TaskError unless the focus is a softmax, which is what capture records."""
+    """Raise TaskError unless the focus is a softmax.
+
+    `RegionAttention.forward` computes a softmax, and its weights are recorded as the focus.
+    """
     stages = (paradigm.first, paradigm.then) if isinstance(paradigm, Hybrid) else (paradigm,)
     if any(type(stage).focus_weights is not Paradigm.focus_weights for stage in stages):
         raise TaskError(

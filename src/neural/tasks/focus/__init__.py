@@ -1,1 +1,1 @@
-"""Focus models: select the one of many segments that decides the label, from labels alone."""
+"""Focus models: learn which of many segments decides the label, supervised by labels alone."""

@@ -1,7 +1,7 @@
 """Segments in an `.npz` file: `segments` (N, m, …), `labels` (N,), optional `foreground`.
 
-N examples of m segments each. `foreground` marks the segment that decides the label, by its index
-(N,), or several by a mask (N, m).
+N examples of m segments each. `foreground` gives the index of the segment that decides the label,
+(N,), or marks several such segments by a mask (N, m).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ ARRAY_NAMES = ("segments", "labels", "foreground")
 
 
 def holds_segments(path: Path) -> bool:
-    """Whether a file holds segments; one with `x` and `y` holds images for mosaics."""
+    """Whether a file holds segments. A file with `x` and `y` holds images to draw mosaics from."""
     return not {"x", "y"} <= set(load_npz(path))
 
 
 def read_array_file(path: Path, *, seed: int) -> SegmentData:
-    """Read and check all arrays; examples are split at random."""
+    """Read and check all arrays; `seed` decides the random split of the examples."""
     arrays, name = load_npz(path), path.name
     for array_name in ARRAY_NAMES[:2]:
         if array_name not in arrays:
@@ -60,7 +60,8 @@ def read_array_file(path: Path, *, seed: int) -> SegmentData:
     check_finite(x, f"{name}: `segments`")
     if y.min() < 0:
         raise TaskError(f"{name}: `labels` has {y.min()}; class numbers start at 0")
-    # every segment is a unit of its own (data.py)
+    # `SegmentSplit` stores segments as indices (members) into a bank of distinct segments. Here
+    # every segment is one entry of the bank.
     y, bank = y.astype(np.int64), x.reshape(count * m, *x.shape[2:]).astype(np.float32)
     foreground, members = (
         _parse_foreground(arrays.get("foreground"), count, m, name),
@@ -84,7 +85,7 @@ def read_array_file(path: Path, *, seed: int) -> SegmentData:
 def _parse_foreground(
     foreground: np.ndarray | None, count: int, m: int, data_name: str
 ) -> np.ndarray | None:
-    """Foreground positions (N,) or masks (N, m) as masks."""
+    """Convert foreground positions (N,) or masks (N, m) to masks."""
     if foreground is None:
         return None
     if (

@@ -1,9 +1,11 @@
 """Base class of tasks trained by a paradigm: loss, schedule, classifier calls, predictions.
 
-An example has several segments, of which the foreground decides the label. The focus is a
-distribution over the segments. A paradigm joins focus and classifier into one loss (paradigm.py); a
-hybrid switches from one paradigm to another during training. Shared by `focus`, which selects one
-segment per label, and `captions`, one region per word.
+An example has m segments. Those that decide its label are the foreground. A focus network assigns
+the segments weights that sum to 1, the focus; a classifier classifies segments. A paradigm
+(paradigm.py) combines both into one loss. A hybrid is a paradigm that switches from one paradigm to
+another during training. An estimator (estimator.py) selects the segments that are classified in
+training. Base class of the tasks `focus` (one segment decides each label) and `captions` (one
+region of a picture decides each word).
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from neural.tasks.task import Batch
 
 MAX_VALIDATION_SEGMENTS = 1 << 15
-"""Largest number of segments in a validation batch."""
+"""Largest number of segments in a validation batch; the batch size is chosen accordingly."""
 
 
 class FocusTaskSettings(Experiment):
@@ -44,31 +46,38 @@ class FocusTaskSettings(Experiment):
 
     paradigm: str = Field(
         "lvml",
-        description="Loss that joins focus and classifier: `soft`, `renyi(tau=0.5)`, `auto` …",
+        description="Loss that trains focus and classifier: `soft`, `renyi(tau=0.5)`, `auto` …",
     )
     estimator: str | None = Field(
         None, description="Selects the segments classified in training: `exact`, `topk` …"
     )
     samples: PositiveInt | None = Field(
-        None, description="Segments per example; required by all estimators except `exact`."
+        None,
+        description="Segments the estimator selects per example; required unless it is `exact`.",
     )
     background: float = Field(
         0.0,
         ge=0,
-        description="Weight of a loss that pushes unfocused segments to uniform classes; try 0.1.",
+        description="Weight of a loss that makes predictions on unfocused segments uniform; "
+        "try 0.1.",
     )
     split_seed: NonNegativeInt = Field(
         0, description="Selects the examples held out; independent of `training.seed`."
     )
     threshold: float = Field(
-        0.8, gt=0, lt=1, description="Threshold of SAIF for focus and probability."
+        0.8,
+        gt=0,
+        lt=1,
+        description="The metric SAIF counts examples whose focus on the foreground and whose "
+        "probability of the label are both above this.",
     )
 
+    # Keys that a resumed run cannot change, because they select its data.
     new_run_keys: ClassVar[frozenset[str]] = frozenset({"split_seed"})
 
 
 class FocusTask(Task):
-    """Base class of tasks whose loss is a paradigm's."""
+    """Base class of tasks whose loss is that of a paradigm."""
 
     metadata_fields: ClassVar[Mapping[str, MetadataField]] = {"focus/classes": TEXTS}
 
@@ -76,18 +85,20 @@ class FocusTask(Task):
     """`SegmentData` or `CaptionData`; examples are in its `splits`."""
     sampler: BatchSampler
     plan: FocusTrainingPlan
-    """Paradigm and estimator, which selects the segments that are classified."""
+    """Paradigm, estimator and their settings."""
     steps: int
     """Total number of training steps."""
     threshold: float
-    """Threshold of the metric SAIF (metrics.py)."""
+    """SAIF is the share of examples whose focus on the foreground and P(label) are above this."""
 
     def __init__(self, experiment: Experiment, folder: Path, catalogue: Catalogue) -> None:
         super().__init__(experiment, folder, catalogue)
         self.notes = (self.plan.reason,) if self.plan.reason else ()
         self._events: list[tuple[str, str]] = []
 
-    def create_plan(self, experiment: FocusTaskSettings, *, classes: int, segments: int) -> None:
+    def set_up_training(
+        self, experiment: FocusTaskSettings, *, classes: int, segments: int
+    ) -> None:
         """Set sampler, steps and training plan. Raises TaskError for conflicting settings."""
         training, self.threshold = experiment.training, experiment.threshold
         self.sampler = BatchSampler(
@@ -129,7 +140,7 @@ class FocusTask(Task):
 
     @abstractmethod
     def score_batch(self, model: Any, batch: Batch) -> SegmentBatch:
-        """The batch as a `SegmentBatch` with focus scores."""
+        """The batch as a `SegmentBatch` with focus scores; a row is one prediction problem."""
 
     @abstractmethod
     def foreground(self, batch: Batch) -> Tensor | None:
@@ -140,8 +151,9 @@ class FocusTask(Task):
         return self.data.segments
 
     def current_paradigm(self, model: Any) -> Paradigm:
-        """The paradigm in effect, by the model's schedule state; constant within a step."""
-        batches_per_step = self.experiment.training.gradient_accumulation_steps  # of this process
+        """The paradigm in effect. It depends on `model.schedule_state`; constant within a step."""
+        # Each process counts its own batches.
+        batches_per_step = self.experiment.training.gradient_accumulation_steps
         state = model.schedule_state
         steps_done = int(state[BATCHES_DONE]) // batches_per_step
         # A switch takes effect with the step after the batch that decided it.
@@ -153,10 +165,10 @@ class FocusTask(Task):
         )
 
     def loss(self, model: Any, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        """Mean loss of the paradigm, and values to log.
+        """Mean loss of the paradigm, and metrics to log.
 
-        These are classifier calls, entropy of the focus, and foreground mass, which is the focus on
-        the foreground.
+        The metrics are classifier calls per row, the mean entropy of the focus in nats, and the
+        mean foreground mass: the sum of the focus weights of the foreground.
         """
         model.classifier_calls = 0
         segments = self.score_batch(model, batch)
@@ -191,12 +203,12 @@ class FocusTask(Task):
         return len(batch["y"])
 
     def pop_events(self) -> list[tuple[str, str]]:
-        """Switches of the paradigm since the last call."""
+        """Switches of a hybrid paradigm since the last call, as ("switch", reason)."""
         events, self._events = self._events, []
         return events
 
     def metadata(self) -> dict[str, Any]:
-        """Paradigm, estimator, and the reason for an automatic choice."""
+        """Paradigm, estimator, and the reason for the choice of `paradigm: auto`."""
         return {
             "focus/paradigm": repr(self.plan.paradigm).removesuffix("()"),
             "focus/reason": self.plan.reason,
@@ -212,7 +224,11 @@ class FocusTask(Task):
         mask: Tensor | None = None,
         members: Tensor | None = None,
     ) -> SegmentBatch:
-        """A `SegmentBatch` with the estimator of the training plan; for the arguments see there."""
+        """Create a `SegmentBatch` with the estimator of the training plan.
+
+        `x` are the segments, `y` the labels, `mask` is False for padding. If rows share segments,
+        `x` holds each distinct segment once, and `members` are indices into it.
+        """
         plan = self.plan
         return SegmentBatch(
             model,
@@ -221,7 +237,7 @@ class FocusTask(Task):
             mask,
             estimator=plan.estimator,
             samples=plan.samples,
-            background=plan.background,
+            background_weight=plan.background_weight,
             members=members,
         )
 
@@ -250,7 +266,7 @@ class FocusTask(Task):
         return metrics.FocusPredictions(**{**unknown_foreground, **arrays})
 
     def _predict_batch(self, model: Any, batch: Batch) -> dict[str, np.ndarray]:
-        """Fields of `FocusPredictions`; without those of the foreground if it is unknown."""
+        """Fields of `FocusPredictions` as arrays; those of the foreground only if it is known."""
         segments, paradigm, foreground = (
             self.score_batch(model, batch),
             self.current_paradigm(model),
@@ -279,7 +295,7 @@ class FocusTask(Task):
         return {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
 
     def _advance(self, model: Any, segments: SegmentBatch) -> None:
-        """Count a trained batch, and check whether a hybrid switches."""
+        """Count a trained batch, and switch a hybrid to its second paradigm if it is time."""
         model.schedule_state[BATCHES_DONE] += 1
         hybrid = self.plan.paradigm
         if isinstance(hybrid, Hybrid) and not model.schedule_state[STAGE]:

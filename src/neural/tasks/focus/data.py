@@ -1,7 +1,8 @@
 """Examples of many segments: the common form of mosaics, array files and token files.
 
-Segments are stored once: a unit is a distinct segment (an image, a vector, a token), and examples
-are lists of unit indices, their members. The foreground is the segments that decide the label.
+A unit is a distinct segment (an image, a vector, a token). All units are stored once, in the bank;
+an example is a list of unit indices, its members. The foreground is the segments that decide the
+label. A mosaic is a generated example (mosaics.py).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SPLIT_NAMES = ("train", "valid", "test")
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentSplit:
-    """Examples as lists of segments; each segment is a unit of a shared bank."""
+    """Training, validation or test examples, as lists of indices into a shared bank."""
 
     unit_bank: np.ndarray
     """The units, (U, …): images, vectors, or token ids."""
@@ -40,7 +41,7 @@ class SegmentSplit:
     mask: np.ndarray | None = None
     """Which segments are not padding, (examples, m); None if all are real."""
     scale: float = 1.0
-    """Factor applied to the units per batch."""
+    """Factor that loaded units are multiplied by, such as 1/255 for images of bytes."""
     is_mosaic: bool = False
     """Whether the examples are generated mosaics, which can be made smaller."""
 
@@ -62,7 +63,7 @@ class SegmentSplit:
         return replace(self, members=members, foreground=foreground)
 
     def take(self, examples: np.ndarray | slice) -> dict[str, Tensor]:
-        """Examples by index: `members` (B, m), `y`, and `foreground` and `mask` if known."""
+        """A batch of examples: `members` (B, m), labels `y`, and `foreground`, `mask` if known."""
         batch = {
             "members": torch.from_numpy(self.members[examples]),
             "y": torch.from_numpy(self.labels[examples]),
@@ -79,7 +80,7 @@ class SegmentSplit:
         return x * self.scale if self.scale != 1.0 else x
 
     def unique_units(self, members: Int[Tensor, "B m"]) -> tuple[Tensor, Int[Tensor, "B m"]]:
-        """The distinct units of some examples, (U, …), and the index of each member among them."""
+        """The distinct units of some examples, (U, …), and the members as indices into these."""
         is_used = torch.zeros(len(self.unit_bank), dtype=torch.bool, device=members.device)
         is_used[members] = True
         unit_index = is_used.cumsum(dim=0) - 1
@@ -113,9 +114,10 @@ class SegmentData:
 def split_three_ways(count: int, seed: int, stream: int = 1) -> list[np.ndarray]:
     """Disjoint random indices of training, validation and test examples, each sorted.
 
-    `stream` separates the random numbers of different purposes.
+    `stream` separates the random numbers of different uses of one seed (data/sampler.py).
     """
     order = create_generator(seed, 0, stream=stream).permutation(count)
+    # Below 20 examples, 60 % is too few for training: hold out about 10 % twice, at least 1.
     train_end = (
         count - 2 * max(1, round(count * 0.1)) if count < 20 else round(count * SPLIT_SHARES[0])
     )

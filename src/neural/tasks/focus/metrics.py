@@ -1,8 +1,10 @@
 """Metrics of focus models: accuracy, accuracy of the focus, SAIF, confidence, focus entropy.
 
 A focus model distributes its focus, weights that sum to 1, over the m segments of an example. The
-foreground is the segments that decide the label. A paradigm is the loss it was trained with, which
-also defines its prediction rule (paradigm.py).
+foreground is the segments that decide the label. A paradigm (paradigm.py) is the loss that the
+model was trained with; it also defines how the model predicts. SAIF (strongly accurate and
+interpretable) is the share of examples with both a high focus on the foreground and a high
+probability of the label.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ class FocusPredictions:
     entropy: np.ndarray
     """Entropy of the focus in nats: 0 for one segment, log m for a uniform focus."""
     foreground_mass: np.ndarray | None
-    """Focus on the foreground, a_z; NaN if unknown for an example, None if unknown for all."""
+    """Sum of the focus weights of the foreground. NaN for an example with unknown foreground; None
+    if it is unknown for all."""
     focus_correct: np.ndarray | None
     """Whether the segment with the largest focus is foreground."""
 
@@ -62,7 +65,8 @@ class FocusPredictions:
 def compute_scores(predictions: FocusPredictions, threshold: float) -> dict[str, float]:
     """All metrics by name; those of the foreground only if it is known. Shares are 0 to 1.
 
-    `threshold` is that of SAIF. In `cell_tf` the focus is right and the prediction is wrong.
+    `threshold` is that of SAIF. `cell_tf` is the share of examples whose focus is right (t) and
+    whose prediction is wrong (f).
     """
     scores = {
         "loss": float(-np.log(np.maximum(predictions.likelihood, 1e-30)).mean()),
@@ -91,7 +95,7 @@ def compute_scores(predictions: FocusPredictions, threshold: float) -> dict[str,
 
 
 def compute_saif(predictions: FocusPredictions, threshold: float) -> float:
-    """SAIF, strongly accurate and interpretable: share of examples with a_z and P(y) above it."""
+    """SAIF: share of examples whose foreground mass and P(y) are both above the threshold."""
     assert predictions.foreground_mass is not None
     return _mean((predictions.foreground_mass > threshold) & (predictions.likelihood > threshold))
 
@@ -107,9 +111,9 @@ def compute_cells(predictions: FocusPredictions) -> list[float]:
 
 
 def compute_heatmap(predictions: FocusPredictions, bins: int = HEATMAP_BINS) -> np.ndarray:
-    """Shares of examples on a grid over [0, 1]²: rows by a_z, columns by P(y); the sum is 1.
+    """Shares of examples on a grid over [0, 1]²: rows by foreground mass, columns by P(y).
 
-    All 0 if the foreground is unknown.
+    The sum is 1; all entries are 0 if the foreground is unknown.
     """
     known = predictions.with_known_foreground()
     if known is None or known.foreground_mass is None:

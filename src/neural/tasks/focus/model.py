@@ -1,7 +1,8 @@
 """Focus model: one network scores segments, one classifies them. Both are `.neural` programs.
 
-The focus is the softmax of the scores. A unit is a distinct segment that several examples share.
-The method `scores` of a network returns the input of its loss: logits, before the softmax.
+The focus is the softmax of the scores over the m segments of an example. A unit is a distinct
+segment that several examples may share. A blend is the mean of segments weighted by their focus.
+The method `logits` of a built network returns its output before the final activation.
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ if TYPE_CHECKING:
     from neural.language.catalogue import Catalogue
 
 DEFAULT_HIDDEN_WIDTH = 32
-"""Width of the hidden layer of the default networks."""
+"""Width of embedding and hidden layer of the default networks."""
 CLASSIFIER_LOSS = 'loss: "sparse_categorical_crossentropy"'
-"""Line of a program; with it, the method `scores` returns the logits before the softmax."""
+"""Line that a classifier's program needs: with it, `logits` is the output before the softmax."""
 BATCHES_DONE, STAGE, CHECKS_AGREED, SWITCH_BATCH = range(4)
-"""Indices of `schedule_state`: number of trained batches; 1 after a hybrid paradigm has switched;
-consecutive checks in favour of the switch; number of trained batches at the switch."""
+"""Indices of `FocusModel.schedule_state`, the state of a hybrid: a loss (paradigms/hybrid.py) that
+switches from one paradigm to another. Number of trained batches; 1 after the switch, 0 before;
+number of consecutive checks in favour of the switch; number of trained batches at the switch."""
 
 
 class FocusModel(Module):
-    """Focus network and classifier. `classifier_calls` counts classified segments."""
+    """Focus network and classifier. `classifier_calls` counts classified segments or blends."""
 
     schedule_state: Tensor
 
@@ -60,30 +62,31 @@ class FocusModel(Module):
             (index for index, entry in enumerate(layers) if entry.layer.role == "embedding"),
             default=-1,
         )
-        # The stem ends with the last embedding: token ids cannot be averaged before.
+        # Layers of the classifier. The stem ends with the last embedding, because a blend averages
+        # embeddings, not token ids. The head is the last layer; rest = body + head.
         self._layer_groups = {
             "stem": layers[:stem_length],
             "body": layers[stem_length:-1],
             "rest": layers[stem_length:],
             "head": layers[-1:],
         }
-        # State of a hybrid schedule; a buffer, so that checkpoints save it and runs can resume.
+        # A buffer, so that checkpoints save the state and runs can resume.
         self.register_buffer("schedule_state", torch.zeros(4, dtype=torch.int64))
         self.classifier_calls = 0
 
     def score(self, x: Float[Tensor, "B m *shape"]) -> Float[Tensor, "B m"]:
         """Scores of the segments; their softmax is the focus."""
-        return self.focus.scores(x.flatten(0, 1)).view(x.shape[:2])
+        return self.focus.logits(x.flatten(0, 1)).view(x.shape[:2])
 
     def classify(self, x: Tensor) -> Float[Tensor, "N C"]:
         """Class logits of segments (N, …)."""
         self.classifier_calls += len(x)
-        return self.classifier.scores(x)
+        return self.classifier.logits(x)
 
     def classify_blend(
         self, x: Float[Tensor, "B m *shape"], weights: Float[Tensor, "B m"]
     ) -> Float[Tensor, "B C"]:
-        """Class logits of the weighted mean of the segments; token ids are embedded first."""
+        """Class logits of the blend of the segments of each example."""
         self.classifier_calls += len(x)
         return self._apply_layers(
             "rest", average_segments(self._apply_to_segments("stem", x), weights)
@@ -102,7 +105,7 @@ class FocusModel(Module):
     def classify_shared_blend(
         self, x: Tensor, weights: Float[Tensor, "B U"]
     ) -> Float[Tensor, "B C"]:
-        """Class logits of weighted means of units (U, …) shared by all examples."""
+        """Class logits of blends of units `x` (U, …), which all examples share."""
         self.classifier_calls += len(weights)
         return self._apply_layers(
             "rest", average_shared_segments(self._apply_layers("stem", x), weights)
@@ -111,7 +114,11 @@ class FocusModel(Module):
     def classify_shared_features(
         self, x: Tensor, weights: Float[Tensor, "B U"]
     ) -> Float[Tensor, "B C"]:
-        """Class logits of weighted means of the last layer's inputs. The caller counts calls."""
+        """As `classify_features`, for units `x` (U, …), which all examples share.
+
+        The caller counts the classifier calls: it knows the number of segments, this method only
+        the number of units.
+        """
         return self._apply_layers(
             "head",
             average_shared_segments(
@@ -137,20 +144,20 @@ def average_segments(x: Float[Tensor, "B m *shape"], weights: Float[Tensor, "B m
 
 
 def average_shared_segments(x: Tensor, weights: Float[Tensor, "B U"]) -> Tensor:
-    """Weighted means of units (U, …) shared by all examples, (B, …)."""
+    """Weighted means of the units `x` (U, …), which all examples share, as (B, …)."""
     return (weights @ x.flatten(1)).unflatten(1, x.shape[1:])
 
 
 def write_default_program(name: str, shape: Shape, outputs: int, vocabulary: int | None) -> str:
     """Program text of a small MLP over one segment."""
-    head = f'Output({outputs}, activation="softmax")' if outputs > 1 else "Output(1)"
+    output_layer = f'Output({outputs}, activation="softmax")' if outputs > 1 else "Output(1)"
     layers = (
         [f"Embedding(input_dim={vocabulary}, output_dim={DEFAULT_HIDDEN_WIDTH})"]
         if vocabulary
         else []
     )
     layers += ["Flatten()"] if vocabulary or len(shape) > 1 else []
-    layers += [f'Dense({DEFAULT_HIDDEN_WIDTH}, activation="relu")', head]
+    layers += [f'Dense({DEFAULT_HIDDEN_WIDTH}, activation="relu")', output_layer]
     layer_lines = "\n    ".join(layers)
     loss = f"\n  {CLASSIFIER_LOSS}" if outputs > 1 else ""
     body = f"  input: {format_shape(shape)}\n  layers:\n    {layer_lines}{loss}"
@@ -167,18 +174,18 @@ def load_network(
     outputs: int,
     vocabulary: int | None,
 ) -> tuple[SourceText, Network]:
-    """The network of `program` (a file or its text), else of the default program.
+    """Load the network of `program` (a file name or the program text); None: a default network.
 
-    Raises TaskError if it does not fit segments of this shape. `name` is "Focus" or "Classifier";
-    `vocabulary` is the number of token ids, None if segments are numbers.
+    Raises TaskError if it does not fit segments of shape `shape`. `name` is "Focus" or
+    "Classifier". `vocabulary` is the number of token ids, None if segments are numbers.
     """
     if program is None:
         source = SourceText("the program", write_default_program(name, shape, outputs, vocabulary))
     else:
         source = load_program(program, folder)
     network = check_program(source, catalogue, None)
-    if network.has_two_streams or (network.output != (outputs,)):
-        expected = "one score" if name == "Focus" else f"{outputs} class scores"
+    if network.is_encoder_decoder or (network.output != (outputs,)):
+        expected = "one score" if name == "Focus" else f"{outputs} class logits"
         output_layer = (
             "Output(1)" if name == "Focus" else f'Output({outputs}, activation="softmax")'
         )
@@ -194,10 +201,10 @@ def load_network(
         )
     if (
         getattr(network.layers[-1].layer, "activation", "linear") != "linear"
-        and network.head_activation == "linear"
+        and network.output_activation == "linear"
     ):
         raise TaskError(
-            f"{network.name} ends in an activation, but scores are needed: "
+            f"{network.name} ends in an activation, but logits are needed: "
             + ("write `Output(1)`" if name == "Focus" else f"add the line `{CLASSIFIER_LOSS}`")
         )
     fits_shape = len(network.input) == len(shape) and all(

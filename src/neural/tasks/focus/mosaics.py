@@ -1,8 +1,9 @@
 """Mosaics: one image of a foreground class among background images, at a random position.
 
-An example is a mosaic of m segments, each an image. The image of a foreground class is the one that
-decides the label. Mosaics are stored as members: indices into one array of all images, the bank.
-Images are split before mosaics are drawn, so validation and test images never occur in training.
+An example is a mosaic of m segments, each an image. Exactly one image is of a foreground class;
+this class is the label. Mosaics are stored as members: indices into one array of all images, the
+bank. Images are split before mosaics are drawn, so validation and test images never occur in
+training.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from neural.tasks.focus.data import SPLIT_NAMES, SPLIT_SHARES, SegmentData, Segm
 DEFAULT_SEGMENTS = 10
 """Segments of a mosaic by default."""
 DEFAULT_FOREGROUND_CLASSES = 3
-"""Number of foreground classes by default: the first ones."""
+"""By default this many of the first classes are foreground classes."""
+IMAGE_SPLIT_RNG_STREAM, MOSAIC_RNG_STREAM = 2, 3
+"""Random streams (data/sampler.py): different uses of one seed get independent random numbers."""
 
 
 def read_mosaics(
@@ -34,7 +37,7 @@ def read_mosaics(
     seed: int,
     training_seed: int | None = None,
 ) -> SegmentData:
-    """Draw mosaics of labelled images: `digits`, a folder of images, any `data` of `supervised`.
+    """Draw mosaics from labelled images: any `data` of the task `supervised` that has images.
 
     `segments` is m; `foreground` names the foreground classes; `counts` are the numbers of
     training, validation and test mosaics. `network` gives the shape of the images. `seed` splits
@@ -66,9 +69,15 @@ def read_mosaics(
     splits = {}
     for split_index, (name, count) in enumerate(zip(SPLIT_NAMES, counts, strict=True)):
         mosaic_seed = training_seed if name == "train" and training_seed is not None else seed
-        stream = mosaic_seed, split_index, examples.data_name, name
         members, mosaic_labels, positions = _draw_mosaics(
-            labels, split_images[name], foreground_classes, class_names, segments, count, stream
+            labels,
+            split_images[name],
+            foreground_classes,
+            segments,
+            count,
+            create_generator(mosaic_seed, split_index, stream=MOSAIC_RNG_STREAM),
+            class_names=class_names,
+            location=(examples.data_name, name),
         )
         splits[name] = SegmentSplit(
             unit_bank=bank,
@@ -112,7 +121,10 @@ def _select_foreground(
 def _split_images(
     y: np.ndarray, test_labels: np.ndarray | None, seed: int
 ) -> dict[str, np.ndarray]:
-    """Image indices by split, class by class. The data's own validation images are the test set."""
+    """Image indices by split, with the same shares of every class in each split.
+
+    If the data has validation images of its own (`test_labels`), they are the test set.
+    """
     index_lists: dict[str, list[np.ndarray]] = {name: [] for name in SPLIT_NAMES}
     shares = (
         SPLIT_SHARES
@@ -120,7 +132,7 @@ def _split_images(
         else (SPLIT_SHARES[0] / sum(SPLIT_SHARES[:2]), SPLIT_SHARES[1] / sum(SPLIT_SHARES[:2]), 0.0)
     )
     for label in np.unique(y):
-        images = create_generator(seed, int(label), stream=2).permutation(
+        images = create_generator(seed, int(label), stream=IMAGE_SPLIT_RNG_STREAM).permutation(
             np.flatnonzero(y == label)
         )
         ends = np.cumsum([round(len(images) * share) for share in shares[:2]])
@@ -138,25 +150,28 @@ def _draw_mosaics(
     labels: np.ndarray,
     images: np.ndarray,
     foreground: Sequence[int],
-    names: Sequence[str],
     m: int,
     count: int,
-    stream: tuple[int, int, str, str],
+    random: np.random.Generator,
+    *,
+    class_names: Sequence[str],
+    location: tuple[str, str],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Members, labels and foreground positions of `count` mosaics of m segments.
 
-    `labels` and `names` are those of all images; `images` are the indices that may be used.
-    `stream` is (seed, split index) of the random numbers, and data and split name for errors.
+    `labels` are the classes of all images; `images` are the indices of those that may be used.
+    `class_names` and `location` (data name, split name) are for error messages.
     """
-    seed, split_index, data_name, split = stream
+    data_name, split = location
     foreground_images = [images[labels[images] == label] for label in foreground]
     background_images = images[~np.isin(labels[images], foreground)]
     for label, class_images in zip(foreground, foreground_images, strict=True):
         if not len(class_images):
-            raise TaskError(f"{data_name}: class `{names[label]}` has no image to {split} with")
+            raise TaskError(
+                f"{data_name}: class `{class_names[label]}` has no image to {split} with"
+            )
     if not len(background_images):
         raise TaskError(f"{data_name}: no image of a background class to {split} with")
-    random = create_generator(seed, split_index, stream=3)
     members = random.choice(background_images, size=(count, m))
     mosaic_labels = random.permutation(np.arange(count) % len(foreground)).astype(np.int64)
     positions = random.integers(m, size=count)

@@ -1,9 +1,9 @@
 """Base class of paradigms: a loss, a prediction rule, and a cost in classifier calls.
 
-A focus model has two networks: one scores the m segments of an example, one classifies them. The
-focus is a distribution over the segments, usually the softmax of the scores. A paradigm says how
-both are joined into one loss: soft attention, hard attention, marginal likelihood … In experiments
-it is named by its class name in lowercase.
+A focus model has two networks: one scores the m segments of an example, one classifies segments.
+The focus is a distribution over the segments, usually the softmax of the scores. A paradigm says
+how both are combined into one loss: soft attention, hard attention, marginal likelihood … In
+experiments it is named by its class name in lowercase.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from neural.language.declaration import LowercaseDeclaration
+from neural.language.declaration import RegistryEntry
 from neural.nn.lazy_torch import functional
 
 if TYPE_CHECKING:
@@ -31,17 +31,21 @@ class ParadigmProgress:
     """1 after a hybrid has switched to its second paradigm, else 0."""
 
 
-class Paradigm(LowercaseDeclaration):
-    """Base class: combines the focus on segments and the classifier into one loss."""
+class Paradigm(RegistryEntry):
+    """Base class: combines the focus on segments and the classifier into one loss.
+
+    A `RegistryEntry` is a class that users name in lower case with its arguments, such as
+    `renyi(tau=0.5)`.
+    """
 
     uses_estimator: ClassVar[bool] = False
-    """Whether an estimator may select the segments that are classified in training."""
+    """Whether training may classify only the segments that an estimator (estimator.py) selects."""
 
     uses_inference_network: ClassVar[bool] = False
-    """Whether training needs a third network that sees the label."""
+    """Whether training needs a third network that knows the label (paradigms/variational.py)."""
 
     def at_progress(self, progress: ParadigmProgress) -> Paradigm:
-        """The paradigm in effect at this progress; itself unless it changes in training."""
+        """The paradigm to use at this progress. Itself, unless the loss changes during training."""
         return self
 
     def focus_weights(self, scores: Float[Tensor, "B m"]) -> Float[Tensor, "B m"]:
@@ -53,14 +57,17 @@ class Paradigm(LowercaseDeclaration):
         raise NotImplementedError
 
     def predict(self, batch: SegmentBatch) -> Float[Tensor, "B C"]:
-        """Log class probabilities, combined as in training; exact, without the estimator."""
+        """Log class probabilities, from all segments that matter: without an estimator."""
         raise NotImplementedError
 
-    def max_classifier_calls(self, segments: int, samples: int) -> int:
-        """Largest number of classifier calls per example; `samples` is that of the estimator."""
+    def max_classifier_calls(self, num_segments: int, num_selected: int) -> int:
+        """Largest number of classifier calls per example of `num_segments` segments, in training.
+
+        `num_selected` is the number of segments that the estimator selects.
+        """
         raise NotImplementedError
 
     @classmethod
     def example(cls) -> Paradigm:
-        """An instance for contract tests."""
+        """An instance for the tests that run on every registered paradigm."""
         return cls()

@@ -1,8 +1,10 @@
 """Focus task: learn which of many segments decides the label, from labels alone.
 
-A focus network scores the segments, a classifier classifies them, and a paradigm joins both into a
-loss (paradigm.py). The segment that decides is the foreground. Its position is unknown to training;
-only metrics use it. Mosaics are generated examples whose segments are images (mosaics.py).
+A focus network scores the m segments of an example (the softmax of the scores is the focus), a
+classifier classifies segments, and a paradigm (paradigm.py) combines both into one loss. The
+segment that decides the label is the foreground. Training does not use its position; only metrics
+do. A mosaic (mosaics.py) is a generated example whose segments are images. A unit is a distinct
+segment; examples store indices of units, their members (data.py).
 """
 
 from __future__ import annotations
@@ -40,32 +42,40 @@ DEFAULT_SHAPES = {"digits": (64,), "cifar10": (32, 32, 3), "cifar100": (32, 32, 
 DEFAULT_PICTURE_SHAPE = (16, 16, 3)
 """Shape of the segments of all other data, if no network is given."""
 MIN_GROWN_SEGMENTS, FIRST_GROWN_SEGMENTS = 100, 16
-"""With more segments than the first number, the paradigm `auto` begins training with mosaics of
-the second number of segments."""
+"""If mosaics have more than MIN_GROWN_SEGMENTS segments, the paradigm `auto` starts the training
+with mosaics of FIRST_GROWN_SEGMENTS segments and doubles their number until it is complete."""
 
 
 class FocusSettings(FocusTaskSettings):
     """Segments, a paradigm, and training settings."""
 
-    task: str = Field("focus", description="What is learned: a name of `neural.tasks`.")
+    task: str = Field("focus", description="Name of the task.")
     data: str = Field(
         "digits",
-        description="Images with classes, for mosaics; segments (`.npz`); tokens (`.jsonl`).",
+        description="Labelled images, to draw mosaics from; or a file of segments (`.npz`) or of "
+        "tokens (`.jsonl`).",
     )
     segments: int | None = Field(
-        None, ge=2, le=1_000_000, description="Segments of a mosaic, m; 10 by default."
+        None, ge=2, le=1_000_000, description="Number of segments of a mosaic; 10 by default."
     )
     grow: int | None = Field(
         None,
         ge=2,
-        description="Segments of the first mosaics; doubled until m at half of the training.",
+        description="Number of segments of the first mosaics. It doubles during training and "
+        "reaches `segments` after half of the steps.",
     )
     foreground: tuple[str | int, ...] | None = Field(
-        None, description="Foreground classes; the first three by default."
+        None, description="Classes of the images that decide the label; default: the first three."
     )
-    examples: PositiveInt = Field(6000, description="Training mosaics.")
-    valid_examples: PositiveInt = Field(500, description="Validation mosaics, of other images.")
-    test_examples: PositiveInt = Field(3000, description="Test mosaics, of other images again.")
+    examples: PositiveInt = Field(6000, description="Number of training mosaics.")
+    valid_examples: PositiveInt = Field(
+        500, description="Number of validation mosaics; their images do not occur in training."
+    )
+    test_examples: PositiveInt = Field(
+        3000,
+        description="Number of test mosaics; their images occur in no training or validation "
+        "mosaic.",
+    )
     focus_rate: float = Field(
         1.0,
         gt=0,
@@ -125,11 +135,11 @@ class Focus(FocusTask):
             **segment_kwargs,
         )
         self._grown_split: SegmentSplit | None = None
-        self.create_plan(experiment, classes=classes, segments=self.data.segments)
+        self.set_up_training(experiment, classes=classes, segments=self.data.segments)
         paradigm_name = experiment.paradigm.partition("(")[0]
         tracking = experiment.tracking
         if "track_every" not in tracking.model_fields_set:
-            # The focus is not attention between positions, so there is nothing to capture.
+            # A focus model has no attention layers whose maps could be captured.
             tracking = tracking.model_copy(update={"track_every": 0})
         resolved_settings = {
             "data": str(serialize_location(location)),
@@ -145,7 +155,7 @@ class Focus(FocusTask):
         return _create_model(self.experiment, self.focus, self.classifier)
 
     def resolve_growth(self, experiment: FocusTaskSettings, segments: int) -> SegmentGrowth | None:
-        """Growth as set by `grow`; `auto` grows mosaics of many segments by default."""
+        """Growth as set by `grow`; by default only `auto` grows mosaics, if they are large."""
         assert isinstance(experiment, FocusSettings)
         grow, is_mosaic = experiment.grow, self.data.splits["train"].is_mosaic
         if grow is None:
@@ -170,7 +180,7 @@ class Focus(FocusTask):
         return self._train_split(segments).take(self.sampler[index])
 
     def _train_split(self, segments: int) -> SegmentSplit:
-        """Training examples of this number of segments; the last one asked for is cached."""
+        """Training examples with this number of segments; the last result is cached."""
         if self._grown_split is None or self._grown_split.members.shape[1] != segments:
             train = self.data.splits["train"]
             self._grown_split = train if segments == self.data.segments else train.shrink(segments)
@@ -185,7 +195,7 @@ class Focus(FocusTask):
         return f"{format_summary(self.focus)}\n\n{format_summary(self.classifier)}"
 
     def metadata(self) -> dict[str, Any]:
-        """Classes, number of segments, and the paradigm with its reason."""
+        """Classes, number of segments, paradigm and estimator."""
         return {
             "focus/classes": list(self.data.classes),
             "focus/segments": self.data.segments,
@@ -216,8 +226,9 @@ class Focus(FocusTask):
 
     @classmethod
     def example(cls, folder: Path, catalogue: Catalogue) -> Focus:
-        """Generated task: direction of the one long vector among five."""
+        """Generated task: five short vectors, one of which has a large entry at the label."""
         random = np.random.default_rng(0)
+        # 60 examples of 5 segments of width 4; 3 classes
         labels, position = random.integers(3, size=60), random.integers(5, size=60)
         segments = 0.1 * random.normal(size=(60, 5, 4)).astype(np.float32)
         segments[np.arange(60), position, labels] += 1.0
@@ -241,7 +252,10 @@ def _create_model(experiment: Experiment, focus: Network, classifier: Network) -
 def _shape_network(
     experiment: FocusSettings, location: Any, folder: Path, catalogue: Catalogue
 ) -> Network:
-    """A network whose input shape is that of the segments: one of the settings, or a default."""
+    """A network whose input shape is that of the segments.
+
+    The classifier or focus network of the settings if given, else a default network.
+    """
     program = experiment.classifier or experiment.focus
     if program is not None:
         return check_program(load_program(program, folder), catalogue, None)
@@ -265,11 +279,11 @@ def read_segments(
     seed: int,
     training_seed: int | None = None,
 ) -> SegmentData:
-    """Examples of a dataset name, file or folder. Raises TaskError if they cannot be used.
+    """Read the examples of a dataset name, file or folder. Raises TaskError if they are unusable.
 
-    `network` gives the shape of mosaic segments. `foreground` and `examples` (numbers of training,
-    validation and test examples) are for mosaics. `seed` decides the split; `training_seed` draws
-    the training mosaics, if given.
+    Only mosaics use `network` (its input shape is that of the images), `foreground` (names of the
+    foreground classes) and `examples` (numbers of training, validation and test examples). `seed`
+    decides the split; `training_seed`, if given, draws the training mosaics.
     """
     if isinstance(location, Path) and location.suffix.lower() in (".jsonl", ".json"):
         data = token_files.read_token_file(location, seed=seed)

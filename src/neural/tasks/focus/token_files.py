@@ -2,11 +2,11 @@
 
     {"tokens": ["you", "are", "kind"], "label": "normal", "rationale": [0, 0, 1]}
 
-`rationale` marks the tokens that decide the label, 0 or 1 each. Without marked tokens the
-foreground is unknown: the text is used in training, but not in metrics of the focus. HateXplain's
-`post_tokens`, `annotators` and `rationales` (Mathew et al., 2021) are read too: the majority label,
-and the tokens marked by at least half of the annotators who marked any; its posts without hate have
-no marked tokens. A token is a segment of a focus model; the marked ones are its foreground.
+A token is a segment of a focus model. `rationale` marks the tokens that decide the label (1, others
+0): the foreground. Without marked tokens the foreground is unknown: the text is used in training,
+but not in metrics of the focus. HateXplain's format (`post_tokens`, `annotators`, `rationales`;
+Mathew et al., 2021) is read too: the label is that of the majority, and a token is marked if at
+least half of the annotators who marked any token marked it. Posts without hate have no marks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from neural.tasks.focus.data import (
 UNKNOWN_TOKEN = "<unknown>"
 """Token 0: tokens that are not in the training examples, and padding, which the mask hides."""
 MIN_EXAMPLES = 10
-"""Texts that a file must have."""
+"""Smallest number of texts in a file; fewer are an error."""
 
 
 class RationaleText(NamedTuple):
@@ -42,7 +42,10 @@ class RationaleText(NamedTuple):
 
 
 def read_token_file(path: Path, *, seed: int) -> SegmentData:
-    """All texts, padded to the longest; the vocabulary is that of the training examples."""
+    """Read all texts, padded to the longest; the vocabulary is that of the training examples.
+
+    `seed` decides the split into training, validation and test examples.
+    """
     name = path.name
     texts = [
         _parse_text(record, f"{name}, {location}") for location, record in read_json_records(path)
@@ -70,7 +73,8 @@ def read_token_file(path: Path, *, seed: int) -> SegmentData:
         mask[row, :length] = True
         foreground[row, :length] = text.rationale or False
     has_foreground = bool(foreground.any())
-    # the units of `SegmentSplit` are the token ids themselves
+    # `SegmentSplit` stores segments as indices (members) into a bank of distinct segments. Here the
+    # distinct segments are the token ids, so index and entry are equal.
     bank = np.arange(len(words) + 1, dtype=np.int64)[:, None]
     splits = {
         split_name: SegmentSplit(
@@ -88,7 +92,10 @@ def read_token_file(path: Path, *, seed: int) -> SegmentData:
 
 
 def read_json_records(path: Path) -> list[tuple[str, Any]]:
-    """Records of a `.jsonl` (one per line) or `.json` file, each with its location for messages."""
+    """(location, record) of each record of a `.json` or `.jsonl` file (one record per line).
+
+    The location, such as "line 7", is for error messages.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

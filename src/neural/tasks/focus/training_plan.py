@@ -1,9 +1,10 @@
 """Training plan of a focus model: paradigm, estimator, samples, growth, and hybrid switches.
 
-A focus model distributes its focus over m segments and classifies them. A paradigm joins both into
-a loss (paradigm.py). An estimator selects the segments that are classified in training
-(estimator.py). A hybrid is a paradigm that switches once from one to another. Growth: training
-starts with mosaics (generated examples, mosaics.py) of few segments.
+A focus model weights the m segments of an example by its focus and classifies segments. A paradigm
+(paradigm.py) combines both into one loss. An estimator (estimator.py) selects the segments that are
+classified in training. A hybrid is a paradigm that switches once from a first paradigm to a second,
+which `then` denotes. With growth, training starts with mosaics (generated examples, mosaics.py) of
+few segments, and their number doubles.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from neural.tasks.focus.segment_batch import SegmentBatch
 
 MAX_AUTO_SAMPLES, AUTO_NUCLEUS_MASS = 32, 0.99
-"""Largest number of segments that `auto` classifies per example, and the focus mass they hold."""
+"""The paradigm `auto` classifies the segments that hold AUTO_NUCLEUS_MASS of the focus, and at most
+MAX_AUTO_SAMPLES per example."""
 
 
 @dataclass(frozen=True)
@@ -48,20 +50,20 @@ class FocusTrainingPlan:
     paradigm: Paradigm
     estimator: Estimator
     samples: int
-    """Segments classified per example; m if all."""
-    background: float = 0.0
-    """Weight of `background_loss` (paradigms/_marginal.py)."""
+    """Number of segments classified per example; m if all."""
+    background_weight: float = 0.0
+    """Weight of the loss that makes predictions on unfocused segments uniform."""
     growth: SegmentGrowth | None = None
     """Growth of the number of segments during training; None: all from the start."""
     reason: str = ""
-    """Reason of an automatic choice; empty if chosen by the user."""
+    """Reason for the choice of `paradigm: auto`; empty if the user chose the paradigm."""
 
 
 def create_plan(
     paradigm: str,
     estimator: str | None,
     samples: int | None,
-    background: float,
+    background_weight: float,
     *,
     classes: int,
     segments: int,
@@ -75,7 +77,7 @@ def create_plan(
     parsed_paradigm = parse_paradigm(paradigm)
     if isinstance(parsed_paradigm, Auto):
         return _create_auto_plan(
-            parsed_paradigm, estimator, samples, background, classes, segments, steps, growth
+            parsed_paradigm, estimator, samples, background_weight, classes, segments, steps, growth
         )
     if estimator is None and samples is not None:
         raise TaskError(
@@ -90,7 +92,7 @@ def create_plan(
         raise TaskError(
             f"`estimator` is for hard and marginal paradigms, not for `{paradigm}`; leave it out"
         )
-    if background and not parsed_paradigm.uses_estimator:
+    if background_weight and not parsed_paradigm.uses_estimator:
         raise TaskError(
             f"`background` is for paradigms that classify single segments, not for `{paradigm}`"
         )
@@ -107,7 +109,7 @@ def create_plan(
             f"`samples` is {samples}, but must be at most {segments}, the segments of an example"
         )
     return FocusTrainingPlan(
-        parsed_paradigm, parsed_estimator, samples or segments, background, growth
+        parsed_paradigm, parsed_estimator, samples or segments, background_weight, growth
     )
 
 
@@ -115,13 +117,16 @@ def _create_auto_plan(
     auto: Auto,
     estimator: str | None,
     samples: int | None,
-    background: float,
+    background_weight: float,
     classes: int,
     segments: int,
     steps: int,
     growth: SegmentGrowth | None,
 ) -> FocusTrainingPlan:
-    """Plan by the theory; by default a nucleus estimator classifies the segments in focus."""
+    """Plan by the theory of focus models (tasks/focus/theory).
+
+    By default the estimator `nucleus` selects the segments: those that hold most of the focus.
+    """
     schedule, reason = auto.choose_schedule(classes, growth.first if growth else segments, steps)
     if growth:
         reason += (
@@ -139,7 +144,7 @@ def _create_auto_plan(
         repr(schedule),
         estimator,
         samples,
-        background,
+        background_weight,
         classes=classes,
         segments=segments,
         steps=steps,
@@ -149,12 +154,12 @@ def _create_auto_plan(
 
 
 def parse_paradigm(text: str) -> Paradigm:
-    """Parse a paradigm such as `renyi(tau=0.5)`. Raises TaskError if there is none."""
+    """Parse a paradigm such as `renyi(tau=0.5)`. Raises TaskError if the name is unknown."""
     return _parse_entry(text, paradigms, "paradigm")
 
 
 def _parse_entry(text: str, registry: Registry[Any], key: str) -> Any:
-    """Parse a call such as `topk(tail=0.5)` of a registered name; `key` is the setting."""
+    """Parse a call of a registered name, such as `topk(tail=0.5)`; `key` is for error messages."""
     try:
         return parse_call(text, registry)
     except InvalidCallError as error:
@@ -195,13 +200,20 @@ def focus_gradient_norm(model: FocusModel, loss: Tensor) -> float:
 def check_switch(
     hybrid: Hybrid, segments: SegmentBatch, steps: int, batches_per_step: int = 1
 ) -> str | None:
-    """Check whether a hybrid switches, and switch; returns the reason, or None.
+    """Switch the hybrid to its second paradigm if it is time. Returns the reason, else None.
 
-    `segments` is the batch just trained on. The state is the model's `schedule_state`. `steps` is
-    the length of the training; a step has `batches_per_step` batches in each process. The first
-    batch of a step decides, and the switch takes effect with the next step, so it does not matter
-    how the other batches of the step are distributed. Incentives are compared with all segments,
-    because the noise of a sampled estimate would look like a gradient.
+    `segments` is the batch just trained on. `steps` is the length of the training; a step trains
+    `batches_per_step` batches in each process (gradient accumulation).
+
+    Only the first batch of a step can decide the switch. The model's `schedule_state` records it,
+    with the number of batches trained so far (SWITCH_BATCH). The switch takes effect with the next
+    step (`current_paradigm` in base_task.py), so all batches of a step have the same loss. With
+    several processes, rank 0 decides: its `schedule_state` is copied to the others after each step
+    (training/buffer_sync.py).
+
+    `hybrid.switch` is "step", "accuracy" or "incentive". The incentive of a paradigm is the norm of
+    the gradient of its loss with respect to the focus network. It is computed from all segments,
+    because the noise of an estimator would enlarge the norm.
     """
     model = segments.model
     batches_done, stage = int(model.schedule_state[BATCHES_DONE]), int(model.schedule_state[STAGE])
@@ -223,7 +235,7 @@ def check_switch(
             accuracy >= (hybrid.value or DEFAULT_SWITCH_ACCURACY),
             f"accuracy {accuracy:.2f} on the batch",
         )
-    else:
+    else:  # "incentive"
         exact_batch = segments.with_exact_estimator()
         first_norm, then_norm = (
             focus_gradient_norm(model, paradigm.loss(exact_batch))

@@ -1,7 +1,7 @@
-"""Text of a language model: a dataset name, a file, or a folder of files. Read in chunks.
+"""Text of a language model: a dataset name, a file, or a folder of files, read in chunks.
 
-A token is a character or a byte (`Units`). Long texts are encoded once into a memory-mapped cache;
-their token ids are never in memory as a whole.
+A token is a character or a byte (`Units`). Texts of 16 MiB or more are encoded once into a
+memory-mapped cache file; their token ids are never in memory as a whole.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from neural.data.sources.handbook import read_handbook
 from neural.data.text_encoding import VISIBLE_WHITESPACE
 
 MIN_CACHED_BYTES = 1 << 24
-"""Size from which the ids of a text are cached on disk."""
+"""Texts of this size or more are encoded into a cache on disk."""
 UNICODE_CODE_POINTS = 0x110000
 
 
@@ -45,7 +45,7 @@ class EncodedText:
 
 
 def encode_text(text: TextCorpus) -> EncodedText:
-    """Encode a text. Raises TaskError if it cannot be read, is empty, or changes meanwhile."""
+    """Encode a text. Raises TaskError if it is unreadable, empty, or changes while it is read."""
     stats = text.file_stats()
     is_long = text.num_bytes >= MIN_CACHED_BYTES
     encoded = _load_cached(text, stats) if is_long else None
@@ -67,7 +67,7 @@ class _TextEncoder:
     def __init__(self, text: TextCorpus) -> None:
         self.text, self.dtype, self.count = text, np.dtype(np.uint8), text.num_bytes
         self.first_seen: dict[int, int] = {}
-        """Position of the first occurrence by code point, sorted by code point."""
+        """Position in the text of the first occurrence of each code point, sorted by code point."""
         self.characters: str | None = None
         if text.units == "characters":
             self.count, self.first_seen = _scan_characters(text.iter_codes())
@@ -77,7 +77,7 @@ class _TextEncoder:
 
     def ids(self) -> Iterator[np.ndarray]:
         """Ids, chunk by chunk."""
-        # code point → id; for bytes, which are their own ids, the identity
+        # Table from code points to ids. For bytes it is the identity: their values are the ids.
         id_by_code = np.zeros(UNICODE_CODE_POINTS if self.first_seen else 256, dtype=self.dtype)
         id_by_code[list(self.first_seen) or slice(None)] = np.arange(len(self.first_seen) or 256)
         for codes in self.text.iter_codes():
@@ -86,7 +86,7 @@ class _TextEncoder:
             yield chunk
 
     def metadata(self) -> dict[str, Any]:
-        """Facts about the ids; complete after `ids()` was consumed."""
+        """What the cache stores beside the ids. Call it after consuming `ids()`, which hashes."""
         first_seen = list(self.first_seen.values())
         fields = {"count": self.count, "characters": self.characters, "first_seen": first_seen}
         return {**fields, "fingerprint": self.digest.hexdigest()}
@@ -175,17 +175,17 @@ def _cache_paths(text: TextCorpus) -> tuple[Path, Path]:
 Units = Literal["characters", "bytes"]
 """What one token is."""
 FileStats = list[tuple[str, int, int]]
-"""(path, size in bytes, modification time in ns) of each part of a text."""
+"""(path, size in bytes, modification time in ns) of each part (file) of a text."""
 KNOWN_TEXTS = ("handbook", *DOWNLOADS)
-"""Dataset names: the topics of Python's `help()` ("handbook"), and texts to download."""
+"""Dataset names: "handbook" (the topics of Python's `help()`), and texts to download."""
 BYTE_TEXTS = ("enwik8",)
 """Texts that are read as bytes by default, as in published results."""
 SEPARATOR = b"\n\n"
-"""Blank line between two files of a folder."""
+"""Text between two files of a folder: a blank line."""
 READ_CHUNK_BYTES = 1 << 22
 """Bytes read at once."""
 BINARY_CHECK_BYTES = 8000
-"""Leading bytes searched for a zero byte; a file with one is binary (the rule of git)."""
+"""A file with a zero byte among its first bytes, this many, is binary (the rule of git)."""
 
 
 @dataclass(frozen=True)
@@ -247,9 +247,10 @@ class TextCorpus:
 
 
 def find_text(data: str, folder: Path, units: Units | None) -> TextCorpus:
-    """The text of the setting `data`. Raises TaskError if there is none.
+    """Find the text that the setting `data` names. Raises TaskError if there is none.
 
-    Relative paths start at `folder`. Without `units`, characters, or bytes for `BYTE_TEXTS`.
+    Relative paths start at `folder`. If `units` is None, tokens are bytes for BYTE_TEXTS and
+    characters for other texts.
     """
     location = locate_data(data, folder)
     if isinstance(location, str):
@@ -322,7 +323,7 @@ def _decode_characters(chunks: Iterator[bytes], name: str) -> Iterator[np.ndarra
 
 
 def _utf8_error(name: str, error: UnicodeDecodeError, offset: int) -> TaskError:
-    """`offset` is the index in the file of the first byte that was decoded."""
+    """Create the error message; `offset` is the index in the file of the first decoded byte."""
     position, value = offset + error.start, error.object[error.start]
     return TaskError(
         f"{name} is not UTF-8: byte {position:,} is 0x{value:02x}; "
@@ -349,18 +350,18 @@ def _read_error(path: Path, error: OSError) -> TaskError:
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Characters by id, or bytes, whose values are the ids."""
+    """The characters of a network's token ids; or bytes, whose values are the ids."""
 
     characters: str | None
     """Characters by id; None for bytes."""
     id_table: np.ndarray
-    """Maps the ids of the encoded text to those of the network."""
+    """Id of the network for each id of the encoded text; the setting `vocabulary` may reorder."""
 
     @classmethod
     def from_text(cls, text: EncodedText, requested: str | None, data_name: str) -> Vocabulary:
-        """Vocabulary of the characters `requested` (the setting `vocabulary`), else of the text's.
+        """Create the vocabulary from the setting `vocabulary`; if None, from the text itself.
 
-        Raises TaskError if `requested` lacks a character of the text.
+        `requested` is the setting. Raises TaskError if it lacks a character of the text.
         """
         if text.characters is None:
             return cls(None, np.arange(256))

@@ -8,16 +8,16 @@ import numpy.typing as npt
 NGRAM_LENGTH = 50
 """Characters (or bytes) of an n-gram."""
 MAX_SAMPLED_NGRAMS = 10_000
-"""N-grams of the validation text that are checked, evenly spaced."""
+"""Largest number of n-grams of the validation text that are checked; they are evenly spaced."""
 MAX_OVERLAP_SHARE = 0.2
-"""Share above which a note is shown. Measured with the last tenth held out: tiny Shakespeare 0, the
-beginnings of text8 .002 and of enwik8 .011; Python's help() topics, which quote each other, .11; a
-text repeated twelve times 1."""
+"""The user is told about a larger share. Measured with the last tenth held out: tiny Shakespeare 0,
+the beginning of text8 0.002, of enwik8 0.011; Python's help() topics, which quote each other, 0.11;
+a text repeated twelve times 1."""
 CHUNK_CHARACTERS = 1 << 20
 """Training characters hashed at once."""
 TABLE_BITS = 20
-"""Leading hash bits that index a table of the validation n-grams. It rules out most training
-n-grams before the exact search."""
+"""The leading hash bits index a table of the validation n-grams. A lookup rules out most training
+n-grams cheaply, before the exact comparison of hashes."""
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -27,9 +27,9 @@ def measure_ngram_overlap(
 ) -> float | None:
     """Share of the n-grams of `ids[train_end:valid_end]` that also occur in `ids[:train_end]`.
 
-    Checks at most `MAX_SAMPLED_NGRAMS` against every position of the training text: O(len(ids))
-    time and memory for one chunk. N-grams are compared by 64-bit hashes. None if a text is shorter
-    than one n-gram.
+    Compares at most MAX_SAMPLED_NGRAMS n-grams with every position of the training text, by 64-bit
+    hashes. Time is O(len(ids)), memory that of one chunk. None if one of both texts is shorter than
+    an n-gram.
     """
     positions = valid_end - train_end - NGRAM_LENGTH + 1
     if positions <= 0 or train_end < NGRAM_LENGTH:
@@ -56,14 +56,14 @@ def measure_ngram_overlap(
 
 
 def _count_ids(ids: npt.NDArray[np.integer]) -> int:
-    """Upper bound of the ids plus 1; of small types without reading them."""
+    """A number above all ids. For 8- and 16-bit ids the range of the type, without reading them."""
     return int(np.iinfo(ids.dtype).max) + 1 if ids.dtype.itemsize <= 2 else int(ids.max()) + 1
 
 
 def _hash_ngrams(values: Hashes) -> Hashes:
-    """Polynomial hash modulo 2^64 of every n-gram of `values`, one random value per position.
+    """Polynomial hash modulo 2^64 of every n-gram of `values`, which has a value per position.
 
-    Computed by doubling: a length of 50 takes 8 passes instead of 50.
+    Hashes of lengths 1, 2, 4, … are combined, so a length of 50 takes 8 passes instead of 50.
     """
     powers = [(1, values)]  # hashes of the lengths 1, 2, 4, …
     while 2 * powers[-1][0] <= NGRAM_LENGTH:

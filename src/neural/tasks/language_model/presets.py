@@ -57,7 +57,7 @@ PRESET_SIZES: dict[Preset, PresetSize] = {
     ),
 }
 DEFAULT_WARMUP_STEPS = 100
-"""Warm-up steps of the learning rate; a tenth of all steps if that is less."""
+"""Warm-up steps of the learning rate; shorter trainings warm up for a tenth of their steps."""
 
 
 def write_program(
@@ -69,10 +69,11 @@ def write_program(
     steps: int | None = None,
     warmup_steps: int = 0,
 ) -> str:
-    """Program text of a preset for a vocabulary; None means the preset's context or steps.
+    """Program text of a preset. If `context` or `steps` is None, that of the preset is used.
 
-    The learning rate decays over the actual number of steps. If the experiment sets `warmup_steps`,
-    the program's schedule has no warm-up and decays over the remaining steps.
+    The learning rate decays over the actual number of steps. `warmup_steps` is the experiment's
+    setting: the training engine then does the warm-up, and the program's schedule only decays, over
+    the remaining steps.
     """
     size = PRESET_SIZES[preset]
     batch, default_steps = size.batch_and_steps(architecture)
@@ -82,7 +83,7 @@ def write_program(
     write_parts = _write_classic if architecture == "classic" else _write_modern
     layers, optimizer = write_parts(size, vocabulary_size, program_warmup, decay_steps)
     name = "".join(word.capitalize() for word in (*preset.split("_"), architecture))
-    # Laid out as `neural fmt` does it: users see this text in the run folder.
+    # The layout is that of `neural fmt`, because users read this text in the run folder.
     return f"""network {name} {{
   input: ({context},)
   layers:

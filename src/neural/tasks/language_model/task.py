@@ -1,15 +1,15 @@
 """Character-level language modelling: predict the next character at every position of a text.
 
-Training samples windows from the first part of the text; validation takes fixed windows that cover
-the rest. The network is written in the `.neural` language (a "program"), by the user or by a preset
-(`presets.py`). `model.scores` of a network returns logits, `model(x)` probabilities.
+A window is a section of the text as long as the context. Training samples windows at random from
+the first part of the text; validation takes fixed windows that cover the rest. The network is
+written in the `.neural` language (a "program"), by the user or by a preset (`presets.py`).
+`model.logits(x)` returns logits, `model(x)` probabilities.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,14 +19,14 @@ from pydantic import Field
 from neural.core.diagnostics import SourceText
 from neural.core.errors import TaskError
 from neural.core.experiment import Experiment, NonNegativeInt, PositiveInt
+from neural.core.experiment_guess import ExperimentGuess
 from neural.core.metadata_fields import NUMBER, TEXTS, MetadataField
 from neural.core.settings_errors import SettingsConflictError
 from neural.data.input_checks import get_pad_id, get_vocabulary_size
-from neural.data.sampler import create_generator
 from neural.language.network import Network
 from neural.language.shapes import format_shape
 from neural.nn.build import accepts_any_length, build
-from neural.nn.lazy_torch import functional, torch
+from neural.nn.lazy_torch import torch
 from neural.tasks._program_task import (
     ProgramTask,
     check_program,
@@ -35,7 +35,7 @@ from neural.tasks._program_task import (
     resolve_loss,
 )
 from neural.tasks._text_generator import TextGenerator, load_text_generator
-from neural.tasks.language_model.block_means import compute_block_mean
+from neural.tasks.language_model.block_means import estimate_mean_by_blocks
 from neural.tasks.language_model.corpus import (
     EncodedText,
     TextCorpus,
@@ -44,9 +44,16 @@ from neural.tasks.language_model.corpus import (
     encode_text,
     find_text,
 )
+from neural.tasks.language_model.evaluation import evaluate
+from neural.tasks.language_model.guess import guess_language_model
 from neural.tasks.language_model.ngram_overlap import format_overlap_note, measure_ngram_overlap
 from neural.tasks.language_model.presets import PRESET_SIZES, Architecture, Preset, write_program
-from neural.tasks.task import Evaluation, HeldOutScores, Predictions, TrainedRun
+from neural.tasks.language_model.text_windows import (
+    PUBLISHED_SPLITS,
+    TextWindows,
+    compute_window_losses,
+)
+from neural.tasks.task import Evaluation, Predictions, TrainedRun, check_options
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,9 +63,9 @@ if TYPE_CHECKING:
     from neural.tasks.task import Batch, Scores
 
 DEFAULT_CONTEXT = 128
-"""Context length if neither the experiment nor the network sets one."""
+"""Context length in characters if neither the experiment nor the network sets one."""
 CAUSALITY_CHECK_LENGTH = 16
-"""Sequence length of the causality check, if the network accepts it."""
+"""Sequence length of the causality check, if the network accepts sequences this short."""
 
 
 def resolve_context(network: Network, requested: int | None) -> int:
@@ -75,7 +82,7 @@ def check_network(network: Network, vocabulary_size: int, data_name: str) -> Non
             f"{name} takes features, not text; start with "
             f"`Embedding(input_dim={vocabulary_size}, output_dim=…)`"
         )
-    if network.has_two_streams:
+    if network.is_encoder_decoder:
         raise TaskError(f"{name} takes two sequences, a text is one; leave out the encoder")
     if len(network.output) != 2:
         raise TaskError(
@@ -84,7 +91,7 @@ def check_network(network: Network, vocabulary_size: int, data_name: str) -> Non
         )
     if repr(network.loss).partition("(")[0] != "sparse_categorical_crossentropy":
         raise TaskError(f'{name} has another loss; write `loss: "sparse_categorical_crossentropy"`')
-    if network.head_activation != "softmax":
+    if network.output_activation != "softmax":
         raise TaskError(
             f"{name} does not output probabilities; end with "
             f'`Output({vocabulary_size}, activation="softmax")`'
@@ -109,8 +116,9 @@ def check_network(network: Network, vocabulary_size: int, data_name: str) -> Non
 def check_causal(network: Network, context: int) -> None:
     """Raise TaskError if the network cannot take `context` characters or is not causal.
 
-    A network that sees the characters it predicts has a meaningless loss. Tested on random weights:
-    changing later characters must not change earlier predictions.
+    The loss of a network that sees the characters it predicts is meaningless. The check builds the
+    network with random weights and changes the second half of a sequence: predictions in the first
+    half must stay the same.
     """
     accepts_shorter = context == network.input[0] and accepts_any_length(network, "source")
     length, id_count = (
@@ -126,7 +134,7 @@ def check_causal(network: Network, context: int) -> None:
         x = torch.randint(id_count, (1, length))
         changed = torch.cat([x[:, :half], (x[:, half:] + 1) % id_count], dim=1)
         try:
-            logits, changed_logits = model.scores(x)[:, :half], model.scores(changed)[:, :half]
+            logits, changed_logits = model.logits(x)[:, :half], model.logits(changed)[:, :half]
         except ValueError as error:
             raise TaskError(f"`context` is {context}, but {error}") from None
     if not torch.allclose(logits, changed_logits, rtol=1e-4, atol=1e-4, equal_nan=True):
@@ -136,93 +144,7 @@ def check_causal(network: Network, context: int) -> None:
         )
 
 
-PUBLISHED_SPLITS = {100_000_000: (90_000_000, 95_000_000)}
-"""(end of training, end of validation) by text length: the usual split of enwik8 and text8. The
-rest is the test set."""
-WINDOW_RNG_STREAM = 2
-"""Number of the random stream that draws window positions; `data.sampler` uses 0 and 1."""
-
-
-class TextWindows:
-    """Windows of a text, split by position: the start is for training, the end is held out."""
-
-    def __init__(
-        self,
-        ids: np.ndarray,
-        id_table: np.ndarray,
-        context: int,
-        validation_split: float | None,
-        data_name: str,
-    ) -> None:
-        """`id_table` maps the ids of the text to those of the network.
-
-        `validation_split` is the fraction of the text that is held out; None means the published
-        split for this length.
-        """
-        self.ids, self.id_table, self.context = ids, id_table, context
-        if validation_split is None:
-            self.train_end, self.valid_end = PUBLISHED_SPLITS[len(ids)]
-        else:
-            self.train_end, self.valid_end = int(len(ids) * (1 - validation_split)), len(ids)
-        held_out = self.valid_end - self.train_end
-        if min(self.train_end, held_out or self.train_end) <= context:
-            raise TaskError(
-                format_too_short(data_name, len(ids), self.train_end, held_out, context)
-            )
-
-    @property
-    def windows_per_epoch(self) -> int:
-        """Number of adjacent windows that cover the training text."""
-        return (self.train_end - 1) // self.context
-
-    def sample_batch(self, index: int, count: int, seed: int) -> dict[str, Tensor]:
-        """Training batch `index`: `count` windows at random positions."""
-        starts = create_generator(seed, index, stream=WINDOW_RNG_STREAM).integers(
-            0, self.train_end - self.context, size=count
-        )
-        return self.take(starts)
-
-    def list_validation_starts(self, max_windows: int) -> np.ndarray:
-        """Start positions of the validation windows: adjacent, or `max_windows` evenly spaced.
-
-        0 means no limit. An incomplete window at the end is not used.
-        """
-        held_out = self.valid_end - self.train_end
-        count = (held_out - 1) // self.context if held_out else 0
-        if max_windows and count > max_windows:
-            return self.train_end + np.linspace(0, held_out - self.context - 1, max_windows).astype(
-                np.int64
-            )
-        return self.train_end + np.arange(count) * self.context
-
-    def take(self, starts: np.ndarray) -> dict[str, Tensor]:
-        """Inputs and targets of the windows at these positions."""
-        windows = torch.from_numpy(
-            self.id_table[self.ids[starts[:, None] + np.arange(self.context + 1)]]
-        )
-        return {"x": windows[:, :-1].contiguous(), "y": windows[:, 1:].contiguous()}
-
-
-def format_too_short(
-    data_name: str, count: int, train_end: int, held_out: int, context: int
-) -> str:
-    """Message for a text (of `count` characters) that is shorter than one window."""
-    needed = f"a context of {context:,} needs at least {context + 1:,}"
-    if count <= context:
-        return f"{data_name} has {count:,} characters; {needed}"
-    split_name, split_length = (
-        ("to train on", train_end) if train_end <= context else ("held out", held_out)
-    )
-    direction = "smaller" if train_end <= context else "larger"
-    return (
-        f"{data_name} has {count:,} characters, {split_length:,} of them {split_name}; {needed}, "
-        f"or a {direction} `validation_split`"
-    )
-
-
 DEFAULT_VALIDATION_SPLIT = 0.1
-VALIDATION_BATCH_CHARACTERS = 1 << 13
-"""Characters of a validation batch; the number of its windows follows from their length."""
 WINDOW_LOSSES = "valid/window_losses"
 """Name of the validation array with the loss of every window, in the order of the text."""
 
@@ -233,7 +155,7 @@ class LanguageModelSettings(Experiment):
     Training settings that are not set are taken from the `train {}` block of the program.
     """
 
-    task: str = Field("language_model", description="What is learned: a name of `neural.tasks`.")
+    task: str = Field("language_model", description="Name of the task.")
     data: str | None = Field(
         None,
         description="A text file, a folder of text files, or `handbook` (default), "
@@ -259,7 +181,7 @@ class LanguageModelSettings(Experiment):
         None, ge=0, lt=1, description="Share of the text held out, at its end; 0.1 by default."
     )
     validation_windows: NonNegativeInt = Field(
-        512, description="Largest number of windows of a validation; 0 means all."
+        512, description="Largest number of windows that a validation uses; 0 means all."
     )
     vocabulary: str | None = Field(
         None,
@@ -270,12 +192,13 @@ class LanguageModelSettings(Experiment):
         None, description="Hash of the text of a run; resuming with another text is refused."
     )
 
+    # Keys that a resumed run cannot change: its network is already written.
     new_run_keys: ClassVar[frozenset[str]] = frozenset({"preset", "architecture"})
 
     def verify(self) -> Iterator[SettingsConflictError]:
-        """Conflicts: preset and program, duplicate characters, a vocabulary for bytes."""
+        """Yield conflicts: preset and program, duplicate characters, a vocabulary for bytes."""
         yield from super().verify()
-        # The settings of a run hold its preset and the program written from it.
+        # The saved settings of a run hold both its preset and the program written from it.
         is_run = self.fingerprint is not None
         for key in sorted(self.new_run_keys & self.model_fields_set):
             if self.network is not None and not is_run:
@@ -293,12 +216,20 @@ class LanguageModelSettings(Experiment):
 class LanguageModel(ProgramTask):
     """Predict the next character of a text from those before it."""
 
+    aliases: ClassVar[tuple[str, ...]] = (
+        "lm",
+        "causal_lm",
+        "language_modeling",
+        "language_modelling",
+        "text_generation",
+    )
     Settings: ClassVar[type[Experiment]] = LanguageModelSettings
     metadata_fields: ClassVar[Mapping[str, MetadataField]] = {
         "vocabulary": MetadataField(
             lambda value: value == "bytes" or TEXTS.accepts(value), 'a list of texts, or "bytes"'
         ),
         "data/ngram_overlap": NUMBER,
+        "data/chance_loss": NUMBER,
     }
 
     def __init__(self, experiment: Experiment, folder: Path, catalogue: Catalogue) -> None:
@@ -327,7 +258,7 @@ class LanguageModel(ProgramTask):
             encoded.ids, self.vocabulary.id_table, context, validation_split, text.name
         )
 
-        # The network: the user's program, or a preset's.
+        # The network: the user's program, or that of a preset.
         if network is None:
             step_settings = {
                 "steps": resolve_steps(experiment, self.windows),
@@ -371,7 +302,7 @@ class LanguageModel(ProgramTask):
 
     @property
     def batches_per_epoch(self) -> int:
-        """Number of batches with as many characters as the training text."""
+        """Number of batches that together have as many characters as the training text."""
         return max(1, self.windows.windows_per_epoch // self.batch_size)
 
     def batch(self, index: int) -> Batch:
@@ -380,32 +311,23 @@ class LanguageModel(ProgramTask):
 
     def loss(self, model: Any, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """Mean cross-entropy over all characters, in nats."""
-        return self.criterion.compute(model.scores(batch["x"]), batch["y"]), {}
+        return self.criterion.compute(model.logits(batch["x"]), batch["y"]), {}
 
     def loss_weights(self, batch: Batch) -> dict[str, float]:
         """Number of predicted characters."""
         return {"loss": float(batch["y"].numel())}
 
     def evaluate(self, model: Any) -> Scores:
-        """Mean loss over fixed windows in nats and bits, with its standard error.
+        """Mean loss over fixed windows in nats and bits, without label smoothing.
 
         `valid/standard_error` (nats) is computed from blocks of windows, because neighbouring
-        windows are correlated. The loss of every window allows a paired comparison of two runs.
-        Without label smoothing.
+        windows are correlated (block_means.py). The losses of the single windows are for paired
+        comparisons of two runs.
         """
         if not len(self.validation_starts):
             return {}
-        device, losses = next(model.parameters()).device, []
-        windows_per_batch = max(1, VALIDATION_BATCH_CHARACTERS // self.windows.context)
-        for start in range(0, len(self.validation_starts), windows_per_batch):
-            batch = self.windows.take(self.validation_starts[start : start + windows_per_batch])
-            logits = model.scores(batch["x"].to(device)).float()
-            token_losses = functional.cross_entropy(
-                logits.transpose(1, 2), batch["y"].to(device), reduction="none"
-            )
-            losses.append(token_losses.double().mean(dim=1).cpu())
-        window_losses = torch.cat(losses).numpy()
-        loss, error, _ = compute_block_mean(window_losses)
+        window_losses = compute_window_losses(model, self.windows, self.validation_starts)
+        loss, error, _ = estimate_mean_by_blocks(window_losses)
         results = {
             "valid/loss": loss,
             "valid/bits": loss / math.log(2),
@@ -416,7 +338,7 @@ class LanguageModel(ProgramTask):
     def probe_batch(self) -> Batch:
         """Windows whose attention is captured: validation windows, evenly spaced.
 
-        The first windows of the text if none is held out.
+        If no text is held out, they are the first windows of the training text.
         """
         count = self.experiment.tracking.probe_size
         if not len(self.validation_starts):
@@ -445,25 +367,44 @@ class LanguageModel(ProgramTask):
         """`vocabulary`: a list of characters, or "bytes".
 
         `data/ngram_overlap`: share of the n-grams of the validation text that also occur in the
-        training text.
+        training text. `data/chance_loss`: loss of the best constant prediction, in nats.
         """
-        overlap = {} if self.overlap is None else {"data/ngram_overlap": self.overlap}
-        return {"vocabulary": self.vocabulary.to_metadata(), **overlap}
+        entries = {"data/ngram_overlap": self.overlap, "data/chance_loss": self._chance_loss()}
+        known = {key: value for key, value in entries.items() if value is not None}
+        return {"vocabulary": self.vocabulary.to_metadata(), **known}
+
+    def _chance_loss(self) -> float | None:
+        """Loss of the best constant prediction of the validation text; None if none is held out."""
+        held_out = self.windows.ids[self.windows.train_end : self.windows.valid_end]
+        if not len(held_out):
+            return None
+        counts = np.bincount(held_out)
+        shares = counts[counts > 0] / counts.sum()
+        return float(-(shares * np.log(shares)).sum())
 
     @classmethod
     def predict(cls, run: TrainedRun, source: str | bytes) -> Predictions:
-        """Refused: a language model generates."""
+        """Raise TaskError: a language model generates text, but does not predict from files."""
         raise TaskError(
             f"{run.name} is a language model: generate text with `neural generate {run.name}`"
         )
 
     @classmethod
+    def guess(cls, path: Path) -> ExperimentGuess | None:
+        """A language model of a text file, or of a folder of them."""
+        return guess_language_model(path)
+
+    @classmethod
+    def describe_input(cls, run: TrainedRun) -> str:
+        """Raise TaskError, as `predict` does."""
+        cls.predict(run, "")
+        return ""
+
+    @classmethod
     def evaluate_run(cls, run: TrainedRun, **options: Any) -> Evaluation:
-        """Loss on the held-out text; a note if it shares many n-grams with the training text."""
-        scores = super().evaluate_run(run, **options)
-        assert isinstance(scores, HeldOutScores)
-        overlap = run.metadata("data/ngram_overlap")
-        return replace(scores, notes=(*scores.notes, *format_overlap_note(run.name, overlap)))
+        """Loss, bits and perplexity beside n-gram models, on held-out or other text."""
+        check_options(run, options, ("data", "allow_duplicates"))
+        return evaluate(run, **options)
 
     @classmethod
     def load_generator(cls, run: TrainedRun) -> TextGenerator:
@@ -484,7 +425,7 @@ class LanguageModel(ProgramTask):
 def load_text(
     experiment: LanguageModelSettings, network: Network | None, folder: Path
 ) -> tuple[TextCorpus, EncodedText]:
-    """The text of an experiment. For a resumed run, raises TaskError unless it is unchanged."""
+    """Load the text of an experiment. Raises TaskError if that of a resumed run has changed."""
     data, run_fingerprint = (
         experiment.data or (network.train.data if network else None) or "handbook",
         experiment.fingerprint,

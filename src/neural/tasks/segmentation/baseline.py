@@ -1,4 +1,7 @@
-"""Base class of segmentation baselines: from the elements alone, without training."""
+"""Base class of segmentation baselines: untrained methods that trained models are compared with.
+
+An element is a sentence or line of a document; a boundary is an element where a segment begins.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,31 @@ from typing import Self
 
 import numpy.typing as npt
 
-from neural.language.declaration import LowercaseDeclaration
+from neural.language.declaration import RegistryEntry
 from neural.tasks.segmentation.boundary_encoding import Boundaries
 
 
-class SegmentationBaseline(LowercaseDeclaration):
-    """An untrained segmenter that trained models are compared with."""
+class SegmentationBaseline(RegistryEntry):
+    """Base class of baselines, which predict boundaries from the elements alone.
+
+    A `RegistryEntry` is a class that users name in lower case with its arguments, such as
+    `every_k(length=8)`.
+    """
 
     def predict(self, elements: Sequence[str]) -> Boundaries:
-        """Predicted boundaries. ValueError without elements."""
+        """Predicted boundaries, bool (n,), of a document. ValueError if there are no elements."""
         if len(elements) == 0:
             raise ValueError("elements: a document needs at least one, got none")
         return self.find_boundaries(elements)
 
     def find_boundaries(self, elements: Sequence[str]) -> Boundaries:
-        """Predicted boundaries of at least one element."""
+        """The prediction itself; `predict` has checked that there is at least one element."""
         raise NotImplementedError
 
     @classmethod
     def from_training(cls, truths: Sequence[npt.ArrayLike]) -> Self:
-        """Baseline with parameters from the boundaries of training documents; most have none."""
+        """Baseline with parameters taken from the boundaries of training documents.
+
+        The default is for baselines without such parameters.
+        """
         return cls()

@@ -1,8 +1,9 @@
-"""Convert between encodings of a segmentation: boundaries (bool per element), lengths, labels.
+"""Convert between three encodings of a segmentation: boundaries, segment lengths and labels.
 
 An element is a sentence or line of a document, or a word. `boundaries[i]` is True if a segment
 begins at element i. Every document begins with a segment, so element 0 carries no information and
-is False by convention: the lengths [2, 3] are [False, False, True, False, False].
+is False by convention. The segment lengths [2, 3] and the labels [7, 7, 4, 4, 4] are both the
+boundaries [False, False, True, False, False].
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ Boundaries = npt.NDArray[np.bool_]
 
 
 def check_boundaries(boundaries: npt.ArrayLike, name: str = "boundaries") -> Boundaries:
-    """Copy as bool with False at element 0. ValueError if there is not one value per element.
+    """Copy as a bool array with False at element 0.
 
+    ValueError unless the argument is a 1-d array of bool, or of 0 and 1, with at least one element.
     `name` is used in messages.
     """
     values: npt.NDArray[Any] = np.asarray(boundaries)
@@ -39,7 +41,7 @@ def check_boundaries(boundaries: npt.ArrayLike, name: str = "boundaries") -> Bou
 
 
 def check_pair(truth: npt.ArrayLike, prediction: npt.ArrayLike) -> tuple[Boundaries, Boundaries]:
-    """Check two segmentations of the same document."""
+    """Both arguments after `check_boundaries`; ValueError if their lengths differ."""
     true = check_boundaries(truth, "truth")
     predicted = check_boundaries(prediction, "prediction")
     if len(true) != len(predicted):
@@ -87,8 +89,8 @@ def labels_to_boundaries(labels: npt.ArrayLike) -> Boundaries:
 def boundaries_to_words(boundaries: npt.ArrayLike, word_counts: npt.ArrayLike) -> Boundaries:
     """The same segmentation with words as elements. An element with 0 words counts as one word.
 
-    `word_counts` are the words of each element. Results published for Choi's benchmark (2000) are
-    Pk over words.
+    `word_counts` is the number of words of each element. It allows comparison with results
+    published for Choi's benchmark (2000), which are values of Pk (metrics/pk.py) over words.
     """
     checked = check_boundaries(boundaries)
     lengths = np.maximum(np.asarray(word_counts, np.int64), 1)

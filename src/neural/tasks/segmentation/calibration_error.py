@@ -1,19 +1,22 @@
 """Expected calibration error (ECE), reliability diagrams, and the error of a perfect model.
 
-Three errors compare probability and observed frequency in bins:
+A calibration error compares predicted probability and observed frequency in bins of similar
+probabilities. There are three:
 
-- plain: fifteen bins of equal width; mean absolute distance (Naeini et al., 2015)
-- equal_mass: the same with equal counts in the bins, so that none is nearly empty
-- debiased: root mean squared distance over equal-mass bins, minus the part that chance adds
-  (Bröcker, 2012; Kumar et al., 2019)
+- plain: the usual ECE: mean absolute difference over bins of equal width (Naeini et al., 2015)
+- equal_mass: the same over bins with equal counts, so that no bin is nearly empty
+- debiased: root mean squared difference over equal-mass bins, after subtracting the part that
+  chance adds (Bröcker, 2012; Kumar et al., 2019)
 
-All errors lie between 0 (perfect) and 1 (always certain and wrong). By chance, the first two are
-above 0 also for a perfect model, the more so the fewer elements there are; `simulate_perfect_model`
-computes by how much.
+All errors lie between 0 (perfect) and 1 (always certain and wrong). A perfect model has exactly
+right probabilities. By chance, its plain and equal-mass errors are still above 0, the more so the
+fewer elements there are; `simulate_perfect_model` computes by how much.
 
 Arrays have one entry per element (a sentence or line of a document): `p` is the predicted
-probability, `hits` is 1 where the predicted event occurred, `documents` is the document index.
-Sources are texts that several documents contain parts of; see `confidence_intervals.py`.
+probability, `hits` is 1 where the predicted event occurred and else 0, `documents` is the index of
+its document. A source is a text that several documents contain parts of. Elements of one document
+or source are correlated, so intervals are computed by leaving out documents and sources (jackknife,
+confidence_intervals.py). An intersection is the set of elements of one document from one source.
 """
 
 from __future__ import annotations
@@ -46,19 +49,22 @@ from neural.tasks.segmentation.probability import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationScores:
-    """Scores of one calibration method. Lower is better in all."""
+    """Scores of one calibration method; lower is better for all of them.
+
+    For class probabilities, the three calibration errors are those of the most likely class.
+    """
 
     log_loss: ConfidenceInterval
-    """Nats per element."""
+    """Mean log loss, in nats per element."""
     brier: ConfidenceInterval
-    """0 to 1 for binary questions, 0 to 2 for classes."""
+    """Mean Brier score: 0 to 1 for binary questions, 0 to 2 for classes."""
     ece: ConfidenceInterval
-    """Equal-width bins. All three errors of classes concern the most likely class."""
+    """The plain error."""
     ece_equal_mass: ConfidenceInterval
     ece_debiased: ConfidenceInterval
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; an unknown end of an interval is None, since JSON has no NaN."""
+        """Plain data for JSON, with None for NaN (an unknown end of an interval)."""
         return {
             name: {key: value if value == value else None for key, value in interval.items()}
             for name, interval in asdict(self).items()
@@ -66,7 +72,7 @@ class CalibrationScores:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> CalibrationScores:
-        """Inverse of `to_dict`, also after a JSON file."""
+        """Inverse of `to_dict`."""
         intervals = {
             name: {key: math.nan if value is None else value for key, value in interval.items()}
             for name, interval in saved.items()
@@ -83,8 +89,8 @@ def score_calibrations(
 ) -> dict[str, CalibrationScores]:
     """Scores of several calibration methods by name.
 
-    `probabilities` are those of a boundary, (n,), or of the classes, (n, C); `truth` is 0 or 1, or
-    the class index, (n,). `documents` is the index of each element's document.
+    `probabilities` are, by method, those of a boundary, (n,), or of the classes, (n, C). `truth` is
+    0 or 1, or the class index, (n,).
     """
     scores = {}
     for name, p in probabilities.items():
@@ -112,11 +118,12 @@ def estimate_mean(
     sources: SourcePairs = None,
     scale: Literal["plain", "positive"] = "plain",
 ) -> ConfidenceInterval:
-    """Mean over elements, with an interval over documents and shared sources.
+    """Mean of `values` over elements, with a 95 % interval by jackknife.
 
     `scale="positive"` computes the interval on the log scale, so that it stays above 0.
     """
 
+    # Sum of the values and number of values in each group, (count, 2).
     def add(members: IdArray, groups: IdArray, count: int) -> np.ndarray:
         rows = [
             np.bincount(groups, values[members], minlength=count),
@@ -130,21 +137,29 @@ def estimate_mean(
 
 
 DEFAULT_BINS = 15
+"""Number of bins of all errors and diagrams."""
 DEFAULT_SIMULATIONS = 1000
+"""Number of simulations of a perfect model."""
 MAX_RANDOM_DRAWS = 200_000_000
-"""Limit on the random numbers of all simulations together; for very many elements there are fewer
-simulations."""
-DEGREES_PER_CLUSTER = 3
-"""Degrees of freedom of the variance per cluster (document or source).
+"""Maximum number of random numbers of all simulations together.
 
-One would be right if all bins varied together, the number of bins if they were independent; three
-keeps the false-alarm rate (tests/validity).
+With very many elements, fewer simulations are run to stay below it.
+"""
+DEGREES_PER_CLUSTER = 3
+"""Degrees of freedom of the simulated variance, per cluster (document or source).
+
+It would be 1 if all bins varied together, and the number of bins if they were independent. With 3,
+a perfect model is rejected as rarely as it should be (tests/validity).
 """
 
 MAX_INTERVAL_WIDENING = 1.25
-"""Maximum factor on the upper end of a debiased error near 0."""
+"""Limit of the upper end of the debiased error's interval; see `_root_interval`."""
 SourcePairs = tuple[IdArray, IdArray] | None
-"""The two sources that each element depends on, if documents share sources."""
+"""The two sources that each element depends on, (n,) each; None if documents share no sources.
+
+A boundary decision depends on the sources of two neighbouring elements, a label on one source,
+which is then in both arrays.
+"""
 
 
 def mean_bin_error(sums: np.ndarray) -> np.ndarray:
@@ -157,14 +172,16 @@ def mean_bin_error(sums: np.ndarray) -> np.ndarray:
 
 
 def debiased_squared_error(sums: np.ndarray) -> np.ndarray:
-    """Squared error minus its expectation by chance, (…, 3, bins) → (…); see `mean_bin_error`.
+    """Mean squared difference minus the part that chance adds, (…, 3, bins) → (…).
 
-    For a perfect model the result is below 0 about as often as above.
+    `sums` are as in `mean_bin_error`. For a perfect model the result is below 0 about as often as
+    above.
     """
     count, p, hits = np.moveaxis(sums, -2, 0)
     divisor = np.maximum(count, 1)
     p, frequency = p / divisor, hits / divisor
-    # The variance of one element cannot be estimated; the one the model predicts replaces it.
+    # The variance of the frequency is estimated from the hits. With a single element in a bin that
+    # is impossible; the variance that the model predicts is used instead.
     chance_variance = np.where(
         count > 1, frequency * (1 - frequency) / np.maximum(count - 1, 1), p * (1 - p)
     )
@@ -173,11 +190,11 @@ def debiased_squared_error(sums: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationErrors:
-    """The three errors, each with a 95 % interval over documents and shared sources.
+    """The three errors, each with a 95 % interval by jackknife.
 
-    Intervals are centred on the value and clipped at 0. Plain and equal-mass errors are biased
-    upwards, so their intervals cover a small true error too rarely, and an error of 0 hardly ever;
-    the interval of the debiased error does not have this problem.
+    Plain and equal-mass errors are biased upwards. Their intervals are centred on the biased value,
+    so they contain a small true error too rarely, and a true error of 0 hardly ever. The interval
+    of the debiased error does not have this problem.
     """
 
     plain: ConfidenceInterval
@@ -193,7 +210,7 @@ def estimate_calibration_errors(
     sources: SourcePairs = None,
     bins: int = DEFAULT_BINS,
 ) -> CalibrationErrors:
-    """Calibration errors of probabilities and hits (0 or 1); `documents` are document indices."""
+    """The three calibration errors with their intervals."""
     grouping = RowGrouping(documents, int(documents.max()) + 1, sources)
     equal_width = _group_bin_sums(grouping, equal_width_edges(bins), p, hits)
     equal_mass = _group_bin_sums(grouping, equal_mass_edges(p, bins), p, hits)
@@ -207,8 +224,12 @@ def estimate_calibration_errors(
 def _group_bin_sums(
     grouping: RowGrouping, edges: np.ndarray, p: np.ndarray, hits: np.ndarray
 ) -> GroupSums:
-    """Counts, probabilities and hits by bin, (groups, 3, bins), summed by document and source."""
+    """Sums of counts, probabilities and hits by bin, (groups, 3, bins), for each kind of group.
 
+    Groups are documents, sources and intersections.
+    """
+
+    # Sums of the elements `members`, whose groups are `groups`, for `count` groups.
     def add(members: IdArray, groups: IdArray, count: int) -> np.ndarray:
         return sum_by_bin(edges, p[members], hits[members], groups, count)
 
@@ -218,6 +239,7 @@ def _group_bin_sums(
 def _estimate_error(
     sums: GroupSums, error_from_sums: Callable[[np.ndarray], np.ndarray]
 ) -> JackknifeEstimate:
+    """Jackknife estimate of an error that is a function of bin sums."""
     return jackknife(sums, lambda totals: {"error": error_from_sums(totals)})["error"]
 
 
@@ -231,13 +253,15 @@ def simulate_perfect_model(
     simulations: int = DEFAULT_SIMULATIONS,
     seed: int = 0,
 ) -> ConfidenceInterval:
-    """Plain error of a model with exactly right probabilities: mean and central 90 %.
+    """Plain error of a perfect model by simulation: its mean and the range of the central 90 %.
 
-    Elements of one document or source are correlated; the correlation is estimated from `hits`. The
-    residuals (hit − probability − mean residual of the bin), summed by document and bin, are
-    multiplied by random normal factors; a bin never varies less than independent elements would.
-    Without `hits`, or with one document, elements are drawn independently; the result is too small
-    if they are correlated.
+    With `hits` and several documents, the correlation of elements in a document or source is
+    estimated from `hits` (wild cluster bootstrap): the residuals of a bin (hits minus
+    probabilities, minus their mean), summed by document, are multiplied by random normal factors.
+    The variance of a bin is at least that of independent elements.
+
+    Otherwise each element is drawn independently; the result is too small if elements are
+    correlated.
     """
     rng = np.random.default_rng(seed)
     if hits is None or documents is None or documents.max() == 0:
@@ -257,6 +281,7 @@ def _simulate_independent(
     p, bin_ids = p[order], bin_ids[order]
     starts = np.flatnonzero(np.diff(bin_ids, prepend=-1))
     expected = np.add.reduceat(p, starts)
+    # At least 20 simulations, because the caller takes quantiles of 5 and 95 %.
     errors = np.empty(max(20, min(simulations, MAX_RANDOM_DRAWS // len(p))))
     for simulation in range(len(errors)):
         hits = np.add.reduceat(rng.random(len(p)) < p, starts, dtype=np.int64)
@@ -281,8 +306,8 @@ def _simulate_clustered(
     mean_residual = (hit_counts - probability_sums) / np.maximum(bin_counts, 1)
 
     def compute_residuals(groups: np.ndarray) -> np.ndarray:
-        # (groups, bins), relative to the mean of the bin: only the correlation is of interest here,
-        # not the miscalibration itself.
+        # Shape (groups, bins). The mean residual of each bin is subtracted, because it is the
+        # miscalibration of the model, which a perfect model does not have.
         return groups[:, 2] - groups[:, 1] - mean_residual * groups[:, 0]
 
     by_document = compute_residuals(sums.documents) / _residual_scale(sums.documents)
@@ -293,32 +318,43 @@ def _simulate_clustered(
         within_variance = _within_intersection_variance(
             compute_residuals(sums.intersections.sum(axis=0)), sums.intersection_sources
         )
-        # The variance within intersections is in both terms; subtract it from the smaller one.
+        # The variance within intersections of document and source is part of both terms. It must
+        # count once, so the smaller term is scaled down.
         smaller, larger = sorted((by_document, by_source), key=lambda term: float((term**2).sum()))
         kept_share = max(0.0, 1 - within_variance / max(float((smaller**2).sum()), 1e-300))
         terms = [larger, np.sqrt(kept_share) * smaller]
+    # Simulated sums of residuals of each bin, (simulations, bins).
     deviations = sum(rng.standard_normal((simulations, len(term))) @ term for term in terms)
     variance = np.sum([(term**2).sum(axis=0) for term in terms], axis=0)
     independent_variance = np.bincount(
         np.searchsorted(edges, p, side="right"), p * (1 - p), minlength=bins
     )
+    # Noise that raises the variance of each bin at least to that of independent elements.
     missing_std = np.sqrt(np.maximum(independent_variance - variance, 0))
     deviations += rng.standard_normal((simulations, bins)) * missing_std
-    # Student's t instead of normal, as the variance is estimated.
+    # Student's t distribution instead of the normal one, because the variance is an estimate.
     degrees = DEGREES_PER_CLUSTER * len(terms[0])
     deviations *= np.sqrt(degrees / rng.chisquare(degrees, size=(simulations, 1)))
     return np.abs(deviations).sum(axis=1) / len(p)
 
 
 def _residual_scale(groups: np.ndarray) -> np.ndarray:
-    """Factor per bin by which subtracting the groups' own mean shrinks deviations; ≥ 0.5."""
+    """Factor by which subtracting the mean of all groups shrinks the residuals, per bin: (bins,).
+
+    It is at least 0.5, so that dividing by it at most doubles a residual. `groups` are bin sums,
+    (groups, 3, bins).
+    """
     counts = groups[:, 0]
+    # Fraction of the variance that is lost because a group is part of the mean itself.
     lost_share = (counts**2).sum(axis=0) / np.maximum(counts.sum(axis=0), 1) ** 2
     return np.sqrt(np.maximum(1 - lost_share, 0.25))
 
 
 def _within_intersection_variance(residuals: np.ndarray, intersection_sources: IdArray) -> float:
-    """Variance within intersections of document and source, summed over bins."""
+    """Variance of the residuals within sources, between their intersections, summed over bins.
+
+    `residuals` is (intersections, bins); `intersection_sources` is the source of each intersection.
+    """
     count = np.bincount(intersection_sources)
     variance = 0.0
     for column in residuals.T:
@@ -329,15 +365,17 @@ def _within_intersection_variance(residuals: np.ndarray, intersection_sources: I
 
 
 def _clip_at_zero(interval: ConfidenceInterval) -> ConfidenceInterval:
-    # np.maximum keeps NaN
+    # np.maximum keeps NaN, unlike max().
     value, low, high = np.maximum([interval.value, interval.low, interval.high], 0).tolist()
     return ConfidenceInterval(value=value, low=low, high=high)
 
 
 def _root_interval(square: ConfidenceInterval) -> ConfidenceInterval:
-    """Interval of the root of a squared error, which may be below 0 by chance.
+    """Interval of the square root of a squared error; values below 0 become 0.
 
-    The upper end is linearized (delta method): the root of the upper end is too low too often.
+    The root of the upper end would be too low too often. So the upper end is value + half width /
+    (2 · value) (delta method), but at most `MAX_INTERVAL_WIDENING` times the root, because the
+    delta method fails for values near 0.
     """
     value, low, high = np.sqrt(np.maximum([square.value, square.low, square.high], 0)).tolist()
     if value > 0:
@@ -347,9 +385,14 @@ def _root_interval(square: ConfidenceInterval) -> ConfidenceInterval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReliabilityDiagram:
-    """Reliability diagram: one entry per bin that is not empty, from low to high."""
+    """Reliability diagram: observed frequency by predicted probability, in bins.
+
+    Tuples have one entry per bin that is not empty, in the order of the probabilities, unless their
+    docstring says otherwise.
+    """
 
     counts: tuple[int, ...]
+    """Number of elements."""
     mean_probability: tuple[float, ...]
     observed_frequency: tuple[float, ...]
     """Fraction of hits."""
@@ -362,12 +405,12 @@ class ReliabilityDiagram:
     """Counts of all bins, empty ones included."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Plain data for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> ReliabilityDiagram:
-        """Inverse of `to_dict`, also after a JSON file."""
+        """Inverse of `to_dict`; `saved` may come from a JSON file, where tuples are lists."""
         return cls(**{key: tuple(value) for key, value in saved.items()})
 
 
@@ -381,9 +424,9 @@ def compute_reliability(
 ) -> ReliabilityDiagram:
     """Reliability diagram with the equal-width bins of the plain error.
 
-    Intervals are Wilson's (1927), valid also for frequencies of 0 and 1. Elements of one document
-    or source are correlated, so the count of a bin is replaced by its effective sample size, at
-    most the count.
+    Intervals are Wilson's (1927), which are valid also for frequencies of 0 and 1. Elements of one
+    document or source are correlated, so the count of a bin is replaced by its effective sample
+    size: the count divided by the design effect, which is at least 1.
     """
     edges = equal_width_edges(bins)
     grouping = RowGrouping(documents, int(documents.max()) + 1, sources)
@@ -408,12 +451,14 @@ def compute_reliability(
 def _estimate_design_effect(
     sums: GroupSums, occupied: np.ndarray, frequency: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Design effect per bin (Kish: variance over that of independent elements), degrees of freedom.
+    """Design effect of each bin, and the degrees of freedom of its variance, (occupied bins,) each.
 
-    The variance is that between documents plus the part that shared sources add (Satterthwaite,
-    1946).
+    The design effect (Kish) is the variance of the number of hits, divided by the variance if all
+    elements were independent. The variance is that between documents plus the part that shared
+    sources add; their degrees of freedom are combined by Satterthwaite's formula (1946).
     """
 
+    # Variance of the hits between groups, and its degrees of freedom, (bins,) each.
     def compute_between_variance(groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         group_count = (groups[:, 0] > 0).sum(axis=0)
         squares = ((groups[:, 2] - frequency * groups[:, 0]) ** 2).sum(axis=0)
@@ -447,9 +492,10 @@ def _estimate_design_effect(
 def _wilson_interval(
     frequency: np.ndarray, counts: np.ndarray, effect: np.ndarray, degrees: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the interval; `effect` is the design effect.
+    """Lower and upper ends of Wilson's interval, (bins,) each; `effect` is the design effect.
 
-    The quantile z moves from normal to Student's t as the design effect grows.
+    The quantile z is that of the normal distribution for a design effect of 1 (a binomial variance
+    is known) and approaches that of Student's t as the design effect grows (it is estimated).
     """
     normal, student = -float(ndtri(0.025)), -stdtrit(degrees, 0.025)
     z = normal + (student - normal) * np.sqrt(1 - 1 / effect)

@@ -1,12 +1,16 @@
 """Choose a calibration method by cross-validation over documents; the calibration file of a run.
 
-choice = choose_calibration(*flatten_documents(margins, boundaries))
-choice.calibrator(other_margins)        # probabilities
-print(choice.format_table())            # every method on held-out documents
-choice.save(path); CalibrationChoice.load(path)
+    choice = choose_calibration(*flatten_documents(margins, boundaries))
+    choice.calibrator(other_margins)        # probabilities
+    print(choice.format_table())            # every method on held-out documents
+    choice.save(path); CalibrationChoice.load(path)
 
-Margins are log-odds of a boundary before each element (a sentence or line of a document). Scores
-are margins, (n,), or class logits, (n, C). The method `none` leaves probabilities as they are.
+A calibration method (calibrator.py) maps the scores of a model to probabilities that match observed
+frequencies. Scores are margins, (n,), the log-odds that a segment begins at each element (sentence
+or line), or class logits, (n, C). The method `none` is the model's own probabilities.
+
+Sources are texts that several documents contain parts of; elements of one document or source are
+correlated, which the confidence intervals account for (confidence_intervals.py).
 """
 
 from __future__ import annotations
@@ -44,18 +48,20 @@ from neural.tasks.segmentation.probability import (
 )
 
 DEFAULT_FOLDS = 5
+"""Number of folds of the cross-validation."""
 MAX_TIE_NATS = 1e-4
-"""Methods within this many nats per element of the best one count as equally good."""
+"""A method whose log loss is at most this far above the best counts as equally good."""
 CHOICE_VERSION = 2
 """Format version of `CalibrationChoice.to_dict`."""
 CALIBRATION_FILE = "calibration.json"
+"""Name of the calibration file in a run folder."""
 CALIBRATION_FILE_VERSION = 2
 """Format version of the calibration file of a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationChoice:
-    """The chosen calibrator and the comparison behind it. All scores are of held-out documents."""
+    """The chosen calibrator and the comparison of all methods on held-out documents."""
 
     calibrator: Calibrator
     """Fitted to all documents."""
@@ -65,18 +71,21 @@ class CalibrationChoice:
     documents: int
     """Numbers of elements and documents in the comparison."""
     folds: int
-    """Folds of the cross-validation; 0 if one document was all, so nothing could be held out."""
+    """Folds of the cross-validation; 0 for a single document, where nothing can be held out."""
     methods: Mapping[str, CalibrationScores]
-    """Scores by method, from the simplest to the most complex; includes `none`."""
+    """Log loss and calibration errors by method, from the simplest method to the most complex."""
     perfect_model_error: ConfidenceInterval
-    """ECE by chance if the chosen method's probabilities were exactly right; central 90 %."""
+    """ECE that chance alone would cause if the chosen method's probabilities were exactly right.
+
+    The mean, and the range of the central 90 % of simulations.
+    """
     diagrams: Mapping[str, ReliabilityDiagram]
-    """Reliability diagrams by method: of `none` and of the chosen one."""
+    """Reliability diagrams of `none` and of the chosen method."""
     interval_basis: str
-    """Units that the jackknife leaves out: `20 documents and 8 shared sources`."""
+    """What the intervals are computed over, for the user: `20 documents and 8 shared sources`."""
 
     def format_table(self) -> str:
-        """Text table with a line for each method, the chosen one marked."""
+        """Text table with a line for each method; an arrow marks the chosen one."""
         header = ("method", "log loss", "Brier", "ECE", "equal mass", "debiased")
         rows = [
             (
@@ -174,8 +183,8 @@ def flatten_documents(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Concatenated scores, targets and document indices, as `choose_calibration` takes them.
 
-    `skip_first` drops the first element of each document, which cannot be a boundary; use False for
-    labels.
+    The arguments have one array per document. `skip_first` drops the first element of each
+    document, which cannot be a boundary; use False for labels.
     """
     skipped = 1 if skip_first else 0
     pairs = [
@@ -208,12 +217,14 @@ def choose_calibration(
     folds: int = DEFAULT_FOLDS,
     seed: int = 0,
 ) -> CalibrationChoice:
-    """Cross-fit every method by document; choose the best, fitted to all documents.
+    """Compare all methods by cross-validation over documents and choose the best.
 
-    `truth` is 0 or 1 for margins, the class index for logits, (n,). `documents` is the document of
-    each element (any id), `sources` the two sources it depends on if
-    documents share sources (`SourceClusters.source_pairs`). The best method has the least held-out
-    log loss; ties go to the simpler one. `methods` limits the candidates; `none` is always among
+    The best method has the lowest log loss on held-out documents; of equally good methods the
+    simplest wins. The result is that method, fitted to all documents.
+
+    `truth` is 0 or 1 for margins, the class index for logits, (n,). `documents` is the document id
+    of each element. `sources` are the two sources that each element depends on, if documents share
+    sources (`SourceClusters.source_pairs`). `methods` limits the candidates; `none` is always among
     them.
     """
     s = check_scores(scores)
@@ -229,6 +240,7 @@ def choose_calibration(
         raise ValueError(f"cross-validation needs 2 folds or more, got {folds}")
     candidates = _select_candidates(s, methods)
     fold_count = min(folds, len(unique_documents)) if len(unique_documents) > 1 else 0
+    # With a single document, `none` is the only candidate: it needs no fit.
     held_out_probabilities = {
         method.name(): _cross_fit(method, s, t, document_ids, fold_count, seed)
         if fold_count
@@ -271,7 +283,7 @@ def choose_calibration(
 
 
 def _count_shared_sources(document_ids: np.ndarray, sources: SourcePairs) -> int:
-    """Sources that occur in at least two documents."""
+    """Number of sources that occur in at least two documents."""
     if sources is None:
         return 0
     pairs = np.unique(np.stack([np.tile(document_ids, 2), np.concatenate(sources)], axis=1), axis=0)
@@ -285,7 +297,7 @@ def _format_interval(interval: ConfidenceInterval) -> str:
 
 
 def _select_candidates(scores: np.ndarray, methods: Sequence[str] | None) -> list[type[Calibrator]]:
-    """Methods that accept the scores, by complexity; `none` is the first."""
+    """Methods that accept scores of this shape, from the simplest (`none`) to the most complex."""
     requested = [
         registry.get(name) for name in dict.fromkeys(("none", *(methods or registry.names())))
     ]
@@ -293,7 +305,7 @@ def _select_candidates(scores: np.ndarray, methods: Sequence[str] | None) -> lis
     if methods and len(accepted) < len(requested):
         rejected = ", ".join(method.name() for method in requested if method not in accepted)
         raise ValueError(f"not for scores of the shape {scores.shape}: {rejected}")
-    return sorted(accepted, key=lambda method: (method.complexity, method.name()))
+    return sorted(accepted, key=lambda method: (method.complexity_rank, method.name()))
 
 
 def _cross_fit(
@@ -304,7 +316,10 @@ def _cross_fit(
     folds: int,
     seed: int,
 ) -> np.ndarray:
-    """Held-out probabilities: each element by a fit to the documents of the other folds."""
+    """Held-out probabilities: those of an element come from a fit without the fold it is in.
+
+    A document is in one fold as a whole.
+    """
     count = int(document_ids.max()) + 1
     fold_ids = np.random.default_rng(seed).permutation(count)[document_ids] % folds
     probabilities = np.empty_like(scores)
@@ -351,15 +366,15 @@ class RunCalibration:
     """Calibration of a run: `calibration.json` in its folder."""
 
     weights: str
-    """The checkpoint that was calibrated (`TrainedRun.best_checkpoint`)."""
+    """Name of the checkpoint that was calibrated (`TrainedRun.best_checkpoint`)."""
     data: str
-    """Description of the documents it was fitted to."""
+    """Description of the documents that the calibration was fitted to, for the user."""
     boundary: CalibrationChoice
     """Calibration of boundary probabilities."""
     label: CalibrationChoice | None
     """Calibration of label probabilities; None if boundaries are the target."""
     threshold: float
-    """Calibrated boundary probability with the best F1 as a threshold."""
+    """Threshold on calibrated boundary probabilities that gives the best F1 of boundaries."""
     f1: float
     """The F1 at this threshold."""
 

@@ -5,13 +5,14 @@
     calibrator.to_dict()                         # plain data; `calibrator_from_dict` reads it
 
 Scores are margins, (n,), the log-odds of "yes" in a binary question (does a segment begin at this
-element?), or class logits, (n, C). An element is a sentence or line of a document. The identity is
-the calibrator that returns the model's own probabilities: sigmoid or softmax of the scores.
+element?), or class logits, (n, C). An element is a sentence or line of a document. The model's own
+probabilities are the sigmoid or softmax of its scores. The identity is the calibrator that returns
+them unchanged; it has the default parameters of every method.
 
-Every method contains the identity and is regularized towards it by **one** pseudo-element whose
-target is the model's own probability. So a fit exists for any input (one element, one class,
-constant or perfect scores), and on its fitting data its log loss is never above that of the scores
-themselves.
+Every fit is regularized towards the identity: the model's own probabilities are added as a
+pseudo-element with the weight of one element. So a fit exists for any input (one element, one
+class, constant or perfect scores), and on the fitting data its log loss is never above that of the
+identity.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from neural.tasks.segmentation.probability import (
 )
 
 PRIOR_WEIGHT = 1.0
-"""Weight of the model's own probabilities in a fit, in elements."""
+"""Weight of the pseudo-element in a fit, relative to a real element."""
 
 
 @dataclass_transform(frozen_default=True)
@@ -46,9 +47,9 @@ class Calibrator(ABC):
     Subclasses are frozen dataclasses of numbers and tuples of numbers.
     """
 
-    complexity: ClassVar[int]
-    """Of two methods that do equally well, the one with the smaller complexity is chosen."""
-    column_range: ClassVar[tuple[int, float]]
+    complexity_rank: ClassVar[int]
+    """Rank of the method from simple (0) to complex; of equally good methods the simpler wins."""
+    accepted_columns: ClassVar[tuple[int, float]]
     """Minimum and maximum number of columns of the scores; margins are one column."""
     is_monotonic: ClassVar[bool] = True
     """True if a larger margin never gets a smaller probability."""
@@ -60,14 +61,17 @@ class Calibrator(ABC):
     def accepts(cls, scores: np.ndarray) -> bool:
         """True if the method applies to scores of this shape."""
         return (
-            cls.column_range[0]
+            cls.accepted_columns[0]
             <= (1 if scores.ndim == 1 else scores.shape[1])
-            <= cls.column_range[1]
+            <= cls.accepted_columns[1]
         )
 
     @classmethod
     def fit(cls, scores: ArrayLike, truth: ArrayLike) -> Self:
-        """The calibrator with the least log loss; the identity if no fit is better."""
+        """Calibrator fitted by log loss; the identity if the fit is not better than it.
+
+        `truth` is 0 or 1 for margins, the class index for logits, (n,).
+        """
         s = cls._check_scores(scores)
         t = check_targets(truth, s)
         if not len(s):
@@ -79,7 +83,7 @@ class Calibrator(ABC):
         return fitted if is_better else identity
 
     def __call__(self, scores: ArrayLike) -> np.ndarray:
-        """P(yes) of margins, (n,); class probabilities of logits, (n, C)."""
+        """Of margins, P(positive class), (n,); of logits, the class probabilities, (n, C)."""
         return self.predict_probabilities(self._check_scores(scores))
 
     @classmethod
@@ -100,7 +104,7 @@ class Calibrator(ABC):
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """Inverse of `to_dict`, also after a JSON file."""
+        """Inverse of `to_dict`; `saved` may come from a JSON file, where tuples are lists."""
         values = {key: value for key, value in saved.items() if key != "method"}
         if set(values) != set(cls._parameter_names()):
             raise ValueError(
@@ -130,7 +134,7 @@ class Calibrator(ABC):
 
     @classmethod
     def summary(cls) -> str:
-        """The first line of the docstring."""
+        """The first line of the class docstring, for lists of methods."""
         return (cls.__doc__ or "").strip().partition("\n")[0]
 
     @classmethod
@@ -148,9 +152,13 @@ class Calibrator(ABC):
 
 
 class MarginCalibrator(Calibrator):
-    """Calibrator of binary questions. With two classes the margin is logit[1] − logit[0]."""
+    """Base class of methods for binary questions; they accept margins, or logits of two classes.
 
-    column_range: ClassVar[tuple[int, float]] = (1, 2)
+    The margin of two classes is logit[1] − logit[0].
+    """
+
+    # least and most columns of the scores; margins are one column
+    accepted_columns: ClassVar[tuple[int, float]] = (1, 2)
 
     @classmethod
     def fit_scores(cls, scores: np.ndarray, truth: np.ndarray) -> Self:
@@ -158,8 +166,9 @@ class MarginCalibrator(Calibrator):
         return cls.fit_margins(_to_margins(scores), truth)
 
     def predict_probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Probabilities from the margins; of two classes, both columns."""
-        if self == type(self)():  # the identity is exact to the last bit; 1 − p would not be
+        """Probability of the positive class, (n,); of both classes for two logits, (n, 2)."""
+        # The identity returns exactly the model's own softmax; 1 − p could differ in the last bit.
+        if self == type(self)():
             return scores_to_probabilities(scores)
         p = self.predict_positive(_to_margins(scores))
         return p if scores.ndim == 1 else np.stack([1 - p, p], axis=1)
@@ -171,15 +180,16 @@ class MarginCalibrator(Calibrator):
 
     @abstractmethod
     def predict_positive(self, margins: np.ndarray) -> np.ndarray:
-        """P(yes) of each margin, (n,)."""
+        """Probability of the positive class for each margin, (n,)."""
 
 
 def smooth_targets(scores: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Targets mixed with `PRIOR_WEIGHT / n` of the model's own probabilities.
 
-    Fitting to these adds a penalty, the cross-entropy with the model's own probabilities, which is
-    least for the identity; so the best fit is no worse than the identity. No target is 0 or 1, so
-    the best fit is finite.
+    They are soft targets, (n,) for margins and (n, C) for logits. Fitting to them adds a penalty to
+    the log loss: the cross-entropy with the model's own probabilities. The penalty is smallest for
+    the identity, so the log loss of the best fit is never above that of the identity. No target is
+    0 or 1, so the parameters of the best fit are finite.
     """
     own_probabilities = scores_to_probabilities(scores).clip(MIN_PROBABILITY, 1 - MIN_PROBABILITY)
     one_hot = truth if scores.ndim == 1 else np.eye(scores.shape[1])[truth]
@@ -220,9 +230,9 @@ def fit_multinomial(
 ) -> np.ndarray:
     """Fit a scale and a shift of every class's logits (n, C) to soft targets (n, C).
 
-    `lower` and `upper` bound the result. The C scales, then the C shifts, are `basis` (2C, k) times
-    the result (k,). An identity basis makes all of them free; a column with ones for the
-    scales makes one scale for all classes.
+    The result, (k,), is bounded by `lower` and `upper`. `basis` (2C, k) times the result gives the
+    C scales, followed by the C shifts. With an identity matrix as `basis`, all of them are free;
+    a single column with ones for the scales and zeros for the shifts is one scale for all classes.
     """
     count, classes = logits.shape
     # Class-major, so that reductions over elements are contiguous.
@@ -241,7 +251,7 @@ def fit_multinomial(
         loss = (np.log(total) + largest).mean() - (t * scaled).sum() / count
         error = p - t
         gradient = np.concatenate([(error * s).sum(axis=1), error.sum(axis=1)])
-        # p times the derivative of its logit by scale and shift.
+        # Each p times the derivative of its scaled logit with respect to scale and shift.
         weighted = np.concatenate([p * s, p])
         hessian = -(weighted @ weighted.T)
         hessian[scale_rows, scale_rows] += (weighted[:classes] * s).sum(axis=1)
@@ -257,6 +267,7 @@ ConvexObjective = Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]]
 """Parameters → value, gradient and Hessian."""
 
 MAX_NEWTON_STEPS = 100
+"""`minimize_convex` returns its best point after this many steps, converged or not."""
 RELATIVE_TOLERANCE = 1e-13
 """Stop if the decrease that the gradient predicts is below this fraction of 1 + |value|."""
 
@@ -266,8 +277,8 @@ def minimize_convex(
 ) -> np.ndarray:
     """Minimize a convex function within bounds by projected Newton steps (Bertsekas, 1982).
 
-    Parameters held by a bound take no part in the step. The value at the result is never above that
-    at `start`. Parameters in flat directions do not change.
+    A parameter at a bound whose gradient points outwards is left out of the step. The value at the
+    result is never above that at `start`. Parameters that do not affect the value do not change.
     """
     x = start.clip(lower, upper)
     value, gradient, hessian = objective(x)
@@ -297,7 +308,8 @@ def _newton_step(gradient: np.ndarray, hessian: np.ndarray, free: np.ndarray) ->
     scale = np.sqrt(np.diag(hessian))
     free = free & (scale > 0)
     if free.any():
-        # Rescale to a unit diagonal; the small ridge resolves parameters that are redundant.
+        # Rescale to a unit diagonal; the small ridge makes the matrix invertible if parameters are
+        # redundant.
         scaled = hessian[np.ix_(free, free)] / np.outer(scale[free], scale[free])
         step[free] = (
             -np.linalg.solve(scaled + 1e-9 * np.eye(free.sum()), gradient[free] / scale[free])

@@ -1,8 +1,12 @@
 """Training examples and batches: documents → features and targets → padded tensors.
 
-A document is a sequence of elements (sentences or lines); a long one is split into chunks. A batch
-holds documents of similar length, to keep padding low. The batches and their order depend on the
-seed and the batch index alone.
+A document is a sequence of elements (sentences or lines); a boundary is an element where a segment
+begins. An example is a document, or a chunk of a long one. A batch holds examples of similar
+length, to keep padding low. The batches and their order depend on the seed and the batch index
+alone.
+
+The target of an element is a class: with the target kind "boundaries", 1 where a segment begins and
+else 0; with "labels", the label of the element.
 """
 
 from __future__ import annotations
@@ -26,11 +30,14 @@ if TYPE_CHECKING:
     from neural.tasks.task import Batch
 
 _BATCH_ORDER_RNG_STREAM = 2
-"""Number of the random stream; `neural.data.sampler` uses 0 and 1."""
+"""Argument `stream` of `create_generator`: different streams of one seed are independent.
+
+`neural.data.sampler` uses 0 and 1.
+"""
 BATCHES_PER_BUCKET = 8
-"""Number of consecutive batches whose documents are sorted by length together."""
+"""Number of consecutive batches whose examples are sorted by length together."""
 BOUNDARY_CLASS_NAMES = ("inside", "boundary")
-"""Class names if boundaries are the target."""
+"""Names of the classes 0 and 1 if boundaries are the target."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +45,15 @@ class SegmentationExample:
     """Features and targets of a document, or of a chunk of a long one."""
 
     document: int
-    """Index of the document in the task's list of documents."""
+    """Index of the document in `documents` of the task (task.py)."""
     first: int
     """Index in the document of the example's first element; above 0 for later chunks."""
     x: np.ndarray
-    """(elements, features)."""
+    """Features, (elements, features)."""
     target: np.ndarray
-    """Class index of each element."""
+    """Class index of each element, (elements,)."""
     boundaries: np.ndarray
-    """True where a segment begins."""
+    """True where a segment begins, (elements,)."""
 
     def __len__(self) -> int:
         return len(self.x)
@@ -66,14 +73,21 @@ class SegmentationExample:
 
 
 class LengthBucketedOrder(BatchSampler):
-    """Epoch order in which the documents of a batch have similar length."""
+    """Sampler of batches of example indices; the examples of a batch have similar length.
+
+    The base class cuts the order of each epoch, which `shuffle` returns, into batches.
+    """
 
     def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
         super().__init__(np.arange(len(lengths)), batch_size, seed)
         self.lengths = np.asarray(lengths)
 
     def shuffle(self, epoch: int) -> np.ndarray:
-        """Shuffle, sort by length within buckets of batches, shuffle the batches."""
+        """Example indices in the order of an epoch.
+
+        Shuffles the examples, sorts them by length within buckets of `BATCHES_PER_BUCKET` batches,
+        and shuffles the batches. Examples that do not fill a batch are dropped.
+        """
         order = super().shuffle(epoch)[: self.batches_per_epoch * self.batch_size]
         bucket_size = self.batch_size * BATCHES_PER_BUCKET
         buckets = [
@@ -89,10 +103,10 @@ class LengthBucketedOrder(BatchSampler):
 
 
 def collate_examples(examples: Sequence[SegmentationExample]) -> Batch:
-    """Pad examples into a batch.
+    """Pad examples into a batch: tensors by name, with the fields of `SegmentationExample`.
 
-    `x` (B, T, F), `mask`, `target` and `boundaries` (B, T), `document` and `first` (B,) as in
-    `SegmentationExample`. `mask` is False at padding, which is zero and at the end.
+    `x` is (B, T, F); `mask`, `target` and `boundaries` are (B, T); `document` and `first` are (B,).
+    `mask` is False at padding, which is at the end of each row; all values there are 0.
     """
     rows, time = len(examples), max(len(example) for example in examples)
     x = np.zeros((rows, time, examples[0].x.shape[1]), np.float32)
@@ -113,10 +127,10 @@ def collate_examples(examples: Sequence[SegmentationExample]) -> Batch:
 
 
 def iter_length_batches(lengths: Sequence[int], max_elements: int) -> Iterator[list[int]]:
-    """Yield batches of document indices, longest first, of at most `max_elements` with padding.
+    """Yield batches of document indices, longest documents first.
 
-    `lengths` are the elements of each document. A document longer than `max_elements` is a batch of
-    its own.
+    `lengths` is the number of elements of each document. A batch has at most `max_elements`
+    elements, padding included. A document longer than that is a batch of its own.
     """
     order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
     while order:
@@ -127,13 +141,17 @@ def iter_length_batches(lengths: Sequence[int], max_elements: int) -> Iterator[l
 
 @dataclass(frozen=True)
 class SegmentationClasses:
-    """Target kind and class names."""
+    """The classes that a model predicts for each element."""
 
     target_kind: TargetKind
+    """Whether the classes are boundary and no boundary, or the labels of the data."""
     names: tuple[str, ...]
     """Class names, in the order of the class indices."""
     label_ids: tuple[int, ...] = ()
-    """Label of each class in the data, in increasing order, if labels are the target."""
+    """With labels: the integer that stands for each class in `SegmentationDocument.labels`.
+
+    In increasing order.
+    """
 
     @classmethod
     def from_documents(
@@ -143,9 +161,11 @@ class SegmentationClasses:
         label_names: Sequence[str],
         collection_name: str,
     ) -> SegmentationClasses:
-        """Classes of `target_kind`; if None, labels if every document has them, else boundaries.
+        """The classes of these documents.
 
-        TaskError if labels are missing or no document has a boundary.
+        If `target_kind` is None, it is labels if every document has them, else boundaries.
+        `label_names` are the text labels of the data by id. TaskError if labels are requested and
+        missing, or if no document has a boundary.
         """
         unlabelled = [document for document in documents if document.labels is None]
         kind: TargetKind = target_kind or ("boundaries" if unlabelled else "labels")
@@ -172,7 +192,7 @@ class SegmentationClasses:
         return cls(kind, tuple(names), tuple(label_ids))
 
     def encode_targets(self, document: SegmentationDocument) -> np.ndarray:
-        """Class index of every element."""
+        """Class index of every element, (elements,)."""
         if self.target_kind == "boundaries" or document.labels is None:
             return document.boundaries.astype(np.int64)
         return np.searchsorted(self.label_ids, document.labels)
@@ -185,26 +205,26 @@ def make_examples(
     *,
     first_id: int = 0,
 ) -> list[SegmentationExample]:
-    """Features and targets of each document; document indices count from `first_id`.
+    """One example per document; `document` of the examples counts from `first_id`.
 
     Features are cached on disk.
     """
     return [
         SegmentationExample(
-            first_id + index,
-            0,
-            compute_features(document, feature_names, use_cache=True),
-            classes.encode_targets(document),
-            document.boundaries,
+            document=first_id + index,
+            first=0,
+            x=compute_features(document, feature_names, use_cache=True),
+            target=classes.encode_targets(document),
+            boundaries=document.boundaries,
         )
         for index, document in enumerate(documents)
     ]
 
 
 def compute_mean_std(examples: Sequence[SegmentationExample]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of every feature over all elements.
+    """Mean and standard deviation of every feature over all elements, (features,) each.
 
-    The deviation of a constant feature is 1.
+    The standard deviation of a constant feature is set to 1, because the model divides by it.
     """
     count = sum(len(example) for example in examples)
     mean = np.sum([example.x.sum(axis=0, dtype=np.float64) for example in examples], axis=0) / count
@@ -215,7 +235,10 @@ def compute_mean_std(examples: Sequence[SegmentationExample]) -> tuple[np.ndarra
 
 
 def fingerprint_documents(documents: Sequence[SegmentationDocument]) -> str:
-    """Hash of the elements and of the labels or boundaries, to detect changed documents."""
+    """Hash of all elements and of the labels or boundaries, 32 hexadecimal digits.
+
+    It is saved with a run, to detect on resume that the documents have changed.
+    """
     digest = blake2b(digest_size=16)
     for document in documents:
         truth = document.boundaries if document.labels is None else document.labels
@@ -223,6 +246,7 @@ def fingerprint_documents(documents: Sequence[SegmentationDocument]) -> str:
             *(element.encode("utf-8", "surrogatepass") for element in document.elements),
             truth.tobytes(),
         ):
+            # The length separates the entries: ["ab", "c"] and ["a", "bc"] differ.
             digest.update(len(data).to_bytes(8, "little"))
             digest.update(data)
     return digest.hexdigest()

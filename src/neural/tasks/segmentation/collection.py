@@ -1,15 +1,17 @@
 """Load the training, validation and test documents that an experiment names as `data`.
 
-    load_collection("handbook")              made of the topics of Python's help(); no download
+    load_collection("handbook")              composed of the help topics of Python; no download
     load_collection("songs.jsonl", folder)   a file, or a folder of files of one format
-    load_collection("articles/", folder, compose=500)   new documents composed of these
+    load_collection("articles/", folder, compose=500)   500 documents composed of these articles
 
-To compose a document is to join segments of several texts, its sources, so that the boundaries are
-known. An element is a line or sentence of a document.
+An element is a line or sentence of a document. A composed document joins random runs of elements
+from several texts, its sources: the boundaries between them are known without annotation.
 
-Files or folders called train, valid and test are these splits; otherwise documents are split by the
-seed, and equal documents are put in the same split. Data with the same document in two of its own
-splits is refused, unless `allow_duplicates`.
+Splits are the training, validation and test documents. Files or folders called train, valid and
+test are these splits. Other data is split at random by the seed, with equal documents in the same
+split. Data that has the same document in two of its own splits raises TaskError, unless
+`allow_duplicates`. Duplicates are whole documents with equal text; documents overlap if long
+elements of one also occur in another (duplicates.py).
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ DEFAULT_SEGMENTS = 10
 SEGMENT_LENGTH_RANGE = (3, 11)
 """Minimum and maximum number of elements in a segment of a composed document."""
 _COMPOSE_RNG_STREAM, _SPLIT_RNG_STREAM = 2, 3
-"""Numbers of the random streams; see `neural.data.sampler.create_generator`."""
+"""Arguments `stream` of `create_generator`: different streams of one seed are independent."""
 
 
 @dataclass(frozen=True)
@@ -60,17 +62,22 @@ class DocumentCollection:
     """Documents of the three splits; none is in two splits, unless that was allowed."""
 
     name: str
+    """Name of the file or folder, or `handbook`; used in messages."""
     train: tuple[SegmentationDocument, ...]
     valid: tuple[SegmentationDocument, ...]
     test: tuple[SegmentationDocument, ...]
     notes: tuple[str, ...] = ()
+    """Warnings for the user, one sentence each."""
     labels: tuple[str, ...] = ()
-    """Names of text labels, in the order of their ids."""
+    """Text labels, by label id; empty if the labels are not text."""
     sources: tuple[tuple[SegmentationDocument, ...], ...] = ()
     """If documents are composed: the source texts of each split (train, valid, test)."""
 
     def document_hashes(self) -> dict[str, list[str]]:
-        """Hashes of the `train` and `valid` documents and of their sources."""
+        """Hashes of all texts of the splits `train` and `valid`: documents and their sources.
+
+        They are saved with a run, to recognize training documents later.
+        """
         sources = self.sources or ((), (), ())
         splits = {"train": (*self.train, *sources[0]), "valid": (*self.valid, *sources[1])}
         return {
@@ -97,9 +104,9 @@ def load_collection(
 ) -> DocumentCollection:
     """Load documents and split them. Paths are relative to `folder`. TaskError if there are none.
 
-    With `compose`, that many new documents are composed from segments of the documents; each split
-    has its own sources. `valid` and `test` are fractions. `allow_duplicates` accepts data with the
-    same document in two of its own splits, with a note.
+    If `compose` is above 0, the result is that many new documents, composed of the loaded ones;
+    each split has its own sources. `valid` and `test` are the fractions of documents in these
+    splits. `allow_duplicates` accepts data with the same document in two of its own splits.
     """
     options = options or ReaderOptions()
     if data in NAMED_COLLECTIONS:
@@ -141,30 +148,29 @@ def load_collection(
             document for documents in documents_by_split.values() for document in documents
         )
         splits = _split_documents(all_documents, valid, test, seed)
-        copies = len(all_documents) - len(group_duplicates(all_documents))
-        if copies and (splits[1] or splits[2]):
+        duplicate_count = len(all_documents) - len(group_duplicates(all_documents))
+        if duplicate_count and (splits[1] or splits[2]):
             notes.append(
-                f"{path.name}: {copies:,} of {len(all_documents):,} documents are duplicates; "
-                "equal documents are in one split"
+                f"{path.name}: {duplicate_count:,} of {len(all_documents):,} documents are "
+                "duplicates; equal documents are in one split"
             )
     notes += format_overlap_note(path.name, measure_overlap((*splits[1], *splits[2]), splits[0]))
     if compose:
         return _compose_collection(path.name, splits, compose, seed, tuple(notes))
-    return DocumentCollection(
-        path.name, *splits, notes=tuple(notes), labels=tuple(options.label_ids)
-    )
+    labels = tuple(options.label_ids)  # filled by the readers, in the order of the ids
+    return DocumentCollection(path.name, *splits, notes=tuple(notes), labels=labels)
 
 
 def load_documents(
     data: str | Path, folder: Path | None = None, *, options: ReaderOptions | None = None
 ) -> list[SegmentationDocument]:
-    """All documents of a file or folder, ordered by file name; `handbook` is composed."""
+    """All documents of a file or folder, ordered by file name; for `handbook`, composed ones."""
     return list(load_collection(data, folder, options=options, valid=0, test=0).documents)
 
 
 def load_handbook(unit: ElementUnit = "sentences") -> list[tuple[str, tuple[str, ...]]]:
     """Name and elements of each topic of Python's `help()`; depends on the Python version."""
-    from pydoc_data.topics import topics  # half a megabyte that nothing else needs
+    from pydoc_data.topics import topics  # imported here, because it is half a megabyte
 
     return [
         (name, tuple(topics[name][start:end] for start, end in find_elements(topics[name], unit)))
@@ -173,7 +179,7 @@ def load_handbook(unit: ElementUnit = "sentences") -> list[tuple[str, tuple[str,
 
 
 def compose_documents(
-    sources: Sequence[Sequence[str]],
+    source_texts: Sequence[Sequence[str]],
     count: int,
     *,
     seed: int,
@@ -182,10 +188,12 @@ def compose_documents(
 ) -> list[SegmentationDocument]:
     """Compose `count` documents; each segment is a run of elements from a different source.
 
-    If fewer sources are long enough, a document has as many segments as there are sources;
-    ValueError below two. The documents record the source index of each element.
+    `source_texts` are the elements of each source. `length_range` is the minimum and maximum number
+    of elements in a segment; shorter sources are not used. With fewer than `segments` usable
+    sources, a document has one segment per source; with fewer than two, ValueError. The documents'
+    field `sources` names, for each element, its source: its index as text.
     """
-    usable = [index for index, source in enumerate(sources) if len(source) >= length_range[0]]
+    usable = [index for index, source in enumerate(source_texts) if len(source) >= length_range[0]]
     if len(usable) < 2:
         raise ValueError(
             f"composing needs two texts of {length_range[0]} or more elements; "
@@ -193,7 +201,7 @@ def compose_documents(
         )
     return [
         _compose_document(
-            sources,
+            source_texts,
             usable,
             index,
             create_generator(seed, index, stream=_COMPOSE_RNG_STREAM),
@@ -207,7 +215,7 @@ def compose_documents(
 def _check_duplicates(
     name: str, splits: Sequence[Sequence[SegmentationDocument]], *, allow: bool
 ) -> list[str]:
-    """Refuse documents that are in two splits, or return a note that names them."""
+    """TaskError if a document is in two splits; if `allow`, a note that names it instead."""
     duplicates = find_cross_split_duplicates(dict(zip(SPLIT_NAMES, splits, strict=True)))
     if not duplicates:
         return []
@@ -219,7 +227,10 @@ def _check_duplicates(
 
 
 def _find_files(path: Path) -> tuple[type[DocumentReader], list[Path]]:
-    """The one file format in `path`, and its files by name."""
+    """Reader of the file format in `path`, and the files, ordered by name.
+
+    TaskError unless there are files of exactly one format.
+    """
     readers = [registry.get(name) for name in registry.names()]
     candidates = sorted(path.rglob("*")) if path.is_dir() else [path]
     visible = [file for file in candidates if file.is_file() and not _is_hidden(file, path)]
@@ -243,11 +254,12 @@ def _find_files(path: Path) -> tuple[type[DocumentReader], list[Path]]:
 
 
 def _is_hidden(file: Path, path: Path) -> bool:
+    """True if the file or a folder between it and `path` has a name that begins with a dot."""
     return file != path and any(part.startswith(".") for part in file.relative_to(path).parts)
 
 
 def _find_split(file: Path, path: Path) -> str:
-    """Split of a file in the data at `path`, by file and folder names; "" if none names a split."""
+    """Key of `SPLIT_NAMES` by the names of the file and its folders below `path`; "" if none."""
     parts = file.relative_to(path).with_suffix("").parts if file != path else ()
     lowercase_parts = {part.lower() for part in parts}
     return next((split for split, names in SPLIT_NAMES.items() if lowercase_parts & set(names)), "")
@@ -258,9 +270,8 @@ def _split_documents(
 ) -> list[tuple[SegmentationDocument, ...]]:
     """Training, validation and test documents; `valid` and `test` are fractions of distinct texts.
 
-    All copies of a text are in the same split.
-
-    A fraction above 0 gives at least one text, as long as one is left to train on.
+    Documents with equal text are in the same split. A fraction above 0 gives at least one text, as
+    long as one is left to train on.
     """
     texts = group_duplicates(documents)  # indices of the documents of each distinct text
     order = create_generator(seed, 0, stream=_SPLIT_RNG_STREAM).permutation(len(texts))
@@ -285,15 +296,19 @@ def _compose_collection(
     seed: int,
     notes: tuple[str, ...],
 ) -> DocumentCollection:
-    """Composed documents for every split that has sources, in the proportions of the splits."""
+    """Compose about `count` documents, divided among the splits in proportion to their sizes.
+
+    `splits` are the sources of each split; a split without sources has no documents.
+    """
     total = sum(map(len, splits))
     composed = []
     for index, (split, sources) in enumerate(zip(SPLIT_NAMES, splits, strict=True)):
         split_count = max(1, round(count * len(sources) / total)) if sources else 0
         try:
-            texts = [source.elements for source in sources]
+            source_texts = [source.elements for source in sources]
+            # A different seed for each of the three splits, never shared with another `seed`.
             composed.append(
-                tuple(compose_documents(texts, split_count, seed=3 * seed + index))
+                tuple(compose_documents(source_texts, split_count, seed=3 * seed + index))
                 if split_count
                 else ()
             )
@@ -303,17 +318,20 @@ def _compose_collection(
 
 
 def _compose_document(
-    sources: Sequence[Sequence[str]],
+    source_texts: Sequence[Sequence[str]],
     usable: Sequence[int],
     index: int,
     rng: np.random.Generator,
     segments: int,
     length_range: tuple[int, int],
 ) -> SegmentationDocument:
-    """Document number `index` from random runs of elements of the `usable` sources."""
+    """Compose document number `index` of random runs of elements, each from another source.
+
+    `usable` are the indices of the sources that are long enough.
+    """
     chosen = [usable[position] for position in rng.permutation(len(usable))[:segments]]
     chunks = []
-    for source in (sources[source_index] for source_index in chosen):
+    for source in (source_texts[source_index] for source_index in chosen):
         length = min(int(rng.integers(length_range[0], length_range[1] + 1)), len(source))
         start = int(rng.integers(0, len(source) - length + 1))
         chunks.append(source[start : start + length])

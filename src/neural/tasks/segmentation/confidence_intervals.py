@@ -1,22 +1,25 @@
 """95 % confidence intervals by the jackknife over documents and the sources they share.
 
 A source is a text that several documents contain parts of: benchmarks are often composed by joining
-parts of a few texts. A score is a function of sums over rows: one row per element (sentence or line
-of a document), or per comparison of a metric, such as a window of Pk. Rows of one document are
-correlated, and so are rows that depend on one source, so documents and sources are left out:
+parts of a few texts. A row is what a score counts: an element (sentence or line of a document), or
+one comparison of a metric, such as a window of Pk. A score is a function of sums over rows.
 
-- the variance is V = V(documents) + V(sources) − V(intersections). An intersection is the set of
-  rows of one document that depend on one source; its variance is in both other terms and would
+Rows of one document are correlated, and so are rows that depend on the same source. So the
+jackknife computes the score without each document and without each source in turn; a group is what
+it leaves out:
+
+- The variance is V = V(documents) + V(sources) − V(intersections). An intersection is the set of
+  rows of one document that depend on one source; its variance is part of both other terms and would
   count twice (two-way clustering; Cameron, Gelbach and Miller, 2011). If V(sources) is less than
-  V(intersections), their difference counts as 0
-- a row at a boundary depends on two sources and is left out with either (dyadic clustering; Aronow,
-  Samii and Assenova, 2015); the remaining rows are reweighted so that rows with one and with two
-  sources keep their shares
-- the interval is Student's t, on the logit scale for fractions and on the log scale for losses,
-  with the combined degrees of freedom of both terms (Satterthwaite, 1946)
+  V(intersections), their difference counts as 0.
+- A row at a boundary depends on two sources and is left out with either (dyadic clustering; Aronow,
+  Samii and Assenova, 2015). The remaining rows are reweighted so that rows with one source and rows
+  with two sources keep their fractions of all rows.
+- The interval is that of Student's t, on the logit scale for fractions and on the log scale for
+  losses, with the combined degrees of freedom of both terms (Satterthwaite, 1946).
 
-For 20 documents composed of 8 sources, bootstrap percentiles over documents cover the truth in 70
-to 81 % of cases, these intervals in 94 to 96 % (tests/validity/test_document_intervals.py).
+For 20 documents composed of 8 sources, bootstrap percentiles over documents contain the true score
+in 70 to 81 % of cases, these intervals in 94 to 96 % (tests/validity/test_document_intervals.py).
 """
 
 from __future__ import annotations
@@ -35,16 +38,19 @@ from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.duplicates import normalize_text
 
 MIN_SHARED_CHARACTERS = 40
-"""Minimum length of text that links two documents; shorter text may be equal by chance."""
+"""Only longer texts that two documents share prove a common source; shorter ones may be chance."""
 ALPHA = 0.05
 """Fraction of intervals that may miss the true value: 0.05 for 95 % intervals."""
 MIN_SOURCES = 3
-"""With two sources, leaving out one leaves no boundary between two sources."""
+"""With fewer sources there are no intervals.
+
+With two sources, leaving out one would leave no rows that depend on two sources.
+"""
 
 IdArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 GroupSum = Callable[[IdArray, IdArray, int], FloatArray]
-"""(row indices, group index of each row, number of groups) → sums of the rows, (groups, …)."""
+"""(row indices, group index of each row, number of groups) → sums of rows by group, (groups, …)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +74,9 @@ class SourceClusters:
 
     @classmethod
     def from_documents(cls, documents: Sequence[SegmentationDocument]) -> SourceClusters:
-        """Sources as recorded in `document.sources`, else detected by text that documents share.
-
-        A run is a sequence of neighbouring elements from one source.
-        """
+        """Sources as recorded in `document.sources`, else detected by text that documents share."""
+        # A run is a sequence of neighbouring elements from one source. Runs with a common key have
+        # the same source.
         runs, keys_by_run = [], []
         for index, document in enumerate(documents):
             for start, stop in _find_source_runs(document):
@@ -87,10 +92,11 @@ class SourceClusters:
         return cls(len(documents), tuple(source_ids) if shared_count else None, shared_count)
 
     def source_pairs(self, *, gaps: bool) -> tuple[IdArray, IdArray] | None:
-        """The two sources that each element depends on, concatenated; None if none are shared.
+        """The two sources that each row depends on, (rows,) each; None if no sources are shared.
 
-        With `gaps`, rows are boundary decisions: each depends on an element and the one before it,
-        and the first element of a document has no row.
+        Without `gaps`, rows are elements, which have one source; it is in both arrays. With `gaps`,
+        rows are boundary decisions: each depends on an element and the one before it, and the first
+        element of a document has no row.
         """
         if self.source_ids is None:
             return None
@@ -99,7 +105,10 @@ class SourceClusters:
 
 
 def _find_source_runs(document: SegmentationDocument) -> list[tuple[int, int]]:
-    """(start, stop) of runs from one source, or of segments if the sources are unknown."""
+    """(start, stop) of each run of elements from one source.
+
+    If the sources are unknown, each segment is taken as a run.
+    """
     if document.sources is None:
         changes = np.flatnonzero(document.boundaries)
     else:
@@ -113,9 +122,10 @@ def _find_source_runs(document: SegmentationDocument) -> list[tuple[int, int]]:
 
 
 def _shared_text_keys(document: SegmentationDocument, start: int, stop: int) -> list[str]:
-    """Keys of a run; runs with a common key have the same source.
+    """Keys of the run document.elements[start:stop]; runs with a common key have the same source.
 
-    Without recorded sources, the keys are pairs of neighbouring elements.
+    The key is the recorded source. Without one, the keys are the texts of all pairs of neighbouring
+    elements, if long enough (`MIN_SHARED_CHARACTERS`).
     """
     if document.sources is not None:
         return [f"source {document.sources[start]}"]
@@ -125,7 +135,7 @@ def _shared_text_keys(document: SegmentationDocument, start: int, stop: int) -> 
 
 
 def _connect_components(keys_by_run: Sequence[Sequence[str]]) -> list[int]:
-    """Component id of each run, from 0; runs with a common key are connected (union–find)."""
+    """Source id of each run, from 0: runs with a common key are connected (union–find)."""
     parents = list(range(len(keys_by_run)))
 
     def find_root(run: int) -> int:
@@ -164,19 +174,25 @@ class ConfidenceInterval:
 class GroupSums:
     """Sums of rows by document, by shared source, and by intersection of document and source.
 
-    `sources` and `intersections` have a leading axis of two: rows with one source, and rows with
-    two sources, which are in the sums of both.
+    An axis of size 2 separates rows with one source from rows with two sources; the latter are in
+    the sums of both. `…` are the axes of one row. Fields about sources and intersections are None
+    if documents share no sources.
     """
 
     documents: FloatArray
+    """(documents, …)."""
     totals: FloatArray | None = None
     """Sums of all rows, (2, …)."""
     row_counts: FloatArray = field(default_factory=lambda: np.zeros(2))
-    """Number of rows with one and with two sources."""
+    """Number of rows with one and with two sources, (2,)."""
     sources: FloatArray | None = None
+    """(2, shared sources, …)."""
     source_row_counts: FloatArray | None = None
+    """Number of rows of each shared source, (2, shared sources)."""
     intersections: FloatArray | None = None
+    """(2, intersections, …)."""
     intersection_row_counts: FloatArray | None = None
+    """Number of rows of each intersection, (2, intersections)."""
     intersection_sources: IdArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Source of each intersection."""
     source_count: int = 0
@@ -204,8 +220,8 @@ class RowGrouping:
         double_sources = np.concatenate([first[double], last[double]])
         rows_and_sources = [(single, first[single]), (np.tile(double, 2), double_sources)]
 
-        # Intersections of document and source, with the key document * source_id_count + source.
-        # A source is shared if it has at least two of them.
+        # Every intersection of document and source has the key document * source_id_count + source.
+        # A source is shared if it has at least two intersections.
         source_id_count = int(max(first.max(), last.max())) + 1
         keys = [
             self.document_ids[rows] * source_id_count + sources
@@ -259,6 +275,7 @@ class JackknifeEstimate:
     """
 
     value: float
+    """The score of all rows."""
     documents: FloatArray
     sources: FloatArray = field(default_factory=lambda: np.zeros(0))
     intersections: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -279,7 +296,10 @@ class JackknifeEstimate:
     def combine(
         self, other: JackknifeEstimate, value: float, own_factor: float, other_factor: float
     ) -> JackknifeEstimate:
-        """Function of two scores with this value; the factors are its partial derivatives."""
+        """Estimate of a function f of both scores, by the delta method.
+
+        `value` is its value; `own_factor` and `other_factor` are its partial derivatives.
+        """
         return JackknifeEstimate(
             value=value,
             documents=own_factor * self.documents + other_factor * other.documents,
@@ -301,7 +321,7 @@ class JackknifeEstimate:
 
     @property
     def source_variance(self) -> float:
-        """Jackknife variance over shared sources; includes the variance within intersections."""
+        """Jackknife variance over shared sources, including the variance of intersections."""
         return (
             float((self.source_count - 1) / self.source_count * (self.sources**2).sum())
             if self.source_count
@@ -310,7 +330,10 @@ class JackknifeEstimate:
 
     @property
     def source_share(self) -> float:
-        """Fraction of the source variance that is not variance within intersections."""
+        """(V(sources) − V(intersections)) / V(sources), from 0 to 1.
+
+        This fraction of the source variance is added to the document variance.
+        """
         if not self.source_variance > 0:
             return 0.0
         count = np.bincount(self.intersection_sources)
@@ -323,16 +346,17 @@ class JackknifeEstimate:
 
     def standard_error(self) -> tuple[float, float]:
         """Standard error and its degrees of freedom; NaN if the variance cannot be estimated."""
+        # A source count of 0 means that no sources are shared.
         too_few = len(self.documents) < 2 or 0 < self.source_count < MIN_SOURCES
         if too_few or not math.isfinite(self.value):
             return math.nan, math.nan
         by_documents, by_sources = self.document_variance, self.source_variance
         added_variance = by_sources * self.source_share
         variance = by_documents + added_variance
-        # Rounding errors alone: the score does not vary.
+        # The score varies by rounding errors only, so it does not vary.
         if not math.sqrt(variance) > 1e-12 * max(1.0, abs(self.value)):
             return math.nan, math.nan
-        # Satterthwaite: each variance squared over its degrees of freedom.
+        # Satterthwaite: V² / (sum of each variance squared over its degrees of freedom).
         denominator = by_documents**2 / (len(self.documents) - 1)
         denominator += added_variance * by_sources / max(1, len(self.sources) - 1)
         return math.sqrt(variance), variance**2 / denominator
@@ -340,9 +364,14 @@ class JackknifeEstimate:
     def interval(
         self, scale: Literal["plain", "positive", "share"] = "plain"
     ) -> ConfidenceInterval:
-        """95 % interval. `positive`: log scale, above 0; `share`: logit scale, 0 to 1."""
+        """95 % interval around the score.
+
+        `scale` is "share" for scores from 0 to 1 (logit scale), "positive" for scores above 0 (log
+        scale), else "plain". The ends are NaN if the variance cannot be estimated.
+        """
         error, degrees = self.standard_error()
         value, half_width = self.value, -float(stdtrit(degrees, ALPHA / 2)) * error
+        # On the logit or log scale, the half width is divided by the derivative of the inverse.
         if scale == "share" and 0 < value < 1:
             centre, half_width = float(logit(value)), half_width / (value * (1 - value))
             low, high = float(expit(centre - half_width)), float(expit(centre + half_width))
@@ -357,9 +386,12 @@ class JackknifeEstimate:
 def jackknife(
     sums: GroupSums, statistic: Callable[[FloatArray], Mapping[str, npt.ArrayLike]]
 ) -> dict[str, JackknifeEstimate]:
-    """Jackknife estimates of the scores that `statistic` computes from sums, (…, counts) → (…)."""
+    """Jackknife estimates by name of the score.
+
+    `statistic` computes the scores by name from sums of rows, (…, counts) → (…).
+    """
     total = sums.documents.sum(axis=0)
-    # Without its only group, a score may be 0 / 0.
+    # If a group has all rows, the score without it may be 0 / 0.
     with np.errstate(divide="ignore", invalid="ignore"):
         values, values_without = _leave_one_out(sums, total, statistic)
     return {
@@ -381,7 +413,10 @@ def _leave_one_out(
     total: FloatArray,
     statistic: Callable[[FloatArray], Mapping[str, npt.ArrayLike]],
 ) -> tuple[dict[str, float], dict[str, Mapping[str, npt.ArrayLike]]]:
-    """The scores, and the scores without each document, source and intersection."""
+    """The scores by name, and the scores without each document, source and intersection.
+
+    The second result has the kinds of groups ("documents", …) as keys, then the scores' names.
+    """
     values = {name: float(np.asarray(value)) for name, value in statistic(total).items()}
     values_without = {"documents": statistic(total - sums.documents)}
     if sums.totals is not None:
@@ -397,13 +432,17 @@ def _leave_one_out(
 
 
 def _compute_influence(value: float, value_without: npt.ArrayLike) -> FloatArray:
-    """Decrease of the score without each group; 0 if nothing is left to score."""
+    """Score minus the score without each group; 0 where the score without it is NaN."""
     changes = value - np.asarray(value_without, dtype=float)
     return np.where(np.isfinite(changes), changes, 0.0)
 
 
 def _sum_without(sums: GroupSums, groups: FloatArray, row_counts: FloatArray) -> FloatArray:
-    """Sums without each group; rows of one and of two sources are scaled to their old counts."""
+    """Sums of the rows without each group, (groups, …).
+
+    The sums of rows with one source and with two sources are scaled up to the original number of
+    such rows, so that their proportion does not change. `row_counts` is (2, groups).
+    """
     assert sums.totals is not None
     remaining = sums.row_counts[:, None] - row_counts
     factor = np.divide(

@@ -3,13 +3,14 @@
 p[i] is the probability that a segment begins at element i (a sentence or line of the document). A
 gap is the place between two elements.
 
-`decode_boundaries` maximizes the likelihood, with bounds on the segment length: a boundary at
-element i gains log(p / (1 − p)) − log(t / (1 − t)) with threshold t, which is above 0 if p > t. The
-segmentation with the largest sum of gains is the most likely one if all gaps are independent.
-Without bounds it is every p above the threshold.
+`decode_boundaries` finds the most likely segmentation with bounds on the segment length. The gain
+of a boundary at element i is log(p / (1 − p)) − log(t / (1 − t)), where t is the threshold; it is
+positive if p > t. The result is the segmentation with the largest sum of gains. Without bounds, the
+boundaries are all elements with p > t.
 
-`decode_expected_pk` minimizes the expected Pk instead: the fraction of probes, pairs of elements at
-distance k, that prediction and truth disagree about being in one segment (Beeferman et al., 1999).
+`decode_expected_pk` minimizes the expected Pk instead (Beeferman et al., 1999). A probe is a pair
+of elements at distance k. Pk is the fraction of probes for which prediction and truth disagree
+whether both elements are in the same segment.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ import numpy.typing as npt
 from neural.tasks.segmentation.boundary_encoding import Boundaries
 
 PROBABILITY_EPSILON = 1e-15
-"""Minimum distance from 0 and 1, so that length bounds can overrule any probability."""
+"""Probabilities are clipped to [ε, 1 − ε], so that all gains are finite.
+
+With an infinite gain, the bounds on the segment length could not overrule a probability of 0 or 1.
+"""
 PK_PROBABILITY_EPSILON = 1e-9
-"""The same for `decode_expected_pk`."""
+"""The same ε for `decode_expected_pk`."""
 
 
 def decode_boundaries(
@@ -34,11 +38,11 @@ def decode_boundaries(
     max_elements: int | None = None,
     threshold: float = 0.5,
 ) -> Boundaries:
-    """Best segmentation whose segments have `min_elements` to `max_elements` elements.
+    """Most likely segmentation whose segments have `min_elements` to `max_elements` elements.
 
-    If no segmentation satisfies both bounds, as for fewer than `min_elements` elements,
-    `max_elements` holds and `min_elements` is lowered to the largest possible value. Among equally
-    good segmentations the one with the longest last segment wins, then the longest one before it.
+    If no segmentation satisfies both bounds (the document may be shorter than `min_elements`),
+    `min_elements` is lowered to the largest possible value. Among equally good segmentations the
+    one with the longest last segment wins; among those, the one with the longest segment before it.
     """
     gains = compute_log_odds(probabilities) - float(
         compute_log_odds([threshold], "threshold", allow_extremes=False)[0]
@@ -50,7 +54,8 @@ def decode_boundaries(
             f"got min_elements {min_elements} and max_elements {max_elements}"
         )
     longest = count if max_elements is None else min(max_elements, count)
-    # The fewest segments that `max_elements` allows, all of equal length, bound the minimum.
+    # The minimum is possible only if the fewest segments that `max_elements` allows, which are
+    # ceil(count / longest), have at least this length when they are equally long.
     min_elements = min(min_elements, count // -(-count // longest))
     if min_elements == 1 and longest == count:
         boundaries = gains > 0
@@ -62,7 +67,10 @@ def decode_boundaries(
 def compute_log_odds(
     probabilities: npt.ArrayLike, name: str = "probabilities", *, allow_extremes: bool = True
 ) -> npt.NDArray[np.float64]:
-    """log(p / (1 − p)), finite; `allow_extremes` accepts 0 and 1. `name` is for messages."""
+    """log(p / (1 − p)), (n,), always finite. ValueError for p outside [0, 1].
+
+    0 and 1 are errors, too, unless `allow_extremes`. `name` is used in messages.
+    """
     p = np.asarray(probabilities, float)
     if p.ndim != 1 or len(p) == 0:
         raise ValueError(f"{name}: one per element, at least one; got an array of shape {p.shape}")
@@ -78,14 +86,16 @@ def compute_log_odds(
 def _find_best_starts(
     gains: npt.NDArray[np.float64], min_elements: int, max_elements: int
 ) -> list[int]:
-    """For every end, the start of the last segment in the best segmentation up to it; −1 if none.
+    """Start of the last segment in the best segmentation of the first `end` elements, for each end.
+
+    The result has n + 1 entries; −1 if there is no segmentation with these bounds.
 
     best(end) is the largest best(start) + gain(start) with `min_elements` ≤ end − start ≤
-    `max_elements`. `candidates` is a monotonic queue of starts with values falling from left to
-    right, so that the best is always the first: O(n) in all.
+    `max_elements`. `candidates` is a monotonic queue of starts, ordered by falling value, so the
+    first one is always the best: O(n) in all.
     """
     gain = gains.tolist()
-    gain[0] = 0.0  # the document begins there in any case
+    gain[0] = 0.0  # every segmentation has a segment that begins here
     count = len(gain)
     starts = [-1] * (count + 1)
     value = [float("-inf")] * (count + 1)  # best(start) + gain(start)
@@ -107,9 +117,9 @@ def _find_best_starts(
 
 
 def _backtrack(starts: list[int]) -> Boundaries:
-    """Boundaries of the document, collected from the last segment to the first.
+    """Boundaries of the best segmentation, (n,), from the result of `_find_best_starts`.
 
-    `starts` is the result of `_find_best_starts`.
+    It follows the segment starts from the last segment to the first.
     """
     boundaries = np.zeros(len(starts) - 1, bool)
     start = starts[-1]
@@ -120,7 +130,7 @@ def _backtrack(starts: list[int]) -> Boundaries:
 
 
 def decode_expected_pk(probabilities: npt.ArrayLike, k: int | None = None) -> Boundaries:
-    """Segmentation with the least expected Pk under independent boundary probabilities (n,); O(n).
+    """Segmentation with the smallest expected Pk if all boundaries are independent, in O(n).
 
     `k` is the probe distance, by default half the expected segment length.
     """
@@ -132,11 +142,12 @@ def decode_expected_pk(probabilities: npt.ArrayLike, k: int | None = None) -> Bo
         return np.zeros(count, bool)
     k = max(2, round(count / (2 * (1 + float(p[1:].sum()))))) if k is None else k
     k = min(k, count - 1)
-    # log P(no boundary at elements 1 … i − 1)
+    # Entry i is log P(no boundary at the elements 1 … i − 1).
     log_no_boundary = np.concatenate([[0.0, 0.0], np.cumsum(np.log1p(-p[1:]))])
     probes = np.arange(count - k)
     p_boundary = 1 - np.exp(log_no_boundary[probes + k + 1] - log_no_boundary[probes + 1])
-    # Expected gain of predicting a boundary in the probe from i to i + k, compared with none.
+    # Entry i: how much a predicted boundary between elements i and i + k lowers the expected number
+    # of wrong probes. Without one, the probe is wrong with P(boundary), with one, with the rest.
     gain = np.zeros(count)
     gain[: count - k] = 2 * p_boundary - 1
     return _maximize_gain(np.concatenate([[0.0], np.cumsum(gain)]).tolist(), count, k)
@@ -145,13 +156,15 @@ def decode_expected_pk(probabilities: npt.ArrayLike, k: int | None = None) -> Bo
 def _maximize_gain(sums: list[float], count: int, k: int) -> Boundaries:
     """Boundaries with the largest total gain; `sums` are the cumulative gains of the probes.
 
-    A boundary at b gains the probes b − k … b − 1, without those that the boundary before it
-    gained. `value[b]` is the best total with b as the last boundary.
+    A boundary at b gains the probes that begin at b − k … b − 1, except those that the boundary
+    before it has gained already. `value[b]` is the best total with b as the last boundary, and
+    `previous[b]` the boundary before b in that solution.
     """
     value, previous = [0.0] * count, [0] * count
-    # Boundaries at most k back, the one with the largest value − sums first.
+    # Candidates for the previous boundary at a distance of at most k, whose probes overlap: a
+    # monotonic queue with the largest value − sums first.
     near: deque[int] = deque([0])
-    far = -1  # the best boundary further back, whose probes do not overlap; −1 if none
+    far = -1  # the best candidate further back, whose probes do not overlap; −1 if none
     for position in range(1, count):
         low = max(0, position - k)
         if low > 0 and (far < 0 or value[low - 1] > value[far]):

@@ -1,4 +1,8 @@
-"""A document: its elements (sentences or lines) in order, and where its segments begin."""
+"""A document: its elements (sentences or lines) in order, and the boundaries of its segments.
+
+A boundary is an element at which a segment begins. Every document begins with a segment, so element
+0 is never marked as a boundary.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +17,26 @@ from neural.tasks.segmentation.text_splitting import ElementUnit, find_elements,
 
 @dataclass(frozen=True, eq=False)
 class SegmentationDocument:
-    """Elements of one text: lines of a song, sentences of an article, utterances of a talk."""
+    """Elements of one text, such as the lines of a song or the sentences of an article."""
 
     name: str
-    """Used in messages."""
+    """Used in messages to the user."""
     elements: tuple[str, ...]
     """Texts of the elements, stripped of surrounding white space."""
     labels: np.ndarray | None = None
-    """An integer per element, if the data has labels: a segment begins where the label changes."""
+    """An integer label per element, (n,), if the data has labels."""
     boundaries: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
-    """True where a segment begins, False at element 0. Default: no boundaries."""
+    """True where a segment begins, (n,); False at element 0.
+
+    If the argument is left out, boundaries are where the label changes; without labels there are
+    none.
+    """
     offsets: tuple[tuple[int, int], ...] | None = None
     """Start and end of each element in `text`, in characters."""
     text: str | None = None
     """The full text, if the elements were cut from one; only white space lies between them."""
     sources: tuple[str, ...] | None = None
-    """If the document is composed of parts of several texts: the text each element is from."""
+    """Name of the text that each element was taken from, if the document joins several texts."""
 
     def __post_init__(self) -> None:
         count = len(self.elements)
@@ -40,7 +48,7 @@ class SegmentationDocument:
             object.__setattr__(self, "boundaries", np.r_[False, np.diff(self.labels) != 0])
         if self.sources is not None and len(self.sources) != count:
             raise ValueError(
-                f"{self.name} has {count} elements and the sources of {len(self.sources)}"
+                f"{self.name} has {count} elements, but `sources` has {len(self.sources)} entries"
             )
         boundaries = np.array(
             self.boundaries if len(self.boundaries) else np.zeros(count), dtype=bool
@@ -65,10 +73,9 @@ class SegmentationDocument:
     def segment_spans(self, boundaries: np.ndarray) -> list[tuple[int, int]]:
         """Start and end of every segment in `text`, in characters; together they cover the text.
 
-        `boundaries` is True at the elements where a segment begins.
-
-        A segment begins with the line of its first element, so indentation belongs to it; blank
-        lines belong to the segment before.
+        `boundaries` is True at the elements where a segment begins. The indentation before the
+        first element of a segment belongs to that segment. All other white space between two
+        segments belongs to the first of them.
         """
         if self.offsets is None or self.text is None:
             raise ValueError(f"{self.name} was not split from a text, so it has no offsets")
@@ -78,12 +85,17 @@ class SegmentationDocument:
                 continue
             previous_end, start = self.offsets[index - 1][1], self.offsets[index][0]
             indent = len(get_indentation(self.text[previous_end:start]))
-            # Within a line, the white space belongs to the segment before.
-            starts.append(start if previous_end + indent == start else start - indent)
+            # If the "indentation" is all the space between the two elements, they are in the same
+            # line, so it is not really an indentation.
+            is_same_line = previous_end + indent == start
+            starts.append(start if is_same_line else start - indent)
         return list(zip(starts, [*starts[1:], len(self.text)], strict=True))
 
     def gap_texts(self) -> list[str] | None:
-        """The text between each element and the one before it; None if `text` is unknown."""
+        """White space before each element, back to the end of the previous element.
+
+        None if `text` is unknown.
+        """
         if self.offsets is None or self.text is None:
             return None
         ends = [0, *(end for _, end in self.offsets[:-1])]
@@ -93,7 +105,7 @@ class SegmentationDocument:
 def split_segments(
     document: SegmentationDocument, boundaries: np.ndarray | None = None
 ) -> list[tuple[str, ...]]:
-    """Elements of every segment, by the true boundaries unless others are given."""
+    """Elements of every segment. `boundaries` defaults to those of the document."""
     starts = np.flatnonzero(document.boundaries if boundaries is None else boundaries)
     edges = [0, *(int(start) for start in starts if start), len(document)]
     return [document.elements[start:end] for start, end in pairwise(edges)]
@@ -102,9 +114,9 @@ def split_segments(
 def join_segments(
     name: str, segments: Sequence[Sequence[str]], sources: Sequence[str] | None = None
 ) -> SegmentationDocument:
-    """Document made of segments in this order; empty segments are left out.
+    """Document that consists of these segments, in order; empty segments are left out.
 
-    `sources` names the text that each segment was taken from.
+    `sources` has the name of the text that each segment was taken from.
     """
     element_sources = None
     if sources is not None:

@@ -1,6 +1,7 @@
-"""Detect duplicate documents by a hash of their text, so that no test document was trained on.
+"""Detect duplicate and overlapping documents, so that no test document was trained on.
 
-Elements are the sentences or lines of a document. Splits are training, validation and test.
+Elements are the sentences or lines of a document. Splits are the training, validation and test
+documents; held-out documents are those of the last two.
 """
 
 from __future__ import annotations
@@ -17,19 +18,22 @@ MIN_SHARED_ELEMENT_CHARACTERS = 40
 Shorter elements may be equal by chance.
 """
 MAX_SHARED_FRACTION = 0.1
-"""Fraction of held-out elements that may occur in training documents without a note."""
+"""If a larger fraction of held-out elements occurs in training documents, the user is warned."""
 MAX_LISTED_NAMES = 3
-"""Maximum number of documents that a message lists."""
+"""Maximum number of document names in a message."""
 
 
 def normalize_text(text: str) -> str:
-    """Case-folded NFKC text with single spaces."""
+    """Text in lower case (case folding), Unicode form NFKC, with single spaces."""
     compatible = text if text.isascii() else unicodedata.normalize("NFKC", text)
     return " ".join(compatible.casefold().split())
 
 
 def hash_document(document: SegmentationDocument) -> str:
-    """16 hexadecimal digits of the normalised text. Independent of elements and boundaries."""
+    """Hash of the normalized text, 16 hexadecimal digits.
+
+    It does not depend on how the text is split into elements and segments.
+    """
     text = " ".join(normalize_text(element) for element in document.elements)
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
@@ -43,7 +47,7 @@ def group_duplicates(documents: Sequence[SegmentationDocument]) -> list[list[int
 
 
 def find_cross_split_duplicates(splits: Mapping[str, Sequence[SegmentationDocument]]) -> list[str]:
-    """Documents that are in two splits, for messages: `song 1 (train, test)`."""
+    """Descriptions of the documents that are in two splits or more: `song 1 (train, test)`."""
     occurrences: dict[str, tuple[str, list[str]]] = {}
     for split, documents in splits.items():
         hashes = {hash_document(document): document.name for document in documents}
@@ -57,7 +61,7 @@ def find_cross_split_duplicates(splits: Mapping[str, Sequence[SegmentationDocume
 
 
 def format_names(names: Sequence[str]) -> str:
-    """The first names, and the number of the others."""
+    """The first `MAX_LISTED_NAMES` names, and the number of the others: `a, b, c and 2 more`."""
     more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
     return ", ".join(names[:MAX_LISTED_NAMES]) + more
 
@@ -65,9 +69,9 @@ def format_names(names: Sequence[str]) -> str:
 def measure_overlap(
     held_out: Iterable[SegmentationDocument], training: Iterable[SegmentationDocument]
 ) -> float:
-    """Fraction of the long held-out elements that occur in training documents.
+    """Fraction of the long held-out elements that also occur in training documents.
 
-    0 if no element is long (`MIN_SHARED_ELEMENT_CHARACTERS`).
+    Long is `MIN_SHARED_ELEMENT_CHARACTERS` or more. The result is 0 if no element is long.
     """
     texts = [text for document in held_out for text in _long_elements(document)]
     if not texts:
@@ -77,7 +81,10 @@ def measure_overlap(
 
 
 def format_overlap_note(collection_name: str, fraction: float) -> list[str]:
-    """One note if the overlap is above `MAX_SHARED_FRACTION`, else none."""
+    """List of one warning if the fraction is above `MAX_SHARED_FRACTION`, else an empty list.
+
+    `fraction` is the result of `measure_overlap`.
+    """
     if fraction <= MAX_SHARED_FRACTION:
         return []
     return [
@@ -88,7 +95,11 @@ def format_overlap_note(collection_name: str, fraction: float) -> list[str]:
 
 
 def drop_overlapping(documents: Sequence[SegmentationDocument]) -> tuple[SegmentationDocument, ...]:
-    """Drop documents of which most long elements occur in the others, largest document first."""
+    """The documents without those that mostly repeat the others.
+
+    From the largest document to the smallest, a document is dropped if more than half of its long
+    elements occur in the documents that are not dropped yet.
+    """
     elements = {index: set(_long_elements(document)) for index, document in enumerate(documents)}
     for index in sorted(elements, key=lambda index: -len(documents[index])):
         own_texts = elements[index]
@@ -99,6 +110,6 @@ def drop_overlapping(documents: Sequence[SegmentationDocument]) -> tuple[Segment
 
 
 def _long_elements(document: SegmentationDocument) -> list[str]:
-    """Normalised texts of the elements that are too long to be equal by chance."""
+    """Normalized texts of the elements that are too long to be equal by chance."""
     texts = map(normalize_text, document.elements)
     return [text for text in texts if len(text) >= MIN_SHARED_ELEMENT_CHARACTERS]

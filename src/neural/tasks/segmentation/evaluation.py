@@ -1,6 +1,8 @@
-"""Evaluate a segmentation run on held-out documents, beside every baseline.
+"""Evaluate a segmentation run and all baselines on held-out documents (`neural evaluate`).
 
-The lift is the improvement of the run over the best baseline, per score (score_table.py).
+A baseline is an untrained method. The lift is the improvement of the run over the best baseline,
+per score (score_table.py). A pipeline is a trained model with its features and calibration. A
+`PageSection` is a titled text or table to print.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neural.core.page_section import PageSection
+from neural.core.printed_sections import PrintedSections
 from neural.tasks.segmentation.confidence_intervals import ConfidenceInterval, SourceClusters
 from neural.tasks.segmentation.evaluation_data import (
     EvaluationData,
@@ -30,12 +33,15 @@ SCORE_COLUMNS = {
     "boundary_similarity": "B",
     "label_f1": "label F1",
 }
-"""Scores in the table and the headers of their columns; all others are in the JSON."""
+"""Scores that the printed table shows, and the headers of their columns.
+
+The JSON output (`to_dict`) contains all scores.
+"""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SegmentationEvaluation:
-    """Scores of a segmenter on documents."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SegmentationEvaluation(PrintedSections):
+    """Scores of a pipeline and of all baselines on documents."""
 
     table: ScoreTable
     data: EvaluationData
@@ -43,6 +49,7 @@ class SegmentationEvaluation:
     threshold: float
     """Boundary probability above which a segment begins."""
     notes: tuple[str, ...]
+    """Warnings for the user, one sentence each."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, with None for NaN."""
@@ -56,9 +63,12 @@ class SegmentationEvaluation:
         }
 
     def to_sections(self, width: int) -> list[PageSection]:
-        """Two tables: scores beside the baselines, and intervals with the lift."""
+        """Two tables to print: all scores, and the run's scores with intervals and lifts.
+
+        In the first table, a star marks the best baseline of each column.
+        """
         table = self.table
-        model = next(iter(table.rows))
+        model = next(iter(table.rows))  # the first row is the run, the others are baselines
         columns = {
             name: header for name, header in SCORE_COLUMNS.items() if name in table.rows[model]
         }
@@ -120,10 +130,10 @@ def evaluate(
     threshold: float | None = None,
     allow_duplicates: bool = False,
 ) -> SegmentationEvaluation:
-    """Evaluate on the test split of the run's documents, or on other documents as `data`.
+    """Evaluate a run on the test split of its documents, or on the file or folder `data`.
 
-    Without a test split the validation split is used. Training documents are refused, unless
-    `allow_duplicates`.
+    Without a test split the validation split is used. TaskError if training documents are among
+    them, unless `allow_duplicates`.
     """
     pipeline = pipeline_from_run(run)
     held_out = load_evaluation_data(run, "test", data, allow_duplicates=allow_duplicates)
@@ -134,7 +144,7 @@ def evaluate_pipeline(
     pipeline: SegmentationPipeline, data: EvaluationData, *, threshold: float | None = None
 ) -> SegmentationEvaluation:
     """Evaluate any pipeline on any documents; `threshold` replaces that of the pipeline."""
-    logits = [pipeline.scores(document) for document in data.documents]
+    logits = [pipeline.logits(document) for document in data.documents]
     boundaries = [
         pipeline.decode(pipeline.boundary_probabilities(document_logits), threshold=threshold)
         for document_logits in logits
@@ -176,7 +186,7 @@ def replace_nan(value: Any) -> Any:
 
 
 def _format_interval(interval: ConfidenceInterval) -> str:
-    """Both ends; a dash if they are unknown."""
+    """Both ends of the interval; a dash if they are NaN."""
     return (
         f"{_format_signed(interval.low, plus='')} … {_format_signed(interval.high, plus='')}"
         if not math.isnan(interval.low)

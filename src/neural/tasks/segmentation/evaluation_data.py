@@ -1,6 +1,9 @@
 """Held-out documents of a segmentation run, for evaluation and calibration.
 
-Boundaries are boolean arrays: True at the elements (sentences or lines) where a segment begins.
+Boundaries are boolean arrays: True at the elements (sentences or lines) where a segment begins. A
+run is the folder of one training. A split is the training, validation or test part of the data. The
+fingerprint in the settings of a run is a hash of its training and validation documents. Notes are
+warnings for the user.
 """
 
 from __future__ import annotations
@@ -41,14 +44,17 @@ class EvaluationData:
     description: str
     """For messages: `20 documents of the test split of handbook`."""
     training_boundaries: tuple[np.ndarray, ...]
-    """True boundaries of the training documents; if they are missing, of `documents`."""
+    """Boundaries of the training documents, for baselines that take parameters from them.
+
+    If the training documents are missing, those of `documents`.
+    """
     labels: tuple[str, ...] = ()
     """Names of text labels, in the order of their ids."""
     notes: tuple[str, ...] = ()
 
     @property
     def truths(self) -> list[np.ndarray]:
-        """True boundaries of the documents."""
+        """Annotated boundaries of each document."""
         return [document.boundaries for document in self.documents]
 
 
@@ -61,8 +67,9 @@ def load_evaluation_data(
 ) -> EvaluationData:
     """Documents of a split of the run's data; the validation split if there is no test split.
 
-    `data` is a file or a folder of other documents: if it has a split of that name, this split is
-    used, else all documents. Training documents among them are refused, unless `allow_duplicates`.
+    If `data` names another file or folder, its documents are used instead: those of the split if it
+    has one, else all. TaskError if training documents of the run are among them, unless
+    `allow_duplicates`.
     """
     settings = load_segmentation_settings(run)
     if data is not None and not _is_training_data(data, settings):
@@ -96,9 +103,10 @@ def load_evaluation_data(
 
 
 def encode_labels(data: EvaluationData, pipeline: SegmentationPipeline) -> list[np.ndarray] | None:
-    """Class of every element, numbered as in the pipeline.
+    """Class index of every element of each document, in the order of `pipeline.labels`.
 
-    None if labels are not the target or a document has none. TaskError for an unknown label.
+    None if the pipeline does not predict labels, or a document has none. TaskError for a label that
+    is not in the pipeline.
     """
     if pipeline.target_kind != "labels" or any(
         document.labels is None for document in data.documents
@@ -145,6 +153,7 @@ def _load_other_data(
             f"of {len(collection.documents):,} documents, "
             f"only those of the split `{split}` are used"
         )
+    # The training documents of the run, if they still exist unchanged.
     training: DocumentCollection | None = None
     try:
         training = load_task_documents(settings, run.working_folder)
@@ -157,7 +166,7 @@ def _load_other_data(
             "the training documents of the run are missing: "
             "`every_k` takes its k from the evaluated documents"
         )
-    # The run stores hashes of its documents, so overlap is detected even if the files are gone.
+    # Runs save hashes of their documents, so overlap is detected even if the files are missing.
     hashes = run.metadata("data/document_hashes") or (
         training.document_hashes() if training else None
     )
@@ -196,7 +205,7 @@ def _check_training_overlap(
     *,
     allow: bool,
 ) -> list[str]:
-    """Refuse training documents of the run, or return notes that name them.
+    """TaskError if training documents of the run are evaluated; if `allow`, a note instead.
 
     `hashes` are the document hashes of the run's splits `train` and `valid`; `run` is its name.
     """
@@ -223,7 +232,7 @@ def _check_training_overlap(
 
 
 def _is_training_data(data: str, settings: SegmentationSettings) -> bool:
-    """True if `data` is the data of the run, of which only a held-out split may be used."""
+    """True if `data` is the data that the run was trained on."""
     return (
         data == settings.data
         if data in NAMED_COLLECTIONS

@@ -1,6 +1,7 @@
 """Base classes of features: named columns of numbers per element, computed from one document.
 
-Elements are the sentences or lines of the document, n of them.
+Elements are the sentences or lines of the document, n of them. A self-similarity matrix, (n, n),
+holds the similarity of every pair of elements; it is computed in blocks of rows to save memory.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import numpy as np
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.tokenization import ElementTokens
 
-SimilarityRows = Callable[[slice, slice], np.ndarray]
-"""Block of a similarity matrix by row and column slice: float64, 0 (disjoint) to 1 (equal)."""
+SimilarityFunction = Callable[[slice, slice], np.ndarray]
+"""(rows, columns) → this block of a self-similarity matrix: float64, 0 (disjoint) to 1 (equal)."""
 STATISTICS = (
     "mean",
     "maximum",
@@ -31,27 +32,27 @@ STATISTICS = (
     "lean",
     "match",
 )
-"""Statistics of an element's similarities to all others:
+"""Column names: statistics of an element's similarities to all other elements.
 
-- mean, maximum and standard deviation
-- the smallest similarity of the most similar quarter, and of the most similar tenth
-- the share that is at least `SIMILAR_THRESHOLD`
-- the similarity to the element before, the one after, the first, the last (0 if there is none, 1 to
-  itself)
-- lean: mean over the `NEIGHBOUR_RADIUS` elements after it minus the mean over those before
-- match: position of the first most similar element, from 0 (first element) to 1 (last); its own
-  position if nothing is similar
+- mean, maximum, deviation: mean, maximum and standard deviation
+- upper_quartile, upper_tenth: the smallest similarity in the most similar quarter, or tenth
+- share: the fraction of elements with a similarity of at least `SIMILAR_THRESHOLD`
+- previous, next: the similarity to the element before and after; 0 if there is none
+- first, last: the similarity to the first and the last element; 1 if it is that element itself
+- lean: mean over the `NEIGHBOUR_RADIUS` elements after it minus the mean over those before it
+- match: position of the most similar element (the first of several), from 0 (first element) to 1
+  (last element); its own position if all similarities are 0
 """
 SIMILAR_THRESHOLD = 0.5
-"""Minimum similarity of an element that counts as similar."""
+"""Minimum similarity of elements that `share` counts as similar."""
 NEIGHBOUR_RADIUS = 4
-"""Maximum distance of a neighbour, in elements."""
+"""Number of elements on either side that `lean` compares."""
 MAX_BLOCK_VALUES = 1 << 19
-"""Maximum number of similarities in memory at once."""
+"""Maximum number of similarities in a block."""
 
 
 class Feature(ABC):
-    """A group of columns that are computed together."""
+    """Base class of features: a group of columns that are computed together."""
 
     columns: ClassVar[tuple[str, ...]]
     """Column names, in order."""
@@ -60,38 +61,41 @@ class Feature(ABC):
 
     @abstractmethod
     def compute(self, document: SegmentationDocument, tokens: ElementTokens) -> np.ndarray:
-        """One row per element, (n, columns). All values are finite, for any elements."""
+        """Feature table, (n, columns). All values are finite, for any elements.
+
+        `tokens` are the words of the document's elements.
+        """
 
     @classmethod
     def dependency_version(cls) -> str:
-        """Optional package that the numbers depend on, such as a dictionary; "" for none."""
+        """Name and version of an optional package that the numbers depend on; "" for none."""
         return ""
 
 
 class SelfSimilarity(Feature):
-    """Twelve statistics of one self-similarity matrix of the elements."""
+    """Base class of features that are the twelve statistics of a self-similarity matrix."""
 
     columns: ClassVar[tuple[str, ...]] = STATISTICS
 
     @abstractmethod
-    def make_row_function(self, tokens: ElementTokens) -> SimilarityRows:
-        """Function that computes blocks of the matrix. The diagonal of the matrix is ignored."""
+    def make_similarity_function(self, tokens: ElementTokens) -> SimilarityFunction:
+        """Function that computes any block of the matrix. Values on the diagonal are not used."""
 
     def compute(self, document: SegmentationDocument, tokens: ElementTokens) -> np.ndarray:
-        """Statistics of one document."""
+        """Statistics of one document, (n, 12)."""
         return self.compute_concatenated(tokens, [0, len(tokens)])
 
     def compute_concatenated(self, tokens: ElementTokens, edges: Sequence[int]) -> np.ndarray:
-        """Statistics of several documents whose elements are concatenated.
+        """Statistics of several documents whose elements are concatenated, (all elements, 12).
 
-        `edges` are the first elements of the documents, and the total. Only elements of the same
-        document are compared, in blocks of rows.
+        `edges` has the index of the first element of each document, and the number of all elements.
+        Only elements of the same document are compared.
         """
         # Imported here, because kernels.py imports numba.
         from neural.tasks.segmentation.kernels import summarize_similarities
 
         out = np.zeros((len(tokens), len(STATISTICS)))
-        compute_block = self.make_row_function(tokens)
+        compute_block = self.make_similarity_function(tokens)
         for low, high in pairwise(edges):
             count = high - low
             block_rows = max(1, MAX_BLOCK_VALUES // max(1, count))
@@ -104,9 +108,9 @@ class SelfSimilarity(Feature):
 
 
 def windowed_mean(values: np.ndarray, radius: int) -> np.ndarray:
-    """Mean over the values at most `radius` positions away, along the first axis.
+    """Moving average along the first axis, over the values at most `radius` positions away.
 
-    The value itself is included.
+    The value itself is included; at the ends the window is cut off.
     """
     count = len(values)
     sums = np.concatenate(
@@ -118,27 +122,32 @@ def windowed_mean(values: np.ndarray, radius: int) -> np.ndarray:
     return (sums[last] - sums[first]) / width
 
 
-def make_agreement_rows(loose: np.ndarray, strict: np.ndarray) -> SimilarityRows:
-    """Similarity 1 for equal strict keys, 0.5 for equal loose keys only, else 0.
+def make_key_similarity(loose: np.ndarray, strict: np.ndarray) -> SimilarityFunction:
+    """Similarity function: 1 for equal strict keys, 0.5 for equal loose keys only, else 0.
 
-    There is one key of each kind per element; equal strict keys should imply equal loose ones. The
-    key −1 equals no other key.
+    Each element has one integer key of each kind, for example the id of its last word (loose) and
+    of its last two words (strict). Equal strict keys must imply equal loose keys. The key −1 is
+    equal to no other key, not even to another −1.
     """
-    # Every −1 becomes a different negative number.
+    # Replace every −1 by a different negative number.
     loose_keys = np.where(loose < 0, -1 - np.arange(len(loose)), loose)
     strict_keys = np.where(strict < 0, -1 - np.arange(len(strict)), strict)
 
-    def compute_rows(rows: slice, columns: slice) -> np.ndarray:
+    def compute_block(rows: slice, columns: slice) -> np.ndarray:
         similarity = (strict_keys[rows, None] == strict_keys[columns]).astype(np.float64)
         similarity += loose_keys[rows, None] == loose_keys[columns]
         similarity *= 0.5
         return similarity
 
-    return compute_rows
+    return compute_block
 
 
 def combine_keys(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """One key for a pair of keys: equal if both are equal; −1 if the first is −1."""
+    """One integer key for each pair of keys, (n,).
+
+    Two results are equal exactly if both keys of the pairs are equal. The result is −1 if the first
+    key is −1.
+    """
     return np.where(
         first < 0, -1, first.astype(np.int64) * (second.max(initial=0) + 2) + second + 1
     )

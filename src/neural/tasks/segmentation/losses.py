@@ -1,9 +1,9 @@
 """Loss of the segmenter: weighted cross-entropy and its optional terms, in nats, as masked means.
 
-An element is a sentence or line of a document; a gap is the place between two elements. `scores`
-are class logits. `mask` is True for elements that count in the mean. Padding never counts; with
-boundaries as the target, the first element of a document does not count either, because a segment
-always begins there.
+An element is a sentence or line of a document; a gap is the place between two elements. A boundary
+is an element where a segment begins. `mask` is True for elements that count in the mean. Padding
+never counts; with boundaries as the target, the first element of a document does not count either,
+because a segment always begins there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def cross_entropy(
-    scores: Float[Tensor, "B T C"],
+    logits: Float[Tensor, "B T C"],
     target: Int[Tensor, "B T"],
     mask: Bool[Tensor, "B T"],
     *,
@@ -33,7 +33,7 @@ def cross_entropy(
 
     The weight of an element is the weight of its class times its element weight.
     """
-    log_probs = scores.float().log_softmax(dim=-1)
+    log_probs = logits.float().log_softmax(dim=-1)
     target_log_probs = log_probs.gather(-1, target.unsqueeze(-1)).squeeze(-1)
     losses = -(1 - label_smoothing) * target_log_probs - label_smoothing * log_probs.mean(dim=-1)
     weights = target_weights(target, mask, class_weights, element_weights)
@@ -59,25 +59,28 @@ def weight_near_boundaries(
     boundaries: Bool[Tensor, "B T"], mask: Bool[Tensor, "B T"], weight: float
 ) -> Float[Tensor, "B T"]:
     """`weight` for the two elements beside a true boundary, 1 for all others."""
-    # First and last elements of segments, on both sides of a boundary.
+    # A boundary is the first element of a segment; beside it is the last element of the one before.
     is_first = boundaries & mask
     is_last = functional.pad(is_first[:, 1:], (0, 1))
     return 1 + (weight - 1) * (is_first | is_last).float()
 
 
-def mean_entropy(scores: Float[Tensor, "B T C"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, ""]:
+def mean_entropy(logits: Float[Tensor, "B T C"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, ""]:
     """Mean entropy of the predicted distributions: 0 (one class certain) to log C (uniform).
 
     Subtracted from the loss, it is a penalty on confidence (Pereyra et al., 2017).
     """
-    log_probs = scores.float().log_softmax(dim=-1)
+    log_probs = logits.float().log_softmax(dim=-1)
     return masked_mean(-(log_probs.exp() * log_probs).sum(dim=-1), mask)
 
 
 def boundary_loss(
     logits: Float[Tensor, "B T"], boundaries: Bool[Tensor, "B T"], mask: Bool[Tensor, "B T"]
 ) -> Float[Tensor, ""]:
-    """Binary cross-entropy of the logits of `BoundaryScorer` (nn/attention/boundary_aware.py)."""
+    """Binary cross-entropy of the boundaries that boundary-aware attention predicts itself.
+
+    `logits` are those of its `BoundaryScorer` (nn/attention/boundary_aware.py).
+    """
     losses = functional.binary_cross_entropy_with_logits(
         logits.float(), boundaries.float(), reduction="none"
     )
@@ -87,7 +90,8 @@ def boundary_loss(
 def mask_gaps(mask: Bool[Tensor, "B T"], first: Int[Tensor, " B"]) -> Bool[Tensor, "B T"]:
     """The mask without first elements of documents, which have no gap before them.
 
-    `first` is the index in its document of the first element of each row.
+    `first` is the index in its document of the first element of each row; it is above 0 if the row
+    is a later chunk of a long document.
     """
     return mask & torch.cat((first.unsqueeze(-1) > 0, torch.ones_like(mask[:, 1:])), dim=1)
 
@@ -98,7 +102,11 @@ def masked_mean(values: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Floa
 
 
 def compute_class_weights(targets: Sequence[np.ndarray], classes: int) -> np.ndarray:
-    """Balanced class weights n / (C · count), C being the classes that occur; 0 for the others."""
+    """Balanced class weights, (classes,): n / (C · count of the class), as in scikit-learn.
+
+    n is the number of all targets and C the number of classes that occur. The weight of a class
+    that does not occur is 0.
+    """
     counts = np.sum([np.bincount(target, minlength=classes) for target in targets], axis=0)
     occurs = counts > 0
     return np.where(occurs, counts.sum() / (occurs.sum() * np.maximum(counts, 1)), 0.0)

@@ -1,9 +1,13 @@
 """Base classes of segmentation metrics: additive counts, and scores computed from their sums.
 
-Counts add up over documents and over positions in a document. A position is one comparison of the
-metric: a window of Pk, or the gap between two elements (sentences or lines). So the score without
-one document, or without one source (a text that several documents contain parts of; see the
-jackknife in confidence_intervals.py), is computed from a difference of sums, without another pass.
+A metric first counts (for example true, predicted and matched boundaries), and computes its scores
+from the sums of these counts over documents. A position is one comparison of the metric: a window
+of Pk, or the gap between two elements (sentences or lines); the counts of a document are sums over
+its positions.
+
+So the score without one document is computed from a difference of sums, without counting again.
+Confidence intervals need that for every document and every source, a text that several documents
+contain parts of (jackknife, confidence_intervals.py).
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neural.language.declaration import LowercaseDeclaration
+from neural.language.declaration import RegistryEntry
 from neural.tasks.segmentation.boundary_encoding import Boundaries, check_pair
 
 Counts = npt.NDArray[np.float64]
@@ -25,17 +29,17 @@ class PositionCounts(NamedTuple):
     """Counts of one document by position, and the elements each position depends on."""
 
     rows: Counts
-    """(positions, counts); the sum over positions is the document's row."""
+    """(positions, counts); the sum over positions is the result of `count_document`."""
     first: npt.NDArray[np.int64]
     last: npt.NDArray[np.int64]
     """First and last element that each position depends on, (positions,)."""
 
 
-class SegmentationMetric(LowercaseDeclaration):
+class SegmentationMetric(RegistryEntry):
     """Base class of segmentation metrics; every score lies between 0 and 1.
 
-    A `LowercaseDeclaration` is a registry entry that users write in lower case with its arguments,
-    such as `boundary_f1(tolerance=1)`; its `repr` is that text.
+    A `RegistryEntry` is a class that users name in lower case with its arguments, such as
+    `boundary_f1(tolerance=1)`; its `repr` is that text.
     """
 
     better: ClassVar[Literal["low", "high"]]
@@ -46,7 +50,7 @@ class SegmentationMetric(LowercaseDeclaration):
     def count_documents(
         self, truths: Sequence[npt.ArrayLike], predictions: Sequence[npt.ArrayLike]
     ) -> Counts:
-        """One row of counts per document; rows add up over documents."""
+        """Counts of each document, (documents, counts)."""
         return np.stack(
             [
                 self.count_document(*check_pair(*pair))
@@ -55,7 +59,7 @@ class SegmentationMetric(LowercaseDeclaration):
         )
 
     def count_document(self, truth: Boundaries, prediction: Boundaries) -> Counts:
-        """Counts of one document. Both arrays are checked and have equal length."""
+        """Counts of one document, (counts,). Both arrays are checked and have equal length."""
         raise NotImplementedError
 
     def count_positions(
@@ -66,15 +70,22 @@ class SegmentationMetric(LowercaseDeclaration):
         return [self.count_document_positions(*check_pair(*pair)) for pair in pairs]
 
     def count_document_positions(self, truth: Boundaries, prediction: Boundaries) -> PositionCounts:
-        """Counts of one document by position; spread evenly unless a metric overrides this."""
+        """Counts of one document by position.
+
+        The default spreads them evenly over the elements; a metric overrides it if it knows where
+        they come from.
+        """
         return spread_evenly(self.count_document(truth, prediction), len(truth))
 
     def scores(self, totals: Counts) -> dict[str, Counts]:
-        """Scores by name from sums of rows, (…, counts) → (…). The first is the metric itself."""
+        """Scores by name, computed from sums of counts, (…, counts) → (…).
+
+        The first one is the main score, which has the name of the metric.
+        """
         raise NotImplementedError
 
     def score(self, truth: npt.ArrayLike, prediction: npt.ArrayLike) -> float:
-        """The metric's first score on one document."""
+        """The main score of one document."""
         return float(
             next(iter(self.scores(self.count_documents([truth], [prediction])[0]).values()))
         )
@@ -88,22 +99,26 @@ class AverageMetric(SegmentationMetric):
         raise NotImplementedError
 
     def count_document(self, truth: Boundaries, prediction: Boundaries) -> Counts:
-        """The score, and 1 for the number of documents."""
+        """[score, 1]; the 1 adds up to the number of documents."""
         return np.array([self.score_document(truth, prediction), 1.0])
 
     def scores(self, totals: Counts) -> dict[str, Counts]:
-        """The average, under the metric's name."""
+        """The average score, under the metric's name."""
         return {repr(self).partition("(")[0]: totals[..., 0] / totals[..., 1]}
 
 
 def spread_evenly(row: Counts, elements: int) -> PositionCounts:
-    """Distribute a document's row evenly over its elements."""
+    """Distribute the counts of a document, (counts,), evenly over its elements."""
     positions = np.arange(elements)
     return PositionCounts(np.tile(row / elements, (elements, 1)), positions, positions)
 
 
 def make_gap_counts(rows: Counts) -> PositionCounts:
-    """Counts of decisions at gaps: row i is the gap before element i and depends on i − 1 and i."""
+    """Position counts of a metric whose positions are gaps.
+
+    Row i of `rows` (elements, counts) is the gap before element i, which depends on the elements
+    i − 1 and i.
+    """
     positions = np.arange(len(rows))
     return PositionCounts(rows, np.maximum(positions - 1, 0), positions)
 

@@ -2,8 +2,12 @@
 
     x (B, T, F) → BiLSTM (2h) → AttentionBlock (d inside, 2h outside) → dropout → classifier (C)
 
-F features per element, hidden width h of each direction, C classes. The attention width d may
-differ from 2h; only then there are projections in and out.
+A sequence is a document of T elements (sentences or lines) with F features each. h is the hidden
+width of each LSTM direction, C the number of classes. The attention width d may differ from 2h;
+only then are there linear projections before and after the attention.
+
+A `Mechanism` (nn/mechanism.py) computes attention weights, a `Position` (nn/position.py) is a
+positional encoding; both are declarations, which build torch modules.
 """
 
 from __future__ import annotations
@@ -26,9 +30,9 @@ if TYPE_CHECKING:
 
 
 class AttentionBlock(Module):
-    """Self-attention with LayerNorm inside and a residual connection around.
+    """Self-attention block with a residual connection.
 
-    x + project_out(norm(y + attention(y))) with y = position(project_in(x)).
+    x + output_projection(norm(y + attention(y))) with y = position(input_projection(x)).
     """
 
     def __init__(
@@ -48,7 +52,8 @@ class AttentionBlock(Module):
         if position is not None:
             position.validate(("time", attention_dim), num_heads, attention_dim // num_heads)
             encoding = position.build(("time", attention_dim), num_heads)
-        # Rotary, relative and ALiBi positions act inside the attention; additive ones before it.
+        # Additive encodings are added before the attention; others (rotary, relative, ALiBi) are
+        # applied inside it.
         inner_encoding = encoding if position is not None and not position.is_additive else None
         self.input_projection = (
             nn.Linear(input_width, attention_dim) if attention_dim != input_width else nn.Identity()
@@ -56,6 +61,7 @@ class AttentionBlock(Module):
         self.position = (
             encoding if inner_encoding is None and encoding is not None else nn.Identity()
         )
+        # The attention module. The name is part of the keys of saved weights.
         self.heads = MultiHeadAttentionModule(
             attention_dim,
             num_heads,
@@ -78,7 +84,7 @@ class AttentionBlock(Module):
 
 
 class Segmenter(Module):
-    """Class logits for every element of a document. Standardizes its inputs itself."""
+    """Network that predicts a class for every element. It standardizes its inputs itself."""
 
     mean: Tensor
     std: Tensor
@@ -112,12 +118,12 @@ class Segmenter(Module):
         self, x: Float[Tensor, "B T F"], mask: Bool[Tensor, "B T"] | None = None
     ) -> Float[Tensor, "B T C"]:
         """Class probabilities."""
-        return self.scores(x, mask).softmax(dim=-1)
+        return self.logits(x, mask).softmax(dim=-1)
 
-    def scores(
+    def logits(
         self, x: Float[Tensor, "B T F"], mask: Bool[Tensor, "B T"] | None = None
     ) -> Float[Tensor, "B T C"]:
-        """Class logits. `mask` is True for elements, and padding is at the end of each row.
+        """Class logits. `mask` is True for elements, False for padding at the end of each row.
 
         Logits at padding are meaningless.
         """
@@ -135,9 +141,10 @@ class Segmenter(Module):
 
     @property
     def boundary_logits(self) -> Float[Tensor, "B T"] | None:
-        """Boundary logits of the last forward pass; None without boundary-aware attention.
+        """Boundary logits inside the attention in the last forward pass, for an auxiliary loss.
 
-        This attention predicts boundaries itself, with a `BoundaryScorer`.
+        Only boundary-aware attention has them: its `BoundaryScorer` predicts where segments begin.
+        None for any other attention.
         """
         # `learned` is the module with the mechanism's own parameters, if it has any.
         scorer = None if self.attention is None else self.attention.heads.learned
@@ -145,7 +152,10 @@ class Segmenter(Module):
 
 
 def parameter_shares(model: nn.Module) -> list[tuple[str, int, float]]:
-    """Parameters by module: label, count, share of all. Rows inside the attention are indented."""
+    """Number of parameters by module, as rows of (label, count, fraction of all parameters).
+
+    The row of the attention is followed by rows of its parts, whose labels are indented.
+    """
     counts: dict[str, int] = {}
     class_labels = {
         name: to_snake_case(type(module).__name__).replace("_", " ")
@@ -193,12 +203,15 @@ ATTENTION_MODULE_LABELS = {
 }
 """Row label by prefix of a parameter's name inside the attention; the first match counts.
 
-An empty label stands for the class name of the mechanism's own module.
+`heads.learned` is the module with the mechanism's own parameters; its label is its class name.
 """
 
 
 def _module_labels(name: str, mechanism_label: str) -> Iterator[str]:
-    """Labels of the rows in which the parameter `name` is counted."""
+    """Yield the labels of the rows in which the parameter `name` is counted.
+
+    `mechanism_label` is the label of the mechanism's own module.
+    """
     module_name, _, inner_name = name.partition(".")
     yield MODULE_LABELS.get(module_name, module_name)
     if module_name == "attention":

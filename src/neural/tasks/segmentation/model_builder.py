@@ -1,6 +1,6 @@
 """Build a segmenter network from its settings.
 
-Needs no data, so the model of a run can be built without the documents of its training.
+It needs no data, so a trained model can be loaded without its training documents.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def build_segmenter(settings: SegmentationSettings) -> Segmenter:
-    """New model for the settings of a task, in which `labels` (the class names) are filled in.
+    """New, untrained model. TaskError for an unknown feature or attention.
 
-    TaskError for an unknown feature.
+    `settings` are the resolved ones of a task or run: `labels` holds the class names.
     """
     model, num_classes = settings.model, len(settings.labels or ())
     try:
@@ -67,7 +67,7 @@ def resolve_mechanism(model: SegmenterSettings) -> Mechanism:
         mechanism = parse_call(model.attention_type, mechanisms)
     except InvalidCallError as error:
         raise TaskError(f"model.attention_type: {error}") from None
-    # The name alone: `window_size` of the settings is the window.
+    # A mechanism without arguments takes its window from the setting `window_size`.
     if "window" in mechanism.argument_specs() and "(" not in model.attention_type:
         return replace(mechanism, window=model.window_size)  # type: ignore[call-arg]
     return mechanism

@@ -1,26 +1,27 @@
 """Segmentation pipeline: model, features and calibration, loaded from a run or from two files.
 
     pipeline = load_shipped_pipeline()                   comes with the package
-    pipeline = load_run_pipeline(Run.open("runs/…"))     of a run (neural.workflows.segment)
+    pipeline = load_run_pipeline(Run.open("runs/…"))     from a run (neural.workflows.segment)
     pipeline = load_pipeline(Path("notes.json"))         written by `save_pipeline`
 
     document = SegmentationDocument.from_text(text, unit=pipeline.unit)
     pipeline.probabilities(document)                     (n,), P(boundary)
     pipeline.segment(document, min_elements=2, max_elements=40)   (n,), bool
 
-An element is a line or sentence of a document; n is their number. The margin of an element is the
-log-odds that a segment begins there.
+An element is a line or sentence of a document; n is their number. A boundary is an element where a
+segment begins. The margin of an element is the log-odds of a boundary there. Calibration
+(calibrator.py) maps the margins of the model to probabilities that match observed frequencies.
 
-The files of a saved pipeline: `NAME.safetensors`, the weights, and `NAME.json`:
+A saved pipeline has two files: `NAME.safetensors` with the weights, and `NAME.json` with the keys
 
-    version               of this format
-    settings              features, elements, learn, labels and model of the settings
-    calibration           `Calibrator.to_dict`; maps margins to P(boundary)
+    version               format version
+    settings              some of the settings of the experiment (`SAVED_SETTINGS`)
+    calibration           result of `Calibrator.to_dict`
     threshold             calibrated probability above which a segment begins
     min_elements          minimum number of elements in a segment
     feature_dependencies  versions of optional packages that the features use
     tensors               name, size and sha256 of the weights file
-    metadata              any JSON object, such as origin and scores
+    metadata              any JSON object, such as the origin and the scores of the model
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from neural.tasks.segmentation.feature_cache import (
 from neural.tasks.segmentation.inference import (
     boundary_probabilities,
     class_probabilities,
-    score_sliding_window,
+    compute_logits_in_windows,
 )
 from neural.tasks.segmentation.model_builder import build_segmenter
 from neural.tasks.segmentation.probability import probabilities_to_margins
@@ -80,57 +81,58 @@ class SegmentationPipeline:
     name: str
     """Used in messages."""
     model: Any
-    """A `Segmenter` in evaluation mode, or any object with its `scores` method."""
+    """A `Segmenter` in evaluation mode, or any object with its `logits` method."""
     features: tuple[str, ...]
     """Names of the features; see `neural.tasks.segmentation.features`."""
     unit: ElementUnit
-    """Units that plain text is split into."""
+    """Whether the elements of a plain text are its lines or its sentences."""
     target_kind: TargetKind = "boundaries"
+    """Whether the model predicts boundaries, or a label per element."""
     labels: tuple[str, ...] = ()
-    """Class names."""
+    """Class names, in the order of the logits."""
     threshold: float = 0.5
     """Default probability above which a segment begins."""
     min_elements: int = 1
     """Default minimum number of elements in a segment."""
     calibration: Calibrator = field(default_factory=None_)
-    """Maps margins to P(boundary)."""
+    """Maps margins to P(boundary); the default `None_` is no calibration."""
     label_calibration: Calibrator = field(default_factory=None_)
     """Maps label logits to probabilities, if labels are the target."""
     notes: tuple[str, ...] = ()
     """Warnings for the user, a sentence each."""
 
-    def scores(
+    def logits(
         self,
         document: SegmentationDocument,
         *,
         on_progress: ElementProgress = lambda done, count: None,
     ) -> np.ndarray:
         """Class logits, (n, classes). `on_progress` is called for long documents."""
-        # No compiled kernels: as fast for few elements, and saves two seconds of loading numba.
+        # Without compiled kernels, one document takes as long, and numba (2 s) is not loaded.
         with no_kernels():
-            return score_sliding_window(
+            return compute_logits_in_windows(
                 self.model, compute_features(document, self.features), on_progress=on_progress
             )
 
     def probabilities(self, document: SegmentationDocument) -> np.ndarray:
         """Calibrated P(boundary) of each element, (n,); 0 at the first."""
-        return self.boundary_probabilities(self.scores(document))
+        return self.boundary_probabilities(self.logits(document))
 
-    def boundary_probabilities(self, scores: np.ndarray) -> np.ndarray:
+    def boundary_probabilities(self, logits: np.ndarray) -> np.ndarray:
         """Calibrated P(boundary) from class logits."""
-        probabilities = self.calibration(self.margins(scores))
+        probabilities = self.calibration(self.margins(logits))
         probabilities[0] = 0.0
         return probabilities
 
-    def margins(self, scores: np.ndarray) -> np.ndarray:
+    def margins(self, logits: np.ndarray) -> np.ndarray:
         """Log-odds of a boundary before calibration, (n,)."""
         return probabilities_to_margins(
-            boundary_probabilities(class_probabilities(scores), self.target_kind)
+            boundary_probabilities(class_probabilities(logits), self.target_kind)
         )
 
-    def label_probabilities(self, scores: np.ndarray) -> np.ndarray:
+    def label_probabilities(self, logits: np.ndarray) -> np.ndarray:
         """Calibrated class probabilities, (n, classes), from logits."""
-        return self.label_calibration(scores)
+        return self.label_calibration(logits)
 
     def segment(
         self,
@@ -149,7 +151,11 @@ class SegmentationPipeline:
         max_elements: int | None = None,
         threshold: float | None = None,
     ) -> Boundaries:
-        """Best boundaries with segments of `min_elements` to `max_elements` elements."""
+        """Most likely boundaries, with `min_elements` to `max_elements` elements in each segment.
+
+        `min_elements` and `threshold` default to those of the pipeline.
+        """
+        # The default minimum gives way to a smaller `max_elements`.
         min_elements = (
             min(self.min_elements, max_elements or self.min_elements)
             if min_elements is None
@@ -169,7 +175,7 @@ def load_shipped_pipeline() -> SegmentationPipeline:
 
 
 def pipeline_from_run(run: TrainedRun, *, uncalibrated: bool = False) -> SegmentationPipeline:
-    """Best checkpoint of a segmentation run, with the run's calibration and threshold if any.
+    """Pipeline of a segmentation run: best checkpoint, and calibration if the run has one.
 
     `uncalibrated` ignores the calibration.
     """
@@ -222,8 +228,9 @@ def save_pipeline(
 ) -> Path:
     """Write `NAME.safetensors` and then `NAME.json`. Returns the path of the JSON file.
 
-    `settings` are those of a created task, with all values filled in. `calibration` maps margins to
-    P(boundary), `None_()` if there is none; `threshold` applies after calibration.
+    `settings` are those of a `Segmentation` task, with all values filled in. `calibration` maps
+    margins to P(boundary); `None_()` is no calibration. `threshold` applies to calibrated
+    probabilities.
     """
     saved_settings = {
         key: value for key, value in dump_settings(settings).items() if key in SAVED_SETTINGS
@@ -295,7 +302,7 @@ def load_pipeline(path: Path, *, name: str | None = None) -> SegmentationPipelin
 def _load_tensors(tensor_bytes: bytes) -> dict[str, Any]:
     try:
         return safetensors.load(tensor_bytes)
-    except Exception as error:  # safetensors has its own error class
+    except Exception as error:  # SafetensorError is not a ValueError
         raise ValueError(str(error)) from None
 
 
@@ -308,7 +315,10 @@ def _create_pipeline(
     notes: list[str],
     **fields: Any,
 ) -> SegmentationPipeline:
-    """Pipeline with features, unit and target of the settings; `fields` are further fields."""
+    """Pipeline with the features, unit and target of the settings.
+
+    `fields` are further fields of `SegmentationPipeline`.
+    """
     return SegmentationPipeline(
         name=name,
         model=model,
@@ -324,7 +334,11 @@ def _create_pipeline(
 
 
 def _default_threshold(run: TrainedRun, settings: SegmentationSettings) -> float:
-    """Threshold of the settings, else of the best checkpoint's validation, else 0.5."""
+    """Threshold for uncalibrated probabilities.
+
+    It is that of the settings, else the one chosen in the validation of the best checkpoint
+    (metric `valid/threshold`), else that of the last validation, else 0.5.
+    """
     if settings.threshold is not None:
         return settings.threshold
     steps, values = run.scalars("valid/threshold")
@@ -338,7 +352,10 @@ def _default_threshold(run: TrainedRun, settings: SegmentationSettings) -> float
 def _check_dependencies(
     training_versions: Mapping[str, str], settings: SegmentationSettings
 ) -> list[str]:
-    """Notes about features whose optional packages differ from those of the training."""
+    """Warnings about features whose optional packages differ from those of the training.
+
+    `training_versions` are the packages in training by feature; there are no warnings if empty.
+    """
     versions = dependency_versions(settings.features)
     return [
         f"the feature `{name}` used {training_versions.get(name) or 'no package'} in training "

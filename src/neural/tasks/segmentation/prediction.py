@@ -1,4 +1,9 @@
-"""Predictions of a segmentation run: boundaries and labels for every element of a document."""
+"""Predictions of a segmentation run for `neural predict`: boundaries and labels of documents.
+
+An element is a sentence or line of a document, n of them. A boundary is an element where a segment
+begins. A pipeline (pipeline.py) is a trained model with its features and calibration. A
+`PageSection` is a titled text or table to print.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ from neural.tasks.segmentation.reader import RawText, ReaderOptions, decode_text
 from neural.tasks.task import Predictions, TrainedRun
 
 MIN_ELEMENT_WIDTH = 20
-"""Minimum number of columns for the text of an element, even in a narrow terminal."""
+"""Minimum width of the text of an element in characters, even in a narrow terminal."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -29,16 +34,16 @@ class PredictedDocument:
 
     document: SegmentationDocument
     pipeline: SegmentationPipeline
-    """Model, features and calibration that made the prediction."""
+    """The pipeline that made the prediction."""
     boundaries: Boundaries
     """True where a segment is predicted to begin, (n,)."""
     boundary_probabilities: np.ndarray
     """Probability that a segment begins at each element, (n,)."""
     label_probabilities: np.ndarray | None
-    """(n, labels); None if boundaries were the target of the training."""
+    """Probability of each label, (n, labels); None if the model predicts boundaries only."""
 
     def to_records(self) -> Iterator[dict[str, Any]]:
-        """One JSON object for the document."""
+        """Yield one JSON object for the document."""
         record: dict[str, Any] = {
             "name": self.document.name,
             "elements": list(self.document.elements),
@@ -54,7 +59,11 @@ class PredictedDocument:
         yield record
 
     def to_section(self, width: int) -> PageSection:
-        """A line per element, a blank line before every segment; `width` is in columns."""
+        """Text for a terminal of `width` columns: one line per element, blank lines at boundaries.
+
+        A line has the boundary probability, the most likely label with its probability if there are
+        labels, and the text of the element.
+        """
         segment_count = int(self.boundaries.sum()) + 1
         probabilities, names = self.label_probabilities, list(self.pipeline.labels)
         has_labels = probabilities is not None
@@ -64,7 +73,7 @@ class PredictedDocument:
             f"P(a segment begins){', label' * has_labels}"
         ]
         label_width = max(map(len, names)) if has_labels else 0
-        # 10 and 6: columns of the probabilities and of the white space around them.
+        # Width of the boundary probability (10), and of a label's probability (6), with spaces.
         text_width = max(MIN_ELEMENT_WIDTH, width - 10 - (label_width + 6) * has_labels)
         for index, element in enumerate(self.document.elements):
             label = ""
@@ -79,7 +88,10 @@ class PredictedDocument:
 
 
 def predict_documents(run: TrainedRun, source: str | bytes) -> Predictions:
-    """Predict for the documents of a file, or for the bytes of one text."""
+    """Predict for the documents of the file at the path `source`, or for the bytes of one text.
+
+    The predictions are a generator: documents are processed one by one.
+    """
     pipeline = pipeline_from_run(run)
     documents, notes = _read_documents(source, pipeline)
     predictions = (_predict_document(pipeline, document) for document in documents)
@@ -89,7 +101,7 @@ def predict_documents(run: TrainedRun, source: str | bytes) -> Predictions:
 def _predict_document(
     pipeline: SegmentationPipeline, document: SegmentationDocument
 ) -> PredictedDocument:
-    logits = pipeline.scores(document)
+    logits = pipeline.logits(document)
     probabilities = pipeline.boundary_probabilities(logits)
     labels = pipeline.label_probabilities(logits) if pipeline.target_kind == "labels" else None
     return PredictedDocument(
@@ -104,7 +116,10 @@ def _predict_document(
 def _read_documents(
     source: str | bytes, pipeline: SegmentationPipeline
 ) -> tuple[list[SegmentationDocument], list[str]]:
-    """Documents of a JSONL or .ref file, with or without segments; any other file is one text."""
+    """Documents and notes. A `.jsonl` or `.ref` file may have several; any other is one text.
+
+    Segments that a file declares are ignored.
+    """
     if isinstance(source, str):
         for reader in (Jsonl, Ref):
             if Path(source).suffix.lower() in reader.suffixes:

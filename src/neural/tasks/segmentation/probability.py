@@ -1,8 +1,8 @@
 """Scores, probabilities, binning, log loss and Brier score.
 
-Scores have two forms. Of a binary question (is this a boundary?): *margins*, (n,), the log-odds. Of
-a choice between classes: *logits*, (n, C), of which only differences matter. n is the number of
-elements (sentences or lines) of all documents.
+Scores are the outputs of a model before they become probabilities. They have two forms: *margins*,
+(n,), are the log-odds of "yes" in a binary question (does a segment begin here?); *logits*, (n, C),
+are those of C classes. n is the number of elements (sentences or lines) of all documents.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from scipy.special import expit, softmax
 
 
 def equal_width_edges(bins: int) -> np.ndarray:
-    """Inner edges of equal-width bins from 0 to 1; the value 1 lies in the last bin."""
+    """Inner edges of equal-width bins from 0 to 1, (bins − 1,)."""
     return np.arange(1, bins) / bins
 
 
 def equal_mass_edges(values: np.ndarray, bins: int) -> np.ndarray:
-    """Inner edges of bins with equal counts, as far as ties allow.
+    """Inner edges of at most `bins` bins with equally many values, as far as ties allow.
 
-    Equal values are in one bin; no bin is empty. Edges lie halfway between two values, so that a
-    value with a rounding error stays in its bin.
+    Equal values are in the same bin; no bin is empty. Edges lie halfway between two values, so that
+    a value with a rounding error stays in its bin.
     """
     ordered = np.sort(values)
     bin_starts = ordered[np.arange(1, bins) * len(ordered) // bins]
@@ -39,9 +39,9 @@ def sum_by_bin(
 ) -> np.ndarray:
     """Count, sum of probabilities and sum of hits by document and bin, (documents, 3, bins).
 
-    `p` are probabilities, `hits` is 1 where the event occurred, else 0, and `edges` are inner bin
-    edges. `documents` is the index of each element's document. `document_count` includes documents
-    without elements; default: the largest index + 1.
+    `edges` are the inner edges of the bins. The other arrays have one entry per element: its
+    predicted probability, 1 if the predicted event occurred (a hit) or else 0, and the index of its
+    document. `document_count` is the number of documents, by default the largest index + 1.
     """
     bins = len(edges) + 1
     count = int(documents.max()) + 1 if document_count is None else document_count
@@ -54,13 +54,13 @@ def sum_by_bin(
 
 
 MIN_PROBABILITY = float(np.finfo(np.float64).eps)
-"""Probabilities are clipped to this minimum: a hit at probability 0 costs 36 nats, not infinity."""
+"""Probabilities are clipped to this minimum, so the largest log loss is 36 nats, not infinity."""
 MAX_ABS_SCORE = 1e4
-"""Margins are clipped to ± this, logits to this distance from the largest of their row."""
+"""Margins are clipped to ± this value, logits to this distance from the largest of their row."""
 
 
 def probabilities_to_margins(probabilities: ArrayLike) -> np.ndarray:
-    """Log-odds; 0 and 1 are clipped by the machine epsilon."""
+    """Log-odds of probabilities. They are finite, because 0 and 1 are clipped."""
     p = np.asarray(probabilities, np.float64)
     if not ((p >= 0) & (p <= 1)).all():
         raise ValueError("probabilities must lie between 0 and 1; some do not, or are NaN")
@@ -69,7 +69,10 @@ def probabilities_to_margins(probabilities: ArrayLike) -> np.ndarray:
 
 
 def check_scores(scores: ArrayLike) -> np.ndarray:
-    """Margins (n,) or logits (n, C ≥ 2) as finite float64; the largest logit of a row becomes 0."""
+    """Margins (n,) or logits (n, C ≥ 2) as finite float64; ValueError for NaN or other shapes.
+
+    Logits are shifted so that the largest of each row is 0, which does not change their softmax.
+    """
     s = np.asarray(scores, np.float64)
     if s.ndim not in (1, 2) or (s.ndim == 2 and s.shape[1] < 2):
         raise ValueError(
@@ -84,7 +87,7 @@ def check_scores(scores: ArrayLike) -> np.ndarray:
 
 
 def check_targets(truth: ArrayLike, scores: np.ndarray) -> np.ndarray:
-    """Targets as int64: 0 and 1 for margins, classes from 0 for logits."""
+    """Targets as int64, (n,): 0 and 1 for margins, class indices for logits. Else ValueError."""
     t = np.asarray(truth)
     if t.shape != scores.shape[:1]:
         raise ValueError(f"{len(scores):,} scores, but the truth has the shape {t.shape}")
@@ -102,7 +105,7 @@ def scores_to_probabilities(scores: np.ndarray) -> np.ndarray:
 
 
 def element_log_losses(probabilities: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Log loss of each element in nats: −ln P(target), from 0 to 36."""
+    """Log loss of each element in nats, (n,): −ln P(target), from 0 to 36."""
     if probabilities.ndim == 1:
         p_target = np.where(truth == 1, probabilities, 1 - probabilities)
     else:
@@ -111,7 +114,10 @@ def element_log_losses(probabilities: np.ndarray, truth: np.ndarray) -> np.ndarr
 
 
 def element_brier_scores(probabilities: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Brier score (1950) of each element: 0 is best, the worst is 1 if binary, 2 for classes."""
+    """Brier score of each element, (n,): squared distance between probabilities and target.
+
+    0 is best; the worst is 1 for a binary question, 2 for classes.
+    """
     if probabilities.ndim == 1:
         return (probabilities - truth) ** 2
     p_target = probabilities[np.arange(len(truth)), truth]
@@ -126,10 +132,10 @@ def log_loss(probabilities: np.ndarray, truth: np.ndarray) -> float:
 def compute_confidence(
     probabilities: np.ndarray, truth: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Confidence and hits (0 or 1), which calibration errors compare, (n,) each.
+    """Confidence and hits (0 or 1), (n,) each: calibration means that both agree on average.
 
-    For binary questions: P(yes) and the target. For classes: the probability of the most
-    likely class, and whether it is the target.
+    For a binary question they are P(yes) and the target. For classes they are the probability of
+    the most likely class, and whether that class is the target.
     """
     if probabilities.ndim == 1:
         return probabilities, truth.astype(np.float64)

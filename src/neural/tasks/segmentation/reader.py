@@ -1,4 +1,8 @@
-"""Base class of document readers (one file format each), and decoding of text files."""
+"""Base class of document readers (one file format each), and decoding of text files.
+
+A document is a sequence of elements (sentences or lines), which form segments. Notes are warnings
+for the user about a file, one sentence each.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +21,20 @@ BoundaryMarker = Literal["auto", "blank_lines", "headings"]
 
 @dataclass(frozen=True)
 class ReaderOptions:
-    """Options of reading files."""
+    """Options for reading files."""
 
     unit: ElementUnit = "sentences"
-    """Elements that running text is split into: lines or sentences."""
+    """Whether the elements of a plain text are its lines or its sentences."""
     boundary_marker: BoundaryMarker = "auto"
     """What separates segments in plain text: blank lines, headings, or (`auto`) headings if a text
     has at least two, else blank lines."""
     require_segments: bool = True
     """False: read the elements only, for prediction; labels and boundaries are ignored."""
     label_ids: dict[str, int] = field(default_factory=dict)
-    """Text labels and their ids in order of appearance, for all files read with these options."""
+    """Id of each text label, numbered from 0 in order of appearance.
+
+    Readers add new labels, so that all files read with the same options share the ids.
+    """
 
 
 class DocumentReader(ABC):
@@ -65,7 +72,9 @@ class RawText:
     """Used in messages."""
     text: str
     encoding: str
+    """Python's name of the encoding of the file, such as `utf-8`."""
     notes: tuple[str, ...] = ()
+    """Warnings about the file."""
 
     def encode(self) -> bytes:
         """The bytes of the file."""
@@ -104,6 +113,7 @@ def decode_text(data: bytes, name: str) -> RawText:
 def detect_encoding(data: bytes, name: str) -> str | None:
     """Encoding by the byte order mark; None without one. TaskError for binary data."""
     encoding = next((codec for mark, codec in _BYTE_ORDER_MARKS if data.startswith(mark)), None)
+    # UTF-16 and UTF-32 encode every ASCII character with zero bytes.
     if encoding in (None, "utf-8") and b"\0" in data[:BINARY_PROBE_BYTES]:
         raise TaskError(
             f"{name} is not a text file: it has zero bytes; convert it to plain text first"

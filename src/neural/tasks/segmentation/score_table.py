@@ -1,16 +1,20 @@
-"""Score table of a segmenter and the baselines, with confidence intervals and lifts.
+"""Score table of a model and the baselines, with confidence intervals and lifts.
 
     baselines = run_baselines([document.elements for document in documents], training_boundaries)
     print(score_segmenters(truths, predictions, baselines=baselines))
 
-A segmenter is the model or a baseline; a score is a value such as Pk or F1. `truths` and
-`predictions` are boundaries, one boolean array per document.
+A segmenter is the model or a baseline (an untrained method); a score is a value such as Pk or F1.
+`truths` and `predictions` have one boolean array per document: True at the elements (sentences or
+lines) where a segment begins.
 
-Intervals are by jackknife over documents and shared sources (confidence_intervals.py). A lift is
-the difference between model and baseline on the same documents, so that their difficulty cancels.
-The best of several baselines looks better than it is, because it was selected on these documents:
-the selection is repeated on bootstrap resamples, and its mean gain there is added to the upper end
-of the lift's interval.
+Intervals are computed by the jackknife (confidence_intervals.py), which leaves out one document at
+a time, or one source: a text that several documents contain parts of. The influence of a document
+on a score is the score minus the score without the document.
+
+A lift is the improvement of the model over the best baseline on the same documents. The best of
+several baselines looks better than it is, because it was selected on these documents. To correct
+this, the selection is repeated on bootstrap resamples; its mean gain there is added to the upper
+end of the lift's interval.
 """
 
 from __future__ import annotations
@@ -38,25 +42,28 @@ from neural.tasks.segmentation.metric import SegmentationMetric
 from neural.tasks.segmentation.metrics import registry as metric_registry
 
 DEFAULT_RESAMPLES = 2_000
-"""Bootstrap resamples for the selection of the best baseline."""
+"""Number of bootstrap resamples for the selection of the best baseline."""
 MAX_DRAWN_VALUES = 4_000_000
-"""Maximum number of values in memory while resampling."""
+"""Maximum number of random values in memory at once; resamples are drawn in chunks."""
 DocumentArrays = Sequence[npt.ArrayLike]
 """One array per document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineLift:
-    """Improvement over the best baseline; above 0 is better, for low and for high scores."""
+    """Improvement over the best baseline.
+
+    A value above 0 means that the model is better, whether low or high scores are better.
+    """
 
     baseline: str
     """The best baseline by this score on all documents."""
     difference: ConfidenceInterval
-    """The interval accounts for the selection of the best baseline."""
+    """Difference of the scores; the interval accounts for the selection of the best baseline."""
     relative: ConfidenceInterval
-    """As a fraction of the baseline's score: 0.25 of Pk is a quarter fewer errors.
+    """The difference as a fraction of the baseline's score; NaN if that is 0.
 
-    NaN if the baseline's score is 0.
+    For example, 0.25 for Pk (an error rate) means a quarter fewer errors.
     """
 
 
@@ -65,23 +72,28 @@ class ScoreTable:
     """Scores of the model and the baselines."""
 
     rows: dict[str, dict[str, ConfidenceInterval]]
-    """By segmenter, the model first, and by name of the score."""
+    """Segmenter → name of the score → score. The model is the first row."""
     lifts: dict[str, BaselineLift]
-    """By name of the score."""
+    """Name of the score → lift of the model."""
     better: dict[str, str]
-    """By score: "low" or "high"."""
+    """Name of the score → whether "low" or "high" values are better."""
     document_count: int
     interval_basis: str
-    """Units that the jackknife leaves out: `20 documents and 8 shared sources`."""
+    """What the jackknife leaves out, for the user: `20 documents and 8 shared sources`."""
     resamples: int
+    """Number of bootstrap resamples."""
     seed: int
+    """Seed of the resampling."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
-        """Scores by row, segmenters by column; intervals of the model and its lifts below."""
+        """Text table with a row per score and a column per segmenter.
+
+        Below it are the model's scores and lifts with their intervals.
+        """
         model, *baselines = self.rows
         width = max(map(len, [*self.rows, *self.rows[model]])) + 2
         lines = ["".ljust(width) + "".join(name.rjust(14) for name in self.rows)]
@@ -127,8 +139,9 @@ def score_segmenters(
 ) -> ScoreTable:
     """Score the predicted boundaries of a model and of baselines against the true ones.
 
-    `labels` are the true and the predicted labels, if known. `clusters` are the sources that
-    documents share; without it, intervals are over documents alone.
+    `labels` are the true labels and those that the model predicts, if it predicts labels; baselines
+    have none. `clusters` are the sources that documents share; without it, intervals are over
+    documents alone. `name` is the name of the model in the table.
     """
     if len(truths) == 0:
         raise ValueError("there are no documents to score")
@@ -184,7 +197,8 @@ def estimate_scores(
 ) -> dict[str, JackknifeEstimate]:
     """Jackknife estimates of the metric's scores by name.
 
-    A row is one comparison of the metric, such as a window of Pk.
+    If documents share sources, counts are needed by position: a position is one comparison of the
+    metric, such as a window of Pk, and depends on the sources of its first and last element.
     """
     if clusters.source_ids is None:
         return jackknife(GroupSums(metric.count_documents(truths, predictions)), metric.scores)
@@ -204,6 +218,7 @@ def estimate_scores(
         )
     )
 
+    # Sums of the counts of the rows `members`, whose groups are `groups`, for `count` groups.
     def add(members: IdArray, groups: IdArray, count: int) -> FloatArray:
         sums = [np.bincount(groups, column, minlength=count) for column in rows[members].T]
         return np.stack(sums, axis=1).astype(float)
@@ -260,14 +275,18 @@ def estimate_lift(
     resamples: int = DEFAULT_RESAMPLES,
     seed: int = 0,
 ) -> BaselineLift:
-    """Lift of the score `own` over the best baseline; `better` is "low" or "high"."""
-    # The sign is chosen so that larger is better.
+    """Lift of the model's score `own` over the best of `baselines`.
+
+    `better` is "low" or "high": which values of the score are better.
+    """
+    # Negate scores of which low values are better, so that larger is better from here on.
     sign_estimate = JackknifeEstimate.__neg__ if better == "low" else lambda estimate: estimate
     model = sign_estimate(own)
     signed = {name: sign_estimate(estimate) for name, estimate in baselines.items()}
     best = max(signed, key=lambda name: signed[name].value)
     difference = model - signed[best]
-    # By how much the best baseline on these documents looks better than the truly best one.
+    # By how much the selection on these documents makes the best baseline look better than it is:
+    # with a new selection in each resample, the lift is smaller by this on average.
     selection_gain = max(
         0.0,
         difference.value
@@ -299,9 +318,9 @@ def _resample_best_lift(
 ) -> float:
     """Mean lift over bootstrap resamples in which the best baseline is selected again.
 
-    Scores are signed: larger is better. `difference` is the lift over the best baseline on all
-    documents. Documents and sources are resampled. To first order, a score changes by how often
-    each document is drawn, minus 1, times its influence.
+    Larger scores are better. `difference` is the lift over the best baseline on all documents.
+    Documents and sources are resampled. Scores are not computed again: to first order, a document
+    that is drawn k times changes a score by (k − 1) times its influence.
     """
     estimates = [model, *baselines]
     values = np.array([estimate.value for estimate in estimates])
@@ -310,6 +329,7 @@ def _resample_best_lift(
         np.stack([estimate.documents for estimate in estimates], axis=1) * (count - 1) / count
     )
     source_influence = np.stack([estimate.sources for estimate in estimates], axis=1)
+    # Only a part of the variance between sources adds to that between documents.
     source_influence *= np.sqrt(difference.source_share)
     rng, lifts = np.random.default_rng(seed), []
     chunk_size = max(1, MAX_DRAWN_VALUES // max(count, source_count))

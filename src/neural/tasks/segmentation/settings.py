@@ -1,6 +1,7 @@
-"""Settings of a segmentation experiment, and their presets.
+"""Settings of a segmentation experiment (a YAML file), and their presets.
 
-An element is a sentence or line of a document; a segment begins at a boundary.
+An element is a sentence or line of a document. A boundary is an element where a segment begins. A
+preset is a named set of values for the settings that the user leaves out.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SegmentationPreset = Literal[
 ]
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
-# Of the `document_*` presets.
+# Values of the `document_*` presets, which differ in the attention mechanism and the model size.
 _DOCUMENT_TRAINING = {
     "batch_size": 24,
     "learning_rate": 4e-4,
@@ -37,7 +38,7 @@ _DOCUMENT_TRAINING = {
     "patience": 20,
     "epochs": 25.0,
 }
-# Of `document_localized` and `document_boundary_aware`.
+# Values of the presets `document_localized` and `document_boundary_aware`.
 _MEDIUM_MODEL = {
     "hidden_dim": 128,
     "num_layers": 1,
@@ -45,7 +46,7 @@ _MEDIUM_MODEL = {
     "attention_dim": 256,
     "attention_dropout": 0.15,
 }
-# Of `articles` and `songs`.
+# Values of the presets `articles` and `songs`.
 _SMALL_TRAINING = {
     "batch_size": 16,
     "learning_rate": 1e-3,
@@ -54,8 +55,8 @@ _SMALL_TRAINING = {
     "epochs": 10.0,
 }
 
-# `features`: a number selects that many self-similarity columns, a name a list of features; see
-# `SegmentationSettings.features`.
+# `features`: a number is a set with that many self-similarity columns, a name is a set of features
+# (`FEATURE_SETS` in feature_cache.py).
 PRESETS: dict[SegmentationPreset, dict[str, Any]] = {
     "document_self": {
         "features": 60,
@@ -130,7 +131,7 @@ def apply_preset(settings: SettingsT, preset: SegmentationPreset | None) -> Sett
 
 
 def _fill_missing(settings: SettingsT, values: dict[str, Any]) -> SettingsT:
-    """Settings with `values` where none was set; nested sections are filled in likewise."""
+    """Settings with `values` where the user set none; nested sections are filled in likewise."""
     filled: dict[str, Any] = {name: getattr(settings, name) for name in settings.model_fields_set}
     for name, value in values.items():
         section = getattr(settings, name)
@@ -147,6 +148,7 @@ def _fill_missing(settings: SettingsT, values: dict[str, Any]) -> SettingsT:
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 Weight = Annotated[float, Field(ge=0)]
 TargetKind = Literal["boundaries", "labels"]
+"""What a model predicts for each element: whether a segment begins there, or its label."""
 
 
 class SegmenterSettings(Settings):
@@ -171,20 +173,23 @@ class SegmenterSettings(Settings):
     attention_dropout: Fraction = Field(0.15, description="Dropout on the attention weights.")
     attention_dim: PositiveInt = Field(
         256,
-        description="Width inside the attention; projected in and out if the LSTM's differs.",
+        description="Width inside the attention; if it differs from 2 × `hidden_dim`, linear "
+        "layers project in and out.",
     )
     positional_encoding: bool | str = Field(
         False,
         description="Positions for the attention: true is sinusoidal; or a name, such as `rotary`.",
     )
     window_size: PositiveInt = Field(
-        7, description="Of `localized`: elements that each one attends to, itself included; odd."
+        7,
+        description="For `localized`: number of elements that each one attends to, itself "
+        "included; odd.",
     )
 
     def verify(self) -> Iterator[SettingsConflictError]:
-        """Check the window and the head width.
+        """Yield an error for an even window, and for heads that do not divide the width.
 
-        The head width is checked only if heads and width are set, since a preset may supply them.
+        Heads and width are checked only if the user set both; else a preset may supply them.
         """
         yield from super().verify()
         if self.window_size % 2 == 0:
@@ -225,13 +230,15 @@ class SegmentationTraining(TrainingSettings):
     )
     boundary_lambda: Weight = Field(
         0.2,
-        description="Weight of the loss on the scores of boundary-aware attention; 0: off.",
+        description="Weight of the boundary loss of `boundary_aware` attention; 0: off.",
     )
     entropy_lambda: Weight = Field(
-        0.0, description="Confidence penalty: weight of the entropy of the output."
+        0.0,
+        description="Confidence penalty: weight of the entropy of the predictions, which is "
+        "subtracted from the loss.",
     )
     head_diversity_lambda: Weight = Field(
-        0.0, description="Weight of the penalty on similar heads."
+        0.0, description="Weight of the penalty on attention heads with similar weights."
     )
 
 
@@ -242,22 +249,32 @@ class SegmentationSettings(Experiment):
     preset: SegmentationPreset | None = Field(
         None, description="Named settings that supply values not set here."
     )
-    data: str = Field("handbook", description="A file, a folder, or `handbook`.")
-    elements: ElementUnit = Field("sentences", description="Units that plain text is split into.")
+    data: str = Field(
+        "handbook",
+        description="A file or folder of documents, or `handbook`: documents composed of the help "
+        "topics of Python.",
+    )
+    elements: ElementUnit = Field(
+        "sentences", description="Elements that plain text is split into: lines or sentences."
+    )
     boundary_marker: BoundaryMarker = Field(
         "auto",
         description="What separates the segments of plain text; `auto`: headings, or blank lines.",
     )
     compose: NonNegativeInt = Field(
         0,
-        description="Number of documents to compose from segments of these; 0: train on these.",
+        description="Number of documents to compose of segments of the documents in `data`; "
+        "0: train on `data` itself.",
     )
     features: int | str | tuple[str, ...] = Field(
         "articles",
-        description="36, 48 or 60 self-similarity columns, `articles`, `songs`, `text`, or names.",
+        description="A set of features (36, 48 or 60 self-similarity columns, `articles`, `songs`, "
+        "`text`), or a list of feature names.",
     )
     learn: TargetKind | None = Field(
-        None, description="The target. Default: labels if the data has them, else boundaries."
+        None,
+        description="What the model predicts: labels or boundaries. Default: labels if the data "
+        "has them, else boundaries.",
     )
     model: SegmenterSettings = Field(default_factory=SegmenterSettings, description="The network.")
     training: SegmentationTraining = Field(
@@ -284,8 +301,8 @@ class SegmentationSettings(Experiment):
         None,
         gt=0,
         lt=1,
-        description="Boundary probability above which a segment begins, in validations; "
-        "default: the one that gives the boundary rate of the training documents.",
+        description="Boundary probability above which a segment begins, in validations. Default: "
+        "predict as many boundaries per element as the training documents have.",
     )
     labels: tuple[str, ...] | None = Field(
         None, description="Names of the classes; filled in from the data."
@@ -294,10 +311,14 @@ class SegmentationSettings(Experiment):
         None, description="Hash of the run's documents; other documents are refused on resume."
     )
 
+    # Keys that cannot change when a run resumes: another split would move held-out documents.
     new_run_keys: ClassVar[frozenset[str]] = frozenset({"split_seed"})
 
     def verify(self) -> Iterator[SettingsConflictError]:
-        """Check heads and width; with a preset, `fill_settings` in task.py does it later."""
+        """Yield errors of the attention heads.
+
+        With a preset, the values are not complete yet; `fill_settings` in task.py checks them.
+        """
         yield from super().verify()
         if self.preset is None and (error := self.model.head_width_error()):
             yield SettingsConflictError(error, "model")

@@ -1,9 +1,13 @@
-"""The task `segmentation`: a class for every element of documents of any length.
+"""The task `segmentation`: predict a class for every element of documents of any length.
 
 An element is one sentence or line of a document. The target is either a boundary (does a segment
 begin here?) or a label per element; with labels, a segment begins where the label changes. A gap is
 the place between two neighbouring elements, where a boundary may be; it has the index of the second
-one. `Segmenter.scores` returns class logits.
+one.
+
+The base class `Task` (tasks/task.py) declares what the trainer calls: `build`, `batch`, `loss`,
+`evaluate` and others. A run is the folder of one training. Notes are sentences for the user. A
+probe is an example whose attention maps are captured during training.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from pydantic import ValidationError
 
 from neural.core.errors import TaskError
 from neural.core.experiment import Experiment
+from neural.core.experiment_guess import ExperimentGuess
 from neural.core.metadata_fields import MetadataField, is_text, list_of, mapping_of
 from neural.core.page_section import PageSection, SectionRun
 from neural.core.registry import UnknownNameError
@@ -39,11 +44,12 @@ from neural.tasks.segmentation.decoding import decode_boundaries
 from neural.tasks.segmentation.evaluation import evaluate
 from neural.tasks.segmentation.evaluation_data import load_task_documents
 from neural.tasks.segmentation.feature_cache import dependency_versions, resolve_features
+from neural.tasks.segmentation.guess import guess_segmentation
 from neural.tasks.segmentation.inference import (
     boundary_probabilities,
     choose_threshold,
     class_probabilities,
-    score_documents,
+    compute_logits,
 )
 from neural.tasks.segmentation.losses import (
     boundary_loss,
@@ -73,17 +79,20 @@ if TYPE_CHECKING:
     from neural.tasks.task import Batch
 
 MAX_PROBE_ELEMENTS = 256
-"""Elements of a probe document (one whose attention is captured during training)."""
+"""A longer probe is cut to about this many elements, because attention maps grow as the square."""
 MAX_LABEL_CHARACTERS = 40
-"""Characters of an element's text shown beside an attention map."""
+"""Maximum number of characters of an element's text shown beside an attention map."""
 
 
 class Segmentation(Task):
     """Learn where one segment of a text ends and the next begins."""
 
+    aliases: ClassVar[tuple[str, ...]] = ("text_segmentation", "topic_segmentation")
     Settings: ClassVar[type[Experiment]] = SegmentationSettings
+    # The metric that selects the best checkpoint and decides early stopping.
     monitor: ClassVar[str] = "valid/f1"
     larger_is_better: ClassVar[bool] = True
+    # Types of the keys that `metadata` adds to a run, for checks when a run is read.
     metadata_fields: ClassVar[Mapping[str, MetadataField]] = {
         "data/document_hashes": MetadataField(
             mapping_of(list_of(is_text)), "a mapping of `train` and `valid` to lists of texts"
@@ -91,11 +100,17 @@ class Segmentation(Task):
     }
 
     def __init__(self, experiment: Experiment, folder: Path, catalogue: Catalogue) -> None:
+        """Load the documents and compute their features. TaskError if something is wrong with them.
+
+        `experiment` are the settings; paths in them are relative to `folder`. `catalogue` (names of
+        layers in `.neural` programs) is not used.
+        """
         assert isinstance(experiment, SegmentationSettings)
         settings = fill_settings(experiment)
         collection = load_task_documents(settings, folder)
         self.documents = (*collection.train, *collection.valid)
         self.hashes = collection.document_hashes()
+        # The settings of a run contain a fingerprint, so this detects changes before a resume.
         fingerprint = fingerprint_documents(self.documents)
         if settings.fingerprint is not None and settings.fingerprint != fingerprint:
             raise TaskError(
@@ -123,8 +138,8 @@ class Segmentation(Task):
         boundary_count = sum(int(example.boundaries.sum()) for example in self.train)
         self.boundary_rate = boundary_count / max(1, gap_count)
 
-        # Batches. Validate once per epoch by default, because early stopping (`patience`) and
-        # training phases are counted in validations.
+        # Batches. Validate once per epoch by default, because `patience` (early stopping) is
+        # counted in validations.
         training = settings.training
         self.order = LengthBucketedOrder(
             [len(chunk) for chunk in self.chunks], training.batch_size, training.seed
@@ -133,6 +148,7 @@ class Segmentation(Task):
             every = max(1, self.order.batches_per_epoch // training.batches_per_step)
             training = training.model_copy(update={"validate_every": every})
         self.class_weights = resolve_class_weights(training.class_weights, self.train, self.classes)
+        # Resolved settings are saved with the run: they repeat it from any working folder.
         resolved = {
             "data": settings.data
             if settings.data in NAMED_COLLECTIONS
@@ -149,7 +165,7 @@ class Segmentation(Task):
         self.notes = (*collection.notes, *self._make_notes())
 
     def build(self) -> Segmenter:
-        """New model that standardizes its inputs by the training documents."""
+        """New, untrained model that standardizes features by mean and std of the training data."""
         model = build_segmenter(self.settings)
         mean, std = self.feature_mean_std
         model.set_standardization(torch.from_numpy(mean), torch.from_numpy(std))
@@ -157,29 +173,30 @@ class Segmentation(Task):
 
     @property
     def batches_per_epoch(self) -> int:
-        """Batches in one pass over the training documents."""
+        """Number of batches in one pass over the training documents."""
         return self.order.batches_per_epoch
 
     def batch(self, index: int) -> Batch:
-        """Padded batch of documents of similar length."""
+        """Training batch number `index`: padded documents, or chunks, of similar length."""
         return collate_examples([self.chunks[chunk_index] for chunk_index in self.order[index]])
 
     def loss(self, model: Any, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        """Sum of the loss terms, and the unweighted optional terms as metrics."""
+        """Sum of the loss terms, and metrics: the optional terms before weighting."""
         terms, term_metrics = self.loss_terms(model, batch)
         return reduce(add, terms.values()), term_metrics
 
     def loss_terms(self, model: Any, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Terms of the loss by name (cross-entropy: "loss"), and the optional ones as metrics.
+        """Terms of the loss by name, and metrics.
 
-        The terms include their factor (`training.*_lambda`); the metrics do not.
+        The cross-entropy is the term "loss"; the other terms are optional and include their factor
+        (`training.*_lambda`). The metrics are the optional terms without the factor.
         """
         training = self.settings.training
         if training.head_diversity_lambda:
             with measure_head_similarity(model) as head_similarity:
-                logits = model.scores(batch["x"], batch["mask"])
+                logits = model.logits(batch["x"], batch["mask"])
         else:
-            head_similarity, logits = None, model.scores(batch["x"], batch["mask"])
+            head_similarity, logits = None, model.logits(batch["x"], batch["mask"])
         gap_mask, target_mask = self.target_masks(batch)
         weighting, smoothing = self.loss_weighting(batch), training.label_smoothing
         loss = cross_entropy(
@@ -193,6 +210,7 @@ class Segmentation(Task):
                 boundary_logits, batch["boundaries"], gap_mask
             )
         if training.entropy_lambda:
+            # Negative: low entropy, which is high confidence, is penalized.
             factors["train/entropy"] = -training.entropy_lambda
             values["train/entropy"] = mean_entropy(logits, target_mask)
         if head_similarity is not None:
@@ -202,9 +220,10 @@ class Segmentation(Task):
         return {"loss": loss, **terms}, {name: value.detach() for name, value in values.items()}
 
     def loss_weights(self, batch: Batch) -> dict[str, float]:
-        """Denominator of each term, for averaging over processes and micro-batches.
+        """Weight of this batch in each term, when processes and micro-batches are averaged.
 
-        Head similarity is a ratio, not a mean; batches are weighted by their elements.
+        It is the number of targets (or the sum of their weights) that the term is a mean over. Head
+        similarity is not such a mean; its weight is the number of elements.
         """
         gap_mask, target_mask = self.target_masks(batch)
         weights = target_weights(batch["target"], target_mask, **self.loss_weighting(batch))
@@ -216,16 +235,19 @@ class Segmentation(Task):
         }
 
     def target_masks(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Masks of the gaps inside documents, and of the elements with a target.
+        """Masks, (B, T) each: elements with a gap before them, and elements with a target.
 
-        The targets are the gaps for boundaries, all elements for labels.
+        With boundaries as the target, both are the same; with labels, every element has a target.
         """
         # `first`: index in its document of the first element of each row; rows may be chunks.
         gap_mask = mask_gaps(batch["mask"], batch["first"])
         return gap_mask, gap_mask if self.classes.target_kind == "boundaries" else batch["mask"]
 
     def loss_weighting(self, batch: Batch) -> dict[str, Tensor | None]:
-        """Weights of the cross-entropy: by class, and of elements beside boundaries."""
+        """Arguments of `cross_entropy`: class weights (C,) and element weights (B, T), or None.
+
+        Element weights are above or below 1 for the elements beside boundaries.
+        """
         class_weights, boundary_weight = self.class_weights, self.settings.training.boundary_weight
         element_weights = None
         if boundary_weight != 1:
@@ -243,11 +265,12 @@ class Segmentation(Task):
         """Metrics of the validation documents.
 
         `valid/loss` is the mean log loss in nats, without weights and smoothing. Boundary metrics
-        use `threshold`, or the one that gives the boundary rate of the training documents.
+        use the setting `threshold`. By default the threshold is chosen so that the predicted
+        fraction of boundaries is that of the training documents.
         """
         if not self.valid:
             return {}
-        logits = score_documents(model, [example.x for example in self.valid])
+        logits = compute_logits(model, [example.x for example in self.valid])
         predicted = [class_probabilities(document_logits) for document_logits in logits]
         # The first element of a document is no boundary target: there is no gap before it.
         first_target = int(self.classes.target_kind == "boundaries")
@@ -282,16 +305,23 @@ class Segmentation(Task):
         return results
 
     def probe_batch(self) -> Batch:
-        """Documents whose attention is captured: the start of the first validation documents."""
+        """The first validation documents, cut to `MAX_PROBE_ELEMENTS`, as one batch.
+
+        Their attention is captured during training.
+        """
         examples = (self.valid or self.train)[: self.settings.tracking.probe_size]
         return collate_examples([next(example.split(MAX_PROBE_ELEMENTS)) for example in examples])
 
     def forward(self, model: Any, batch: Batch) -> Tensor:
-        """One forward pass."""
+        """Class probabilities, (B, T, C)."""
         return model(batch["x"], batch["mask"])
 
     def position_labels(self, batch: Batch) -> list[list[str]]:
-        """Start of each element's text, with a bar before the first element of a segment."""
+        """Labels of the positions in attention maps, per document.
+
+        A label is the start of the element's text. The first element of a segment has a bar before
+        it; padding has the label "".
+        """
         return [
             [
                 self._format_element(int(document), int(first) + position) if is_element else ""
@@ -310,11 +340,11 @@ class Segmentation(Task):
         )
 
     def model_summary(self) -> str:
-        """Parameters of LSTM, attention and classifier, with their shares."""
+        """Text table: number and share of parameters of LSTM, attention and classifier."""
         return format_parameter_table(self._build_on_meta())
 
     def metadata(self) -> dict[str, Any]:
-        """Run metadata: target, features and document hashes."""
+        """Metadata that is saved with a run: target, features and document hashes."""
         settings = self.settings
         return {
             "segmentation": {
@@ -329,7 +359,7 @@ class Segmentation(Task):
 
     @classmethod
     def page_sections(cls, run: SectionRun) -> list[PageSection]:
-        """The training data of a segmenter: documents, labels, features."""
+        """Section of a run's report page: number of documents, labels and features."""
         metadata = run.metadata("segmentation")
         if not isinstance(metadata, dict):
             return []
@@ -368,23 +398,36 @@ class Segmentation(Task):
 
     @classmethod
     def build_from_settings(cls, experiment: Experiment, catalogue: Catalogue) -> Segmenter:
-        """Build the model without data: the weights hold the standardization of the inputs."""
+        """Model of a run, built without its data.
+
+        Mean and std of the features are buffers of the model, so they are loaded with the weights.
+        """
         assert isinstance(experiment, SegmentationSettings)
         return build_segmenter(experiment)
 
     @classmethod
     def predict(cls, run: TrainedRun, source: str | bytes) -> Predictions:
-        """Boundaries and labels for every element of a document."""
+        """Predict for the file at the path `source`, or for the bytes of one text."""
         return predict_documents(run, source)
 
     @classmethod
+    def guess(cls, path: Path) -> ExperimentGuess | None:
+        """Documents with marked segments."""
+        return guess_segmentation(path)
+
+    @classmethod
+    def describe_input(cls, run: TrainedRun) -> str:
+        """Texts."""
+        return "a text file, or documents in .jsonl or .ref; `-` is standard input"
+
+    @classmethod
     def evaluate_run(cls, run: TrainedRun, **options: Any) -> Evaluation:
-        """Scores on held-out documents beside every baseline; see `evaluation.evaluate`."""
+        """Scores of a run and of all baselines on held-out documents; see `evaluation.evaluate`."""
         return evaluate(run, **options)
 
     @classmethod
     def example(cls, folder: Path, catalogue: Catalogue) -> Segmentation:
-        """A tiny task: documents of three segments of fruit and tool names."""
+        """A tiny task for tests: documents of three segments of fruit names or tool names."""
         rng = np.random.default_rng(0)
         topics = (("apple", "pear", "plum", "fig"), ("saw", "file", "drill", "plane"))
         rows = []
@@ -402,7 +445,10 @@ class Segmentation(Task):
 
 
 def fill_settings(experiment: SegmentationSettings) -> SegmentationSettings:
-    """Settings with the values of their preset. TaskError if both contradict each other."""
+    """Settings, completed with the values of their preset.
+
+    TaskError if the settings contradict the preset.
+    """
     prefix = f"the settings contradict the preset `{experiment.preset}`"
     try:
         settings = apply_preset(experiment, experiment.preset)
@@ -424,7 +470,7 @@ def resolve_class_weights(
     if class_weights is None:
         return None
     if class_weights == "balanced":
-        # The first element of a document is no boundary target.
+        # The first element of a document is no boundary target: there is no gap before it.
         first_target = int(classes.target_kind == "boundaries")
         return compute_class_weights(
             [example.target[first_target:] for example in examples], len(classes.names)

@@ -1,9 +1,10 @@
 """Split text into elements (lines or sentences), unwrap lines, detect headings, make titles.
 
-A sentence ends at a full stop that is not part of an abbreviation, an initial, a number or an
-ellipsis within a sentence. Each full stop is judged by a few characters around it, so the time is
-linear in the text. Made for English and similar languages; Chinese and Japanese full stops always
-end a sentence.
+A terminator is a full stop, question mark, exclamation mark or ellipsis. It ends a sentence unless
+it is part of an abbreviation, an initial, a number or an ellipsis within a sentence. Only a few
+characters around each terminator are inspected, so the time is linear in the length of the text.
+The rules are made for English and similar languages; Chinese and Japanese full stops always end a
+sentence.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from typing import Literal
 import numpy as np
 
 ElementUnit = Literal["lines", "sentences"]
+Span = tuple[int, int]
+"""Start and end of a part of the text, in characters."""
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-"""The line ends of `str.splitlines`."""
+"""The characters at which `str.splitlines` splits."""
 _LINE_PATTERN = re.compile(f"[^{LINE_ENDS}]+")
 
 
@@ -54,8 +57,9 @@ def _trim_span(text: str, start: int, end: int) -> Span | None:
 MAX_TITLE_CHARACTERS = 72
 """Maximum length of a title; longer ones are truncated between words."""
 MAX_HEADING_WORDS = 12
-"""Maximum number of words of a heading without a heading mark (`#`)."""
+"""A longer line without a heading mark (`#`) is not a heading."""
 _MAX_HEADING_CHARACTERS = 100
+"""A longer line without a heading mark is not a heading."""
 _HEADING_MARK = re.compile(r"#{1,6}\s+(?=\S)")
 _HEADING_NUMBER = re.compile(
     r"(?:\d{1,3}(?:\.\d{1,3}){0,5}[.):]?|[IVXLC]{1,7}[.)]"
@@ -68,6 +72,7 @@ _UNDERLINE = re.compile(r"([=\-~^*\"'`#+_])\1{2,}\Z")
 
 def is_heading_underline(line: str) -> bool:
     """True for a line such as `=====`, which underlines the heading above it."""
+    # The first condition is a fast path: it rejects nearly every line without the regex.
     return line[:3].count(line[0]) == 3 and _UNDERLINE.match(line) is not None
 
 
@@ -77,7 +82,7 @@ def is_list_item(line: str) -> bool:
 
 
 def is_marked_heading(line: str) -> bool:
-    """True for `# Heading`."""
+    """True for a line such as `# Heading`, with one to six `#`."""
     return _HEADING_MARK.match(line) is not None
 
 
@@ -89,7 +94,11 @@ def is_numbered_heading(line: str) -> bool:
 
 
 def score_heading(line: str) -> float:
-    """How much a line looks like a heading: 0 for a sentence to 1 for a marked heading."""
+    """How much a line looks like a heading, from 0 to 1.
+
+    0 is a long line or a sentence, 1 a marked or numbered heading. A short line scores 0.1 if it
+    begins in lower case, else 0.25 to 0.75 by its share of capitalized words (rules of thumb).
+    """
     if line[0] != "#" and not _has_heading_length(line):
         return 0.0  # fast path: nearly every line is a sentence
     if is_marked_heading(line) or is_numbered_heading(line):
@@ -102,7 +111,7 @@ def score_heading(line: str) -> float:
 
 
 def make_title(elements: Sequence[str]) -> str:
-    """Title of a segment: its heading if it has one, else its first words."""
+    """Title of a segment: its first element with a letter or digit, without `#` and truncated."""
     first_text = next(
         (element for element in elements if any(map(str.isalnum, element))), elements[0]
     )
@@ -124,11 +133,14 @@ def _has_heading_length(line: str) -> bool:
     )
 
 
+# Terminators with the closing quotes and brackets after them. `''` after a space is a closing quote
+# in text that was tokenized in the style of the Penn Treebank.
 _TERMINATOR = re.compile(r"""[.!?…。！？｡]+["'”’»›)\]}」』）】]*(?:\s''(?=\s))?""")
+# Group 1 is the first character after white space, opening quotes and brackets.
 _NEXT_CHARACTER = re.compile(r"""\s*["'“‘«‹(\[{`¿¡„「『（【_*]*(.?)""", re.S)
 _CJK_TERMINATORS = frozenset("。！？｡")
 _LOOKBEHIND_CHARACTERS = 24
-"""Characters inspected before a full stop; longer words are not abbreviations."""
+"""Number of characters inspected before a full stop: enough for any abbreviation."""
 
 _NONFINAL_LIST = """
     mr mrs ms mx dr prof rev fr st sr jr hon gen col maj capt cmdr lt sgt cpl pvt gov sen rep pres
@@ -145,16 +157,16 @@ _STARTER_LIST = """
     since because what who how why where no not all some many most each one two both another such
 """
 NONFINAL_ABBREVIATIONS = frozenset(_NONFINAL_LIST.split())
-"""Abbreviations that never end a sentence."""
+"""Abbreviations that never end a sentence, in lower case, without the last full stop."""
 POSSIBLY_FINAL_ABBREVIATIONS = frozenset(_POSSIBLY_FINAL_LIST.split())
-"""Abbreviations that end a sentence if a sentence starter follows."""
+"""Abbreviations that end a sentence only if one of `SENTENCE_STARTERS` follows."""
 SENTENCE_STARTERS = frozenset(_STARTER_LIST.split())
 """Words that often begin a sentence."""
 _WORD = re.compile(r"[\w'’]+")
 
 
 def find_sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
-    """Ends of the sentences in text[start:end], in order; the last one is `end`."""
+    """Yield the end of each sentence in text[start:end], in order; the last one is `end`."""
     for match in _TERMINATOR.finditer(text, start, end):
         if match.end() >= end:
             break
@@ -172,29 +184,32 @@ def _is_sentence_end(text: str, start: int, end: int, match: re.Match[str]) -> b
         return False  # 3.14, example.org, "…"—
     following = _NEXT_CHARACTER.match(text, match.end(), end)
     next_character = following.group(1) if following else ""
+    # The last condition excludes "", which is in every string.
     if next_character.islower() or (next_character in ",;:)]}–—-…" and next_character):
-        return False
+        return False  # the sentence continues
     if terminator[0] != "." or terminator[:2] == "..":
-        return True
+        return True  # "!", "?" or an ellipsis before a capital
+    # A single full stop: decide by the word before it.
     before = text[max(start, match.start() - _LOOKBEHIND_CHARACTERS) : match.start()]
     word = before[-1:].strip() and before.split()[-1].lstrip("\"'“‘«([{`*_—–-")
     if not word:
-        return True  # a separate stop, as in tokenised text
+        return True  # white space before the full stop, as in tokenized text
     lower = word.lower()
     if len(word) == 1 and word.isalpha():
         return word == "I" and _follows_lowercase_word(before)  # "so did I." is not an initial
     if lower in NONFINAL_ABBREVIATIONS:
         return False
+    # Short words with inner full stops, such as "Ph.D", are abbreviations, too.
     if lower in POSSIBLY_FINAL_ABBREVIATIONS or (
         "." in word and word.replace(".", "").isalpha() and len(word) <= 8
     ):
         return _is_sentence_starter(text, following)
-    # "1. Introduction" is an enumeration
+    # A number at the start is that of a list item, as in "1. Introduction" or "iv. Results".
     return match.start() - len(word) != start or not (word.isdigit() or lower.strip("ivxlc") == "")
 
 
 def _follows_lowercase_word(before: str) -> bool:
-    """True if the last but one word of `before` begins with a lower-case letter."""
+    """True if the second-to-last word of `before` begins with a lower-case letter."""
     words = before.split()
     return len(words) > 1 and words[-2][0].islower()
 
@@ -205,17 +220,19 @@ def _is_sentence_starter(text: str, following: re.Match[str] | None) -> bool:
     return word is not None and word.group().lower() in SENTENCE_STARTERS
 
 
-Span = tuple[int, int]
-"""Start and end, in characters."""
 WRAP_WIDTH_QUANTILE = 0.9
-"""Quantile of the line widths that is taken as the wrap width."""
+"""Quantile of the line widths that is taken as the wrap width.
+
+Not the maximum, because a few lines (a long URL) may be wider than the wrap width.
+"""
 _LINE_END = re.compile(f"\r\n|[{LINE_ENDS}]")
 
 
 def find_blocks(text: str, lines: Sequence[Span]) -> Iterator[Span]:
-    """Join wrapped lines: spans of paragraphs, headings and list items.
+    """Join wrapped lines: yield the spans of paragraphs, headings and list items.
 
-    `lines` are the spans of the lines that are not blank.
+    `lines` are the spans of the lines that are not blank. A block ends at each hard break, a line
+    break that the writer made on purpose and not to wrap a long line.
     """
     if not lines:
         return
@@ -233,7 +250,7 @@ def find_blocks(text: str, lines: Sequence[Span]) -> Iterator[Span]:
 
 
 def _split_paragraphs(text: str, lines: Sequence[Span]) -> Iterator[list[Span]]:
-    """Runs of lines without a blank line between them."""
+    """Yield runs of lines without a blank line between them."""
     paragraph = [lines[0]]
     for (_, previous_end), (start, end) in pairwise(lines):
         if count_blank_lines(text[previous_end:start]):
@@ -244,10 +261,11 @@ def _split_paragraphs(text: str, lines: Sequence[Span]) -> Iterator[list[Span]]:
 
 
 def _is_unwrapped(text: str, paragraph: Sequence[Span]) -> bool:
-    """True if most lines leave space for the first word of the next line.
+    """True if the line breaks of a paragraph are hard breaks, as in a poem.
 
-    In a wrapped paragraph no line does. Only lines before a lower-case word count: titles and list
-    items say nothing about the rest.
+    That is so if the first word of the next line would still fit on at least half of the lines; in
+    a wrapped paragraph it never fits. Only lines before a lower-case word count, because titles and
+    list items also end early in a wrapped paragraph.
     """
     widest = max(end - start for start, end in paragraph)
     has_space = [
@@ -259,9 +277,12 @@ def _is_unwrapped(text: str, paragraph: Sequence[Span]) -> bool:
 
 
 def _is_hard_break(previous_line: str, line: str, wrap_width: float, is_unwrapped: bool) -> bool:
-    """True if the break between two lines is not a line wrap."""
+    """True if the break between two lines is not a line wrap.
+
+    `is_unwrapped` is the result of `_is_unwrapped` for their paragraph.
+    """
     if is_heading_underline(line):
-        return False
+        return False  # the underline belongs to the heading above it
     if (
         is_unwrapped
         or is_list_item(line)
@@ -270,16 +291,25 @@ def _is_hard_break(previous_line: str, line: str, wrap_width: float, is_unwrappe
     ):
         return True
     first_word = line.split(None, 1)[0]
+    # A hard break: the word would have fitted on the line before, and may begin a sentence.
     return len(previous_line) + 1 + len(first_word) <= wrap_width and not first_word[0].islower()
 
 
 def get_indentation(gap: str) -> str:
-    """Indentation of the element after `gap`, the white space between two elements."""
+    """The part of `gap` after its last line end; all of it if there is none.
+
+    `gap` is the white space between two elements. The result is the indentation of the second one
+    if that is on a new line.
+    """
+    # " " is a fast path for two sentences in one line.
     return gap if gap == " " else gap[max(map(gap.rfind, LINE_ENDS)) + 1 :]
 
 
 def count_blank_lines(gap: str) -> int:
-    """Number of blank lines in `gap`, the white space between two lines; a form feed is one."""
+    """Number of blank lines in `gap`, the white space between two lines.
+
+    A form feed (page break) counts as at least one blank line.
+    """
     if gap in ("\n", "\r\n"):  # fast path for nearly every gap
         return 0
     return max(len(_LINE_END.findall(gap)) - 1, int("\f" in gap))

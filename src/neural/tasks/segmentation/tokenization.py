@@ -2,7 +2,8 @@
 
 An element is a sentence or line of a document. Words are runs of letters, digits and apostrophes in
 lower case. In scripts without spaces between words (Chinese, Japanese, Thai and others) every
-character is a word.
+character is a word. A stem is a word without its suffix; stop words have no stem. A token is one
+occurrence of a word or stem.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from functools import cached_property
 import numpy as np
 
 
-def find_term_distances(tokens: ElementTokens) -> tuple[np.ndarray, np.ndarray]:
-    """Distance of every token to the previous and to the next use of its word, in elements.
+def find_word_distances(tokens: ElementTokens) -> tuple[np.ndarray, np.ndarray]:
+    """Distances of every token to the previous and to the next use of its word, (tokens,) each.
 
-    A repetition within one element has distance 0. Without another use, the distance is twice the
-    number of elements, larger than any real one.
+    Distances are in elements: 0 for a repetition within one element. If the word is not used
+    before (or after), the distance is twice the number of elements, more than any real distance.
     """
     no_use_distance = 2 * len(tokens)
     order = np.argsort(tokens.ids, kind="stable")
@@ -31,7 +32,7 @@ def find_term_distances(tokens: ElementTokens) -> tuple[np.ndarray, np.ndarray]:
     return back, ahead
 
 
-# (suffix, replacement); the first match counts.
+# (suffix, replacement); the first suffix that matches is replaced.
 _SUFFIX_RULES = (
     ("ization", "ize"),
     ("isation", "ise"),
@@ -62,7 +63,8 @@ _SUFFIX_RULES = (
     ("s", ""),
 )
 _MIN_STEM_LETTERS = 3
-"""Minimum number of letters of a stem."""
+"""Minimum number of letters of a stem; a suffix that leaves fewer is not removed."""
+# For speed: only the rules whose suffix ends with the last letter of a word are tried.
 _RULES_BY_LAST_LETTER = {
     last_letter: tuple(rule for rule in _SUFFIX_RULES if rule[0][-1] == last_letter)
     for last_letter in {suffix[-1] for suffix, _ in _SUFFIX_RULES}
@@ -79,7 +81,7 @@ def stem_word(word: str) -> str:
             break
     if len(word) > _MIN_STEM_LETTERS and word[-1] == word[-2] and word[-1] not in "aeiouls":
         return word[:-1]  # stopp(ed) → stop
-    # love(d) and lov(ing) have the same stem
+    # Without its final "e", "love" has the same stem as "lov(ing)".
     return word[:-1] if len(word) > _MIN_STEM_LETTERS and word[-1] == "e" else word
 
 
@@ -113,6 +115,7 @@ STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 """English stop words in lower case. The last ones are fragments of "he'll", "it's", "wouldn't"."""
 
 
+# Ranges of characters of scripts without spaces between words, for a regex character class.
 _SPACELESS_SCRIPTS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 )
@@ -123,7 +126,7 @@ _TOKEN_PATTERN = re.compile(
     f"|{_ELEMENT_SEPARATOR}"
 )
 _SPACED_TOKEN_PATTERN = re.compile(f"[^\\W_]+(?:['’][^\\W_]+)*|{_ELEMENT_SEPARATOR}")
-"""As `_TOKEN_PATTERN`, for texts without spaceless scripts: 20 % faster."""
+"""Like `_TOKEN_PATTERN`, for texts without these scripts; it is 20 % faster."""
 _SPACELESS_PATTERN = re.compile(f"[{_SPACELESS_SCRIPTS}]")
 
 
@@ -153,8 +156,9 @@ class ElementTokens:
 
     @cached_property
     def stems(self) -> ElementTokens:
-        """The tokens as stems, without stop words."""
-        stem_ids: dict[str | None, int] = {None: -1}  # None: stop words
+        """The same tokens as stems, without stop words."""
+        # Id of each stem, from 0; the entry None: −1 marks stop words, hence `len(…) - 1` below.
+        stem_ids: dict[str | None, int] = {None: -1}
         ids = self.map_vocabulary(
             lambda word: stem_ids.setdefault(stem_topic_word(word), len(stem_ids) - 1)
         )[self.ids].astype(np.int32)
@@ -164,7 +168,10 @@ class ElementTokens:
 
     @cached_property
     def idf(self) -> np.ndarray:
-        """Inverse element frequency of each word: log(1 + elements / elements that contain it)."""
+        """Inverse element frequency of each word, (vocabulary,).
+
+        It is log(1 + number of elements / number of elements that contain the word).
+        """
         # Imported here, because kernels.py imports numba.
         from neural.tasks.segmentation.kernels import count_element_frequency
 
@@ -174,13 +181,16 @@ class ElementTokens:
         )
 
     def map_vocabulary(self, function: Callable[[str], int]) -> np.ndarray:
-        """Results of `function` for every word of the vocabulary, int64."""
+        """Result of `function` for every word of the vocabulary, (vocabulary,), int64."""
         return np.fromiter(
             map(function, self.vocabulary), dtype=np.int64, count=len(self.vocabulary)
         )
 
     def nth_token(self, position: int) -> np.ndarray:
-        """Word id at `position` of each element, from 0 (−1: the last); −1 if there is none."""
+        """Id of the word at `position` of each element, (elements,); −1 if there is none.
+
+        Positions count from 0; negative ones count from the end, as in a list.
+        """
         ids = np.full(len(self), -1)
         exists = self.counts > (position if position >= 0 else -position - 1)
         ids[exists] = self.ids[
@@ -190,8 +200,13 @@ class ElementTokens:
 
 
 def tokenize_elements(elements: Sequence[str]) -> ElementTokens:
-    """Tokenize all elements in one pass: they are joined by a separator, which becomes id 0."""
+    """Tokenize all elements in one pass.
+
+    The elements are joined by a separator, which is a token with id 0. At the end the separators
+    are removed and all other ids decrease by 1.
+    """
     text = _ELEMENT_SEPARATOR.join(elements)
+    # An element contains the separator itself: replace it there.
     if text.count(_ELEMENT_SEPARATOR) != len(elements) - 1:
         text = _ELEMENT_SEPARATOR.join(
             element.replace(_ELEMENT_SEPARATOR, " ") for element in elements
@@ -204,7 +219,7 @@ def tokenize_elements(elements: Sequence[str]) -> ElementTokens:
         dtype=np.int32,
     )
     separators = np.flatnonzero(ids == 0)
-    # Positions after the separators, counted without the separators.
+    # Index of the first token of each element, counted without the separators.
     starts = np.concatenate(
         [[0], separators - np.arange(len(separators)), [len(ids) - len(separators)]]
     )

@@ -1,65 +1,59 @@
-"""Predictions of a supervised run for arrays, tables and data sets.
-
-A network with two streams is an encoder-decoder, with a source and a target sequence.
-"""
+"""Predictions of a run of the task `supervised` for arrays, tables and datasets."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neural.core.errors import TaskError
 from neural.core.escape import shorten
 from neural.core.page_section import PageSection
-from neural.data.input_checks import check_inputs, reshape_rows
-from neural.data.loading import load_data, locate_data
-from neural.data.numpy_files import is_archive, load_npy, load_npz
-from neural.data.source import Examples
-from neural.data.sources.table import (
-    MAX_LISTED_COLUMNS,
-    SUFFIXES,
-    TableCells,
-    is_target_column,
-    match_columns,
-    read_cells,
-)
+from neural.data.input_checks import check_inputs
+from neural.data.table_columns import MAX_LISTED_COLUMNS
 from neural.language.network import Network
 from neural.nn.lazy_torch import torch
+from neural.tasks.supervised.inputs import STANDARD_INPUT, load_class_names, load_inputs
 from neural.tasks.task import TrainedRun
+
+if TYPE_CHECKING:
+    from torch import nn
 
 BATCH_SIZE = 256
 """Examples per forward pass."""
 SHOWN_CLASSES = 3
-"""Classes shown for an example in the table, most likely first; the JSON has all."""
+"""Number of classes that the table shows per example, most likely first; the JSON has all."""
 MAX_CELL = 60
 """Maximum number of characters in a table cell."""
-INPUT_NAMES = ("x", "mask", "source", "target", "target_mask")
-"""Names of arrays that networks take as inputs; `target` is the input of the decoder."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PredictedRows:
     """Predictions for the rows of a file."""
 
-    head: str
-    """Output activation. `softmax`: class probabilities; `sigmoid`: P(yes); `linear`: values."""
+    output_activation: str
+    """Kind of outputs. `softmax`: class probabilities; `sigmoid`: P(yes); `linear`: values."""
     outputs: np.ndarray
     """Outputs of the network, (examples, …, units)."""
     classes: tuple[str, ...]
     """Names of the classes; empty if they have none."""
     notes: tuple[str, ...] = ()
     """Notes about how the rows were read."""
+    id_column: tuple[str, list[str]] | None = None
+    """Name and values of the column that identifies rows, if the run has one."""
 
     def to_dict(self, index: int) -> dict[str, Any]:
         """The prediction for one example, as JSON."""
         output = self.outputs[index]
-        if self.head != "softmax":
-            return {"probability" if self.head == "sigmoid" else "value": _to_rounded_list(output)}
+        if self.output_activation != "softmax":
+            return {
+                "probability" if self.output_activation == "sigmoid" else "value": _to_rounded_list(
+                    output
+                )
+            }
         likely_class = output.argmax(axis=-1)
         record: dict[str, Any] = {
             "class": likely_class.tolist(),
@@ -75,19 +69,86 @@ class PredictedRows:
         """The name of a class; its number if it has no name."""
         return self.classes[index] if index < len(self.classes) else str(index)
 
+    def predicted_labels(self) -> np.ndarray:
+        """The most likely class of every example: its name, or its number if it has none.
+
+        The values themselves if the network predicts values; 0 or 1 for every unit of several
+        units with a sigmoid.
+        """
+        if self.output_activation == "softmax":
+            numbers = self.outputs.argmax(axis=-1)
+        elif self.output_activation == "sigmoid":
+            numbers = (_drop_single_unit(self.outputs) >= 0.5).astype(np.int64)
+        else:
+            return _drop_single_unit(self.outputs)
+        if not self.classes or numbers.max(initial=0) >= len(self.classes):
+            return numbers
+        return np.array(self.classes)[numbers]
+
+    def class_probabilities(self) -> np.ndarray:
+        """Probabilities, (examples, …, classes); one sigmoid unit gives P(no) and P(yes).
+
+        TaskError if the network predicts values.
+        """
+        if self.output_activation not in ("softmax", "sigmoid"):
+            raise TaskError(
+                "this network predicts values, not probabilities: its output is "
+                f"{self.output_activation}"
+            )
+        if self.output_activation == "sigmoid" and self.outputs.shape[-1] == 1:
+            return np.concatenate([1 - self.outputs, self.outputs], axis=-1)
+        return self.outputs
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Columns of a table: the identifier, the prediction, and the probability of each class.
+
+        `predicted` is a class name or number, or a value; with several values per example there is
+        a column `predicted_1` for each. With a class at every position, `predicted` has all of them
+        in one text, and there are no probabilities.
+        """
+        columns: dict[str, list[Any]] = {}
+        if self.id_column is not None:
+            columns[self.id_column[0]] = self.id_column[1]
+        labels = self.predicted_labels()
+        is_class = self.output_activation in ("softmax", "sigmoid")
+        if labels.ndim == 1:
+            columns["predicted"] = _to_list(labels)
+        elif self.outputs.ndim > 2:
+            columns["predicted"] = [" ".join(map(str, row.ravel().tolist())) for row in labels]
+            return columns
+        else:
+            columns |= {
+                f"predicted_{unit + 1}": _to_list(labels[:, unit])
+                for unit in range(labels.shape[1])
+            }
+        if is_class:
+            probabilities = self.class_probabilities()
+            columns |= {
+                f"probability_{self._unit_name(unit)}": _to_rounded_list(probabilities[:, unit])
+                for unit in range(probabilities.shape[1])
+            }
+        return columns
+
+    def _unit_name(self, unit: int) -> str:
+        """The class of an output unit; independent sigmoid units are numbered from 1."""
+        is_independent = self.output_activation == "sigmoid" and self.outputs.shape[-1] > 1
+        return str(unit + 1) if is_independent else self.class_name(unit)
+
     def to_records(self) -> Iterator[dict[str, Any]]:
         """One JSON object per example."""
         return (self.to_dict(index) for index in range(len(self.outputs)))
 
     def to_section(self, width: int) -> PageSection:
         """A table with one row per example, the most likely class first."""
-        heading = {"softmax": "most likely", "sigmoid": "P(yes)"}.get(self.head, "value")
+        heading = {"softmax": "most likely", "sigmoid": "P(yes)"}.get(
+            self.output_activation, "value"
+        )
         rows = [(str(index), *self._format_row(index)) for index in range(len(self.outputs))]
         return PageSection(title="", table_head=("", heading, ""), table_rows=rows)
 
     def _format_row(self, index: int) -> tuple[str, str]:
         output = self.outputs[index]
-        if self.head != "softmax":
+        if self.output_activation != "softmax":
             return shorten(" ".join(f"{value:.4g}" for value in output.ravel()), MAX_CELL), ""
         if output.ndim > 1:  # a class at every position
             names = (self.class_name(int(label)) for label in output.argmax(axis=-1).ravel())
@@ -98,15 +159,62 @@ class PredictedRows:
         )
 
 
-def predict_rows(run: TrainedRun, source: str) -> PredictedRows:
-    """Predict for an .npz, .npy, .csv or .tsv file, or for any data the run could be trained on."""
+def describe_rows(run: TrainedRun) -> str:
+    """The files that `predict_rows` reads for this run, with the columns they need."""
     network = run.load_network()
-    arrays, scale, notes = _load_inputs(source, network, run)
-    check_inputs(arrays, network, Path(source).name)
-    argument_names = (
-        ("source", "target", "mask", "target_mask") if network.has_two_streams else ("x", "mask")
+    columns = run.metadata("data/columns")
+    if columns:
+        hidden_count = len(columns) - MAX_LISTED_COLUMNS
+        names = ", ".join(columns[:MAX_LISTED_COLUMNS])
+        more = f" and {hidden_count} more" if hidden_count > 0 else ""
+        return f"a table (.csv or .tsv) with the columns {names}{more}"
+    shape = ", ".join(["rows", *(str(size) for size in network.input)])
+    suffixes = ".npz or .npy" if len(network.input) > 1 else ".npz, .npy, .csv or .tsv"
+    return f"an array of shape ({shape}) in {suffixes}, or data like that of the training"
+
+
+def predict_rows(run: TrainedRun, source: Any, model: nn.Module | None = None) -> PredictedRows:
+    """Predict for the rows of a table, for arrays, or for any data the run could be trained on.
+
+    `source` is the path of a file, the bytes of a table, a data frame, an array, or a dict of
+    arrays by name. Columns are matched by name if the training data had names. `model` is that of
+    the run, if the caller has loaded it.
+    """
+    network = run.load_network()
+    arrays, scale, notes, id_column = load_inputs(run, source)
+    check_inputs(arrays, network, _format_source(source))
+    return PredictedRows(
+        output_activation=network.output_activation,
+        outputs=_compute_outputs(model or run.load_model(), network, arrays, scale),
+        classes=load_class_names(run),
+        notes=notes,
+        id_column=id_column,
     )
-    model, outputs = run.load_model(), []
+
+
+def predict_arrays(run: TrainedRun, x: Any, model: nn.Module | None = None) -> PredictedRows:
+    """Predict for inputs in memory; the same as `predict_rows`."""
+    return predict_rows(run, x, model)
+
+
+def _format_source(source: Any) -> str:
+    """Name of the data in messages."""
+    if isinstance(source, str | Path):
+        return Path(source).name
+    return STANDARD_INPUT if isinstance(source, bytes) else "the inputs"
+
+
+def _compute_outputs(
+    model: nn.Module, network: Network, arrays: Mapping[str, np.ndarray], scale: float = 1.0
+) -> np.ndarray:
+    """Outputs of the model for all examples, batch by batch, in evaluation mode.
+
+    The first input is multiplied by `scale`.
+    """
+    argument_names = (
+        ("source", "target", "mask", "target_mask") if network.is_encoder_decoder else ("x", "mask")
+    )
+    outputs, device = [], next(model.parameters()).device
     dtype = torch.int64 if network.takes_token_ids else torch.float32
     with torch.no_grad():
         for first in range(0, len(arrays[argument_names[0]]), BATCH_SIZE):
@@ -124,111 +232,25 @@ def predict_rows(run: TrainedRun, source: str) -> PredictedRows:
             ]
             if scale != 1 and inputs[0] is not None:
                 inputs[0] = inputs[0] * scale
-            outputs.append(model(*inputs).float().numpy())
-    return PredictedRows(
-        head=network.head_activation,
-        outputs=np.concatenate(outputs),
-        classes=_class_names(run),
-        notes=notes,
-    )
-
-
-class PredictionInputs(NamedTuple):
-    """Inputs of the network."""
-
-    arrays: dict[str, np.ndarray]
-    """Arrays by name (see INPUT_NAMES), without labels."""
-    scale: float = 1.0
-    """Factor by which the first input is multiplied; see `Examples.scale`."""
-    notes: tuple[str, ...] = ()
-
-
-def _load_inputs(source: str, network: Network, run: TrainedRun) -> PredictionInputs:
-    """Read a file of arrays or rows, or any data the run could be trained on."""
-    path = Path(source)
-    suffix = path.suffix.lower()
-    if path.is_file() and suffix in (".npz", ".npy"):
-        return PredictionInputs(_load_arrays(path, network))
-    if path.is_file() and suffix in SUFFIXES:
-        x, notes = _load_table(path, network, run)
-        return PredictionInputs({"x": x}, notes=notes)
-    examples = load_data(locate_data(source, Path()), network)
-    return PredictionInputs(
-        {name: array for name, array in examples.train.items() if name in INPUT_NAMES},
-        examples.scale,
-    )
-
-
-def _load_arrays(path: Path, network: Network) -> dict[str, np.ndarray]:
-    arrays = load_npz(path) if is_archive(path) else {"x": load_npy(path)}
-    if len(arrays) == 1 and not network.has_two_streams:
-        arrays = {"x": next(iter(arrays.values()))}
-    for name in ("source", "target") if network.has_two_streams else ("x",):
-        if name not in arrays:
-            raise TaskError(
-                f"{path.name}: there is no array `{name}`; it has {', '.join(arrays) or 'none'}"
+            outputs.append(
+                model(*(tensor if tensor is None else tensor.to(device) for tensor in inputs))
+                .float()
+                .cpu()
+                .numpy()
             )
-    return {name: array for name, array in arrays.items() if name in INPUT_NAMES}
+    return np.concatenate(outputs)
 
 
-def _load_table(
-    path: Path, network: Network, run: TrainedRun
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Inputs from columns, matched by name if the training data had names; and notes."""
-    columns, target = _training_columns(run)
-    table = read_cells(path, columns)
-    notes: tuple[str, ...] = ()
-    if columns and table.has_header:
-        positions = match_columns(table, columns, target)
-    else:
-        positions = _columns_by_position(table, network)
-        if columns and len(positions) == len(columns):
-            shown = ", ".join(columns[:MAX_LISTED_COLUMNS]) + (
-                " …" if len(columns) > MAX_LISTED_COLUMNS else ""
-            )
-            notes = (
-                f"{path.name} has no column names; its columns are used as {shown}, in this order",
-            )
-    return reshape_rows(table.to_numbers(positions), network, path.name), notes
+def _drop_single_unit(outputs: np.ndarray) -> np.ndarray:
+    """Outputs without their last axis if the network has one unit."""
+    return outputs[..., 0] if outputs.shape[-1] == 1 else outputs
 
 
-def _columns_by_position(table: TableCells, network: Network) -> list[int]:
-    """All columns in order, without the target column.
-
-    The target column is found by its name, or is the last one if there is one column too many.
-    """
-    sizes = [dim for dim in network.input if isinstance(dim, int)]
-    width = math.prod(sizes) if sizes else len(table.names)
-    positions = [index for index, name in enumerate(table.names) if not is_target_column(name)]
-    return positions[:-1] if len(positions) == width + 1 == len(table.names) else positions
-
-
-def _training_columns(run: TrainedRun) -> tuple[list[str], str | None]:
-    """Names of the input columns and of the target column.
-
-    Empty and None unless the run was trained on a table with a header.
-    """
-    columns = run.metadata("data/columns")
-    if columns is not None:
-        return columns, run.metadata("data/target")
-    examples = _load_training_examples(run)  # a run from before these names were saved
-    return ([], None) if examples is None else (list(examples.columns), examples.target)
-
-
-def _class_names(run: TrainedRun) -> tuple[str, ...]:
-    """Names of the classes, from the run or its training data."""
-    classes = run.metadata("data/classes")
-    examples = _load_training_examples(run) if classes is None else None
-    return tuple(classes or (examples.classes if examples is not None else ()))
-
-
-def _load_training_examples(run: TrainedRun) -> Examples | None:
-    """The training data of the run, if it still exists."""
-    try:
-        task: Any = run.load_task()
-    except TaskError:
-        return None
-    return task.data.examples
+def _to_list(values: np.ndarray) -> list[Any]:
+    """Class names, class numbers, or values with 7 significant digits."""
+    if values.dtype.kind != "f":
+        return values.tolist()
+    return [float(f"{value:.7g}") for value in values.tolist()]
 
 
 def _to_rounded_list(values: np.ndarray) -> list[Any]:

@@ -1,25 +1,37 @@
-"""Supervised learning: any `.neural` program on any data that fits it.
+"""Supervised learning: train any `.neural` program on any data that fits it.
 
-A program describes a network in the language of the project. `model.scores` of a network returns
-its outputs before the final activation (logits), called scores here; `model.head` is that
-activation. A network with two streams is an encoder-decoder, with a source and a target sequence.
+A program is the source text of a network in the `.neural` language. `model.logits` returns the
+outputs of the network before the final activation, `model.output_activation`. An encoder-decoder
+takes two sequences, `source` and `target`; other networks take one input, `x`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from neural.core.errors import TaskError
 from neural.core.experiment import Experiment, NonNegativeInt
-from neural.core.metadata_fields import COUNT, TEXT, TEXTS, MetadataField
+from neural.core.experiment_guess import ExperimentGuess
+from neural.core.metadata_fields import (
+    COUNT,
+    NUMBER,
+    NUMBERS_BY_NAME,
+    TEXT,
+    TEXTS,
+    MetadataField,
+)
+from neural.core.settings_errors import SettingsConflictError
+from neural.core.settings_fields import ValueDescription
 from neural.data.dataset import Dataset
-from neural.data.input_checks import get_pad_id
 from neural.data.loading import load_data, locate_data, serialize_location
+from neural.data.splits import Fold
+from neural.data.table_columns import TableSettings
+from neural.data.table_preprocessing import PREPROCESSOR
 from neural.data.targets import IGNORE_INDEX, ClassTargets
 from neural.nn.lazy_torch import torch
 from neural.tasks._program_task import (
@@ -31,8 +43,13 @@ from neural.tasks._program_task import (
     resolve_loss,
 )
 from neural.tasks._text_generator import TextGenerator, load_text_generator
-from neural.tasks.supervised.predict import predict_rows
-from neural.tasks.task import Predictions, TrainedRun
+from neural.tasks.supervised.batch_inputs import find_real_predictions, get_model_inputs
+from neural.tasks.supervised.class_weights import resolve_class_weights
+from neural.tasks.supervised.data_summary import summarize_data
+from neural.tasks.supervised.evaluation import evaluate
+from neural.tasks.supervised.guess import guess_supervised
+from neural.tasks.supervised.predict import describe_rows, predict_rows
+from neural.tasks.task import Evaluation, Predictions, TrainedRun, check_options
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,10 +58,25 @@ if TYPE_CHECKING:
     from neural.tasks.task import Batch
 
 
+def _check_fold(text: str) -> str:
+    if Fold.parse(text) is None:
+        raise ValueError("not a fold")
+    return text
+
+
+FoldText = Annotated[
+    str,
+    AfterValidator(_check_fold),
+    ValueDescription("a fold and the number of folds, such as `2/5`"),
+]
+TestShare = Annotated[float, Field(gt=0, lt=1)]
+ClassWeight = Annotated[float, Field(gt=0)]
+
+
 class SupervisedSettings(Experiment):
     """A network, its data, and training settings; unset ones come from the program."""
 
-    task: str = Field("supervised", description="What is learned: a name of `neural.tasks`.")
+    task: str = Field("supervised", description="Name of the task.")
     network: str = Field(min_length=1, description="A `.neural` file, or the program itself.")
     network_name: str | None = Field(
         None, description="Name of the network, if the program has several."
@@ -59,18 +91,57 @@ class SupervisedSettings(Experiment):
         0, description="Selects the examples held out; independent of `training.seed`."
     )
 
-    new_run_keys: ClassVar[frozenset[str]] = frozenset({"split_seed"})
+    table: TableSettings = Field(
+        default_factory=TableSettings, description="Columns of a table, and how they are prepared."
+    )
+    stratify: bool = Field(
+        False, description="Hold out the same share of every class; for targets that are classes."
+    )
+    fold: FoldText | None = Field(
+        None,
+        description="`2/5` holds out the second of five folds, in place of `validation_split`.",
+    )
+    test: str | dict[str, str] | TestShare | None = Field(
+        None,
+        description="Test data, used by `neural evaluate` only: a file or a share of the data.",
+    )
+    class_weights: Literal["none", "balanced"] | dict[str, ClassWeight] = Field(
+        "none",
+        description="Weights of classes in the training loss: `balanced`, or a number per class.",
+    )
+
+    # Keys that a resumed run cannot change, because they select its data.
+    new_run_keys: ClassVar[frozenset[str]] = frozenset(
+        {"split_seed", "table", "stratify", "fold", "test"}
+    )
+
+    def verify(self) -> Iterator[SettingsConflictError]:
+        """Yield an error for two keys that hold out validation examples."""
+        yield from super().verify()
+        if self.fold is not None and self.validation_split is not None:
+            yield SettingsConflictError(
+                "`fold` and `validation_split` both say what is held out",
+                "fold",
+                "validation_split",
+                help="keep one",
+            )
 
 
 class Supervised(ProgramTask):
     """Predict the labels of examples: classes, binary labels, or numbers."""
 
+    aliases: ClassVar[tuple[str, ...]] = ("classification", "regression", "classifier", "tabular")
     Settings: ClassVar[type[Experiment]] = SupervisedSettings
     metadata_fields: ClassVar[Mapping[str, MetadataField]] = {
         "data/columns": TEXTS,
         "data/target": TEXT,
         "data/classes": TEXTS,
         "data/duplicate_examples": COUNT,
+        "data/chance_loss": NUMBER,
+        "data/majority_share": NUMBER,
+        "data/feature_scales": NUMBERS_BY_NAME,
+        "data/preprocessing": PREPROCESSOR,
+        "data/class_weights": NUMBERS_BY_NAME,
     }
 
     def __init__(
@@ -88,18 +159,21 @@ class Supervised(ProgramTask):
                 "the experiment, or pass arrays to `neural.fit`"
             )
         location = locate_data(data_setting, folder)
-        training, validation_split = (
-            merge_training(experiment.training, self.network),
-            experiment.validation_split,
-        )
-        validation_split = (
-            self.network.train.validation_split if validation_split is None else validation_split
+        training = merge_training(experiment.training, self.network)
+        fold = None if experiment.fold is None else Fold.parse(experiment.fold)
+        validation_split = experiment.validation_split
+        if validation_split is None:
+            validation_split = self.network.train.validation_split
+        test = experiment.test
+        test_location = (
+            None if test is None or isinstance(test, float) else locate_data(test, folder)
         )
         resolved = {
             "training": training,
             "network": self.source.text,
             "data": serialize_location(location),
-            "validation_split": validation_split,
+            "validation_split": validation_split if fold is None else None,
+            "test": test if test_location is None else serialize_location(test_location),
             "name": experiment.name or self.network.name[:80],
         }
         super().__init__(experiment.model_copy(update=resolved), folder, catalogue)
@@ -108,7 +182,12 @@ class Supervised(ProgramTask):
             training.batch_size,
         )
         self.validation_loss = remove_label_smoothing(self.criterion)
-        examples = load_data(location, self.network)
+        examples = load_data(location, self.network, experiment.table)
+        test_examples = (
+            None
+            if test_location is None
+            else load_data(test_location, self.network, experiment.table, examples.schema)
+        )
         self.data = Dataset(
             examples,
             self.network,
@@ -116,6 +195,13 @@ class Supervised(ProgramTask):
             batch_size=self.batch_size,
             seed=training.seed,
             split_seed=experiment.split_seed,
+            fold=fold,
+            stratify=experiment.stratify,
+            test_split=test if isinstance(test, float) else 0.0,
+            test_examples=test_examples,
+        )
+        self.class_weights = resolve_class_weights(
+            experiment.class_weights, self.data, self.prediction_mask
         )
         self.notes = self.data.notes
 
@@ -129,28 +215,46 @@ class Supervised(ProgramTask):
         return self.data.batch(index)
 
     def loss(self, model: Any, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        """Mean loss over all targets that are not padding, and the metric if cheap to compute."""
+        """Mean loss over all targets that are not padding, and a metric if it is cheap to compute.
+
+        With `class_weights` it is the weighted mean. The metric (`train/accuracy` or another of the
+        targets) is left out with one target per position, because it then costs as much as the
+        loss.
+        """
         targets = self.data.train.targets
-        logits, y = self.scores_and_targets(model, batch)
-        loss: Tensor = self.criterion.compute(logits, y)
-        if targets.position_shape:  # with one target per position, the metric costs as much as loss
+        logits, y = self.compute_logits_and_targets(model, batch)
+        loss: Tensor = (
+            self.criterion.compute(logits, y)
+            if self.class_weights is None
+            else self.class_weights.compute_loss(self.criterion, targets, logits, y)
+        )
+        if targets.position_shape:
             return loss, {}
         with torch.no_grad():
-            metric_value = targets.score_predictions(logits, y, model.head).mean()
+            metric_value = targets.score_predictions(logits, y, model.output_activation).mean()
         return loss, {f"train/{targets.metric}": metric_value}
 
     def loss_weights(self, batch: Batch) -> dict[str, float]:
-        """Number of predictions in the loss: examples, or positions that are not padding."""
-        y, mask = batch["y"], self.prediction_mask(batch)
-        if isinstance(self.data.train.targets, ClassTargets):
+        """Number of predictions in the loss: examples, or positions that are not padding.
+
+        With `class_weights` the sum of their weights; the metric is a mean over predictions still.
+        """
+        y, mask, targets = batch["y"], self.prediction_mask(batch), self.data.train.targets
+        if isinstance(targets, ClassTargets):
             is_counted = y != IGNORE_INDEX if mask is None else (y != IGNORE_INDEX) & mask
-            return {"loss": float(is_counted.sum())}
-        return {"loss": float(len(y) if mask is None else mask.sum())}
+            count = float(is_counted.sum())
+        else:
+            count = float(len(y) if mask is None else mask.sum())
+        if self.class_weights is None:
+            return {"loss": count}
+        weight = self.class_weights.sum_weights(targets, y, mask)
+        return {"loss": weight, f"train/{targets.metric}": count}
 
     def evaluate(self, model: Any) -> dict[str, float]:
-        """Exact mean loss and metric over all validation examples, or their unpadded positions.
+        """Mean loss, without label smoothing, and metric over all validation targets.
 
-        Without label smoothing.
+        The mean over batches is weighted by their numbers of targets, padding excluded, so it does
+        not depend on the batch size.
         """
         count = len(self.data.held_out_indices)
         if not count:
@@ -161,13 +265,13 @@ class Supervised(ProgramTask):
         for start in range(0, count, self.batch_size):
             examples = self.data.validation_batch(start, start + self.batch_size)
             batch = {name: tensor.to(device) for name, tensor in examples.items()}
-            logits, y = self.scores_and_targets(model, batch)
+            logits, y = self.compute_logits_and_targets(model, batch)
             prediction_count = (
                 int((y != IGNORE_INDEX).sum())
                 if isinstance(targets, ClassTargets)
                 else logits[..., 0].numel()
             )
-            metric_values = targets.score_predictions(logits, y, model.head)
+            metric_values = targets.score_predictions(logits, y, model.output_activation)
             loss_sum += self.validation_loss.compute(logits, y).item() * prediction_count
             metric_sum += metric_values.sum().item()
             loss_count += prediction_count
@@ -177,13 +281,14 @@ class Supervised(ProgramTask):
             f"valid/{targets.metric}": metric_sum / metric_count,
         }
 
-    def scores_and_targets(self, model: Any, batch: Batch) -> tuple[Tensor, Tensor]:
+    def compute_logits_and_targets(self, model: Any, batch: Batch) -> tuple[Tensor, Tensor]:
         """Logits and labels in the form that the loss takes, without padding.
 
-        Padding is removed; of class targets, it is marked with IGNORE_INDEX instead.
+        Labels that are classes keep their shape: padding is marked with IGNORE_INDEX, which the
+        loss ignores. From other labels, padding is removed.
         """
         targets = self.data.train.targets
-        logits, y = self.scores(model, batch), targets.to_loss_target(batch["y"])
+        logits, y = self.compute_logits(model, batch), targets.to_loss_target(batch["y"])
         mask = self.prediction_mask(batch)
         if mask is None:
             return logits, y
@@ -196,48 +301,34 @@ class Supervised(ProgramTask):
 
         Also None if the network does not predict at every position.
         """
-        mask = self.position_mask(batch)
-        is_per_position = mask is not None and mask.shape == (
-            len(batch["y"]),
-            *self.data.train.targets.position_shape,
+        return find_real_predictions(
+            self.network,
+            batch,
+            self.data.train.targets.position_shape,
+            predicts_target_tokens=self.data.predicts_target_tokens,
         )
-        return mask if is_per_position else None
 
-    def position_mask(self, batch: Batch) -> Tensor | None:
-        """True for positions that are not padding, by the mask and the network's `pad_id`.
-
-        None if there is neither.
-        """
-        pad = get_pad_id(self.network)
-        ids_name, mask_name = (
-            ("target", "y_mask") if self.network.has_two_streams else ("x", "mask")
-        )
-        ids_name = "y" if self.data.predicts_target_tokens else ids_name
-        if pad is None:
-            return batch.get(mask_name)
-        is_real = torch.ne(batch[ids_name], pad)
-        return is_real & batch[mask_name] if mask_name in batch else is_real
-
-    def scores(self, model: Any, batch: Batch) -> Tensor:
+    def compute_logits(self, model: Any, batch: Batch) -> Tensor:
         """Logits of all positions, padding included."""
-        return model.scores(*self.model_inputs(batch))
+        return model.logits(*self.model_inputs(batch))
 
     def model_inputs(self, batch: Batch) -> tuple[Tensor | None, ...]:
         """Arguments of the model for a batch."""
-        if self.network.has_two_streams:
-            return batch["source"], batch["target"], batch.get("mask"), batch.get("target_mask")
-        return batch["x"], batch.get("mask")
+        return get_model_inputs(self.network, batch)
 
     def metadata(self) -> dict[str, Any]:
         """Names of columns and classes, which `neural predict` needs.
 
         `data/duplicate_examples`: validation examples that have the inputs of a training example.
+        data_summary.py describes the other entries.
         """
         examples = self.data.examples
         names = {
             "data/columns": examples.columns,
             "data/target": examples.target,
             "data/classes": examples.classes,
+            "data/preprocessing": self.data.preprocessor and self.data.preprocessor.to_dict(),
+            "data/class_weights": self.class_weights and self.class_weights.by_name,
         }
         duplicates = self.data.duplicates
         duplicate_count = (
@@ -245,10 +336,11 @@ class Supervised(ProgramTask):
             if duplicates is None or not duplicates.held_out
             else {"data/duplicate_examples": duplicates.equal}
         )
-        return {key: value for key, value in names.items() if value} | duplicate_count
+        summary = summarize_data(self.data, self.network)
+        return {key: value for key, value in names.items() if value} | duplicate_count | summary
 
     def probe_batch(self) -> Batch:
-        """The examples whose attention is captured: the first ones of the validation."""
+        """The examples whose attention is captured: the first validation examples."""
         return self.data.first_examples(self.experiment.tracking.probe_size)
 
     def forward(self, model: Any, batch: Batch) -> Tensor:
@@ -256,9 +348,9 @@ class Supervised(ProgramTask):
         return model(*self.model_inputs(batch))
 
     def token_ids(self, batch: Batch) -> Tensor | None:
-        """Token ids; of the source if there are two sequences."""
+        """Token ids of the input; those of the source for an encoder-decoder."""
         return (
-            batch["source" if self.network.has_two_streams else "x"]
+            batch["source" if self.network.is_encoder_decoder else "x"]
             if self.network.takes_token_ids
             else None
         )
@@ -274,12 +366,26 @@ class Supervised(ProgramTask):
         ]
 
     @classmethod
-    def predict(cls, run: TrainedRun, source: str | bytes) -> Predictions:
-        """Predict for the rows of a file or a data set."""
-        if isinstance(source, bytes):
-            raise TaskError("pass the path of an .npz, .npy, .csv or .tsv file, not `-`")
+    def predict(cls, run: TrainedRun, source: Any) -> Predictions:
+        """Predict for the rows of a table, arrays, a data frame, or a data set."""
         rows = predict_rows(run, source)
         return Predictions([rows], rows.notes)
+
+    @classmethod
+    def guess(cls, path: Path) -> ExperimentGuess | None:
+        """Classes or numbers from a table, or from a folder per class."""
+        return guess_supervised(path)
+
+    @classmethod
+    def describe_input(cls, run: TrainedRun) -> str:
+        """A table with the columns of the training data, or arrays of the network's input shape."""
+        return describe_rows(run)
+
+    @classmethod
+    def evaluate_run(cls, run: TrainedRun, **options: Any) -> Evaluation:
+        """Scores beside a constant and a linear baseline; see `evaluation.evaluate`."""
+        check_options(run, options, ("data", "allow_duplicates"))
+        return evaluate(run, **options)
 
     @classmethod
     def load_generator(cls, run: TrainedRun) -> TextGenerator:
@@ -288,7 +394,7 @@ class Supervised(ProgramTask):
 
     @classmethod
     def example(cls, folder: Path, catalogue: Catalogue) -> Supervised:
-        """Generated task: which of three features has the largest mean?"""
+        """Generated task: the class is the one of three features with the largest mean."""
         rng = np.random.default_rng(0)
         x = rng.normal(size=(41, 5, 6)).astype(np.float32)
         np.savez(folder / "tiny.npz", x=x, y=x[:, :, :3].mean(axis=1).argmax(axis=1))

@@ -1,4 +1,4 @@
-"""One file per runner of sweep trials: `neural sweep --runner NAME`."""
+"""Registry of runners, one file each: where `neural sweep --runner NAME` runs its trainings."""
 
 from neural.core.registry import Registry
 from neural.training.runner import Runner

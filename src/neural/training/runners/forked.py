@@ -1,6 +1,7 @@
 """Runner that forks this process, with torch already imported: for trials of a few seconds.
 
-A trial is one training of a sweep; see runner.py.
+A trial is one training of a sweep (runner.py). Its request is what to train, as JSON; `job.worker`
+names the module that trains a request.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def preload_modules() -> None:
 
 
 class Forked(Local):
-    """Like `local`, but each trial is a fork of this process; without `os.fork` it is the same."""
+    """Like `local`, but each trial is a fork of this process. Without `os.fork` it is `local`."""
 
     def __init__(self, workers: int | None) -> None:
         super().__init__(workers)
@@ -38,7 +39,11 @@ class Forked(Local):
             preload_modules()
 
     def start_process(self, job: TrialJob) -> ProcessHandle:
-        """Fork. This process has computed nothing, so it has no torch threads, which forks lose."""
+        """Fork this process and train in the child.
+
+        A fork has only the thread that called it, so torch must not have started its threads
+        before. It has not, because this process has computed nothing.
+        """
         if not hasattr(os, "fork"):
             return super().start_process(job)
         worker = import_module(job.worker)  # before the fork, so that it is imported once
@@ -95,7 +100,8 @@ def run_in_child(
 ) -> NoReturn:
     """Call `prepare` and `work` in a forked child, and exit with the exit code of `work`.
 
-    The child gets its own session and default signals; its output is appended to a file.
+    The child gets its own session, so that Ctrl-C goes to the parent only, and the default signal
+    handlers. Its output is appended to the file `log_path`.
     """
     exit_code = 1
     try:
@@ -117,4 +123,4 @@ def run_in_child(
     with suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
-    os._exit(exit_code)
+    os._exit(exit_code)  # without the exit handlers, which belong to the parent

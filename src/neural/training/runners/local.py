@@ -1,4 +1,4 @@
-"""Runner of child processes on this machine. A job is a trial, one training, of a sweep."""
+"""Runner of child processes on this machine. A job (runner.py) is one training of a sweep."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Local(Runner):
         return len(self._running) + len(self._waiting) < (self.workers or 1)
 
     def start(self, job: TrialJob) -> None:
-        """Start a job as soon as no other process trains its run.
+        """Start a job, as soon as no other process writes its run folder.
 
-        A child process of a killed sweep may still be saving.
+        The job waits if a child process of an earlier, killed sweep is still saving there.
         """
         self._waiting.append(job)
         self._start_waiting()
@@ -84,7 +84,7 @@ class Local(Runner):
         self._running.clear()
 
     def _start_waiting(self) -> None:
-        """Start the waiting jobs whose run is free."""
+        """Start the waiting jobs whose run folder no other process writes."""
         for job in list(self._waiting):
             if job.read_state() != "running":
                 self._waiting.remove(job)

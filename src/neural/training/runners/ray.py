@@ -1,6 +1,7 @@
 """Runner on a Ray cluster: every trial is a Ray task with one CPU that starts a child process.
 
-All machines must see the sweep's folder and the experiment's files under the same paths.
+A trial is one training of a sweep, an attempt one process of a trial (runner.py). All machines must
+see the sweep's folder and the experiment's files under the same paths.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Ray(Runner):
             raise RunError(
                 '`--runner ray` needs a package that is not installed: pip install "neural[sweep]"'
             ) from error
-        self._session = ExitStack()
+        self._session = ExitStack()  # what `__exit__` undoes
         if not self._ray.is_initialized():
             self._session.enter_context(redirect_stdout(_FirstLineWriter()))
             self._connect(workers)
@@ -75,7 +76,8 @@ class Ray(Runner):
 
     def __exit__(self, *_: object) -> None:
         for ref in self._jobs:
-            self._ray.cancel(ref, force=True)  # the children stop because their parent is gone
+            # kills the Ray worker; its child process notices that and stops (parent_watch.py)
+            self._ray.cancel(ref, force=True)
         self._jobs.clear()
         self._session.close()
 
@@ -108,7 +110,7 @@ class Ray(Runner):
 
 
 class _FirstLineWriter(io.TextIOBase):
-    """Shortens Ray's messages to one line: when a node dies, Ray prints pages."""
+    """Replaces stdout: Ray prints pages when a node dies; only first lines go on, to stderr."""
 
     def write(self, text: str) -> int:
         """Write the first line of a message to stderr."""

@@ -11,7 +11,7 @@ from neural.tasks.focus.theory.annealed import (
     AnnealedFlow,
     SteepestFlow,
     compute_steepest_order,
-    compute_steepness,
+    compute_steepest_tempered_gain,
     create_order_decay,
 )
 from neural.tasks.focus.theory.laws import create_law
@@ -35,7 +35,7 @@ def test_no_order_has_a_larger_incentive_than_the_steepest(focus):
 
 def test_hard_has_the_largest_incentive_from_a_focus_of_one_half():
     assert compute_steepest_order(np.array([0.5, 0.7, 0.99]), 0.4).tolist() == [0, 0, 0]
-    assert compute_steepness(0.499) == pytest.approx(6 * 0.001, rel=0.02)
+    assert compute_steepest_tempered_gain(0.499) == pytest.approx(6 * 0.001, rel=0.02)
     incentives = [
         float(create_law(name, 3).incentive(0.6, 2.0))
         for name in ("hard", "renyi:0.3", "lvml", "renyi:4")

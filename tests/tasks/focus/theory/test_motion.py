@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neural.tasks.focus.theory.annealed import NumericalFlow, create_pull
+from neural.tasks.focus.theory.annealed import NumericalFlow, create_rate_function
 from neural.tasks.focus.theory.laws import create_law
 from neural.tasks.focus.theory.setting import LinearSetting
 from neural.tasks.focus.theory.trajectory import (
@@ -22,7 +22,7 @@ LEVELS = (0.5, 0.9, 0.95)
 def test_the_closed_form_equals_numerical_integration(name, sizes):
     setting, law = LinearSetting(*sizes), create_law(name, sizes[0])
     times = np.array([0.0, 1.7, 23.0, 60.0, 310.0])
-    numerical = NumericalFlow(setting, create_pull(law), times[-1], tolerance=1e-12)
+    numerical = NumericalFlow(setting, create_rate_function(law), times[-1], tolerance=1e-12)
     margin, score = numerical.state(times)
     flow = ClosedFormFlow(setting, law).trajectory(times)
     assert flow.margin == pytest.approx(margin, abs=1e-8)
@@ -101,10 +101,10 @@ def test_a_hybrid_equals_numerical_integration_with_a_switch(sizes, first):
     flow = switch_at_equal_incentive(setting, law, then_law)
     (switch,) = flow.switches
 
-    def pull(time, focus, margin):
-        return create_pull(law if time < switch else then_law)(time, focus, margin)
+    def compute_rates(time, focus, margin):
+        return create_rate_function(law if time < switch else then_law)(time, focus, margin)
 
-    first_flow = NumericalFlow(setting, create_pull(law), switch)
+    first_flow = NumericalFlow(setting, create_rate_function(law), switch)
     margin, score = (float(value) for value in first_flow.state(switch))
     focus = setting.focus_from_score(score)
     assert law.incentive(focus, margin) == pytest.approx(
@@ -116,7 +116,7 @@ def test_a_hybrid_equals_numerical_integration_with_a_switch(sizes, first):
     )
     then_flow = ClosedFormFlow(setting, then_law, margin=margin, score=score)
     assert switch + then_flow.time_to(0.95) == pytest.approx(flow.time_to(0.95), rel=1e-8)
-    numerical = NumericalFlow(setting, pull, 1.5 * flow.time_to(0.95), tolerance=1e-9)
+    numerical = NumericalFlow(setting, compute_rates, 1.5 * flow.time_to(0.95), tolerance=1e-9)
     assert numerical.time_to(0.95) == pytest.approx(flow.time_to(0.95), rel=1e-6)
 
 

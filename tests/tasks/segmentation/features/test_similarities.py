@@ -92,9 +92,9 @@ def test_the_memory_of_a_long_document_is_bounded(monkeypatch):
     blocks = []
 
     class RecordingFeature(registry.get("first_words")):
-        def make_row_function(self, tokens):
-            compute_rows = super().make_row_function(tokens)
-            return lambda rows, columns: blocks.append(compute_rows(rows, columns)) or blocks[-1]
+        def make_similarity_function(self, tokens):
+            compute_block = super().make_similarity_function(tokens)
+            return lambda rows, columns: blocks.append(compute_block(rows, columns)) or blocks[-1]
 
     monkeypatch.setattr(feature, "MAX_BLOCK_VALUES", 1 << 12)
     document = SegmentationDocument(

@@ -1,4 +1,4 @@
-"""Registry of estimators, one per file: which segments to classify if all are too many."""
+"""Registry of estimators, one per file: they select the segments to classify in training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Exact sums: the classifier reads every segment."""
+"""The loss as the exact sum over all segments, weighted by the focus.
+
+An estimator (estimator.py) selects the segments of an example that are classified in training. This
+one selects all.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +21,9 @@ class Exact(Estimator):
     def choose(
         self, log_focus: Float[Tensor, "B m"], samples: int
     ) -> tuple[None, Float[Tensor, "B m"]]:
-        """All segments."""
+        """None, which means all segments, and the log focus as their log weights."""
         return None, log_focus
 
-    def segments_read(self, segments: int, samples: int) -> int:
+    def max_segments(self, segments: int, samples: int) -> int:
         """All segments."""
         return segments

@@ -1,4 +1,8 @@
-"""Sampling without replacement by Gumbel-top-k (Kool et al., 2019; Duffield et al., 2007)."""
+"""Sampling without replacement by Gumbel-top-k (Kool et al., 2019; Duffield et al., 2007).
+
+An estimator (estimator.py) selects the segments of an example that are classified in training, and
+their weights in the loss. a is the focus weight of a segment.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +22,12 @@ class Gumbel(Estimator):
     def choose(
         self, log_focus: Float[Tensor, "B m"], samples: int
     ) -> tuple[Int[Tensor, "B K"] | None, Float[Tensor, "B K"]]:
-        """Weight a / P(Gumbel key above that of the first segment left out)."""
+        """Indices and log weights of the segments with the largest keys log a + Gumbel noise.
+
+        The weight is a / P(key above the largest key of the segments left out).
+        """
         if samples >= log_focus.shape[-1]:
-            return None, log_focus
+            return None, log_focus  # all segments
         log_a = log_focus.detach()
         keys = log_a - torch.empty_like(log_a).exponential_().log()
         top = keys.topk(samples + 1, dim=-1)

@@ -1,4 +1,8 @@
-"""Importance sampling of segments from a mixture of the focus and a uniform distribution."""
+"""Importance sampling of segments from a mixture of the focus and a uniform distribution.
+
+An estimator (estimator.py) selects the segments of an example that are classified in training, and
+their weights in the loss.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,10 @@ class Importance(Estimator):
     def choose(
         self, log_focus: Float[Tensor, "B m"], samples: int
     ) -> tuple[Int[Tensor, "B K"], Float[Tensor, "B K"]]:
-        """Weight a / (K q) of each sample."""
+        """Indices of K samples from the mixture q, with log of the weight a / (K q).
+
+        a is the focus weight of the segment.
+        """
         a = log_focus.detach().exp()
         is_real = (a > 0).to(a)  # padding is never sampled
         q = (1 - self.chance) * a + self.chance * is_real / is_real.sum(dim=-1, keepdim=True)

@@ -1,4 +1,8 @@
-"""REINFORCE with a leave-one-out baseline (RLOO; Kool et al., 2019)."""
+"""REINFORCE with a leave-one-out baseline (RLOO; Kool et al., 2019).
+
+An estimator (estimator.py) selects the segments of an example that are classified in training, and
+their weights in the loss. aₖ is the focus weight of sample k of K, fₖ its term of the loss.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +23,11 @@ class Rloo(Estimator):
     def choose(
         self, log_focus: Float[Tensor, "B m"], samples: int
     ) -> tuple[Int[Tensor, "B K"], Float[Tensor, "B K"]]:
-        """Weights 1/K with the gradient ∇log aₖ − mean of ∇log a of the other samples.
+        """Indices of K samples, with log weights of value log(1/K).
 
-        Σₖ (fₖ − mean of the other f) ∇log aₖ, reordered by fₖ, is exactly that: the baseline is
-        part of the weights.
+        The gradient of log weight k is ∇log aₖ − (mean of ∇log a over the other samples). With it,
+        the gradient of the weighted sum is that of RLOO, (1/K) Σₖ (fₖ − mean of the other f)
+        ∇log aₖ: the same sum in another order.
         """
         index = torch.multinomial(log_focus.detach().exp(), samples, replacement=True)
         log_a = log_focus.gather(-1, index)

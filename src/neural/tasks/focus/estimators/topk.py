@@ -1,6 +1,7 @@
 """Top-k segments by focus, plus a few samples of the rest, the tail.
 
-An estimator selects the segments that are classified in training.
+An estimator (estimator.py) selects the segments of an example that are classified in training, and
+their weights in the loss.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Topk(Estimator):
         from the distribution q of the tail.
         """
         if samples >= log_focus.shape[-1]:
-            return None, log_focus
+            return None, log_focus  # all segments
         tail_samples = min(samples, max(1, round(samples * self.tail)))
         log_a = log_focus.detach()
         top_index = log_a.topk(samples - tail_samples, dim=-1).indices

@@ -1,4 +1,4 @@
-"""Registry of paradigms, one per file: losses that join focus and classifier."""
+"""Registry of paradigms, one per file: losses that train focus and classifier together."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
 """Rényi family of losses: hard attention, marginal likelihood and best segment in one formula.
 
-aⱼ is the focus weight of segment j, pⱼ the class probabilities of the classifier for it, y the
-label, and τ the order of the family: 0 is hard attention, 1 the marginal likelihood, ∞ the best
-segment.
+A paradigm (paradigm.py) is a loss that trains the focus on the segments of an example and the
+classifier of segments together. aⱼ is the focus weight of segment j, pⱼ its class probabilities, y
+the label, and τ the order of the family: 0 is hard attention, 1 the marginal likelihood, ∞ the best
+segment. In training, an estimator (estimator.py) may replace the sums over all segments by weighted
+sums over few.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from neural.nn.lazy_torch import torch
-from neural.tasks.focus.estimator import UNREAD
+from neural.tasks.focus.estimator import NO_SEGMENT
 from neural.tasks.focus.paradigm import Paradigm
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from neural.tasks.focus.segment_batch import SegmentBatch
 
 MIN_TAU = 1e-3
-"""Below this the formula loses precision, and the limit τ = 0 is used."""
+"""Below this order the formula loses precision, and the limit τ = 0 is used instead."""
 
 
 class MarginalParadigm(Paradigm):
@@ -32,9 +34,9 @@ class MarginalParadigm(Paradigm):
         """log Σⱼ aⱼ pⱼ."""
         return batch.mixture_log_probs(self.focus_weights(batch.scores))
 
-    def max_classifier_calls(self, segments: int, samples: int) -> int:
-        """The samples of the estimator."""
-        return samples
+    def max_classifier_calls(self, num_segments: int, num_selected: int) -> int:
+        """As many as the estimator selects."""
+        return num_selected
 
 
 def renyi_loss(batch: SegmentBatch, tau: float) -> Float[Tensor, " B"]:
@@ -44,27 +46,28 @@ def renyi_loss(batch: SegmentBatch, tau: float) -> Float[Tensor, " B"]:
     """
     index, log_w = batch.select_segments()
     log_p = batch.log_probs(index)
-    likelihood = batch.gather_label(log_p)
+    log_likelihood = batch.gather_label(log_p)
     if tau < MIN_TAU:
-        loss = -(log_w.exp() * likelihood).sum(dim=-1)
+        loss = -(log_w.exp() * log_likelihood).sum(dim=-1)
     else:
-        loss = -torch.logsumexp(log_w + tau * likelihood, dim=-1) / tau
-    return (
-        loss + batch.background * background_loss(batch, index, log_p) if batch.background else loss
-    )
+        loss = -torch.logsumexp(log_w + tau * log_likelihood, dim=-1) / tau
+    if batch.background_weight:
+        loss = loss + batch.background_weight * background_loss(batch, index, log_p)
+    return loss
 
 
 def background_loss(
     batch: SegmentBatch, index: Int[Tensor, "B K"] | None, log_p: Float[Tensor, "B K C"]
 ) -> Float[Tensor, " B"]:
-    """Cross-entropy of classified segments with uniform classes, weighted by 1 − focus.
+    """Cross-entropy of predictions with a uniform target; segments are weighted by 1 − focus.
 
-    `index` and `log_p` are the segments selected by the estimator and their log probabilities.
+    `index` are the segments selected by the estimator (None: all), `log_p` their log probabilities.
 
-    Without this loss the classifier may assign background to the class that the focus finds last: a
-    right prediction for a wrong reason.
+    Without this loss the classifier may learn to predict one of the classes from segments without
+    information. Then examples of this class are predicted correctly, but the focus never has to
+    find their deciding segment.
     """
     weight = 1 - batch.log_focus.detach().exp()
     if index is not None:
-        weight = weight.gather(-1, index.clamp(min=0)) * (index != UNREAD)
+        weight = weight.gather(-1, index.clamp(min=0)) * (index != NO_SEGMENT)
     return -(weight * log_p.mean(dim=-1)).sum(dim=-1) / weight.sum(dim=-1).clamp(min=1e-6)

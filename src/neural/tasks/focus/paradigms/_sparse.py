@@ -1,7 +1,8 @@
 """Marginal likelihood with a sparse focus: only segments of nonzero weight are classified.
 
-aⱼ is the focus weight of segment j, pⱼ its class probabilities, y the label. Subclasses choose the
-projection of scores to weights, such as sparsemax.
+A paradigm (paradigm.py) is a loss that trains the focus on the segments of an example and the
+classifier of segments together. aⱼ is the focus weight of segment j, pⱼ its class probabilities, y
+the label. Subclasses choose the function from scores to weights, such as sparsemax.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
 
 
 class SparseMarginalParadigm(Paradigm):
-    """Base class: −log Σⱼ aⱼ pⱼ[y] over the segments with aⱼ > 0, the support. Exact."""
+    """Base class of the loss −log Σⱼ aⱼ pⱼ[y] over the support: the segments with aⱼ > 0."""
 
     def focus_weights(self, scores: Float[Tensor, "B m"]) -> Float[Tensor, "B m"]:
-        """Sparse projection of the scores."""
-        # Scores 4 or more below the best have weight 0; clamping keeps sums of squares small.
+        """Weights of the segments by `projection`; many are exactly 0."""
+        # Scores 4 or more below the best have weight 0 in any case. Clamping them keeps the sums of
+        # squares in the projection small, and so precise.
         shifted = (scores - scores.amax(dim=-1, keepdim=True).detach()).clamp(min=-4.0)
         return self.projection()(shifted)
 
@@ -48,6 +50,6 @@ class SparseMarginalParadigm(Paradigm):
         ).index_put((example, segment), log_joint)
         return torch.logsumexp(all_segments, dim=1)
 
-    def max_classifier_calls(self, segments: int, samples: int) -> int:
-        """All segments, when the focus is still uniform."""
-        return segments
+    def max_classifier_calls(self, num_segments: int, num_selected: int) -> int:
+        """All segments, while the focus is still uniform."""
+        return num_segments

@@ -1,4 +1,10 @@
-"""Annealed Rényi loss: τ falls during training, from marginal likelihood to hard attention."""
+"""Annealed Rényi loss: its order τ falls during training.
+
+A paradigm (paradigm.py) is a loss that trains the focus on segments and their classifier together.
+The Rényi losses (_marginal.py) are a family: τ = 0 is hard attention, τ = 1 the marginal
+likelihood, and larger τ give the best segment more weight. A large τ finds the deciding segment
+faster, a small one sharpens the focus on it faster.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Annealed(MarginalParadigm):
-    """Rényi loss with τ falling linearly; needs no switch."""
+    """Rényi loss whose order τ falls linearly, a gradual alternative to `hybrid`."""
 
     start: float = float_field("τ at the first step.", default=2.0, at_least=0, at_most=100)
     end: float = float_field("τ from `until` on.", default=0.0, at_least=0, at_most=100)
@@ -22,6 +28,6 @@ class Annealed(MarginalParadigm):
     )
 
     def at_progress(self, progress: ParadigmProgress) -> Paradigm:
-        """The Rényi loss with the τ of this progress."""
+        """The Rényi loss with the τ for this progress of the training."""
         remaining = max(0.0, 1.0 - progress.fraction / self.until)
         return Renyi(tau=self.end + (self.start - self.end) * remaining)

@@ -1,7 +1,8 @@
-"""Automatic choice of a schedule by the theory of the linear orthogonal setting.
+"""Automatic choice of a schedule by the theory of focus models (tasks/focus/theory).
 
-A schedule is one paradigm (a loss for focus and classifier), or two, one after the other. The
-theory (tasks/focus/theory) predicts how long each takes for C classes and m segments.
+A schedule is one paradigm (paradigm.py: a loss for focus and classifier), or two, one after the
+other. LVML is the latent variable marginal likelihood. The theory predicts, for a linear model, how
+long each schedule takes with C classes and m segments.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from neural.tasks.focus.paradigms.hybrid import Hybrid
 from neural.tasks.focus.paradigms.lvml import Lvml
 
 SEGMENTWISE_STAGES = ("lvml", "hard")
-"""The schedule LVML → hard. Both classify single segments, soft classifies their weighted mean."""
+"""The schedule LVML → hard. Both paradigms classify single segments; soft classifies their mean."""
 MAX_SLOWDOWN = 1.05
 """LVML → hard is preferred if it takes at most this factor longer than a schedule with soft."""
 
@@ -22,13 +23,16 @@ class Auto(Lvml):
     """Schedule chosen by the theory for the number of classes and segments."""
 
     def choose_schedule(self, classes: int, segments: int, steps: int) -> tuple[Paradigm, str]:
-        """The schedule for a training of `steps`, and the reason in one sentence.
+        """The schedule for a training of `steps` steps, and the reason for it in one sentence.
 
         If LVML → hard is about as fast as a schedule that starts with soft attention, it is used
-        instead: its cost falls as the focus sharpens, and a class that is hard to find cannot hide
-        in the weighted mean. Instead of switching, the order τ of the Rényi loss (1 is LVML, 0 is
-        hard) falls from 1 to 0 and is 1/2 at the switch of the theory: on real images classes are
-        found at different times, and a sudden switch comes too early for some of them.
+        instead, because fewer segments need to be classified as the focus sharpens, and because
+        soft attention can predict a class from the weighted mean without finding its segment.
+
+        LVML → hard is implemented without a sudden switch: the order τ of the Rényi loss (1 is
+        LVML, 0 is hard) falls linearly from 1 to 0 and is 1/2 at the switch time of the theory. On
+        real images the segments of different classes are found at different times, and a sudden
+        switch comes too early for some classes.
         """
         # Imported here because the theory needs scipy.
         from neural.tasks.focus.theory.advice import recommend_schedule
@@ -53,7 +57,7 @@ class Auto(Lvml):
                     "and its cost falls as the focus grows"
                 )
         if stages == SEGMENTWISE_STAGES and switch_fraction is not None:
-            until = min(1.0, 2 * switch_fraction)
+            until = min(1.0, 2 * switch_fraction)  # so τ is 1/2 at `switch_fraction`
             return Annealed(start=1.0, end=0.0, until=until), (
                 f"auto: {reason}; τ falls gradually and is 0 after step {round(until * steps)}"
             )

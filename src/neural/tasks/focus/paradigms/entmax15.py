@@ -1,4 +1,8 @@
-"""1.5-entmax focus (Peters et al., 2019): between softmax and sparsemax."""
+"""1.5-entmax focus (Peters et al., 2019): between softmax and sparsemax.
+
+The focus is the weights of the segments of an example. A paradigm (paradigm.py) is a loss that
+trains the focus and a classifier of segments together.
+"""
 
 from __future__ import annotations
 
@@ -16,5 +20,5 @@ class Entmax15(SparseMarginalParadigm):
     """Marginal likelihood with a 1.5-entmax focus: smooth near the best segment, 0 far from it."""
 
     def projection(self) -> Callable[[Tensor], Tensor]:
-        """1.5-entmax, as in attention."""
+        """The function from scores to focus weights: that of the attention layers."""
         return entmax15

@@ -1,4 +1,9 @@
-"""Feature averaging: the classifier's last layer gets the weighted mean of features."""
+"""Feature averaging: the classifier's last layer gets the weighted mean of the features.
+
+A paradigm (paradigm.py) is a loss that trains the focus on the segments of an example and the
+classifier together. xⱼ is segment j and aⱼ its focus weight, y the label. The features h(xⱼ) are
+the inputs of the last layer of the classifier, called head.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class FeatureAverage(Paradigm):
-    """Soft attention over features instead of inputs, as is common inside networks."""
+    """Soft attention over features instead of inputs: the usual attention pooling."""
 
     def loss(self, batch: SegmentBatch) -> Float[Tensor, " B"]:
         """−log softmax(head(Σⱼ aⱼ h(xⱼ)))[y]."""
@@ -24,6 +29,6 @@ class FeatureAverage(Paradigm):
         """Log probabilities of the mean features."""
         return batch.feature_blend_log_probs(self.focus_weights(batch.scores))
 
-    def max_classifier_calls(self, segments: int, samples: int) -> int:
-        """All segments: each passes all layers except the last."""
-        return segments
+    def max_classifier_calls(self, num_segments: int, num_selected: int) -> int:
+        """One per segment, because each segment passes through all layers except the last."""
+        return num_segments

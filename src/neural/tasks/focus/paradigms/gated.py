@@ -1,4 +1,8 @@
-"""Gated focus: an independent sigmoid gate per segment (Dauphin et al., 2017), normalised."""
+"""Gated focus: an independent sigmoid gate per segment (Dauphin et al., 2017), normalised.
+
+The focus is the weights of the segments of an example, sⱼ their scores. A paradigm (paradigm.py) is
+a loss that trains the focus and a classifier together; soft attention classifies the mean segment.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class Gated(Soft):
-    """Soft attention by sigmoid gates, which saturate above 0, so that no segment dominates."""
+    """Soft attention with sigmoid gates: they saturate at 1, so no high score dominates."""
 
     def focus_weights(self, scores: Float[Tensor, "B m"]) -> Float[Tensor, "B m"]:
-        """σ(sⱼ) / Σᵢ σ(sᵢ): two open gates have equal shares, whatever their scores."""
+        """σ(sⱼ) / Σᵢ σ(sᵢ): segments with large scores have almost equal weights."""
         return functional.softmax(functional.logsigmoid(scores), dim=-1)

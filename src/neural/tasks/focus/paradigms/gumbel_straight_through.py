@@ -1,4 +1,8 @@
-"""Straight-through Gumbel-softmax (Jang et al., 2017): one sampled segment, gradient of a blend."""
+"""Straight-through Gumbel-softmax (Jang et al., 2017): one sampled segment, gradient of a blend.
+
+A paradigm (paradigm.py) is a loss that trains the focus, the weights of the segments of an example,
+and the classifier g together. A blend is the weighted mean of the segments.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,9 @@ class GumbelStraightThrough(Soft):
     )
 
     def loss(self, batch: SegmentBatch) -> Float[Tensor, " B"]:
-        """−log softmax(g(x_j))[y], j sampled from the focus. Gradient: biased, low variance."""
+        """−log softmax(g(xⱼ))[y] for a segment j sampled from the focus; y is the label.
+
+        The gradient with respect to the focus is biased, with a low variance.
+        """
         one_hot = functional.gumbel_softmax(batch.scores, tau=self.temperature, hard=True, dim=-1)
         return -batch.gather_label(batch.blend_log_probs(one_hot))

@@ -1,4 +1,8 @@
-"""Hard attention (Xu et al., 2015): expected loss of one segment sampled by the focus."""
+"""Hard attention (Xu et al., 2015): expected loss of one segment sampled by the focus.
+
+A paradigm (paradigm.py) is a loss that trains the focus on segments and their classifier together.
+aⱼ is the focus weight of segment j, pⱼ its class probabilities, y the label.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class Hard(MarginalParadigm):
-    """Expected loss over segments: starts slowly, commits fast. Unbiased with all estimators."""
+    """Expected loss over segments: finds the segment slowly, then sharpens the focus fast."""
 
     def loss(self, batch: SegmentBatch) -> Float[Tensor, " B"]:
         """−Σⱼ aⱼ log pⱼ[y]."""
-        return renyi_loss(batch, 0.0)
+        return renyi_loss(batch, tau=0.0)

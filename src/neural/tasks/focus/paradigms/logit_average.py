@@ -1,4 +1,9 @@
-"""Logit averaging; some code calls it marginal likelihood, which it is not."""
+"""Logit averaging: the loss of the weighted mean of the logits of all segments.
+
+A paradigm (paradigm.py) is a loss that trains the focus on segments and their classifier g
+together. xⱼ is segment j and aⱼ its focus weight, y the label. Some code calls logit averaging a
+marginal likelihood, which is wrong: that averages probabilities (lvml.py).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LogitAverage(Paradigm):
-    """Softmax of the focus-weighted mean of the logits: a product of experts."""
+    """Softmax of the focus-weighted mean of the logits (a product of experts)."""
 
     def loss(self, batch: SegmentBatch) -> Float[Tensor, " B"]:
         """−log softmax(Σⱼ aⱼ g(xⱼ))[y]."""
@@ -26,6 +31,6 @@ class LogitAverage(Paradigm):
         averaged = (self.focus_weights(batch.scores).unsqueeze(-1) * batch.logits(None)).sum(dim=1)
         return functional.log_softmax(averaged, dim=-1)
 
-    def max_classifier_calls(self, segments: int, samples: int) -> int:
+    def max_classifier_calls(self, num_segments: int, num_selected: int) -> int:
         """All segments."""
-        return segments
+        return num_segments

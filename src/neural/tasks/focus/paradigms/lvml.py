@@ -1,4 +1,8 @@
-"""Latent variable marginal likelihood (LVML): marginalises over segments (Deng et al., 2018)."""
+"""Latent variable marginal likelihood (LVML): marginalises over segments (Deng et al., 2018).
+
+A paradigm (paradigm.py) is a loss that trains the focus on segments and their classifier together.
+aⱼ is the focus weight of segment j, pⱼ its class probabilities, y the label.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class Lvml(MarginalParadigm):
-    """Marginal likelihood over segments; its gradient is that of expectation maximisation."""
+    """Marginal likelihood over segments; its gradient is that of a step of EM."""
 
     def loss(self, batch: SegmentBatch) -> Float[Tensor, " B"]:
         """−log Σⱼ aⱼ pⱼ[y]."""
-        return renyi_loss(batch, 1.0)
+        return renyi_loss(batch, tau=1.0)

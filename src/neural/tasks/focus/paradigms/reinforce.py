@@ -1,5 +1,6 @@
 """REINFORCE (Williams, 1992): hard attention by sampling, with a batch-mean baseline.
 
+A paradigm (paradigm.py) is a loss that trains the focus on segments and their classifier together.
 aⱼ is the focus weight of segment j, pⱼ its class probabilities. The reward is log pⱼ of the label.
 """
 
@@ -30,20 +31,18 @@ class Reinforce(Paradigm):
         it adds no bias.
         """
         index = torch.multinomial(batch.log_focus.detach().exp(), self.draws, replacement=True)
-        likelihood, log_a = (
-            batch.gather_label(batch.log_probs(index)),
-            batch.log_focus.gather(-1, index),
-        )
-        reward = likelihood.detach()
-        count = len(reward)
-        baseline = (reward.sum(dim=0) - reward) / max(1, count - 1)
-        score_term = (reward - baseline) * (log_a - log_a.detach())  # value 0, gradient of log a
-        return -(likelihood + score_term).mean(dim=-1)
+        log_likelihood = batch.gather_label(batch.log_probs(index))
+        log_a = batch.log_focus.gather(-1, index)
+        reward = log_likelihood.detach()
+        baseline = (reward.sum(dim=0) - reward) / max(1, len(reward) - 1)
+        # `log_a - log_a.detach()` has the value 0 and the gradient of log a.
+        score_term = (reward - baseline) * (log_a - log_a.detach())
+        return -(log_likelihood + score_term).mean(dim=-1)
 
     def predict(self, batch: SegmentBatch) -> Float[Tensor, "B C"]:
-        """log Σⱼ aⱼ pⱼ, exactly."""
+        """log Σⱼ aⱼ pⱼ over all segments, without sampling."""
         return batch.mixture_log_probs(self.focus_weights(batch.scores))
 
-    def max_classifier_calls(self, segments: int, samples: int) -> int:
+    def max_classifier_calls(self, num_segments: int, num_selected: int) -> int:
         """The number of draws."""
         return self.draws

@@ -1,4 +1,8 @@
-"""Rényi loss: hard attention at τ = 0, marginal likelihood at τ = 1, best segment at τ = ∞."""
+"""Rényi loss: hard attention at τ = 0, marginal likelihood at τ = 1, best segment at τ = ∞.
+
+A paradigm (paradigm.py) is a loss that trains the focus on segments and their classifier together.
+aⱼ is the focus weight of segment j, pⱼ its class probabilities, y the label, τ the order.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +19,11 @@ if TYPE_CHECKING:
 
 
 class Renyi(MarginalParadigm):
-    """Rényi loss: large τ starts faster with many segments, small τ finishes faster."""
+    """Rényi loss: a large τ finds the segment faster, a small one sharpens the focus faster."""
 
     tau: float = float_field(
-        "0: hard attention, 1: marginal likelihood; above 1, better segments weigh more.",
+        "Order: 0 is hard attention, 1 marginal likelihood; above 1, segments that predict the "
+        "label best count more.",
         default=0.5,
         at_least=0,
         at_most=100,

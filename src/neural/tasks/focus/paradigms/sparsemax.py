@@ -1,4 +1,8 @@
-"""Sparsemax focus (Martins and Astudillo, 2016): Euclidean projection onto the simplex."""
+"""Sparsemax focus (Martins and Astudillo, 2016): Euclidean projection onto the simplex.
+
+The focus is the weights of the segments of an example. A paradigm (paradigm.py) is a loss that
+trains the focus and a classifier of segments together.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class Sparsemax(SparseMarginalParadigm):
-    """Marginal likelihood with a sparsemax focus; classifies only its support."""
+    """Marginal likelihood with a sparsemax focus; segments of weight 0 are not classified."""
 
     def projection(self) -> Callable[[Tensor], Tensor]:
-        """Sparsemax, as in attention."""
+        """The function from scores to focus weights: that of the attention layers."""
         return sparsemax

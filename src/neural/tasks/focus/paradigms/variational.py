@@ -1,4 +1,9 @@
-"""Variational attention (Deng et al., 2018): an inference network sees the label in training."""
+"""Variational attention (Deng et al., 2018): an inference network sees the label in training.
+
+A paradigm (paradigm.py) is a loss that trains the focus on segments and their classifier together.
+aⱼ is the focus weight of segment j, qⱼ that of the inference network, pⱼ its class probabilities, y
+the label. LVML is the latent variable marginal likelihood, −log Σⱼ aⱼ pⱼ[y] (lvml.py).
+"""
 
 from __future__ import annotations
 
@@ -20,9 +25,10 @@ class Variational(MarginalParadigm):
     uses_inference_network: ClassVar[bool] = True
 
     def loss(self, batch: SegmentBatch) -> Float[Tensor, " B"]:
-        """−Σⱼ qⱼ (log pⱼ[y] + log aⱼ − log qⱼ); never below LVML, equal at q = a p[y] / Σ a p[y].
+        """−Σⱼ qⱼ (log pⱼ[y] + log aⱼ − log qⱼ).
 
-        An estimator samples from q, which sees the label and finds the segment before the focus.
+        Never below LVML; equal if q is the posterior a p[y] / Σ a p[y]. An estimator selects
+        segments by q instead of the focus: q knows the label and finds the segment earlier.
         """
         log_q = functional.log_softmax(batch.inference_scores, dim=-1)
         index, log_w = batch.estimator.choose(log_q, batch.samples)

@@ -1,9 +1,9 @@
 """Choice of a schedule for C classes, m segments and a budget; used by `paradigm: auto`.
 
-A schedule is one paradigm (a loss that trains focus and classifier together: soft, hard or lvml,
-see laws.py), or two, one after the other. The focus is the weight of the foreground, the one
-segment that decides the class. Costs are predicted by the theory of the linear setting
-(setting.py).
+A schedule is one paradigm (a loss that trains focus and classifier together: soft attention, hard
+attention or LVML, the latent variable marginal likelihood; laws.py), or two, one after the other.
+The focus is the weight of the foreground, the one segment that decides the class. Times are
+predicted by the theory of a linear model (setting.py).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from neural.tasks.focus.theory.setting import LinearSetting, check_focus_level
 from neural.tasks.focus.theory.trajectory import FlowSequence, create_flow
 
 CANDIDATE_SCHEDULES = (("soft",), ("hard",), ("lvml",), ("soft", "hard"), ("lvml", "hard"))
-"""Schedules by the names of their stages. `steepest` (annealed.py) is not one of them, because it
-needs to know the foreground."""
+"""Schedules by the names of their paradigms. The fastest one, `steepest` (annealed.py), is missing,
+because it needs to know the foreground."""
 REASONS = {
     "soft": "soft classifies one mean segment per example, and reaches this focus before it stalls",
     "hard": "with so few segments hard is fastest from the start",
@@ -27,6 +27,7 @@ REASONS = {
     "lvml → hard": "LVML finds the segment first, and hard finishes faster than LVML by the "
     "factor C log C/(C−1)",
 }
+"""Why a schedule, given by its name, is the best one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +35,18 @@ class ScheduleAdvice:
     """A recommended schedule with its predicted cost."""
 
     stages: tuple[str, ...]
-    """One paradigm, or two; the second starts when its incentive, −∂loss/∂focus, becomes larger."""
+    """Names of one or two paradigms. The second starts when its incentive, −∂loss/∂focus, becomes
+    larger than that of the first."""
     focus: float
-    """Focus that is reached: the requested level, or less if the budget ends before."""
+    """Focus that is reached: the requested level, or less if the budget is too small for it."""
     time: float
-    """Time until then, in units of learning rate × steps."""
+    """Time until this focus is reached, in units of learning rate × steps."""
     classifier_calls: float
-    """Classifier calls per example until then."""
+    """Classifier calls per example until this focus is reached."""
     switch_fraction: float | None
     """Share of the time before the switch; None without a switch."""
     reason: str
-    """Reason of the choice, one sentence."""
+    """Reason for the choice, one sentence."""
 
 
 def recommend_schedule(
@@ -59,11 +61,12 @@ def recommend_schedule(
 ) -> ScheduleAdvice:
     """Recommend a schedule for C classes, m segments and a budget.
 
-    Without a budget: the cheapest to a focus of `level`, where a unit of time costs m calls of the
-    focus and one (soft) or m calls of the classifier, at `focus_cost` and `classifier_cost` each.
-    `rate` is the learning rate of the focus relative to the classifier's. With a budget in
-    classifier calls per example (one step is a unit of time): the fastest of those that reach the
-    level within it, else the one that reaches the largest focus.
+    Without a budget, it is the schedule that reaches a focus of `level` at the lowest cost. A unit
+    of time costs m calls of the focus network, at `focus_cost` each, and one (soft) or m (other
+    paradigms) calls of the classifier, at `classifier_cost` each. With a budget, in classifier
+    calls per example, it is the fastest schedule that reaches the level within the budget, or else
+    the one that reaches the largest focus. `rate` is the learning rate of the focus relative to
+    that of the classifier.
     """
     setting = LinearSetting(classes, segments, rate)
     if check_focus_level(level) <= 1 / segments:
@@ -117,7 +120,7 @@ def recommend_schedule(
 
 
 def _focus_within_budget(flow: FlowSequence, budget: float, level: float) -> float:
-    """Focus reached when the budget is used up."""
+    """Focus reached when the budget of classifier calls is used up."""
     low = (1 + 1e-6) / flow.flows[0].setting.segments
     if flow.classifier_calls_to(low) >= budget:
         return low

@@ -1,15 +1,24 @@
 """Rényi orders that change during training: the steepest order, or a function of time.
 
-The paradigms renyi:τ are a family of losses with an order τ: 0 is hard attention, 1 is LVML, the
-marginal likelihood (laws.py). C is the number of classes, m the number of segments, α the focus
-(attention on the relevant segment), β the label probability there, L = log(Cβ) the gain over a
-uniform guess. The incentive is −∂loss/∂α. With y = τL it is
-L · (e^y − 1)/(y (α e^y + 1 − α)). The y that maximises it depends on the focus alone:
+The Rényi losses are a family with an order τ: 0 is hard attention, 1 is the marginal likelihood.
+Training is described in continuous time (gradient flow) for the linear model of setting.py, with C
+classes and m segments, of which one, the foreground, decides the class:
+
+    μ, `margin`    margin of the classifier: logit of the label on the foreground minus another one
+    ν, `score`     score of the foreground; that of the other segments is 0
+    α, `focus`     softmax weight of the foreground, a function of ν
+    β              probability of the label on the foreground, a function of μ
+    L, `gain`      log(Cβ), the gain in log-likelihood over a uniform guess
+    y, `tempered`  τL, the tempered gain
+
+A law (laws.py) is the equations of one loss: the loss, the rate of change of μ, and the incentive
+−∂loss/∂α, which drives ν. The incentive of a Rényi loss is L · (e^y − 1)/(y (α e^y + 1 − α)). The
+y that maximises it depends on the focus alone:
 
     α = (y e^y − e^y + 1)/(e^y − 1)²        y → 0 as α → 1/2, y ≈ log m + log log m at α = 1/m
 
-So the order with the largest incentive is τ = y(α)/log(Cβ): infinite at the start, falling, and 0
-(hard attention) from α = 1/2 on.
+So the steepest order, the one with the largest incentive, is τ = y(α)/L. It is infinite at the
+start, falls, and is 0 (hard attention) from α = 1/2 on.
 """
 
 from __future__ import annotations
@@ -33,25 +42,25 @@ from neural.tasks.focus.theory.trajectory import (
 )
 
 MAX_FLOW_TIME = 1e9
-"""End of the numerical integration."""
+"""End of the numerical integration; times after it are reported as infinite."""
 
 
-def compute_steepness(focus: Numbers) -> np.ndarray:
-    """y(α): the steepest order (the one with the largest incentive) times L. 0 from α = 1/2 on."""
+def compute_steepest_tempered_gain(focus: Numbers) -> np.ndarray:
+    """y(α), the tempered gain τL at the steepest order τ; 0 from α = 1/2 on."""
     focus = np.asarray(focus, float)
     return np.where(focus >= 0.5, 0.0, _inverse_spline()(np.log(np.minimum(focus, 0.5))))
 
 
 def compute_steepest_order(focus: Numbers, gain: Numbers) -> np.ndarray:
-    """τ = y(α)/L; `gain` is L. Infinite for a gain of 0."""
+    """The steepest order τ = y(α)/L; infinite for a gain L of 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        order = compute_steepness(focus) / np.asarray(gain, float)
+        order = compute_steepest_tempered_gain(focus) / np.asarray(gain, float)
     return np.where(np.asarray(focus) >= 0.5, 0.0, order)
 
 
 @cache
 def _inverse_spline() -> CubicSpline:
-    """Spline of y over log α, for α up to 1/2 and y up to 60."""
+    """Spline of y(α) over log α, for α up to 1/2 and y up to 60; α(y) is the known function."""
     y = np.concatenate([np.linspace(0, 1, 400)[1:], np.linspace(1, 60, 3000)[1:]])
     focus = (y * np.exp(y) - np.expm1(y)) / np.expm1(y) ** 2
     log_focus = np.log([0.5, *focus])
@@ -59,9 +68,11 @@ def _inverse_spline() -> CubicSpline:
 
 
 class AnnealedFlow:
-    """Training in continuous time (gradient flow) with the Rényi order `order(time)`."""
+    """Gradient flow with the Rényi order `order(time)`, integrated numerically up to `until`."""
 
     name = "annealed"
+    switches: tuple[float, ...] = ()
+    """Times at which the law changes; none, because the order changes continuously."""
 
     def __init__(
         self,
@@ -72,8 +83,7 @@ class AnnealedFlow:
     ) -> None:
         self.setting, self._order = setting, order
         self._hard = HardLaw(setting.classes)
-        self._flow = NumericalFlow(setting, self._create_pull(), until)
-        self.switches: tuple[float, ...] = ()
+        self._flow = NumericalFlow(setting, self._create_rate_function(), until)
 
     def time_to(self, focus: float) -> float:
         """Time at which the focus reaches a level."""
@@ -101,35 +111,40 @@ class AnnealedFlow:
         )
 
     def _tempered_gain(self, time: Numbers, focus: Numbers, margin: Numbers) -> np.ndarray:
-        """y = τL, the tempered gain."""
+        """y = τL; the focus is for subclasses whose order depends on it."""
         orders = np.vectorize(self._order, otypes=[float])(time)
         return orders * np.asarray(self._hard.log_gain(margin))
 
-    def _create_pull(self) -> PullFunction:
-        def pull(time: float, focus: float, margin: float) -> tuple[float, float]:
+    def _create_rate_function(self) -> RateFunction:
+        def compute_rates(time: float, focus: float, margin: float) -> tuple[float, float]:
             margin_rate, incentive, _ = compute_renyi_motion(
                 self._hard, focus, margin, self._tempered_gain(time, focus, margin)
             )
             return float(margin_rate), float(incentive)
 
-        return pull
+        return compute_rates
 
 
 class SteepestFlow(AnnealedFlow):
-    """Flow with the steepest order, at most `max_order`; closed-form hard flow from α = 1/2."""
+    """Flow with the steepest order, or `max_order` if that is smaller.
+
+    It is integrated numerically up to a focus of 1/2. From then on the order is 0, and the flow is
+    the closed form of hard attention. `switches` holds the time of this change.
+    """
 
     name = "steepest"
 
     def __init__(self, setting: LinearSetting, *, max_order: float = math.inf) -> None:
         self.setting, self._hard, self._max_order = setting, HardLaw(setting.classes), max_order
-        self.margin, score, switch_time = 0.0, 0.0, 0.0
-        if setting.segments > 2:
-            self._flow = NumericalFlow(setting, self._create_pull(), MAX_FLOW_TIME, stop_focus=0.5)
+        margin, score, switch_time = 0.0, 0.0, 0.0
+        if setting.segments > 2:  # with two segments the focus starts at 1/2
+            self._flow = NumericalFlow(
+                setting, self._create_rate_function(), MAX_FLOW_TIME, stop_focus=0.5
+            )
             switch_time = self._flow.end
-            margin, score = self._flow.state(switch_time)
-            self.margin, score = float(margin), float(score)
+            margin, score = (float(value) for value in self._flow.state(switch_time))
         self.switches = (switch_time,)
-        self._after = ClosedFormFlow(setting, self._hard, margin=self.margin, score=score)
+        self._after = ClosedFormFlow(setting, self._hard, margin=margin, score=score)
 
     def time_to(self, focus: float) -> float:
         """Time at which the focus reaches a level."""
@@ -151,18 +166,18 @@ class SteepestFlow(AnnealedFlow):
     def _tempered_gain(self, time: Numbers, focus: Numbers, margin: Numbers) -> np.ndarray:
         gain = np.asarray(self._hard.log_gain(margin))
         max_tempered = self._max_order * gain if math.isfinite(self._max_order) else math.inf
-        return np.minimum(compute_steepness(focus), max_tempered)
+        return np.minimum(compute_steepest_tempered_gain(focus), max_tempered)
 
 
 def compute_renyi_motion(
     hard: HardLaw, focus: Numbers, margin: Numbers, tempered: Numbers
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(μ', incentive, loss) of the Rényi family with τL = `tempered`; 0 is hard attention.
+    """(dμ/dt, incentive, loss) of the Rényi loss with τL = `tempered`; 0 is hard attention.
 
-    `hard` gives the number of classes and the gain L.
+    `hard` gives the number of classes and the gain L, which are the same for all orders.
     """
     gain, y = np.asarray(hard.log_gain(margin)), np.maximum(tempered, 1e-12)
-    # tempered likelihood of the label from another segment, relative to the relevant one
+    # (likelihood of the label on another segment / on the foreground) to the power τ
     background_ratio = np.exp(-y)
     mixture = focus + (1 - focus) * background_ratio
     margin_rate = focus / mixture / (np.exp(margin) + hard.other_classes)
@@ -181,17 +196,17 @@ def create_order_decay(first: float, last: float, duration: float) -> Callable[[
     return lambda time: first * (last / first) ** min(time / duration, 1.0)
 
 
-PullFunction = Callable[[float, float, float], tuple[float, float]]
-"""Maps (time, focus α, margin μ) to (μ', the growth rate of the margin; incentive)."""
+RateFunction = Callable[[float, float, float], tuple[float, float]]
+"""Maps (time, focus α, margin μ) to (dμ/dt, incentive)."""
 
 
 class NumericalFlow:
-    """Numerical solution of margin μ and score ν up to a time, or until α is `stop_focus`."""
+    """Margin μ and score ν by numerical integration, up to a time or until α is `stop_focus`."""
 
     def __init__(
         self,
         setting: LinearSetting,
-        pull: PullFunction,
+        compute_rates: RateFunction,
         until: float,
         *,
         stop_focus: float | None = None,
@@ -201,8 +216,9 @@ class NumericalFlow:
 
         def compute_derivative(time: float, state: np.ndarray) -> list[float]:
             focus = float(setting.focus_from_score(state[1]))
-            margin_rate, incentive = pull(time, focus, float(state[0]))
-            # state: (margin, score)
+            margin_rate, incentive = compute_rates(time, focus, float(state[0]))
+            # The state is (margin, score). dν/dt = −∂loss/∂ν = incentive · dα/dν, where dα/dν =
+            # α(1 − α); 1/C is the share of examples of a class, which alone train its score.
             return [margin_rate, setting.rate * focus * (1 - focus) * incentive / setting.classes]
 
         events = []
@@ -248,10 +264,10 @@ class NumericalFlow:
         )
 
 
-def create_pull(law: Law) -> PullFunction:
-    """The pull function of a constant law."""
+def create_rate_function(law: Law) -> RateFunction:
+    """The rates of a law that does not change in time."""
 
-    def pull(_: float, focus: float, margin: float) -> tuple[float, float]:
+    def compute_rates(_: float, focus: float, margin: float) -> tuple[float, float]:
         return float(law.margin_rate(focus, margin)), float(law.incentive(focus, margin))
 
-    return pull
+    return compute_rates

@@ -1,10 +1,13 @@
-"""Asymptotics of the focus α: the gap 1 − α for large times t.
+"""Asymptotics of the focus α: the gap 1 − α for large training times t.
 
-Symbols (C, m, r, μ, the order τ, G) are those of setting.py and laws.py.
+α is the attention weight of the segment that decides the class, in the linear model of setting.py:
+C classes, m segments, r the learning rate of the focus relative to the classifier's, μ the margin
+of the classifier. A law (laws.py) is the equations of one loss; G is its `margin_integral`.
 
-The Rényi family (with hard and LVML) has 1 − α ~ κ/t, κ = C τ/(r (1 − C^−τ)): C/log C for hard,
-C²/(C − 1) for LVML. Soft attention has 2C/((C − 1) r log² t), a slower class: its G(μ) grows with
-the square of the margin instead of exponentially, and the margin is the logarithm of the time.
+Rényi losses of order τ (0 is hard attention, 1 is LVML, the latent variable marginal likelihood)
+have 1 − α ~ κ/t with κ = C τ/(r (1 − C^−τ)), for r = 1: C/log C for hard, C²/(C − 1) for LVML. Soft
+attention has 1 − α ~ κ/log² t with κ = 2C/((C − 1) r), which is slower: its G(μ) grows with the
+square of the margin instead of exponentially, and the margin is the logarithm of the time.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from neural.tasks.focus.theory.trajectory import ClosedFormFlow
 
 
 def compute_constant(setting: LinearSetting, law: Law) -> float:
-    """κ: the factor of 1/t for the Rényi family, of 1/log² t for soft."""
+    """κ: the factor of 1/t for Rényi losses, of 1/log² t for soft attention."""
     c = setting.classes
     if isinstance(law, SoftLaw):
         return 2 * c / (law.other_classes * setting.rate)
@@ -36,7 +39,7 @@ def format_formula(law: Law) -> str:
 
 
 def compute_slope(law: Law, time: float) -> float:
-    """d log(1 − α)/d log t to first order: −1; for soft −2/log t, which tends to 0."""
+    """d log(1 − α)/d log t to first order: −1 for Rényi losses, −2/log t for soft attention."""
     return -2 / math.log(time) if isinstance(law, SoftLaw) else -1.0
 
 
@@ -51,13 +54,13 @@ def first_order_gap(setting: LinearSetting, law: Law, time: Numbers) -> np.ndarr
 def second_order_gap(setting: LinearSetting, law: Law, time: Numbers) -> np.ndarray:
     """1 − α to second order.
 
-    Soft needs it: its first order is still 10 % off at t = 3·10⁶. The odds E = α/(1 − α)
-    and the margin μ solve
+    For soft attention, the first order is still wrong by 10 % at t = 3·10⁶. The second order solves
+    for the odds E = α/(1 − α) and the margin μ:
 
         E + log E + log(m − 1) = r G(μ)        first order: E = r G(μ)
         log t = αμ = μ − κ/μ                   first order: log t = μ
 
-    For the Rényi family, time is counted from the moment at which the segment is found, α = 1/2.
+    For Rényi losses, the first-order formula is used with the time since α = 1/2 instead of t.
     """
     if not isinstance(law, SoftLaw):
         return first_order_gap(

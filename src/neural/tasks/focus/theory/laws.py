@@ -1,10 +1,14 @@
-"""Laws of motion of the paradigms by name: soft, hard, lvml, and renyi:τ for any order τ.
+"""Laws: the equations of training with each loss: soft, hard, lvml, and renyi:τ of any order τ.
 
-A paradigm is a loss that trains the focus on segments and their classifier together. Its law says
-how fast both learn in the linear setting of setting.py, which defines C, m, r, α, μ, ν and F. The
-formulas here also use:
+Soft and hard are soft and hard attention; lvml is the latent variable marginal likelihood. A law
+gives the loss and the rates at which focus and classifier learn, for the linear model of
+setting.py. An example has m segments; the foreground is the one that decides the class. Symbols:
 
-    A = C − 1
+    C, A = C − 1            number of classes
+    α                       focus: the attention weight of the foreground
+    μ, ν                    margin of the classifier, and focus score, of the foreground
+    r                       learning rate of the focus relative to the classifier's
+    F(ν)                    integral of dν/(1 − α) (setting.py)
     β, L = log(Cβ)          probability of the label on the foreground; its log ratio to chance
     h = (Cβ)^−τ             ratio of background to foreground likelihood, to the power τ
     E = e^μ − 1 + Aμ        `_hard_integral`
@@ -26,10 +30,7 @@ from neural.tasks.focus.theory.setting import Numbers
 
 
 class Law(ABC):
-    """Base class: one paradigm with C classes under gradient flow.
-
-    α is the focus on the foreground, μ the margin of the classifier.
-    """
+    """Base class: equations of one loss under gradient flow; `focus` is α, `margin` is μ."""
 
     name: str
 
@@ -44,23 +45,23 @@ class Law(ABC):
 
     @abstractmethod
     def incentive(self, focus: Numbers, margin: Numbers) -> Numbers:
-        """I = −∂loss/∂α: decrease of the loss per unit of focus, with a fixed classifier."""
+        """I = −∂loss/∂α: how fast the loss falls if the focus grows, with a fixed classifier."""
 
     @abstractmethod
     def margin_rate(self, focus: Numbers, margin: Numbers) -> Numbers:
-        """μ', the growth rate of the margin."""
+        """dμ/dt, the growth rate of the margin."""
 
     @abstractmethod
     def margin_integral(self, margin: Numbers) -> Numbers:
-        """G(μ), such that F(ν) − r G(μ) is constant in time; F as in setting.py."""
+        """G(μ), the function for which F(ν) − r G(μ) is constant in time."""
 
     @abstractmethod
     def margin_at_fixed_focus(self, focus: float, time: Numbers) -> Numbers:
-        """μ after a time from zero, with a fixed focus."""
+        """μ after training for `time` from μ = 0, with a fixed focus."""
 
     @abstractmethod
     def time_at_fixed_focus(self, focus: float, margin: Numbers) -> Numbers:
-        """Time from zero to this margin, with a fixed focus."""
+        """Time of training from μ = 0 to this margin, with a fixed focus."""
 
     @abstractmethod
     def best_loss(self, focus: Numbers) -> Numbers:
@@ -76,7 +77,7 @@ class Law(ABC):
 
 
 class RenyiLaw(Law):
-    """Rényi paradigm of any order τ > 0; the integral J is numerical unless τ = 1."""
+    """Rényi loss of any order τ > 0; the integral J is numerical unless τ = 1."""
 
     def __init__(self, classes: int, order: float) -> None:
         super().__init__(classes)
@@ -107,7 +108,7 @@ class RenyiLaw(Law):
         )
 
     def margin_rate(self, focus: Numbers, margin: Numbers) -> Numbers:
-        """α/(α + (1 − α) h), the posterior of the foreground given the label, over e^μ + A."""
+        """ρ/(e^μ + A), where ρ = α/(α + (1 − α) h) is the posterior of the foreground."""
         responsibility = focus / (focus + (1 - focus) * self._background_ratio(margin))
         return responsibility / (np.exp(np.asarray(margin, float)) + self.other_classes)
 
@@ -201,9 +202,10 @@ class HardLaw(RenyiLaw):
 
 
 class SoftLaw(Law):
-    """Soft attention: the classifier g sees the mean segment, −log softmax(g(Σⱼ aⱼ xⱼ))[y].
+    """Soft attention: the classifier g classifies the mean segment Σⱼ aⱼ xⱼ.
 
-    Its margin there, the effective margin, is αμ.
+    The loss is −log softmax(g(Σⱼ aⱼ xⱼ))[y]. The margin on the mean segment, the effective margin,
+    is αμ.
     """
 
     name = "soft"
@@ -224,7 +226,7 @@ class SoftLaw(Law):
         return focus / (np.exp(focus * np.asarray(margin)) + self.other_classes)
 
     def margin_integral(self, margin: Numbers) -> Numbers:
-        """A μ²/(2C): quadratic in the margin; exponential for all other laws."""
+        """A μ²/(2C): quadratic in the margin. For all other laws G grows exponentially."""
         return self.other_classes * np.square(margin) / (2 * self.classes)
 
     def margin_at_fixed_focus(self, focus: float, time: Numbers) -> Numbers:
@@ -253,7 +255,7 @@ LAWS: dict[str, type[SoftLaw] | type[HardLaw] | type[MarginalLaw]] = {
 
 
 def create_law(name: str, classes: int) -> Law:
-    """Law by name. Raises TaskError for an unknown name."""
+    """Create a law by the name of its loss. Raises TaskError for an unknown name."""
     if name in LAWS:
         return LAWS[name](classes)
     kind, _, order = name.partition(":")

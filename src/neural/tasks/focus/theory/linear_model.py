@@ -1,9 +1,10 @@
 """The linear orthogonal dataset, and gradient descent on the linear model, to check the theory.
 
-The setting is that of setting.py: m segments, a foreground that decides the class, a background of
-zeros. The losses are those of laws.py: soft, hard, lvml, renyi:τ. Independent of the theory: the
-model has a weight for every feature, and the gradients are those of
-its loss. Only `steepest` takes the Rényi order from the theory, for the measured focus and margin.
+An example has m segments: the foreground, a unit vector that decides the class, and a background of
+zeros (setting.py). The losses are soft and hard attention, lvml (latent variable marginal
+likelihood) and renyi:τ (a family with order τ: 0 is hard, 1 is lvml). The theory is not used here:
+the model has a weight for every feature, and the gradients are those of its loss. One exception:
+`steepest` is the Rényi loss with the order that the theory gives for the present focus and margin.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from neural.tasks.focus.theory.laws import HardLaw
 from neural.tasks.focus.theory.setting import LinearSetting
 
 SWITCH_CHECKS = 3
-"""Consecutive steps at which the next loss must have the larger focus gradient to take over."""
+"""The next loss replaces the present one after this number of consecutive steps at which it has the
+larger gradient with respect to the focus weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +72,9 @@ class LinearMosaics:
 def create_linear_mosaics(
     classes: int, segments: int, *, examples: int | None = None, seed: int = 0
 ) -> LinearMosaics:
-    """Examples with foreground e_y at a random position and background 0.
+    """Create examples with the unit vector of their class at a random position, else zeros.
 
-    One example per class, or `examples` with classes in turn.
+    One example per class, or `examples` examples with classes 0, 1, …, C − 1, 0, 1, …
     """
     LinearSetting(classes, segments)  # raises TaskError for invalid numbers
     random = np.random.default_rng(seed)
@@ -85,7 +87,10 @@ def create_linear_mosaics(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescentResult:
-    """Quantities of gradient descent, one value per step, and the times of the switches."""
+    """Quantities of gradient descent, one value per step.
+
+    `switches` are the times at which the next loss replaced the present one.
+    """
 
     time: np.ndarray
     focus: np.ndarray
@@ -117,10 +122,10 @@ def run_gradient_descent(
 ) -> DescentResult:
     """Gradient descent from zero with the losses named in `stages`, one after the other.
 
-    Ends at the time `until`; time is the sum of learning rates. The next loss takes over when its
-    focus gradient is the larger one for `SWITCH_CHECKS` steps in a row. The learning rate is
-    `step`. With a `stride` it grows when gradients are small, as long as no weight moves further
-    than `stride`, up to 1 % of the elapsed time.
+    Ends at the time `until`; time is the sum of learning rates. SWITCH_CHECKS says when the next
+    loss replaces the present one. The learning rate is `step`. With a `stride` it grows when
+    gradients are small: up to 1 % of the elapsed time, as long as no weight changes by more than
+    `stride`.
     """
     data = (
         create_linear_mosaics(setting.classes, setting.segments) if data is None else data
@@ -169,7 +174,7 @@ def run_gradient_descent(
 def compute_gradients(
     data: LinearMosaics, focus: np.ndarray, classifier: np.ndarray, order: float | None
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mean loss, and its gradients by the weights of `focus` (C,) and `classifier` (C, C).
+    """Mean loss, and its gradients with respect to `focus` (C,) and `classifier` (C, C).
 
     `order` is the Rényi order of the loss: 0 is hard, 1 is LVML; None is soft.
     """
@@ -206,7 +211,10 @@ def compute_gradients(
 def _measure_state(
     data: LinearMosaics, focus: np.ndarray, classifier: np.ndarray
 ) -> tuple[float, float]:
-    """(mean focus on the foreground, mean margin there)."""
+    """(mean focus on the foreground, mean margin on the foreground).
+
+    The margin is the logit of the label minus the mean logit of the other classes.
+    """
     rows = np.arange(len(data.labels))
     focus_value = data.focus_weights(focus)[rows, data.foreground].mean()
     logits = data.segments[rows, data.foreground] @ classifier.T
@@ -221,7 +229,7 @@ def _softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def _parse_order(name: str, classes: int) -> Callable[[float, float], float | None]:
-    """Function of focus and margin that gives the order for `compute_gradients`."""
+    """Create a function from (focus, margin) to the argument `order` of `compute_gradients`."""
     orders = {"soft": None, "hard": 0.0, "lvml": 1.0}
     if name in orders:
         return lambda *_: orders[name]

@@ -12,19 +12,22 @@ from neural.tasks.focus.theory.setting import Numbers
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 NODES, WEIGHTS = (NODES + 1) / 2, WEIGHTS / 2
-"""Gauss–Legendre rule on [0, 1]."""
+"""Nodes and weights of the Gauss–Legendre quadrature on [0, 1]."""
 MAX_PIECE_WIDTH, MIN_PIECE_WIDTH = 0.5, 1e-6
+"""Largest and smallest width of a piece of the integration interval."""
 MAX_NEWTON_STEPS = 60
 RELATIVE_TOLERANCE = 1e-13
-"""A piece is halved until its integral agrees with the sum over its halves to this error."""
+"""A piece is halved until its integral agrees with the sum over its halves to this error, or until
+it is narrower than MIN_PIECE_WIDTH."""
 MAX_INTEGRAL = 1e15
 """Integration stops at this value; points beyond it have an infinite integral."""
 
 
 class InvertibleIntegral:
-    """∫ of `density` from `start`: `integral(x)`, and its inverse `integral.invert(value)`.
+    """Integral of `density` from `start` to x: `integral(x)`; `integral.invert(value)` finds x.
 
-    Stored in pieces short enough for one Gauss rule each; extended on demand.
+    The interval is divided into pieces short enough for one Gauss rule each. Pieces are computed on
+    demand and kept.
     """
 
     def __init__(self, density: Callable[[np.ndarray], Numbers], start: float = 0.0) -> None:
@@ -45,7 +48,7 @@ class InvertibleIntegral:
     def invert(self, value: Numbers) -> np.ndarray:
         """x at which the integral has this value (at most `MAX_INTEGRAL`).
 
-        Newton steps, replaced by bisection when they leave the piece.
+        Newton's method; a step that leaves the bracket is replaced by bisection.
         """
         value = np.asarray(value, float)
         self._extend(lambda _, total: total < value.max(initial=0.0))
@@ -66,7 +69,7 @@ class InvertibleIntegral:
         return x
 
     def _integrate(self, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
-        """One Gauss rule from each `begin` to its `end`."""
+        """Integrals from each `begin` to its `end`, by one Gauss rule each."""
         width = end - begin
         return (
             np.asarray(self.density(begin[..., None] + width[..., None] * NODES)) @ WEIGHTS * width

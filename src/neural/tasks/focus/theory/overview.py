@@ -1,10 +1,11 @@
 """All results of the theory for one setting, as shown by `neural dynamics --theory`.
 
-The setting is that of setting.py: m segments, of which one, the foreground, decides the class. α is
-the focus, its share of the attention. A paradigm is a loss that trains focus and classifier
-together: soft, hard or lvml (laws.py). A schedule is one paradigm, or a hybrid, which switches from
-one to another. The incentive is −∂loss/∂α. Time is steps × learning rate. Gradient descent on the
-same linear model (linear_model.py) checks the theory.
+The setting is the linear model of setting.py: an example has m segments, of which one, the
+foreground, decides the class. α is the focus, the attention weight of the foreground. A paradigm is
+a loss that trains focus and classifier together: soft or hard attention, or lvml, the latent
+variable marginal likelihood (laws.py). A schedule is one paradigm, or a hybrid, which switches from
+one to another. A flow is training in continuous time; time is steps × learning rate. The incentive
+is −∂loss/∂α. Gradient descent on the same model (linear_model.py) checks the theory.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from neural.tasks.focus.theory.trajectory import (
 )
 
 DEFAULT_FOCUS_LEVELS = (0.5, 0.9, 0.95)
-"""Values of α to which times are reported, ascending."""
+"""Values of α, ascending; the time until each is reached is reported."""
 HYBRID_SCHEDULES = tuple(names for names in CANDIDATE_SCHEDULES if len(names) > 1)
 MAX_TIME, MIN_LAST_TIME = 1e9, 1e6
 """Largest accepted time, and the time up to which every trajectory is computed at least."""
@@ -44,19 +45,22 @@ MAX_DESCENT_NUMBERS = 500_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedFocusCurves:
-    """Results by paradigm name for a classifier trained while α is fixed; arrays (time, α)."""
+    """Results by paradigm name for a classifier that is trained with a fixed α.
+
+    Arrays are (times, alphas).
+    """
 
     times: tuple[float, ...]
     alphas: tuple[float, ...]
     loss: dict[str, np.ndarray]
     incentive: dict[str, np.ndarray]
     optimal_loss: dict[str, np.ndarray]
-    """Limit of the loss, (α,)."""
+    """Limit of the loss for long training, (alphas,)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleResult:
-    """Results of one schedule, started from zero."""
+    """Results of one schedule; the weights of the model start at zero."""
 
     name: str
     """`soft`, or `soft → hard`."""
@@ -67,16 +71,16 @@ class ScheduleResult:
     classifier_calls: float
     """Classifier calls per example until the last level; one step is a unit of time."""
     trajectory: Trajectory
-    """From `until / 1000` to `last_time`."""
+    """Predicted trajectory from `until / 1000` to `last_time` (`TheoryOverview`)."""
     descent: DescentResult | None
     """Gradient descent on the linear model up to `last_time`; None if skipped."""
     max_difference: float | None
-    """Largest difference between the measured and the predicted focus."""
+    """Largest difference between the focus of gradient descent and the predicted focus."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateRate:
-    """1 − α of a paradigm at `last_time`: exact, and by formulas of first and second order."""
+    """Late in training (`last_time`): 1 − α of a paradigm, exact and by asymptotic formulas."""
 
     name: str
     """Name of the paradigm."""
@@ -99,7 +103,7 @@ class LateRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchComparison:
-    """Switch of a hybrid at equal incentive, and the one found by search to be fastest."""
+    """Two times for a hybrid to switch: at equal incentive, and the fastest, found by search."""
 
     name: str
     """Name of the hybrid, such as `soft → hard`."""
@@ -119,7 +123,7 @@ class TheoryOverview:
     setting: LinearSetting
     until: float
     last_time: float
-    """Time of the late rates: 10⁶, or `until` if later."""
+    """Time of the late rates: 10⁶, or `until` if that is later."""
     levels: tuple[float, ...]
     fixed_focus: FixedFocusCurves
     schedules: tuple[ScheduleResult, ...]
@@ -137,11 +141,11 @@ def compute_overview(
     points: int = 400,
     fine_steps: bool = False,
 ) -> TheoryOverview:
-    """Results from time 0 to `until`; by default until soft attention reaches the last level.
+    """Compute all results from time 0 to `until` (default: when soft reaches the last level).
 
-    `alphas` are the fixed focus values of `fixed_focus`, `points` the number of
-    points of a trajectory. Steps of gradient descent are small enough for plots; with `fine_steps`,
-    for three digits.
+    `alphas` are the focus values of `fixed_focus`, `points` the number of points of a trajectory.
+    The steps of gradient descent are small enough for plots, or with `fine_steps` for an accuracy
+    of three digits.
     """
     for alpha in alphas:
         check_focus_level(alpha)

@@ -1,4 +1,4 @@
-"""Linear orthogonal setting: the example of focus models that the theory solves exactly.
+"""Linear orthogonal setting: a linear focus model whose training the theory solves exactly.
 
 An example has m segments. One of them, the foreground, is the unit vector e_y of its class y, one
 of C; the others, the background, are 0. The focus is a softmax over linear scores of the segments,

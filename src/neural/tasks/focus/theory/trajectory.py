@@ -1,8 +1,10 @@
 """Closed-form gradient flows of focus and classifier; hybrids, and where to switch.
 
-A flow is training in continuous time with one law (laws.py: the equations of one loss). Its state
-is the margin μ of the classifier and the score ν of the foreground, which determines the focus α
-(setting.py, with F and r). The incentive of a law is −∂loss/∂α. A hybrid switches between two laws.
+A law (laws.py) is the equations of one loss, such as soft or hard attention. A flow is training in
+continuous time with one law, for the linear model of setting.py: an example has m segments, of
+which one, the foreground, decides the class. The state of a flow is the margin μ of the classifier
+and the focus score ν of the foreground; ν determines the focus α, the attention weight of the
+foreground. The incentive of a law is −∂loss/∂α. A hybrid switches from one law to another.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from neural.tasks.focus.theory.setting import LinearSetting, check_focus_level
 
 
 class FlowSequence:
-    """One or several flows in sequence; `switches` are the times at which the next one starts."""
+    """One flow, or several in sequence; `switches` are the times at which the next one starts."""
 
     def __init__(self, flows: Sequence[ClosedFormFlow], switches: Sequence[float] = ()) -> None:
         self.flows, self.switches = tuple(flows), tuple(switches)
@@ -88,7 +90,7 @@ def follow_law(setting: LinearSetting, law: Law) -> FlowSequence:
 
 
 def switch_at_margin(setting: LinearSetting, first: Law, then: Law, margin: float) -> FlowSequence:
-    """Hybrid that switches from the law `first` to `then` at a margin."""
+    """Hybrid that switches from the law `first` to the law `then` when μ reaches `margin`."""
     first_flow = ClosedFormFlow(setting, first)
     then_flow = ClosedFormFlow(
         setting, then, margin=margin, score=float(first_flow.score_at(margin))
@@ -97,7 +99,10 @@ def switch_at_margin(setting: LinearSetting, first: Law, then: Law, margin: floa
 
 
 def switch_at_equal_incentive(setting: LinearSetting, first: Law, then: Law) -> FlowSequence:
-    """Hybrid that switches when the second law's incentive becomes larger; else the first law."""
+    """Hybrid that switches when the incentive of the law `then` exceeds that of `first`.
+
+    If it never does, the flow of `first` alone.
+    """
     first_flow = ClosedFormFlow(setting, first)
     margin = find_equal_incentive(first_flow, then)
     return (
@@ -118,7 +123,7 @@ def create_flow(setting: LinearSetting, *names: str) -> FlowSequence:
 
 
 def find_best_switch(setting: LinearSetting, first: Law, then: Law, level: float) -> FlowSequence:
-    """Hybrid that reaches a focus level fastest, by a coarse search with a refinement."""
+    """Hybrid whose switch makes it reach a focus level fastest: grid search, then refinement."""
     first_flow = ClosedFormFlow(setting, first)
     max_margin = first_flow.margin_to(level)
 
@@ -163,11 +168,11 @@ class ClosedFormFlow:
         self, setting: LinearSetting, law: Law, *, margin: float = 0.0, score: float = 0.0
     ) -> None:
         self.setting, self.law, self.margin, self.score = setting, law, margin, score
-        # G is `law.margin_integral`
         self.invariant = float(setting.score_integral(score)) - setting.rate * float(
             law.margin_integral(margin)
         )
-        """F(ν) − r G(μ), a constant of motion."""
+        """F(ν) − r G(μ), which is constant in time: F is `score_integral`, G `margin_integral`, r
+        `rate`. So μ determines ν."""
         self.time_integral = InvertibleIntegral(self._time_density, margin)
         """Time as a function of the margin."""
 
@@ -228,8 +233,8 @@ class ClosedFormFlow:
 def find_equal_incentive(flow: ClosedFormFlow, then: Law, *, until: float = 1e9) -> float | None:
     """Margin at which the incentive of `then` exceeds that of the flow's law.
 
-    None if not before the time `until`. The initial margin if it is larger from the start, as that
-    of hard is with two segments and two classes.
+    None if it does not before the time `until`. The initial margin if it is larger from the start,
+    which is the case for hard attention with two segments and two classes.
     """
 
     def compute_incentive_gap(margin: float | np.ndarray) -> np.ndarray:

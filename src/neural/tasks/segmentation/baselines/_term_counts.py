@@ -1,4 +1,4 @@
-"""Term counts of elements, for TextTiling and C99."""
+"""Term counts of elements (sentences or lines), for the baselines TextTiling and C99."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def count_terms(elements: Sequence[str]) -> csr_array:
-    """Sparse matrix of stem counts, elements × stems, without stop words."""
+    """Sparse matrix of counts, (elements, terms).
+
+    A term is the stem of a word, that is the word without its suffix; stop words are left out.
+    """
     from scipy.sparse import csr_array
 
     terms = tokenize_elements(elements).stems

@@ -1,6 +1,8 @@
 """C99: divisive clustering along the diagonal of a rank matrix (Choi, 2000).
 
-The matrix has a row and a column for each element (sentence or line) of the document.
+The matrix has a row and a column for each element (sentence or line) of the document. The rank of a
+pair of elements is the fraction of neighbouring pairs that are less similar. The density of a
+segmentation is the sum of the ranks inside segments, divided by the number of pairs inside them.
 """
 
 from __future__ import annotations
@@ -22,16 +24,16 @@ if TYPE_CHECKING:
 
 Matrix = npt.NDArray[np.float64]
 SMOOTHING_WEIGHTS = np.array([1.0, 2, 4, 8, 4, 2, 1])
-"""Choi's weights for smoothing neighbouring gains in density before the threshold is applied."""
+"""Choi's weights of the moving average that smooths the gains in density of successive splits."""
 
 
 class C99(SegmentationBaseline):
-    """Splits the document where the density of its segments grows most.
+    """Splits the document repeatedly where the density grows most.
 
-    Similarities of all pairs of elements become ranks among their neighbours, so only contrast
-    counts, not how often a topic repeats its words. Splitting continues while the gain in density
-    is above the mean gain plus `stop` standard deviations. Documents of more than `max_elements`
-    elements are processed in equal chunks, as the matrix grows with the square.
+    Ranks replace similarities, so that a topic that repeats its words often does not dominate.
+    Splitting continues while the gain in density is above the mean gain plus `stop` standard
+    deviations. The matrix grows with the square of the document length, so documents of more than
+    `max_elements` elements are processed in equal chunks.
     """
 
     mask: int = int_field("Side length of the square in which a similarity is ranked.", default=11)
@@ -41,7 +43,7 @@ class C99(SegmentationBaseline):
     max_elements: int = int_field("Elements in one matrix.", default=2000)
 
     def find_boundaries(self, elements: Sequence[str]) -> Boundaries:
-        """The splits with the largest gains. Edges of chunks are not boundaries."""
+        """Boundaries at the splits with the largest gains. Edges of chunks are not boundaries."""
         from scipy.sparse import csr_array
 
         counts = count_terms(elements)
@@ -58,14 +60,18 @@ class C99(SegmentationBaseline):
 
 
 def cosine_similarities(counts: csr_array) -> Matrix:
-    """Cosine of every pair of elements; 0 for an element without terms, also with itself."""
+    """Cosine of every pair of elements, (n, n); 0 for elements without terms."""
     norms = np.sqrt(counts.multiply(counts).sum(axis=1))
     normalized = counts.multiply(1 / np.where(norms > 0, norms, 1)[:, None]).tocsr()
     return (normalized @ normalized.T).toarray()
 
 
 def rank_similarities(similarity: Matrix, mask: int) -> Matrix:
-    """Fraction of neighbours in a `mask` × `mask` square that are less similar than the pair."""
+    """Rank of every pair, (n, n), from 0 to 1.
+
+    It is the fraction of the other pairs in a `mask` × `mask` square around the pair that are less
+    similar than the pair itself.
+    """
     n, radius = len(similarity), min(mask // 2, len(similarity) - 1)
     if radius == 0:
         return np.zeros((n, n))
@@ -91,13 +97,13 @@ def rank_similarities(similarity: Matrix, mask: int) -> Matrix:
 
 
 def split_by_density(rank: Matrix) -> tuple[npt.NDArray[np.int64], Matrix]:
-    """All n − 1 splits in greedy order of density, (n − 1,), and the densities, (n,).
+    """Split greedily by density until every element is a segment.
 
-    The densities are those before the first split and after each.
+    Returns the n − 1 splits in order, as indices of the elements after the split, and the n
+    densities: before the first split and after each.
 
-    Density is the sum of the ranks inside segments over the number of pairs inside them. What a
-    split removes from both numbers is stored for every gap, and changes only inside the segment
-    that is split.
+    `lost_rank` and `lost_pairs` hold, for every gap, by how much a split there would decrease the
+    rank sum and the number of pairs. They change only inside the segment that is split.
     """
     n = len(rank)
     sums = np.zeros((n + 1, n + 1))  # [i, j]: sum of all ranks above and to the left
@@ -131,7 +137,10 @@ def split_by_density(rank: Matrix) -> tuple[npt.NDArray[np.int64], Matrix]:
 
 
 def count_worthwhile_splits(density: Matrix, stop: float) -> int:
-    """Number of splits before the smoothed gain falls to the mean plus `stop` deviations."""
+    """Number of splits before the smoothed gain falls to the mean plus `stop` standard deviations.
+
+    `density` is the second result of `split_by_density`.
+    """
     gains = np.diff(density)
     if len(gains) == 0:
         return 0

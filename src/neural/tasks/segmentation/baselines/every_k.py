@@ -1,4 +1,4 @@
-"""Baseline: a boundary every k elements."""
+"""Baseline: a boundary every k elements (sentences or lines)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Baseline without any boundaries."""
+"""Baseline that predicts no boundaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Baseline for songs: a line that occurs more than once belongs to the chorus."""
+"""Baseline for songs: lines that occur more than once are taken for the chorus.
+
+Elements are the lines of a song, or the sentences of another text.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,10 @@ from neural.tasks.segmentation.tokenization import tokenize_elements
 
 
 class Repetition(SegmentationBaseline):
-    """Labels elements as repeated or not, smooths by majority vote, and splits where that changes.
+    """Labels elements as repeated or not, smooths the labels, and splits where they change.
 
-    Elements are equal if their words are, regardless of case and punctuation. Elements without
-    words never count as repeated.
+    The smoothed label is the majority in a window around the element. Elements are equal if their
+    words are, regardless of case and punctuation. Elements without words never count as repeated.
     """
 
     smoothing_window: int = int_field(
@@ -27,7 +30,7 @@ class Repetition(SegmentationBaseline):
     def find_boundaries(self, elements: Sequence[str]) -> Boundaries:
         """Boundaries where the smoothed label changes."""
         tokens = tokenize_elements(elements)
-        keys = [  # the words of each element; empty without words
+        keys = [  # the word ids of each element as bytes; empty without words
             tokens.ids[first:last].tobytes()
             for first, last in zip(tokens.starts, tokens.starts[1:], strict=False)
         ]

@@ -1,7 +1,8 @@
 """TextTiling: boundaries at deep minima of lexical cohesion (Hearst, 1997).
 
 Cohesion is the similarity of the words on both sides of a gap, the place between two elements
-(sentences or lines).
+(sentences or lines). The depth of a gap is how far its cohesion is below the nearest peaks on the
+left and on the right, added.
 """
 
 from __future__ import annotations
@@ -21,20 +22,21 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Scores = npt.NDArray[np.float64]
-"""Cohesion or depth of every inner gap, (n − 1,)."""
+"""Cohesion or depth of every gap, (n − 1,); n is the number of elements."""
 
 
 class TextTiling(SegmentationBaseline):
     """Boundaries at cohesion minima deeper than the mean depth minus half a standard deviation.
 
-    Gaps between elements replace Hearst's gaps between every twenty words. As there, cohesion is
-    smoothed before the search, and each boundary then moves to the lowest of the averaged gaps.
+    Hearst places gaps after every twenty words; here they are between elements. As in her method,
+    minima are searched in the smoothed cohesion; each boundary then moves to the lowest unsmoothed
+    value among the minimum and its two neighbours.
     """
 
     block: int = int_field("Elements on either side of a gap that are compared.", default=10)
 
     def find_boundaries(self, elements: Sequence[str]) -> Boundaries:
-        """Boundaries at deep minima; of a flat minimum, at its first gap."""
+        """Boundaries at deep minima; for several equal values in a row, at the first of them."""
         boundaries = np.zeros(len(elements), bool)
         if len(elements) > 2:  # a single gap has no neighbours to be lower than
             cohesion = compute_cohesion(count_terms(elements), self.block)
@@ -46,9 +48,9 @@ class TextTiling(SegmentationBaseline):
 
 
 def compute_cohesion(counts: csr_array, block: int) -> Scores:
-    """Cosine of the term counts of the `block` elements before and after every inner gap.
+    """Cosine of the term counts of the `block` elements before and after every gap, (n − 1,).
 
-    `counts` are the terms of each element, (n, terms).
+    `counts` are the term counts of each element, (n, terms).
     """
     from scipy.sparse import csr_array
 
@@ -57,7 +59,8 @@ def compute_cohesion(counts: csr_array, block: int) -> Scores:
     sides = []
     for first, last in ((np.maximum(gap - block, 0), gap), (gap, np.minimum(gap + block, n))):
         ends = np.concatenate([[0], np.cumsum(last - first)])
-        # Indices of the elements on this side, for all gaps; they select rows of `counts`.
+        # Indices of the elements on this side of each gap, one gap after the other. The sparse
+        # matrix has a 1 for each of them, so multiplying by it sums rows of `counts`.
         members = np.arange(ends[-1]) - np.repeat(ends[:-1] - first, last - first)
         sides.append(csr_array((np.ones(len(members)), members, ends), shape=(n - 1, n)) @ counts)
     left, right = sides
@@ -66,7 +69,7 @@ def compute_cohesion(counts: csr_array, block: int) -> Scores:
 
 
 def smooth_scores(scores: Scores) -> Scores:
-    """Moving average of three; of two at the ends."""
+    """Moving average of three values; of two values at the ends."""
     padded = np.pad(scores, 1)
     return (padded[:-2] + padded[1:-1] + padded[2:]) / np.convolve(
         np.ones(len(scores)), np.ones(3)
@@ -74,21 +77,24 @@ def smooth_scores(scores: Scores) -> Scores:
 
 
 def compute_depths(scores: Scores) -> Scores:
-    """Depth of each score: sum of its distances to the nearest peaks on both sides."""
+    """Depth of each score: how far it is below the nearest peaks on both sides, added."""
     return _climb_left(scores) + _climb_left(scores[::-1])[::-1]
 
 
 def _climb_left(scores: Scores) -> Scores:
-    """Height above each score of the nearest peak on its left."""
+    """How far each score is below the nearest peak on its left.
+
+    The peak is where the scores stop rising, going to the left.
+    """
     is_peak = np.concatenate([[True], scores[1:] > scores[:-1]])  # the score to the left is lower
     peaks = np.maximum.accumulate(np.where(is_peak, np.arange(len(scores)), 0))
     return scores[peaks] - scores
 
 
 def find_valleys(scores: Scores) -> Boundaries:
-    """Local minima; of a flat minimum, the first position."""
+    """True at local minima; for several equal values in a row, at the first of them."""
     step = np.sign(np.diff(scores, prepend=np.inf, append=np.inf))
-    # Negated index of the next step that is not 0.
+    # Negated index of the next step that is not 0, so that `maximum.accumulate` finds the nearest.
     negated_next_step = np.flip(
         np.maximum.accumulate(np.flip(np.where(step != 0, -np.arange(len(step)), -len(step))))
     )

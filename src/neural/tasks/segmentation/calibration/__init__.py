@@ -1,4 +1,7 @@
-"""Registry of calibration methods: one file each. The base classes are in calibrator.py."""
+"""Registry of calibration methods: one file each, found by its file name.
+
+A calibration method turns a model's logits into probabilities; see calibrator.py.
+"""
 
 from neural.core.registry import Registry
 from neural.tasks.segmentation.calibrator import Calibrator

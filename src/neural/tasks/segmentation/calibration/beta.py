@@ -1,4 +1,7 @@
-"""Beta calibration: exact for beta distributed scores (Kull et al., 2017)."""
+"""Beta calibration (Kull et al., 2017): the right map if probabilities are beta distributed.
+
+Margins are the log-odds of the model, ln p − ln(1 − p), where p is the model's own probability.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,12 @@ from neural.tasks.segmentation.calibrator import MarginCalibrator, fit_logistic,
 
 
 class Beta(MarginCalibrator):
-    """`a` · ln p − `b` · ln(1 − p) + `c`: different scales for small and for large p."""
+    """The log-odds become `a` · ln p − `b` · ln(1 − p) + `c`.
 
-    complexity: ClassVar[int] = 3
+    So small and large p have different scales. With a = b = 1 and c = 0 nothing changes.
+    """
+
+    complexity_rank: ClassVar[int] = 3  # of two equally good methods, the lower rank wins
 
     a: float = 1.0
     b: float = 1.0
@@ -27,10 +33,10 @@ class Beta(MarginCalibrator):
         return cls(a=float(a), b=float(b), c=float(c))
 
     def predict_positive(self, margins: np.ndarray) -> np.ndarray:
-        """Sigmoid of the weighted logarithms."""
+        """Probability of the positive class: sigmoid of the new log-odds."""
         return expit(np.array([self.a, self.b, self.c]) @ _log_columns(margins))
 
 
 def _log_columns(margins: np.ndarray) -> np.ndarray:
-    """ln p, −ln(1 − p) and 1, from the margins: exact also for p near 0 or 1."""
+    """Rows ln p, −ln(1 − p) and 1, (3, n), from the margins: exact also for p near 0 or 1."""
     return np.stack([-np.logaddexp(0, -margins), np.logaddexp(0, margins), np.ones_like(margins)])

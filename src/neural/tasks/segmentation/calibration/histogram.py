@@ -1,6 +1,6 @@
 """Histogram binning: the observed frequency of each bin (Zadrozny and Elkan, 2001).
 
-Margins are log-odds of the model; see calibrator.py.
+Margins are the log-odds of the model that a segment begins at an element (sentence or line).
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from neural.tasks.segmentation.calibrator import PRIOR_WEIGHT, MarginCalibrator
 from neural.tasks.segmentation.probability import equal_mass_edges
 
 MAX_BINS = 15
+"""Maximum number of bins."""
 MIN_BIN_ELEMENTS = 10
-"""Minimum number of elements in a bin, if there are that many."""
+"""With fewer elements per bin than this, fewer bins are used."""
 
 
 class Histogram(MarginCalibrator):
-    """Equal-mass bins of margins with one probability each. Needs a few thousand elements."""
+    """Bins of margins with equal counts and one probability each. Needs a few thousand elements."""
 
-    complexity: ClassVar[int] = 5
+    complexity_rank: ClassVar[int] = 5  # of two equally good methods, the lower rank wins
     is_monotonic: ClassVar[bool] = False
 
     edges: tuple[float, ...] = ()
@@ -36,9 +37,9 @@ class Histogram(MarginCalibrator):
 
     @classmethod
     def fit_margins(cls, margins: np.ndarray, truth: np.ndarray) -> Self:
-        """Frequencies per bin, shrunk towards the sigmoid of the bin's mean margin.
+        """Frequency of 1 in each bin, shrunk towards the sigmoid of the bin's mean margin.
 
-        No value is exactly 0 or 1.
+        The sigmoid has the weight of one element, so that no value is exactly 0 or 1.
         """
         edges = equal_mass_edges(margins, min(MAX_BINS, max(1, len(margins) // MIN_BIN_ELEMENTS)))
         bin_ids = np.searchsorted(edges, margins, side="right")
@@ -50,5 +51,8 @@ class Histogram(MarginCalibrator):
         return cls(edges=tuple(edges.tolist()), values=tuple(values.tolist()))
 
     def predict_positive(self, margins: np.ndarray) -> np.ndarray:
-        """P(yes): the value of the bin of each margin; an edge belongs to the bin above it."""
+        """Probability of the positive class: the value of the margin's bin.
+
+        An edge belongs to the bin above it.
+        """
         return np.array(self.values)[np.searchsorted(self.edges, margins, side="right")]

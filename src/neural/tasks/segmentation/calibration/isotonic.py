@@ -1,6 +1,6 @@
-"""Isotonic regression by pool adjacent violators (Zadrozny and Elkan, 2002).
+"""Isotonic regression by the pool-adjacent-violators algorithm (Zadrozny and Elkan, 2002).
 
-Margins are log-odds of the model; see calibrator.py.
+Margins are the log-odds of the model that a segment begins at an element (sentence or line).
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from neural.tasks.segmentation.calibrator import PRIOR_WEIGHT, MarginCalibrator
 
 
 class Isotonic(MarginCalibrator):
-    """Monotonic piecewise linear map, constant outside. Needs a few thousand elements."""
+    """Monotonic piecewise linear map of margins. Needs a few thousand elements.
 
-    complexity: ClassVar[int] = 6
+    The map is constant below the first knot and above the last one.
+    """
+
+    complexity_rank: ClassVar[int] = 6  # of two equally good methods, the lower rank wins
 
     margins: tuple[float, ...] = ()
     """Knots of the map, increasing."""
@@ -33,12 +36,14 @@ class Isotonic(MarginCalibrator):
 
     @classmethod
     def fit_margins(cls, margins: np.ndarray, truth: np.ndarray) -> Self:
-        """Blocks of margins with one probability each, shrunk towards that of the mean margin.
+        """Isotonic regression: blocks of consecutive margins with one probability each.
 
-        The shrinkage has the weight of one element, so that no value is exactly 0 or 1. One
-        probability per block, that of its mean margin, has no larger log loss than the margins
-        themselves (within a block the truth does not increase), and the shrunk values have no
-        larger loss than that.
+        The probability of a block is its frequency of 1, shrunk towards the sigmoid of its mean
+        margin. The sigmoid has the weight of one element, so that no value is exactly 0 or 1.
+
+        The log loss is never above that of the margins themselves: within a block the frequency
+        does not increase with the margin, so replacing its margins by their mean loses nothing, and
+        moving from there towards the frequency lowers the loss further.
         """
         points, inverse, counts = np.unique(margins, return_inverse=True, return_counts=True)
         frequencies = np.bincount(inverse, weights=truth) / counts
@@ -51,11 +56,12 @@ class Isotonic(MarginCalibrator):
             weights=sizes + PRIOR_WEIGHT,
         ).x
         block_ends = np.append(block_starts[1:], len(points)) - 1
-        # Unique, because a block of one margin starts and ends at it.
+        # The map has a knot at the first and the last margin of each block. A block of one margin
+        # has both at the same place, hence `unique`.
         knots = np.unique(np.stack([block_starts, block_ends]))
         knot_values = values[np.searchsorted(block_starts, knots, side="right") - 1]
         return cls(margins=tuple(points[knots].tolist()), values=tuple(knot_values.tolist()))
 
     def predict_positive(self, margins: np.ndarray) -> np.ndarray:
-        """P(yes) of each margin, by linear interpolation."""
+        """Probability of the positive class for each margin, by linear interpolation."""
         return np.interp(margins, self.margins, self.values)

@@ -1,4 +1,7 @@
-"""No calibration: the reference for every other method."""
+"""No calibration: the reference that other calibration methods are compared with.
+
+Scores are margins (log-odds of a binary question) or class logits.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,11 @@ from neural.tasks.segmentation.probability import scores_to_probabilities
 
 
 class None_(Calibrator):  # `None` is a keyword
-    """The model's own probabilities."""
+    """The model's own probabilities: sigmoid or softmax of its scores."""
 
-    complexity: ClassVar[int] = 0
-    column_range: ClassVar[tuple[int, float]] = (1, float("inf"))
+    complexity_rank: ClassVar[int] = 0  # of two equally good methods, the lower rank wins
+    # least and most columns of the scores; margins are one column
+    accepted_columns: ClassVar[tuple[int, float]] = (1, float("inf"))
 
     @classmethod
     def fit_scores(cls, scores: np.ndarray, truth: np.ndarray) -> Self:

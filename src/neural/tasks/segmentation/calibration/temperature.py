@@ -1,6 +1,6 @@
 """Temperature scaling: all scores are divided by one number (Guo et al., 2017).
 
-Scores are log-odds of a binary question or class logits; see calibrator.py.
+Scores are margins (log-odds of a binary question) or class logits.
 """
 
 from __future__ import annotations
@@ -18,13 +18,18 @@ from neural.tasks.segmentation.calibrator import (
 from neural.tasks.segmentation.probability import scores_to_probabilities
 
 MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-3, 1e3
+"""Bounds of a fitted temperature."""
 
 
 class Temperature(Calibrator):
-    """Scores divided by one number: above 1 for an overconfident model. Keeps every decision."""
+    """Scores are divided by one number, above 1 for an overconfident model.
 
-    complexity: ClassVar[int] = 1
-    column_range: ClassVar[tuple[int, float]] = (1, float("inf"))
+    The most likely class never changes.
+    """
+
+    complexity_rank: ClassVar[int] = 1  # of two equally good methods, the lower rank wins
+    # least and most columns of the scores; margins are one column
+    accepted_columns: ClassVar[tuple[int, float]] = (1, float("inf"))
 
     temperature: float = 1.0
 
@@ -35,8 +40,9 @@ class Temperature(Calibrator):
 
     @classmethod
     def fit_scores(cls, scores: np.ndarray, truth: np.ndarray) -> Self:
-        """Fit to the scores. Optimizes 1 / temperature, in which the log loss is convex."""
-        # All scores equal (checked logits have a maximum of 0 per row): no temperature matters.
+        """Fit to the scores. Optimizes 1 / temperature, because the log loss is convex in it."""
+        # All scores are 0, so the temperature has no effect. Logits have a maximum of 0 per row
+        # (`check_scores`), so this includes rows of equal logits.
         if not scores.any():
             return cls()
         bounds = np.array([1 / MAX_TEMPERATURE]), np.array([1 / MIN_TEMPERATURE])

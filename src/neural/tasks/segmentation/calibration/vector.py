@@ -11,13 +11,15 @@ from neural.tasks.segmentation.probability import scores_to_probabilities
 
 
 class Vector(Calibrator):
-    """`scale` · logit + `shift` per class: for models that favour some classes.
+    """Each logit becomes `scale` · logit + `shift`, with a scale and a shift per class.
 
-    Logits are relative to the largest of their row, so that only their differences matter.
+    It corrects models that favour some classes. Before scaling, the largest logit of each row is
+    subtracted (`check_scores`), so that only differences of logits matter.
     """
 
-    complexity: ClassVar[int] = 4
-    column_range: ClassVar[tuple[int, float]] = (2, float("inf"))
+    complexity_rank: ClassVar[int] = 4  # of two equally good methods, the lower rank wins
+    # least and most columns of the scores; margins are one column
+    accepted_columns: ClassVar[tuple[int, float]] = (2, float("inf"))
 
     # One number per class; empty tuples leave the logits as they are.
     scale: tuple[float, ...] = ()

@@ -1,4 +1,4 @@
-"""Registry of document readers: one file per input format."""
+"""Registry of document readers: one file per input format, found by its file name."""
 
 from neural.core.registry import Registry
 from neural.tasks.segmentation.reader import DocumentReader

@@ -1,4 +1,7 @@
-"""JSON lines, one document each: `{"lines": [...], "labels": [...]}` or with `boundaries`."""
+"""Reader of JSON Lines files, one document per line.
+
+A line is `{"lines": [...], "labels": [...]}` or `{"lines": [...], "boundaries": [...]}`.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,12 @@ from neural.tasks.segmentation.reader import DocumentReader, ReaderOptions, read
 
 
 class Jsonl(DocumentReader):
-    """Reader of JSON lines.
+    """Reader of JSON Lines files.
 
-    `lines` are the elements of the document. `labels` has a text or an integer per element.
-    `boundaries` has true or 1 for each element where a segment begins (false or 0 for the others),
-    or is a list of the indices of these elements, from 0.
+    `lines` are the elements of the document, one string each. `labels` has a string or an integer
+    per element; a segment begins where it changes. `boundaries` has true or 1 for each element
+    where a segment begins (false or 0 for the others), or is a list of the indices of these
+    elements, from 0.
     """
 
     description: ClassVar[str] = (
@@ -44,7 +48,7 @@ class Jsonl(DocumentReader):
 
 
 def _parse_document(line: str, location: str, options: ReaderOptions) -> SegmentationDocument:
-    """Document of one JSON line; `location` names file and line in messages."""
+    """Document of one JSON line. `location` is the file and line number, for messages."""
     try:
         row = parse_json(line)
     except ValueError as error:
@@ -93,6 +97,7 @@ def _parse_document(line: str, location: str, options: ReaderOptions) -> Segment
 def _parse_labels(value: Any, count: int, location: str, label_ids: dict[str, int]) -> np.ndarray:
     """Label of each of `count` elements; new text labels are added to `label_ids`."""
     _check_list(value, "labels", count, location)
+    # `type(…) is int`, because isinstance(True, int) is True.
     if all(type(label) is int and abs(label) < 1 << 31 for label in value):
         return np.array(value, dtype=np.int64)
     for number, label in enumerate(value, start=1):
@@ -107,8 +112,9 @@ def _parse_labels(value: Any, count: int, location: str, label_ids: dict[str, in
 
 
 def _parse_boundaries(value: Any, count: int, location: str) -> np.ndarray:
-    """True where a segment begins, (count,), from flags or indices."""
+    """True where a segment begins, (count,). `value` is a list of flags, or of element indices."""
     is_int_list = isinstance(value, list) and all(type(entry) in (bool, int) for entry in value)
+    # A list of `count` zeros and ones is read as flags, not as indices.
     if is_int_list and len(value) == count and all(entry in (0, 1) for entry in value):
         return np.array(value, dtype=bool)
     if not is_int_list or any(type(entry) is bool for entry in value):

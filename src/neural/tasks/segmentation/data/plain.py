@@ -1,4 +1,7 @@
-"""Plain text with segments between blank lines (stanzas of a song) or headings (sections)."""
+"""Reader of plain text. Segments are separated by blank lines (stanzas) or headings (sections).
+
+The text of each segment is split into elements: sentences or lines.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,16 @@ from neural.tasks.segmentation.text_splitting import (
 )
 
 _MAX_UNDERLINED_CHARACTERS = 100
-"""Maximum length of a heading that is underlined."""
-# (?>…) is atomic, so that \r\n is one line end and never two
+"""A longer line is not a heading, even if a line such as `=====` follows."""
+# The group (?>…) is atomic, so that \r\n is one line end and never two.
 _BLANK_LINES = re.compile(r"(?>\r\n|\r|\n)[^\S\r\n]*(?>\r\n|\r|\n)\s*|\f")
 
 
 class Plain(DocumentReader):
-    """One document per file. Headings and layout are left out: they would reveal the boundaries."""
+    """One document per file.
+
+    The document has neither headings nor layout, because both would reveal the boundaries.
+    """
 
     description: ClassVar[str] = (
         "a .txt, .md or .rst file, or a folder of them: segments between blank lines or headings"
@@ -48,7 +54,7 @@ class Plain(DocumentReader):
             )
         segment_texts = (
             sections
-            # The first section is the text before the first heading.
+            # Three sections have two headings: the first section is before the first heading.
             if len(sections) > 2 or options.boundary_marker == "headings"
             else _BLANK_LINES.split(text)
         )
@@ -62,7 +68,11 @@ class Plain(DocumentReader):
 
 
 def split_sections(text: str) -> Iterator[str]:
-    """Texts between headings, in order; the first may be empty. Fenced code has no headings."""
+    """Yield the texts between headings, in order.
+
+    The first is the text before the first heading; it may be empty. Lines inside Markdown code
+    fences are never headings.
+    """
     lines = text.splitlines(keepends=True)
     stripped_lines = ["", *(line.strip() for line in lines), ""]
     section: list[str] = []
@@ -85,9 +95,9 @@ def split_sections(text: str) -> Iterator[str]:
 
 
 def _is_heading(line: str, above: str, below: str) -> bool:
-    """True for a marked or underlined line, or a numbered one between blank lines.
+    """True for `# Heading`, for an underlined line, or for `2.1 Heading` between blank lines.
 
-    `above` and `below` are the lines around it; all are stripped.
+    `above` and `below` are the lines before and after `line`; all are stripped.
     """
     if not line:
         return False
@@ -105,5 +115,5 @@ def _is_underline_of(line: str, above: str) -> bool:
     return (
         len(above) <= _MAX_UNDERLINED_CHARACTERS
         and len(line) >= min(len(above), 3)
-        and above[-1] not in ".,;"
+        and above[-1] not in ".,;"  # the end of a sentence or of a wrapped line, not of a heading
     )

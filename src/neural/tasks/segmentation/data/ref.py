@@ -1,4 +1,7 @@
-"""Format of Choi's benchmark: an element per line, segments between lines of `==========`."""
+"""Reader of `.ref` files, the format of Choi's segmentation benchmark (2000).
+
+Each line is one element of the document; lines of `==========` separate the segments.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registry of features: one file per group of columns."""
+"""Registry of features: one file per group of feature columns, found by its file name."""
 
 from neural.core.registry import Registry
 from neural.tasks.segmentation.feature import Feature

@@ -1,7 +1,8 @@
 """Lexical chains: repeated words and the gaps that they bridge (Morris and Hirst, 1991).
 
-A gap is the place between an element (sentence or line) and the one before it. A link joins two
-uses of a stem that follow each other; a chain is a series of links.
+A gap is the place between an element (sentence or line) and the one before it. A stem is a word
+without its suffix. A link joins two consecutive uses of a stem if they are at most d elements
+apart; a chain is a series of links of one stem.
 """
 
 from __future__ import annotations
@@ -12,20 +13,21 @@ import numpy as np
 
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.feature import Feature, windowed_mean
-from neural.tasks.segmentation.tokenization import ElementTokens, find_term_distances
+from neural.tasks.segmentation.tokenization import ElementTokens, find_word_distances
 
 LINK_DISTANCES = (4, 12, 32)
-"""Maximum distances in elements between two uses of a word that are linked."""
+"""Values of d, the maximum distance of a link in elements; each has its own columns."""
 NEIGHBOURHOOD_GAPS = 32
 """Number of gaps on either side over which the local mean is taken."""
 
 
 class Chains(Feature):
-    """Links across the gap, and chains that begin or end at it, per link distance.
+    """Links across the gap before an element, and chains that begin or end at it.
 
-    `links`: log(1 + links that bridge the gap). `usual`: that number relative to the local mean.
-    `begin`, `end`: chains that begin at the element, and that end just before it, divided by the
-    number of stems of that element.
+    For each maximum distance d: `links_d` is log(1 + number of links across the gap). `usual_d` is
+    the number of links divided by 1 + its mean over the neighbouring gaps. `begin_d` is the number
+    of chains that begin at the element, `end_d` the number that end at the element before it; each
+    is divided by the number of stems of the element where it begins or ends.
     """
 
     columns: ClassVar[tuple[str, ...]] = (
@@ -36,26 +38,31 @@ class Chains(Feature):
     )
 
     def compute(self, document: SegmentationDocument, tokens: ElementTokens) -> np.ndarray:
-        """Count links by a difference array: +1 where a link begins, −1 where it ends."""
+        """Columns of all distances, (n, 12).
+
+        Links are counted by a difference array: +1 where a link begins, −1 where it ends.
+        """
         stems = tokens.stems
         # Distances in elements of every stem to its previous and its next use.
-        back, ahead = find_term_distances(stems)
-        count, element_ids = len(tokens), stems.element_ids
+        back, ahead = find_word_distances(stems)
+        element_count, element_ids = len(tokens), stems.element_ids
         stem_counts = np.maximum(stems.counts, 1)
-        out = np.zeros((4, len(LINK_DISTANCES), count))
+        out = np.zeros((4, len(LINK_DISTANCES), element_count))
         for row, distance in enumerate(LINK_DISTANCES):
             is_linked = (ahead > 0) & (ahead <= distance)
             starts = element_ids[is_linked]
             steps = (
-                np.bincount(starts + 1, minlength=count + 1)
-                - np.bincount(starts + ahead[is_linked] + 1, minlength=count + 1)[: count + 1]
+                np.bincount(starts + 1, minlength=element_count + 1)
+                - np.bincount(starts + ahead[is_linked] + 1, minlength=element_count + 1)[
+                    : element_count + 1
+                ]
             )
-            bridging = np.cumsum(steps)[:count]
+            bridging = np.cumsum(steps)[:element_count]
             is_first = (back > distance) & (ahead <= distance)
             is_last = (back <= distance) & (ahead > distance)
             out[0, row] = np.log1p(bridging)
             out[1, row] = bridging / (1 + windowed_mean(bridging, NEIGHBOURHOOD_GAPS))
-            out[2, row] = np.bincount(element_ids[is_first], minlength=count) / stem_counts
-            ended = np.bincount(element_ids[is_last], minlength=count) / stem_counts
+            out[2, row] = np.bincount(element_ids[is_first], minlength=element_count) / stem_counts
+            ended = np.bincount(element_ids[is_last], minlength=element_count) / stem_counts
             out[3, row, 1:] = ended[:-1]
-        return out.reshape(-1, count).T
+        return out.reshape(-1, element_count).T

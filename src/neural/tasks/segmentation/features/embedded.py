@@ -33,10 +33,12 @@ ELEMENTS_PER_BATCH = 4096
 
 
 class Embedded(Feature):
-    """Per scale: `cosine` of both sides, `unusual`: its local z-score, and `parted`.
+    """Comparison of the mean embeddings on both sides of the gap before an element, per scale.
 
-    `parted` is the decrease of squared error if both sides have their own means, not a common one.
-    Vectors are centred on the mean of the document, which removes what all its sentences share.
+    `cosine` is their cosine. `unusual` is its z-score among the neighbouring gaps, clipped to ± 4.
+    `parted` is by how much the squared error of the embeddings decreases if each side is described
+    by its own mean instead of one common mean. The mean embedding of the document is subtracted
+    first, which removes what all its sentences have in common.
     """
 
     columns: ClassVar[tuple[str, ...]] = tuple(
@@ -44,7 +46,7 @@ class Embedded(Feature):
     )
 
     def compute(self, document: SegmentationDocument, tokens: ElementTokens) -> np.ndarray:
-        """Columns by cumulative sums, so that the time does not depend on the scale."""
+        """Columns of all scales, by cumulative sums: the time does not depend on the scale."""
         vectors = (
             _embed_elements(document.elements)
             if _load_embedding()
@@ -60,6 +62,7 @@ class Embedded(Feature):
             cosines[:, column], parted[:, column] = _compare_sides(sums, scale)
         mean = windowed_mean(cosines, NEIGHBOURHOOD_GAPS)
         std = np.sqrt(np.maximum(windowed_mean(cosines**2, NEIGHBOURHOOD_GAPS) - mean**2, 0))
+        # Local z-score; 0.05 avoids large values where the cosine hardly varies.
         unusual = np.clip((cosines - mean) / (std + 0.05), -4, 4)
         unusual[0] = 0
         return np.concatenate([cosines, unusual, parted], axis=1)
@@ -76,17 +79,26 @@ class Embedded(Feature):
 def _compare_sides(sums: np.ndarray, scale: int) -> tuple[np.ndarray, np.ndarray]:
     """`cosine` and `parted` of every gap (see `Embedded`), (n,) each; 1 and 0 at the first element.
 
-    `sums` are cumulative sums of the element vectors, (n + 1, width).
+    `sums` are cumulative sums of the element vectors, (n + 1, width). `left` and `right` are the
+    sums of the vectors on either side. A mean m of k vectors reduces the squared error by k · |m|²,
+    which is |sum|² / k.
     """
     count = len(sums) - 1
     gap = np.arange(count)
     low, high = np.maximum(gap - scale, 0), np.minimum(gap + scale, count)
     left, right = sums[gap] - sums[low], sums[high] - sums[gap]
-    size_left, size_right = np.einsum("nw,nw->n", left, left), np.einsum("nw,nw->n", right, right)
+    left_squared, right_squared = (
+        np.einsum("nw,nw->n", left, left),
+        np.einsum("nw,nw->n", right, right),
+    )
     product = np.einsum("nw,nw->n", left, right)
-    cosine = product / np.sqrt(np.maximum(size_left * size_right, 1e-18))
-    common_mean_term = (size_left + size_right + 2 * product) / (high - low)
-    parted = size_left / np.maximum(gap - low, 1) + size_right / (high - gap) - common_mean_term
+    cosine = product / np.sqrt(np.maximum(left_squared * right_squared, 1e-18))
+    common_mean_term = (left_squared + right_squared + 2 * product) / (
+        high - low
+    )  # |left + right|²
+    parted = (
+        left_squared / np.maximum(gap - low, 1) + right_squared / (high - gap) - common_mean_term
+    )
     cosine[0], parted[0] = 1, 0
     return cosine, parted
 
@@ -118,7 +130,7 @@ def _embed_elements(elements: tuple[str, ...]) -> np.ndarray:
     tokenizer, table = embedding
     vectors = np.zeros((len(elements), EMBEDDING_DIM), np.float32)
     for first in range(0, len(elements), ELEMENTS_PER_BATCH):
-        # The tokenizer rejects lone surrogates.
+        # The tokenizer rejects lone surrogates (invalid Unicode); "replace" turns them into "?".
         batch = [
             element.encode("utf-8", "replace").decode()
             for element in elements[first : first + ELEMENTS_PER_BATCH]

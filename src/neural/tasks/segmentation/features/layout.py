@@ -16,16 +16,19 @@ from neural.tasks.segmentation.text_splitting import (
 from neural.tasks.segmentation.tokenization import ElementTokens
 
 TAB_COLUMNS = 8
-"""Width of a tab, in columns."""
+"""Width of a tab, in characters."""
 _MAX_BLANK_LINES = 3
 """More blank lines count as this many."""
 
 
 class Layout(Feature):
-    """Layout before each element. All 0 if the text is unknown, as for composed documents.
+    """Layout before each element (sentence or line).
 
-    An element is a sentence or line; a composed document is made of parts of several texts.
-    `indentation` is log(1 + columns), 0 within a line.
+    `known` is 1 if the full text of the document is known; else all columns are 0, as in documents
+    that are composed of parts of several texts. `new_line`, `new_page` and `item` are 1 if the
+    element begins a line, follows a form feed, or begins with the mark of a list item.
+    `blank_lines` is the number of blank lines before it. `indentation` is log(1 + width in
+    characters), 0 within a line; `indentation_change` is relative to the line before.
     """
 
     columns: ClassVar[tuple[str, ...]] = (

@@ -1,6 +1,6 @@
-"""New and disappearing words: first used at an element, or last used in the element before.
+"""New words of an element, and words that the element before it was the last to use.
 
-Elements are sentences or lines; words count by their stems.
+Elements are sentences or lines. Words are compared by their stems: words without their suffix.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ import numpy as np
 
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.feature import Feature
-from neural.tasks.segmentation.tokenization import ElementTokens, find_term_distances
+from neural.tasks.segmentation.tokenization import ElementTokens, find_word_distances
 
 NOVELTY_DISTANCES = (8, 32)
-"""Number of elements without a word after which the word counts as new, or as gone."""
+"""A word counts as new, or as gone, if this many elements before, or after, do not use it."""
 
 
 class Novelty(Feature):
-    """Fractions of an element's stems that are new, and of the stems before that do not come again.
+    """Fractions of new stems and of disappearing stems, from 0 to 1.
 
-    `new`: never used before, or not within 8 and 32 elements. `gone`: stems of the element before
-    that are never used again, or not within 8 and 32 elements. 0 without stems.
+    `new` is the fraction of the element's stems that are never used before it; `new_8` and `new_32`
+    are the fractions not used in the last 8 and 32 elements. `gone` is the fraction of the stems of
+    the element before that are never used again; `gone_8` and `gone_32` are the fractions not used
+    in the next 8 and 32 elements. An element without stems has 0.
     """
 
     columns: ClassVar[tuple[str, ...]] = (
@@ -32,12 +34,12 @@ class Novelty(Feature):
     )
 
     def compute(self, document: SegmentationDocument, tokens: ElementTokens) -> np.ndarray:
-        """Columns from the distances, in elements, of each stem to its previous and next use."""
-        stems = tokens.stems
-        back, ahead = find_term_distances(stems)
-        out = np.zeros((len(tokens), len(self.columns)))
-        # A distance of len(tokens) means never.
-        for column, distance in enumerate((len(tokens), *NOVELTY_DISTANCES)):
+        """Columns from the distances of each stem to its previous and next use."""
+        stems, element_count = tokens.stems, len(tokens)
+        # In elements; more than the number of elements if there is no such use.
+        back, ahead = find_word_distances(stems)
+        out = np.zeros((element_count, len(self.columns)))
+        for column, distance in enumerate((element_count, *NOVELTY_DISTANCES)):
             out[:, column] = _fraction_per_element(back > distance, stems)
             out[1:, column + 1 + len(NOVELTY_DISTANCES)] = _fraction_per_element(
                 ahead > distance, stems
@@ -47,4 +49,5 @@ class Novelty(Feature):
 
 def _fraction_per_element(mask: np.ndarray, tokens: ElementTokens) -> np.ndarray:
     """Fraction of each element's words where the mask is True."""
-    return np.bincount(tokens.element_ids, mask, len(tokens)) / np.maximum(tokens.counts, 1)
+    element_count = len(tokens)
+    return np.bincount(tokens.element_ids, mask, element_count) / np.maximum(tokens.counts, 1)

@@ -1,7 +1,8 @@
-"""Openings of elements (sentences, lines): connectives, pronouns, years, the document's subject.
+"""Openings of elements (sentences or lines): connectives, pronouns, years, the document's subject.
 
-At the start of a segment writers name things ("Brahms was born in 1833"); within it they refer back
-("He also …").
+The opening is the first words of an element. At the start of a segment writers name things ("Brahms
+was born in 1833"); within a segment they refer back ("He also …"). A stem is a word without its
+suffix.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ WORD_GROUPS = {
     "time": "in on at during after before since when until following from by",
     "speaker": "i you we my me your our us",
 }
-"""Function words by discourse role."""
+"""Words by their role in the text; the keys are parts of column names."""
 OPENING_WORDS = 6
 """Number of words that count as the opening of an element."""
 SUBJECT_STEMS = 5
@@ -43,11 +44,15 @@ _KINDS = (*WORD_GROUPS, "number", "year")  # a year is a number from 1000 to 209
 
 
 class Openings(Feature):
-    """Indicators of word groups, numbers and years: in the first word, the first six, anywhere.
+    """Which kinds of words an element begins with, and its relation to subject and years.
 
-    `subject`: how many of the document's five most frequent stems the element has; `early_subject`:
-    how many in its opening. `year_step`: signed log distance from the last year named before the
-    element to the first one named in or after it; `year_back`: 1 if it goes back by more than one.
+    `first_K`, `early_K` and `any_K` are 1 if the first word, one of the first six words, or any
+    word is of kind K: a key of `WORD_GROUPS`, a number or a year. `subject` is how many of the
+    document's five most frequent stems the element contains; `early_subject` is how many of them
+    are among its first three stems.
+
+    The year step is the first year named in or after the element minus the last year named before
+    it. `year_step` is its sign times log(1 + |step|); `year_back` is 1 if the step is below −1.
     """
 
     columns: ClassVar[tuple[str, ...]] = (
@@ -60,17 +65,17 @@ class Openings(Feature):
 
     def compute(self, document: SegmentationDocument, tokens: ElementTokens) -> np.ndarray:
         """Columns by lookup tables over the vocabulary."""
-        count = len(tokens)
+        element_count = len(tokens)
         kinds = tokens.map_vocabulary(_word_kind)[tokens.ids] if len(tokens.ids) else tokens.ids
         position = np.arange(len(tokens.ids)) - tokens.starts[:-1][tokens.element_ids]
         opening_columns = [
-            _mark_kinds(tokens.element_ids, kinds, position < word_count, count)
+            _mark_kinds(tokens.element_ids, kinds, position < word_count, element_count)
             for word_count in (1, OPENING_WORDS)
         ]
         return np.concatenate(
             [
                 *opening_columns,
-                _mark_kinds(tokens.element_ids, kinds, position >= 0, count),
+                _mark_kinds(tokens.element_ids, kinds, position >= 0, element_count),
                 _count_subjects(tokens),
                 _year_steps(tokens),
             ],
@@ -86,25 +91,27 @@ def _word_kind(word: str) -> int:
 
 
 def _mark_kinds(
-    element_ids: np.ndarray, kinds: np.ndarray, mask: np.ndarray, count: int
+    element_ids: np.ndarray, kinds: np.ndarray, mask: np.ndarray, element_count: int
 ) -> np.ndarray:
-    """1 for every kind that occurs among an element's words, (count, kinds).
+    """1 for every kind that occurs among an element's words, else 0: (element_count, kinds).
 
-    The other arguments have an entry per word; only words where the mask is True count.
+    `element_count` is the number of elements. `element_ids`, `kinds` and `mask` have an entry per
+    word; only words where the mask is True count.
     """
-    marks = np.zeros((count, len(_KINDS)))
+    marks = np.zeros((element_count, len(_KINDS)))
     selected = mask & (kinds >= 0)
     marks[element_ids[selected], kinds[selected]] = 1
     return marks
 
 
 def _count_subjects(tokens: ElementTokens) -> np.ndarray:
-    """Distinct subject stems of each element, (n, 2): anywhere, and among its first three stems."""
-    stems, count = tokens.stems, len(tokens)
-    marks = np.zeros((2, SUBJECT_STEMS, count))
+    """`subject` and `early_subject` of each element, (n, 2)."""
+    stems, element_count = tokens.stems, len(tokens)
+    marks = np.zeros((2, SUBJECT_STEMS, element_count))
     if len(stems.ids):
-        pairs = np.unique(stems.ids.astype(np.int64) * count + stems.element_ids)
-        element_frequency = np.bincount(pairs // count, minlength=len(stems.vocabulary))
+        # Every pair of stem and element once: frequency is the number of elements with the stem.
+        pairs = np.unique(stems.ids.astype(np.int64) * element_count + stems.element_ids)
+        element_frequency = np.bincount(pairs // element_count, minlength=len(stems.vocabulary))
         position = np.arange(len(stems.ids)) - stems.starts[:-1][stems.element_ids]
         most_frequent = np.argsort(-element_frequency, kind="stable")[:SUBJECT_STEMS]
         for row, stem in enumerate(most_frequent):

@@ -1,6 +1,7 @@
-"""Self-similarity by syntax: part-of-speech tags and pairs of consecutive tags.
+"""Self-similarity of elements (sentences or lines) by syntax: part-of-speech tags and tag bigrams.
 
-Elements (sentences or lines) are compared with each other; see `SelfSimilarity` in feature.py.
+The columns are twelve statistics of each element's similarities; see `SelfSimilarity` in
+feature.py. The tagger is a word list with suffix rules, made for speed and not for accuracy.
 """
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from neural.tasks.segmentation.feature import SelfSimilarity, SimilarityRows
+from neural.tasks.segmentation.feature import SelfSimilarity, SimilarityFunction
 from neural.tasks.segmentation.tokenization import ElementTokens
 
 
 class PartOfSpeech(SelfSimilarity):
-    """Cosine between the counts of tags and tag bigrams of two elements."""
+    """The similarity is the cosine between the counts of tags and tag bigrams of two elements."""
 
-    def make_row_function(self, tokens: ElementTokens) -> SimilarityRows:
-        """Cosines of the rows of a count matrix, (elements, tags + tag bigrams)."""
+    def make_similarity_function(self, tokens: ElementTokens) -> SimilarityFunction:
+        """Similarity function: cosines of rows of a count matrix, (elements, tags + bigrams)."""
         num_tags = len(POS_TAGS)
         width = num_tags + num_tags * num_tags
         tags = tokens.map_vocabulary(tag_word)[tokens.ids]
@@ -36,11 +37,11 @@ class PartOfSpeech(SelfSimilarity):
         squared_norms = (counts * counts).sum(axis=1, dtype=np.float64)
         squared_norms[squared_norms == 0] = np.inf  # an element without words is similar to none
 
-        def compute_rows(rows: slice, columns: slice) -> np.ndarray:
+        def compute_block(rows: slice, columns: slice) -> np.ndarray:
             norms = np.sqrt(squared_norms[rows, None] * squared_norms[columns])
             return (counts[rows] @ counts[columns].T) / norms
 
-        return compute_rows
+        return compute_block
 
 
 POS_TAGS = (
@@ -151,7 +152,9 @@ _TAG_SUFFIXES = (
         ),
     ),
 )
+"""Tag and suffixes; the first suffix that matches decides."""
 _MIN_LETTERS_BEFORE_SUFFIX = 2
+"""A suffix after fewer letters does not count: "sing" is not a form with "ing"."""
 
 
 @lru_cache(maxsize=1 << 16)

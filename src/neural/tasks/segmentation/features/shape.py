@@ -1,7 +1,4 @@
-"""Surface features of an element (sentence or line).
-
-Length, position, characters, first word, last character.
-"""
+"""Surface features of an element (sentence or line): length, position, characters, first word."""
 
 from __future__ import annotations
 
@@ -35,18 +32,24 @@ FIRST_WORD_CUES = (
         "what why how who when where which whose",
     ),
 )
-"""Column name, and the first words it marks: cues about the relation to the text before."""
+"""Column name, and the first words for which the column is 1.
+
+The first word of an element is a cue about its relation to the text before it.
+"""
 _END_CHARACTERS = (".", "?", "!", ":", ",", ")")  # in the order of the columns `ends_…`
 _LENGTH_RADIUS = 8
 """Elements on either side whose mean length an element is compared with."""
 
 
 class Shape(Feature):
-    """Log lengths, absolute and relative; character shares; first word; last character.
+    """Length, position, fractions of characters, first word and last character of an element.
 
-    `place` is the position in the document from 0 to 1, `from_start` and `to_end` are log distances
-    in elements, `length_unusual` is relative to the local mean, `marks` is punctuation, `heading`
-    the score of `score_heading`.
+    `words` and `characters` are log(1 + length). `place` is the position in the document from 0 to
+    1; `from_start` and `to_end` are log(1 + distance in elements). `length_change` and
+    `length_unusual` are `words` minus that of the element before, and minus its local mean.
+    `capitals`, `digits` and `marks` (punctuation) are fractions of the characters. `heading` and
+    `heading_before` say how much the element, and the one before, look like a heading, from 0 to 1.
+    All others are 0 or 1.
     """
 
     columns: ClassVar[tuple[str, ...]] = (
@@ -74,7 +77,7 @@ class Shape(Feature):
     )
 
     def compute(self, document: SegmentationDocument, tokens: ElementTokens) -> np.ndarray:
-        """Columns: character classes by a lookup table, the rest per element."""
+        """All columns; the character classes come from a lookup table, for speed."""
         elements, count = document.elements, len(document)
         positions = np.arange(count)
         character_counts = np.fromiter(map(len, elements), dtype=np.int64, count=count)
@@ -111,6 +114,7 @@ def _character_shares(elements: tuple[str, ...], lengths: np.ndarray) -> list[np
     """Fractions of capitals, digits and punctuation in each element's characters; ASCII only."""
     codes = np.frombuffer("".join(elements).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     kinds = _CHARACTER_KINDS[np.minimum(codes, 128)]
+    # Count the four kinds of `_character_kind` per element; kind 0 is dropped at the end.
     row_offsets = np.repeat(np.arange(len(elements)) * 4, lengths)
     counts = np.bincount(row_offsets + kinds, minlength=4 * len(elements)).reshape(-1, 4)
     return list((counts[:, 1:] / np.maximum(lengths, 1)[:, None]).T)

@@ -1,8 +1,9 @@
-"""Posterior of a vocabulary change: P(boundary) under a Bayesian model of word counts.
+"""P(boundary) at each element under a Bayesian model in which every segment has its own vocabulary.
 
-Each segment draws its words from a vocabulary of its own (a Pólya urn). Words count by their stems;
-elements are sentences or lines. Summing over all segmentations forwards and backwards gives the
-probability of a boundary at every element.
+Elements are sentences or lines; a boundary is an element where a segment begins. The words of a
+segment are drawn from a distribution with a Dirichlet prior (a Pólya urn); words are compared by
+their stems (without suffixes). The forward–backward algorithm sums over all segmentations, which
+gives the posterior probability of a boundary at every element.
 """
 
 from __future__ import annotations
@@ -21,16 +22,21 @@ MODEL_SETTINGS = {
     "long": {"expected_length": 25.0, "word_weight": 0.5, "prior": 0.5},
     "surely": {"expected_length": 25.0, "word_weight": 1.0, "prior": 0.5},
 }
-"""Arguments of `compute_boundary_log_odds` by column name.
+"""Four models: arguments of `compute_boundary_log_odds` by the suffix of the column names.
 
-A low prior finds segments easily; a word weight of 1 counts every word as independent evidence.
+With a low prior the model finds many boundaries (`easily`). `short` and `long` differ in the
+expected segment length. With a word weight of 1 every word counts as independent evidence, so the
+probabilities are close to 0 and 1 (`surely`).
 """
 MAX_LOG_ODDS = 8.0
 """Log-odds are clipped to ± this value."""
 
 
 class Vocabularies(Feature):
-    """Log-odds and probability of a boundary before the element, per model; 0 at the first."""
+    """Log-odds (`odds_…`) and probability (`begins_…`) of a boundary at the element, per model.
+
+    All are 0 at the first element.
+    """
 
     columns: ClassVar[tuple[str, ...]] = (
         *(f"odds_{name}" for name in MODEL_SETTINGS),
@@ -61,17 +67,19 @@ def compute_boundary_log_odds(
 ) -> np.ndarray:
     """Log-odds of a boundary at each element, (n,); the value at the first element is meaningless.
 
-    `expected_length` is the mean segment length in elements, `max_elements` the longest one.
-    `prior` is the pseudo-count of every stem. Words come in bursts, so each counts as `word_weight`
-    of an independent one.
+    `expected_length` is the prior mean of the segment length, `max_elements` its maximum, both in
+    elements. `prior` is the pseudo-count of every stem in the Dirichlet prior. Repetitions of a
+    word are not independent, so the log-likelihood of each word is multiplied by `word_weight`.
     """
     # Imported here, because kernels.py imports numba.
     from neural.tasks.segmentation.kernels import sum_segmentations
 
+    # stems.ids: a number per stem in reading order; element i begins at index stems.starts[i]
     table_size = int(stems.counts.max(initial=0)) * max_elements + 1
     vocabulary_size = max(1, len(stems.vocabulary))
     log_counts = np.log(np.arange(table_size) + prior) * word_weight
     log_totals = np.log(np.arange(table_size) + prior * vocabulary_size) * word_weight
+    # Geometric prior: after each element, a segment ends with probability 1 / expected_length.
     log_continue, log_end = np.log1p(-1 / expected_length), -np.log(expected_length)
     scratch_counts = np.zeros(vocabulary_size, dtype=np.int64)
     forward = sum_segmentations(
@@ -96,6 +104,7 @@ def compute_boundary_log_odds(
         max_elements,
         scratch_counts,
     )[::-1]
-    # log P(boundary) = log of the sum over segmentations with a boundary here, over the full sum
+    # P(boundary) is the sum over the segmentations with a boundary at this element (of the text
+    # before it times the text after it), divided by the sum over all segmentations.
     log_p = np.minimum(forward + backward - forward[-1], -1e-9)[:-1]
     return log_p - np.log(-np.expm1(log_p))

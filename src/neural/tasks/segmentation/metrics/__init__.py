@@ -1,4 +1,4 @@
-"""Registry of segmentation metrics: one file each."""
+"""Registry of segmentation metrics: one file each, found by its file name."""
 
 from neural.core.registry import Registry
 from neural.tasks.segmentation.metric import SegmentationMetric

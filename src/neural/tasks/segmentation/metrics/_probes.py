@@ -1,7 +1,7 @@
 """Base class of Pk and WindowDiff, which slide a probe over a document.
 
-A probe is a pair of elements (sentences or lines) at a fixed distance, k; it is wrong if prediction
-and truth disagree about the boundaries between the two.
+A probe is a pair of elements (sentences or lines) at a fixed distance k; it is wrong if prediction
+and truth disagree about the boundaries between the two. A document of n elements has n − k probes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ class ProbeMetric(AverageMetric):
         )
 
     def count_document_positions(self, truth: Boundaries, prediction: Boundaries) -> PositionCounts:
-        """Counts by position; each probe is one position."""
+        """Counts by position; each probe is one position and gets 1 / (number of probes).
+
+        So the sum over a document is [score, 1], as in `count_document`.
+        """
         if len(truth) == 1:
             return super().count_document_positions(truth, prediction)
         distance = compute_probe_distance(truth)
@@ -42,7 +45,7 @@ class ProbeMetric(AverageMetric):
 
 
 def compute_probe_distance(truth: Boundaries) -> int:
-    """k: half the mean true segment length, rounded (halves to even), at least 2, at most n − 1."""
+    """k: half the mean true segment length, rounded; at least 2 and at most n − 1."""
     segments = 1 + int(truth.sum())
     return min(max(2, round(len(truth) / (2 * segments))), len(truth) - 1)
 

@@ -1,4 +1,9 @@
-"""F1 of boundaries: exact, and with a tolerance of one or two elements (sentences or lines)."""
+"""F1 of boundaries: exact, and with a tolerance of one or two elements (sentences or lines).
+
+A metric (metric.py) counts in each document, and computes scores from the sums of these counts over
+documents. Confidence intervals also need the counts by position. A position is one comparison: here
+the gap between an element and the one before it.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +28,10 @@ TOLERANCES = (0, 1, 2)
 class BoundaryF1(SegmentationMetric):
     """Harmonic mean of precision and recall of the boundaries inside documents: 1 is best.
 
-    With a tolerance, every boundary is matched at most once, with as many matches as possible.
-    Micro: over the boundaries of all documents; macro: average over documents. A document without
-    true and predicted boundaries scores 1.
+    A predicted boundary matches a true one that is at most the tolerance away; every boundary is
+    matched at most once, with as many matches as possible. The F1 is that of the boundaries of all
+    documents together (micro); scores named `…_macro` are averages over documents. A document
+    without true and predicted boundaries scores 1.
     """
 
     better: ClassVar[Literal["low", "high"]] = "high"
@@ -43,10 +49,11 @@ class BoundaryF1(SegmentationMetric):
         return np.concatenate([[1, len(true), len(predicted)], matches, document_f1])
 
     def count_document_positions(self, truth: Boundaries, prediction: Boundaries) -> PositionCounts:
-        """Boundaries at their positions, matches at the position of the true boundary.
+        """Counts by position: boundaries at their gaps, matches at the gap of the true boundary.
 
-        The document's F1 is a ratio, so each position gets its contribution to the F1, and its
-        share of the 1 that counts the document.
+        The F1 of a document is 2 · matches / (true + predicted boundaries), so a match contributes
+        2 / (true + predicted) at its position. The 1 that counts the document is divided among the
+        gaps with a boundary.
         """
         total = int(truth.sum()) + int(prediction.sum())
         if not total:
@@ -84,8 +91,9 @@ def count_matches(
 ) -> int:
     """Maximum number of matches of true and predicted positions at most `tolerance` apart.
 
-    Both are sorted; each position is matched once. Greedy matching from left to right is optimal:
-    exchanging a partner for an earlier one loses nothing.
+    Both arrays are sorted; each position is matched at most once. Greedy matching from left to
+    right is optimal: in any best matching, partners can be exchanged for the earliest possible ones
+    without losing a match.
     """
     return len(match_boundaries(true, predicted, tolerance))
 

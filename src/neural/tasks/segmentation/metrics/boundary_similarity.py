@@ -1,6 +1,10 @@
 """Boundary similarity B: edit distance between segmentations (Fournier, 2013).
 
-n_t, the number of elements that a near miss may span, is 2.
+A near miss is a pair of a true and a predicted boundary at neighbouring elements (sentences or
+lines). Fournier's parameter n_t, the number of elements that a near miss may span, is 2.
+
+A metric (metric.py) counts in each document; here the counts are [B, 1], and their sums give the
+mean B. Confidence intervals also need the counts by position, here the gap before each element.
 """
 
 from __future__ import annotations
@@ -15,16 +19,16 @@ from neural.tasks.segmentation.metric import AverageMetric, PositionCounts, make
 
 
 class BoundarySimilarity(AverageMetric):
-    """1 − (misses + near misses / 2) / (misses + near misses + matches), in boundaries: 1 is best.
+    """B = 1 − (misses + near misses / 2) / (misses + near misses + matches): 1 is best.
 
-    A near miss is a boundary one element beside the true one (n_t = 2); it is one edit of half the
-    weight. A miss is in one of the two segmentations only. 1 if neither has a boundary.
+    A match is a boundary in both segmentations. A miss is a boundary in one of them only that is
+    not part of a near miss. B is 1 if neither segmentation has a boundary.
     """
 
     better: ClassVar[Literal["low", "high"]] = "high"
 
     def score_document(self, truth: Boundaries, prediction: Boundaries) -> float:
-        """Similarity by the fewest edits, that is with the maximum number of near misses."""
+        """B with as many near misses as possible, which is the smallest edit distance."""
         unmatched = truth != prediction
         near_misses = count_near_misses(truth, unmatched)
         misses = int(unmatched.sum()) - 2 * near_misses
@@ -32,7 +36,10 @@ class BoundarySimilarity(AverageMetric):
         return 1 - (misses + near_misses / 2) / total if total else 1.0
 
     def count_document_positions(self, truth: Boundaries, prediction: Boundaries) -> PositionCounts:
-        """Matches and edits at their positions; a near miss counts half at either boundary."""
+        """Counts by position; a near miss counts half at each of its two boundaries.
+
+        The sum over a document is [B, 1], as in `count_document`.
+        """
         unmatched = truth != prediction
         near_misses = np.zeros(len(truth))
         starts = find_near_misses(truth, unmatched)
@@ -47,16 +54,19 @@ class BoundarySimilarity(AverageMetric):
 
 
 def count_near_misses(truth: Boundaries, unmatched: Boundaries) -> int:
-    """Maximum number of disjoint pairs of neighbours, one true and one predicted.
+    """Maximum number of near misses, each boundary being part of at most one.
 
-    `unmatched` is True where truth and prediction differ. A link joins a true boundary and a
-    predicted one beside it. In a run of L links every second one is a pair: (L + 1) // 2.
+    `unmatched` is True where truth and prediction differ.
     """
     return len(find_near_misses(truth, unmatched))
 
 
 def find_near_misses(truth: Boundaries, unmatched: Boundaries) -> npt.NDArray[np.int64]:
-    """Index of the first boundary of each near-miss pair."""
+    """Index of the first boundary of each near miss; `unmatched` is as in `count_near_misses`.
+
+    A link joins an unmatched true boundary and an unmatched predicted one beside it. In a run of
+    consecutive links, every second one is a near miss, because they must not share boundaries.
+    """
     links = unmatched[1:] & unmatched[:-1] & (truth[1:] != truth[:-1])
     edges = np.flatnonzero(np.diff(links, prepend=False, append=False))
     pairs = [np.arange(start, stop, 2) for start, stop in zip(edges[::2], edges[1::2], strict=True)]

@@ -1,4 +1,8 @@
-"""Macro F1 of the labels of elements (sentences or lines)."""
+"""Macro F1 of the labels of elements (sentences or lines).
+
+A metric (metric.py) counts in each document, and computes scores from the sums of these counts over
+documents. Confidence intervals also need the counts by position.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,8 @@ from neural.tasks.segmentation.metric import Counts, PositionCounts, Segmentatio
 class LabelF1(SegmentationMetric):
     """F1 of each class over all elements, averaged over the classes that occur: 1 is best.
 
-    Labels are integers from 0. A class occurs if it is true or predicted anywhere. NaN without any
-    element. An empty array stands for a document without labels.
+    Labels are integers from 0. A class occurs if it is a true or predicted label anywhere. The
+    score is NaN if there are no elements. An empty array stands for a document without labels.
     """
 
     better: ClassVar[Literal["low", "high"]] = "high"
@@ -24,7 +28,11 @@ class LabelF1(SegmentationMetric):
     def count_documents(
         self, truths: Sequence[npt.ArrayLike], predictions: Sequence[npt.ArrayLike]
     ) -> Counts:
-        """Per document: correct elements of every class, then true, then predicted, (3C,)."""
+        """Counts of each document, (documents, 3C).
+
+        They are the numbers of correct elements of each of the C classes, then of true ones, then
+        of predicted ones.
+        """
         pairs, num_classes = _check_pairs(truths, predictions)
         return np.stack(
             [
@@ -41,20 +49,23 @@ class LabelF1(SegmentationMetric):
     def count_positions(
         self, truths: Sequence[npt.ArrayLike], predictions: Sequence[npt.ArrayLike]
     ) -> list[PositionCounts]:
-        """Counts by position; each element is one position."""
+        """Counts by position, that is, by comparison that the metric makes (metric.py).
+
+        Here each element is one comparison, so the elements that it depends on are itself.
+        """
         pairs, num_classes = _check_pairs(truths, predictions)
         one_hot = np.eye(num_classes)
         return [
             PositionCounts(
-                np.hstack(
+                rows=np.hstack(
                     [
                         one_hot[true] * (true == predicted)[:, None],
                         one_hot[true],
                         one_hot[predicted],
                     ]
                 ),
-                np.arange(len(true)),
-                np.arange(len(true)),
+                first=np.arange(len(true)),
+                last=np.arange(len(true)),
             )
             for true, predicted in pairs
         ]

@@ -1,4 +1,8 @@
-"""Pk: are two elements k apart in the same segment (Beeferman, Berger and Lafferty, 1999)."""
+"""Pk: do truth and prediction agree whether two elements at distance k are in the same segment?
+
+Beeferman, Berger and Lafferty (1999). An element is a sentence or line of a document. A
+probe is a pair of elements at distance k.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,10 @@ from neural.tasks.segmentation.metrics._probes import ProbeMetric, count_boundar
 
 
 class Pk(ProbeMetric):
-    """Fraction of pairs k apart on which truth and prediction disagree: 0 is best.
+    """Fraction of pairs at distance k on which truth and prediction disagree: 0 is best.
 
-    k is half the mean true segment length, rounded, at least 2; there are n − k pairs. Predicting
-    no boundary at all scores about 0.45 on most data sets.
+    k is half the mean true segment length, rounded, at least 2; a document of n elements has n − k
+    pairs. Predicting no boundary at all scores about 0.45 on most data sets.
     """
 
     better: ClassVar[Literal["low", "high"]] = "low"
@@ -23,6 +27,6 @@ class Pk(ProbeMetric):
     def find_wrong_probes(
         self, truth: Boundaries, prediction: Boundaries, distance: int
     ) -> npt.NDArray[np.bool_]:
-        """Pairs in one segment in the truth and in two in the prediction, or the reverse."""
+        """True for pairs that are separated in the truth or in the prediction, but not in both."""
         is_separated = count_boundaries_between(truth, distance) > 0
         return is_separated != (count_boundaries_between(prediction, distance) > 0)

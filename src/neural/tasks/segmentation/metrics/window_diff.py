@@ -1,4 +1,8 @@
-"""WindowDiff: does a window hold the true number of boundaries (Pevzner and Hearst, 2002)."""
+"""WindowDiff: does each window have the true number of boundaries (Pevzner and Hearst, 2002)?
+
+A window goes from one element (sentence or line) to the one at distance k; the base class
+calls it a probe.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,9 @@ from neural.tasks.segmentation.metrics._probes import ProbeMetric, count_boundar
 class WindowDiff(ProbeMetric):
     """Fraction of windows with a wrong number of boundaries: 0 is best.
 
-    The windows are those of Pk, n − k of them. It is never below Pk, as near misses and superfluous
-    boundaries both count.
+    The windows are the pairs of Pk: k is half the mean true segment length, and a document of n
+    elements has n − k windows. It is never below Pk, which only asks whether a window has any
+    boundary.
     """
 
     better: ClassVar[Literal["low", "high"]] = "low"
@@ -23,7 +28,7 @@ class WindowDiff(ProbeMetric):
     def find_wrong_probes(
         self, truth: Boundaries, prediction: Boundaries, distance: int
     ) -> npt.NDArray[np.bool_]:
-        """Windows where the numbers of boundaries differ."""
+        """True for windows where the numbers of true and predicted boundaries differ."""
         return count_boundaries_between(truth, distance) != count_boundaries_between(
             prediction, distance
         )

@@ -1,7 +1,7 @@
-"""Array names: `x` and `y`, or `source` and `target`, their masks, and the suffixes of splits.
+"""Sort named arrays into training and validation splits, by the suffixes of their names.
 
-The role of an array is its name without the suffix: `x_valid` has the role `x`. A network with two
-streams is an encoder and a decoder, which take `source` and `target`.
+The names are `x` and `y`, for an encoder-decoder network `source` and `target`, and their masks.
+`x_valid` is the `x` of the validation split.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from neural.data.source import Arrays
     from neural.language.network import Network
 
-ARRAY_ROLES = ("x", "y", "mask", "source", "target", "target_mask")
+ARRAY_NAMES = ("x", "y", "mask", "source", "target", "target_mask")
 TRAIN_SUFFIXES = ("", "_train")
 """Suffixes of training arrays, in order of preference."""
 VALID_SUFFIXES = ("_valid", "_val", "_validation", "_test")
 """Suffixes of validation arrays, in order of preference."""
 
 
-def assign_roles(
+def select_splits(
     arrays: Mapping[str, np.ndarray], data_name: str, network: Network
 ) -> tuple[Arrays, Arrays | None, list[str]]:
-    """Sort arrays into (training arrays by role, validation arrays by role or None, notes).
+    """(training arrays, validation arrays or None, notes); arrays are by name, without suffixes.
 
-    Arrays under other names are ignored; a note lists them.
+    Arrays with unknown names are ignored; a note lists them. Raises TaskError if one is missing.
     """
     train, train_names = _select_by_suffix(arrays, TRAIN_SUFFIXES)
     valid, valid_names = _select_by_suffix(arrays, VALID_SUFFIXES)
@@ -38,11 +38,11 @@ def assign_roles(
     notes = [f"{data_name}: {_format_names(unused)} not used"] if unused else []
     if any(name.endswith("_test") for name in valid_names):
         notes.append(f"{data_name}: {_format_names(sorted(valid_names))} used for validation")
-    if network.has_two_streams:
-        train, valid = _rename_streams(train), _rename_streams(valid)
-    required_roles = ("source", "target") if network.has_two_streams else ("x", "y")
+    if network.is_encoder_decoder:
+        train, valid = _rename_to_source_and_target(train), _rename_to_source_and_target(valid)
+    required_names = ("source", "target") if network.is_encoder_decoder else ("x", "y")
     for split, suffix in ((train, ""), (valid, "_valid")):
-        for name in required_roles if split or not suffix else ():
+        for name in required_names if split or not suffix else ():  # a validation split is optional
             if name not in split:
                 hint = (
                     suggest_name(name + suffix, unused)
@@ -55,15 +55,15 @@ def assign_roles(
 def _select_by_suffix(
     arrays: Mapping[str, np.ndarray], suffixes: tuple[str, ...]
 ) -> tuple[dict[str, np.ndarray], set[str]]:
-    """Arrays of one split by role, for the first suffix in use, and their original names."""
+    """Arrays of one split without their suffix, the first one in use, and their original names."""
     for suffix in suffixes:
-        split = {role: arrays[role + suffix] for role in ARRAY_ROLES if role + suffix in arrays}
+        split = {name: arrays[name + suffix] for name in ARRAY_NAMES if name + suffix in arrays}
         if split:
-            return split, {role + suffix for role in split}
+            return split, {name + suffix for name in split}
     return {}, set()
 
 
-def _rename_streams(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _rename_to_source_and_target(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """For an encoder-decoder network, treat `x` and `y` as `source` and `target`."""
     if "source" in arrays or "target" in arrays or "x" not in arrays:
         return arrays

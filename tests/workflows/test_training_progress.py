@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from neural.cli.train import show_progress
 from neural.training.engine import TrainingProgress
+from neural.workflows.training_progress import show_progress
 
 
 def make_progress(step: int, **values) -> TrainingProgress:
@@ -86,3 +86,28 @@ def test_quiet_prints_nothing(capsys):
     with show_progress("quiet", is_terminal=True) as show_step:
         show_step(make_progress(20))
     assert capsys.readouterr() == ("", "")
+
+
+def test_every_line_has_the_same_columns(capsys):
+    measure = {"attention_summary": ("relative_entropy", 0.75)}
+    with show_progress("text", is_terminal=False) as show_step:
+        for step, scores in ((1, None), (5, {"valid/loss": 0.5}), (6, None), (20, None)):
+            show_step.last_time = -1e9  # as if the last line were long ago
+            show_step(make_progress(step, scores=scores, **measure))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("loss – (valid)  relative entropy 0.750  0:05 left")
+    assert all("loss 0.5000 (valid)  relative entropy 0.750" in line for line in lines[1:])
+    assert len(lines) == 4
+
+
+def test_the_bar_shows_the_last_validation_until_the_next(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "150")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with show_progress("text", is_terminal=True) as show_step:
+        show_step(make_progress(1))
+    assert "valid/loss –" in capsys.readouterr().err
+    with show_progress("text", is_terminal=True) as show_step:
+        show_step(make_progress(5, scores={"valid/loss": 0.5}))
+        show_step(make_progress(6))
+    assert "valid/loss 0.5000" in capsys.readouterr().err.rpartition("6/20")[2]

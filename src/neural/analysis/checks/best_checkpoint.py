@@ -1,0 +1,73 @@
+"""Best checkpoint: the model got worse after its best validation.
+
+The score is the monitored metric, which selects the best checkpoint. A difference counts if it
+exceeds the noise of the curve (`estimate_noise_threshold` in analysis/phases.py), twice the
+standard error of a difference of two validations, and 5 % of the improvement up to the best. If
+the model overfits (overfitting.py), that is the advice, and this is only an observation.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from neural.analysis.check import DiagnosticCheck, Importance, Symptom
+from neural.analysis.checks.overfitting import Overfitting
+from neural.analysis.confidence_intervals import format_number
+from neural.analysis.phases import MIN_RELATIVE_RISE, estimate_noise_threshold
+from neural.analysis.run_loading import estimate_loss_change_error, load_monitored_score
+from neural.runs.run import Run
+
+MIN_SCORES = 4
+"""With fewer validations, a difference between the best and the last says little."""
+MIN_FALL_SHARE = 0.05
+"""A fall below this share of the improvement (from the first score to the best) does not count."""
+
+
+class BestCheckpoint(DiagnosticCheck):
+    """Reports a run whose last validation is worse than its best one.
+
+    The number is the difference of the two scores as a share of the best score.
+    """
+
+    code: ClassVar[str] = "TRN008"
+    claim: ClassVar[str] = "the best checkpoint is not the last one"
+    unit: ClassVar[str] = "of the best score"
+    importance: ClassVar[Importance] = "medium"
+    advice: ClassVar[str] = (
+        "use its best checkpoint, as all commands do; `training.patience` ends a training that "
+        "gets no better"
+    )
+
+    def find_symptom(self, run: Run) -> Symptom | None:
+        """Compare the best and the last validation score; None while the training is running."""
+        if run.status.state == "running":
+            return None
+        score = load_monitored_score(run)
+        # losses are negated, so that larger is better
+        rising = score.curve.values if score.larger_is_better else -score.curve.values
+        if len(rising) < MIN_SCORES:
+            return None
+        peak = int(rising.argmax())
+        gain, fall = float(rising[peak] - rising[0]), float(rising[peak] - rising[-1])
+        standard_error = estimate_loss_change_error(run)
+        best_value = abs(float(rising[peak]))
+        threshold = max(
+            estimate_noise_threshold(rising, standard_error),
+            2 * standard_error,
+            MIN_FALL_SHARE * gain,
+            MIN_RELATIVE_RISE * best_value,
+        )
+        if fall <= threshold:
+            return None
+        steps, values = score.curve.steps, score.curve.values
+        evidence = (
+            f"{score.name} is {format_number(float(values[peak]))} at step {steps[peak]:,} and "
+            f"{format_number(float(values[-1]))} at the end, step {steps[-1]:,}"
+        )
+        importance: Importance = "none" if _overfits(run) else self.importance
+        return Symptom(fall / max(best_value, 1e-12), evidence, importance=importance)
+
+
+def _overfits(run: Run) -> bool:
+    """Whether the rise of the validation loss is reported as overfitting."""
+    return Overfitting.applies_to(run) and Overfitting().find_symptom(run) is not None

@@ -1,0 +1,289 @@
+"""Cells of a table, by column: from CSV, TSV, JSON lines, Parquet, a DataFrame or an array.
+
+A cell is a number or a text. A missing cell is empty, or one of the usual words for it, such as
+`NA`; in a column of numbers it is NaN.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neural.core.errors import TaskError
+from neural.core.json_values import parse_json
+from neural.data.array_conversion import is_frame
+from neural.data.optional_packages import import_optional
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+"""Delimiter by the suffix of the file."""
+SUFFIXES = (*DELIMITERS, ".jsonl", ".parquet")
+"""Suffixes of the files that are tables."""
+TARGET_COLUMNS = ("label", "target", "y")
+"""Names of the target column."""
+MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "<na>", "?"})
+"""Texts of missing cells, in lower case: those of pandas, and `?` as in the UCI data sets."""
+MAX_SHORT_INTEGER = 1e15
+"""Larger numbers are written with an exponent."""
+MAX_SHOWN_CELL = 40
+"""Characters of a cell that a message shows."""
+
+DescribeFix = Callable[[str, bool], str]
+"""Function of a column's name and whether the cell is missing: what the user can do about it."""
+
+
+@dataclass(frozen=True, eq=False)
+class TableCells:
+    """A table. Columns are indices from 0."""
+
+    data_name: str
+    """Name in messages: the file's."""
+    has_header: bool
+    names: tuple[str, ...]
+    """Column names; without a header, column numbers from 1."""
+    columns: tuple[np.ndarray, ...]
+    """One array per column: numbers, or texts as objects."""
+    row_numbers: Sequence[int]
+    """Number of each row in messages: lines of a file, from 1, or rows of an array, from 0."""
+    row_word: str = "line"
+
+    def __len__(self) -> int:
+        return len(self.row_numbers)
+
+    def locate(self, row: int, column: int) -> str:
+        """Where a cell is, for messages."""
+        position = f"{self.row_word} {self.row_numbers[row]}, column `{self.names[column]}`"
+        return f"{self.data_name}: {position}"
+
+    def read_words(self, column: int) -> list[str]:
+        """Texts of a column without surrounding spaces; "" where they are missing."""
+        values = self.columns[column]
+        texts = map(_format_number, values.tolist()) if values.dtype.kind in "biuf" else values
+        return ["" if is_missing(text) else text.strip() for text in texts]
+
+    def read_numbers(
+        self, column: int, describe_fix: DescribeFix, *, allow_missing: bool = False
+    ) -> np.ndarray:
+        """Numbers of a column; NaN where they are missing. Raises TaskError naming a wrong cell.
+
+        `describe_fix` completes the message.
+        """
+        values = self.columns[column]
+        try:
+            numbers = values.astype(np.float64)
+        except ValueError:
+            numbers = np.array([_parse_number(text) for text in values])
+        for row in np.flatnonzero(~np.isfinite(numbers)).tolist():
+            cell = values[row]
+            is_cell_missing = is_missing(cell) if isinstance(cell, str) else np.isnan(cell)
+            if not (is_cell_missing and allow_missing):
+                shown = f"`{str(cell).strip()[:MAX_SHOWN_CELL]}`"
+                shown = shown if shown != "``" else "an empty cell"
+                fix = describe_fix(self.names[column], bool(is_cell_missing))
+                raise TaskError(
+                    f"{self.locate(row, column)}: {shown} is not a number{fix and '; ' + fix}"
+                )
+        return numbers
+
+
+def read_table_file(path: Path, columns: Sequence[str] = ()) -> TableCells:
+    """Read a file with one of SUFFIXES.
+
+    A first line that has all names in `columns` is a header, even if they are numbers.
+    """
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".parquet":
+            return _read_parquet(path)
+        text = path.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TaskError(f"{path.name} cannot be read: {error}") from None
+    return parse_table_text(text, path.name, columns, suffix=suffix)
+
+
+def parse_table_text(
+    text: str, data_name: str, columns: Sequence[str] = (), *, suffix: str | None = None
+) -> TableCells:
+    """Parse CSV, TSV or JSON lines. Without a suffix, the first line shows which of them it is."""
+    first_line = text.lstrip().partition("\n")[0]
+    if suffix is None:
+        is_tsv = first_line.count("\t") > first_line.count(",")
+        suffix = ".jsonl" if first_line.startswith("{") else ".tsv" if is_tsv else ".csv"
+    if suffix == ".jsonl":
+        return _parse_json_lines(text, data_name)
+    delimiter = DELIMITERS[suffix]
+    if delimiter == "," and first_line.count(";") > first_line.count(","):
+        delimiter = ";"
+    reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        numbered_rows = [
+            (reader.line_num, row) for row in reader if any(cell.strip() for cell in row)
+        ]
+    except csv.Error as error:
+        raise TaskError(f"{data_name} cannot be read: {error}") from None
+    if not numbered_rows:
+        raise TaskError(f"{data_name}: there are no examples; the file is empty")
+    first_row = numbered_rows[0][1]
+    has_header = _has_header(first_row, columns)
+    body = numbered_rows[1:] if has_header else numbered_rows
+    if not body:
+        raise TaskError(f"{data_name}: there are no examples below the header")
+    for line, row in body:
+        if len(row) != len(first_row):
+            raise TaskError(
+                f"{data_name}: line {line} has {len(row)} cells, "
+                f"the first line has {len(first_row)}"
+            )
+    names = [cell.strip() for cell in first_row] if has_header else _number_columns(len(first_row))
+    return TableCells(
+        data_name,
+        has_header,
+        tuple(names),
+        tuple(_to_text_column(cells) for cells in zip(*(row for _, row in body), strict=True)),
+        [line for line, _ in body],
+    )
+
+
+def create_table(data: Any, data_name: str = "the data") -> TableCells:
+    """A data frame of pandas or polars, or a two-dimensional array, as a table."""
+    if is_frame(data):
+        names = [str(name).strip() for name in data.columns]
+        if len(set(names)) < len(names):
+            raise TaskError(f"{data_name}: two columns have the same name; rename one of them")
+        columns = tuple(_to_column(data[name]) for name in data.columns)
+        return TableCells(data_name, True, tuple(names), columns, range(len(data)), "row")
+    array = np.asarray(data)
+    columns = tuple(_to_column(array[:, index]) for index in range(array.shape[1]))
+    names = tuple(_number_columns(array.shape[1]))
+    return TableCells(data_name, False, names, columns, range(len(array)), "row")
+
+
+def is_target_column(name: str) -> bool:
+    """Whether a column has the name of a target."""
+    return name.strip().lower() in TARGET_COLUMNS
+
+
+def is_missing(text: str) -> bool:
+    """Whether the text of a cell says that there is no value."""
+    return text.strip().lower() in MISSING_WORDS
+
+
+def is_number(text: str) -> bool:
+    """Whether `float` accepts the text, NaN and infinity included."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _has_header(first_row: Sequence[str], columns: Sequence[str]) -> bool:
+    """Whether the first line has column names.
+
+    It does if some cell is a word, the last one is the name of a target, or all of `columns` are
+    there: names that the settings mention, or that a network was trained on.
+    """
+    # The last cell may be a class name, so it does not show a header unless it is the only one.
+    return (
+        not all(is_number(cell) or is_missing(cell) for cell in first_row[:-1] or first_row)
+        or is_target_column(first_row[-1])
+        or (bool(columns) and set(columns) <= {cell.strip() for cell in first_row})
+    )
+
+
+def _parse_json_lines(text: str, data_name: str) -> TableCells:
+    """A JSON object per line; its keys are the columns."""
+    lines, records = [], []
+    for line, content in enumerate(text.split("\n"), start=1):
+        if not content.strip():
+            continue
+        try:
+            record = parse_json(content)
+        except ValueError as error:
+            raise TaskError(f"{data_name}: line {line} is not JSON: {error}") from None
+        if not isinstance(record, dict):
+            raise TaskError(f"{data_name}: line {line} must be an object, `{{…}}`")
+        for name, value in record.items():
+            if isinstance(value, list | dict):
+                raise TaskError(
+                    f"{data_name}: line {line}, column `{name}`: a cell must be a number, "
+                    "a text, true, false or null"
+                )
+        lines.append(line)
+        records.append(record)
+    if not records:
+        raise TaskError(f"{data_name}: there are no examples; the file is empty")
+    names = list(dict.fromkeys(name for record in records for name in record))
+    columns = tuple(_to_column([record.get(name) for record in records]) for name in names)
+    return TableCells(data_name, True, tuple(name.strip() for name in names), columns, lines)
+
+
+def _read_parquet(path: Path) -> TableCells:
+    parquet = import_optional("pyarrow.parquet", feature="a .parquet file", install="pyarrow")
+    try:
+        table = parquet.read_table(path)
+    except Exception as error:  # pyarrow raises many types on a broken file
+        raise TaskError(f"{path.name} cannot be read: {error}") from None
+    if not table.num_rows:
+        raise TaskError(f"{path.name}: there are no examples; the file is empty")
+    columns = tuple(_to_column(column.to_pylist()) for column in table.columns)
+    names = tuple(str(name).strip() for name in table.column_names)
+    return TableCells(path.name, True, names, columns, range(table.num_rows), "row")
+
+
+def _to_column(values: Any) -> np.ndarray:
+    """Values of any origin as numbers, if all of them are or are missing; else as texts."""
+    if hasattr(values, "dtype"):  # an array, or a column of a frame
+        array = np.asarray(values)
+        if array.dtype.kind in "biuf":
+            return array.astype(np.float64)
+    cells = [None if _is_null(value) else value for value in values]
+    if all(cell is None or isinstance(cell, bool | int | float | np.number) for cell in cells):
+        return np.array([np.nan if cell is None else _to_float(cell) for cell in cells])
+    return _to_text_column("" if cell is None else _format_cell(cell) for cell in cells)
+
+
+def _to_text_column(cells: Iterable[str]) -> np.ndarray:
+    texts = list(cells)
+    column = np.empty(len(texts), dtype=object)
+    column[:] = texts
+    return column
+
+
+def _is_null(value: Any) -> bool:
+    """Whether a value is None, NaN or the missing value of pandas."""
+    is_nan = isinstance(value, float | np.floating) and bool(np.isnan(value))
+    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _format_cell(cell: Any) -> str:
+    is_plain_number = isinstance(cell, bool | int | float | np.number | np.bool_)
+    return _format_number(_to_float(cell)) if is_plain_number else str(cell)
+
+
+def _to_float(number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # an integer of more than 308 digits
+        return np.inf if number > 0 else -np.inf
+
+
+def _format_number(number: float) -> str:
+    """A number as text: `3` for 3.0, and "" for NaN."""
+    if np.isnan(number):
+        return ""
+    is_short_integer = float(number).is_integer() and abs(number) < MAX_SHORT_INTEGER
+    return str(int(number)) if is_short_integer else repr(number)
+
+
+def _parse_number(text: str) -> float:
+    return float(text) if is_number(text) else np.nan
+
+
+def _number_columns(count: int) -> list[str]:
+    return [str(column + 1) for column in range(count)]

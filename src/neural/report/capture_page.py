@@ -1,0 +1,183 @@
+"""One capture of attention as one HTML file that works offline: heads, labels, measures, roles.
+
+A capture (capture/capture_result.py) is the attention of one forward pass of any torch model. There
+is no run and no training, so the page has no curves: it is the report's page with a single step.
+
+    write_capture_page(capture, Path("heads.html"), name="MyModel")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neural.analysis.head_roles import assign_head_roles, score_single_snapshot
+from neural.capture.capture_result import Capture, CapturedCall
+from neural.capture.labels import AxisLabels
+from neural.capture.map_encoding import encode_map
+from neural.capture.measures import registry
+from neural.capture.tracker import MAX_MAP_POSITIONS
+from neural.core.files import write_atomically
+from neural.report.html_page import render_page
+from neural.report.page_data import MAX_MAP_BYTES, compress_step
+from neural.report.run_report import build_attention_page_data
+from neural.runs.errors import translate_errors
+
+
+def write_capture_page(
+    capture: Capture, path: Path, *, name: str = "attention", example: int = 0
+) -> Path:
+    """Write the page atomically; `name` is its title, `example` the one whose maps it shows.
+
+    ValueError if the file's name does not end with .html, if there is no such example, or if no
+    attention was captured; RunError if the file cannot be written.
+    """
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(
+            f"{path}: a capture is saved as an HTML page; name it {path.with_suffix('.html')}"
+        )
+    if all(call.attention is None for call in capture):
+        raise ValueError("no attention was captured, so there is nothing to save")
+    data = build_capture_page_data(capture, name=name, example=example)
+    html = render_page(data, f"{name}: attention")
+    with translate_errors(f"{path} cannot be written"):
+        write_atomically(path, html, durable=False)
+    return path
+
+
+def build_capture_page_data(
+    capture: Capture,
+    *,
+    name: str = "attention",
+    example: int = 0,
+    layer_labels: Sequence[AxisLabels] | None = None,
+    notes: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    max_map_bytes: int = MAX_MAP_BYTES,
+) -> dict[str, Any]:
+    """JSON data of the page of a capture; the maps of `example` have at most `max_map_bytes`.
+
+    `layer_labels` are the labels of each call's map; those of the capture if None. The page shows
+    `notes` above the maps, and `settings` as those of a run. Calls without weights (NaN in the model) are
+    left out.
+    """
+    _check_example(capture, example)
+    layers = np.array([i for i, call in enumerate(capture) if call.attention is not None], int)
+    names = capture.layer_names()
+    if layer_labels is None:
+        layer_labels = [capture.axis_labels(layer, example) for layer in range(len(capture))]
+    maps = {layer: _compute_maps(capture[layer], example) for layer in layers}
+    step = compress_step(
+        {names[layer]: _encode(capture[layer], maps[layer]) for layer in layers}, max_map_bytes
+    )
+    measures = {key: values[layers] for key, values in capture.measure_arrays().items()}
+    between = {
+        key: values[np.ix_(layers, layers)] for key, values in capture.compare_layers().items()
+    }
+    roles = _name_roles(
+        measures, [(capture[layer], maps[layer], layer_labels[layer]) for layer in layers]
+    )
+    entries = {key: registry.get(key) for key in (*measures, *between)}
+    return build_attention_page_data(
+        name,
+        step.maps,
+        measures=measures,
+        between=between,
+        units={key: measure.unit for key, measure in entries.items()},
+        descriptions={key: measure.summary() for key, measure in entries.items()},
+        notes=[*notes, *_describe_capture(capture, example, names), *step.notes],
+        settings=settings,
+        layer_labels={names[layer]: layer_labels[layer] for layer in layers},
+        roles=roles.tolist() if roles.size else None,
+        downsampling=step.downsampling,
+    )
+
+
+def find_capture_roles(capture: Capture, example: int = 0) -> np.ndarray:
+    """Name of the role of every head, [layer, head]; "mixed" without a role, "" without a head.
+
+    analysis/head_roles.py defines the roles. Measures are means over all examples, maps and labels
+    are those of `example`. Empty if nothing was captured.
+    """
+    _check_example(capture, example)
+    calls = [
+        (
+            call,
+            None if call.attention is None else _compute_maps(call, example),
+            capture.axis_labels(layer, example),
+        )
+        for layer, call in enumerate(capture)
+    ]
+    return _name_roles(capture.measure_arrays(), calls)
+
+
+def _name_roles(
+    measures: Mapping[str, np.ndarray],
+    calls: Sequence[tuple[CapturedCall, np.ndarray | None, AxisLabels]],
+) -> np.ndarray:
+    """Roles of the heads of `calls`: each a call with its maps, [head, query, key], and labels."""
+    roles = score_single_snapshot(
+        {key: values for key, values in measures.items() if values.ndim == 2},
+        [maps if _is_aligned(call) else None for call, maps, _ in calls],
+        [labels.keys for _, _, labels in calls],
+    )
+    if not roles:
+        return np.full((len(calls), 0), "", dtype=object)
+    return assign_head_roles(roles)
+
+
+def _is_aligned(call: CapturedCall) -> bool:
+    """Whether the queries of the maps are the last positions of their keys, as roles assume."""
+    attention = call.attention
+    if attention is None or attention.known_positions != "queries_and_keys":
+        return False
+    is_cut = attention.positions > MAX_MAP_POSITIONS
+    return attention.first_query_position == attention.positions - attention.queries and not (
+        is_cut and attention.queries < attention.positions
+    )
+
+
+def _compute_maps(call: CapturedCall, example: int) -> np.ndarray:
+    """Maps of one example, [head, query, key], limited to the first MAX_MAP_POSITIONS."""
+    return call.maps(examples=example + 1, positions=MAX_MAP_POSITIONS)[example]
+
+
+def _encode(call: CapturedCall, maps: np.ndarray) -> bytes:
+    assert call.attention is not None
+    return encode_map(
+        maps,
+        causal=call.attention.mask.causal,
+        query_offset=call.attention.first_query_position,
+        signed=call.attention.is_signed,
+    )
+
+
+def _check_example(capture: Capture, example: int) -> None:
+    batch = min((call.attention.batch for call in capture if call.attention), default=1)
+    if not 0 <= example < batch:
+        raise ValueError(f"example {example} does not exist: the batch has {batch}, counted from 0")
+
+
+def _describe_capture(capture: Capture, example: int, names: Sequence[str]) -> list[str]:
+    """Notes for readers of the page: which example it shows, and what is missing."""
+    calls = [call.attention for call in capture if call.attention is not None]
+    notes = []
+    batch = max((call.batch for call in calls), default=0)
+    if batch > 1:
+        notes.append(
+            f"maps of example {example} of {batch}, counted from 0; measures are means over all"
+        )
+    if any(max(call.queries, call.positions) > MAX_MAP_POSITIONS for call in calls):
+        notes.append(
+            f"maps show the first {MAX_MAP_POSITIONS} positions; measures include all positions"
+        )
+    if not calls:
+        notes.append("no attention was captured")
+    for layer, call in zip(names, capture, strict=True):
+        if call.attention is None:
+            notes.append(f"{layer}: queries or keys are not finite, so there are no weights")
+    notes += [f"not measured: {path}: {reason}" for path, reason in capture.refusals.items()]
+    return notes

@@ -1,0 +1,273 @@
+"""`neural.fit`: train a network on arrays, frames, files or named data, from Python.
+
+It trains as `neural train` does (train.py) and keeps a run, the folder of one training. A frame is
+a pandas or polars DataFrame.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neural.core.errors import TaskError
+from neural.core.page_section import PageSection
+from neural.core.printed_sections import PrintedSections
+from neural.core.settings import flatten_settings, load_settings
+from neural.optim.catalogue import CATALOGUE
+from neural.runs.find import DEFAULT_RUNS_DIR
+from neural.runs.run import Run
+from neural.tasks.supervised.predict import PredictedRows, predict_arrays
+from neural.tasks.supervised.task import Supervised, SupervisedSettings
+from neural.tasks.task import Evaluation, Task
+from neural.training.engine import TrainingProgress, TrainingResult
+from neural.workflows.evaluate import evaluate_opened
+from neural.workflows.load import Blueprint
+from neural.workflows.load_model import load_best_model
+from neural.workflows.load_task import check_registered_names, load_task
+from neural.workflows.train import (
+    OnStep,
+    OnWarning,
+    PreparedTraining,
+    create_sample_evaluator,
+    find_typed_path,
+    train,
+)
+from neural.workflows.trained_run import TrainedRunFolder
+from neural.workflows.training_progress import show_fit_progress
+
+if TYPE_CHECKING:
+    from torch import nn
+
+EXPERIMENT_SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FitResult(PrintedSections):
+    """Result of `neural.fit`: the trained model, its run, predictions and scores.
+
+    It can be passed to all functions that take a run, such as `neural.report(result)`.
+    """
+
+    run: Run
+    """The run folder: settings, curves, checkpoints, attention."""
+    result: TrainingResult
+    """How the training ended, and the scores of the best validation."""
+    model: nn.Module
+    """The model with its best weights, in evaluation mode."""
+    task: Task
+    """The task, with its data."""
+
+    @cached_property
+    def history(self) -> Any:
+        """All metrics by step: a pandas DataFrame, or a dict of lists if pandas is missing.
+
+        The column `step`, then one column per metric; NaN where a metric was not measured.
+        """
+        columns = collect_history(self.run)
+        if find_spec("pandas") is None:
+            return columns
+        import pandas  # optional, and slow to import
+
+        return pandas.DataFrame(columns)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The predicted class of every example, by name if the labels had names, or the values.
+
+        `X` is an array, a tensor, a list or a frame. A dict has several arrays by name, such as
+        `x` and `mask`. TaskError if it does not fit the network.
+        """
+        return self._predict(X).predicted_labels()
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of every class, (examples, classes); columns are in class order.
+
+        One unit with a sigmoid gives two columns, P(no) and P(yes). TaskError if the network
+        predicts values.
+        """
+        return self._predict(X).class_probabilities()
+
+    def evaluate(self, X: Any = None, y: Any = None, **options: Any) -> Evaluation:
+        """Scores on `X` and `y` beside baselines, as in `neural.evaluate`.
+
+        Without `X`, on the examples that were held out. TaskError if there are none, or if examples
+        of the training are in `X`; `allow_duplicates=True` scores them all the same.
+        """
+        if X is not None:
+            options["data"] = X if y is None else (X, y)
+        return evaluate_opened(_FittedRun(self), **options)
+
+    def _predict(self, X: Any) -> PredictedRows:
+        if not isinstance(self.task, Supervised):
+            raise TaskError(
+                f"{self.run.name} is a run of `{self.task.experiment.task}`: use `neural.predict`, "
+                "`neural.generate` or `neural.segment`"
+            )
+        return predict_arrays(_FittedRun(self), X, self.model)
+
+    def __fspath__(self) -> str:
+        """The path of the run folder."""
+        return os.fspath(self.run.path)
+
+    def to_sections(self, width: int) -> list[PageSection]:
+        """How the training ended, and the scores of the best validation."""
+        lines = [f"{self.result.state} after step {self.result.step:,}"]
+        lines += [self.result.message] if self.result.message else []
+        return [
+            PageSection(
+                title=self.run.name,
+                text="\n".join(lines),
+                table_head=("best validation", "") if self.result.scores else (),
+                table_rows=list(self.result.scores.items()),
+            )
+        ]
+
+
+class _FittedRun(TrainedRunFolder):
+    """The run of a result, with the task and the model that are still in memory."""
+
+    def __init__(self, fitted: FitResult) -> None:
+        super().__init__(fitted.run)
+        self.fitted = fitted
+
+    def load_model(self) -> nn.Module:
+        """The model of the result."""
+        return self.fitted.model
+
+    def load_task(self) -> Task:
+        """The task of the result; its data may be arrays, which no file has."""
+        return self.fitted.task
+
+
+def fit(
+    network: Blueprint | str | Path,
+    data: Any = None,
+    y: Any = None,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    quiet: bool = False,
+    runs: str | Path = DEFAULT_RUNS_DIR,
+    samples: Mapping[str, Any] | None = None,
+    on_step: OnStep | None = None,
+    on_warning: OnWarning | None = None,
+    **keywords: Any,
+) -> FitResult:
+    """Train a network on data and keep a run folder.
+
+        result = neural.fit("net.neural", X, y, epochs=20)
+        result.predict(X_new), result.evaluate(X_test, y_test), result.history
+
+    `network` is a program's path or text, a checked network (`neural.load`), or an experiment file
+    in YAML.
+
+    `data` is the inputs, with the labels `y`: arrays, tensors, lists, or a DataFrame (then `y` may
+    be the name of a column). Labels may be text. Without `y`, `data` is a pair `(X, y)`, four
+    arrays `(X, y, X_valid, y_valid)`, a dict of arrays by name, a torch Dataset or DataLoader (read
+    once into memory), the path of a file, or the name of a data set.
+
+    Further keywords are keys of an experiment file: those of `training`, such as `steps`, `epochs`,
+    `learning_rate`, `batch_size` and `seed`, and `name` or `validation_split`. `settings` has all
+    keys, nested as in the file: `{"training": {"steps": 500}}`. `samples` has the keys of
+    `neural train --samples`.
+
+    Progress and notes go to standard error, unless `quiet`. `on_step` is called after every step,
+    `on_warning` with each note. `runs` is the folder of the run folders. TaskError, a ValueError,
+    says what does not fit.
+    """
+    if settings is None and isinstance(y, Mapping):
+        y, settings = None, y  # fit(network, data, settings)
+    task = _create_task(network, data, y, _merge_keywords(settings, keywords))
+    evaluator = create_sample_evaluator(task, requested=None, saved=samples)
+    prepared = PreparedTraining(task, Path(runs), samples=evaluator)
+    print_note = _ignore if quiet else _print_note
+    for note in task.notes:
+        print_note(note)
+    with nullcontext(_ignore) if quiet else show_fit_progress() as show_step:
+        run, result = train(
+            prepared,
+            on_step=show_step if on_step is None else _call_both(show_step, on_step),
+            on_warning=on_warning or print_note,
+        )
+    assert run is not None, "neural.fit runs in one process"
+    # training wrote `run` and closed it
+    return FitResult(Run.open(run.path), result, load_best_model(run.path, task), task)
+
+
+def collect_history(run: Run) -> dict[str, list[Any]]:
+    """All scalars of a run as columns of equal length: `step`, then one per name."""
+    rows = run.scalar_rows()
+    steps = sorted({step for step, _, _ in rows})
+    row_of_step = {step: row for row, step in enumerate(steps)}
+    columns: dict[str, list[Any]] = {"step": steps}
+    for step, name, value in rows:
+        column = columns.setdefault(name, [float("nan")] * len(steps))
+        column[row_of_step[step]] = value
+    return columns
+
+
+def _create_task(
+    network: Blueprint | str | Path, data: Any, y: Any, keys: Mapping[str, Any]
+) -> Task:
+    """The task of a program with arrays or other data, or of an experiment file."""
+    # every program has a brace: `network Name { … }`
+    is_path = not isinstance(network, Blueprint) and "{" not in str(network)
+    path = Path(str(network)) if is_path else None
+    keys, folder = dict(keys), Path() if path is None else path.parent
+    if y is not None:
+        if isinstance(data, str | Path):
+            raise TaskError(f"`y` is given, but the data is the name {str(data)!r}; leave `y` out")
+        if data is None:
+            raise TaskError("`y` is given without `X`: pass both, `neural.fit(network, X, y)`")
+        data = (data, y)
+    if isinstance(data, str | Path):
+        keys["data"], data = str(find_typed_path(str(data), folder) or data), None
+    if path is not None and path.suffix.lower() in EXPERIMENT_SUFFIXES:
+        if data is not None:
+            raise TypeError("an experiment file reads its data itself: pass a path or a name")
+        values = flatten_settings(keys)  # {"training.steps": 500}
+        return load_task(path, [f"{key}={json.dumps(value)}" for key, value in values.items()])
+    defaults = {"task": "supervised", "network": str(network) if path is None else path.name}
+    if isinstance(network, Blueprint):
+        defaults |= {"network": network.source.text, "network_name": network.name}
+    experiment = load_settings(SupervisedSettings, {**defaults, **keys}, "settings")
+    task = Supervised(experiment, folder, CATALOGUE, data=data)
+    check_registered_names(task)
+    return task
+
+
+def _merge_keywords(
+    settings: Mapping[str, Any] | None, keywords: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Settings with the keywords of `fit`: keys of the experiment itself, else of `training`."""
+    merged = dict(settings or {})
+    for key, value in keywords.items():
+        if key in SupervisedSettings.model_fields:
+            merged[key] = value
+        else:
+            merged["training"] = {**merged.get("training", {}), key: value}
+    return merged
+
+
+def _call_both(first: OnStep, second: OnStep) -> OnStep:
+    def call(progress: TrainingProgress) -> None:
+        first(progress)
+        second(progress)
+
+    return call
+
+
+def _ignore(*args: object) -> None:
+    pass
+
+
+def _print_note(text: str) -> None:
+    print(f"note: {text}", file=sys.stderr)

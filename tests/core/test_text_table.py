@@ -1,0 +1,50 @@
+"""Tables of plain text, and results that print themselves."""
+
+from neural.core.page_section import PageSection
+from neural.core.printed_sections import PrintedSections
+from neural.core.text_table import format_number, format_section, format_table
+
+
+def test_columns_are_aligned_and_control_characters_escaped():
+    rows = [("name", "loss"), ("a\x1b[2J", "0.5"), ("longer", "12.25")]
+    assert format_table(rows, (1,)).splitlines() == [
+        "  name     loss",
+        "  a�[2J     0.5",
+        "  longer  12.25",
+    ]
+
+
+def test_a_long_table_is_cut_with_a_count():
+    section = PageSection(title="many", table_rows=[(str(i), i / 7) for i in range(30)])
+    lines = format_section(section, max_rows=3).splitlines()
+    assert lines == ["many", "  0       0", "  1  0.1429", "  2  0.2857", "  … and 27 more"]
+
+
+def test_numbers_have_four_digits():
+    assert [format_number(value) for value in (None, float("nan"), 0.0, 1 / 3, 1e-9)] == [
+        "–",
+        "–",
+        "0",
+        "0.3333",
+        "1.00e-09",
+    ]
+
+
+class Scores(PrintedSections):
+    def to_sections(self, width):
+        return [
+            PageSection(
+                title="<run>", text="on a & b", table_head=("", "<i>"), table_rows=[("<b>", 0.25)]
+            )
+        ]
+
+
+def test_a_result_prints_its_sections():
+    assert repr(Scores()) == "<run>  on a & b\n        <i>\n  <b>  0.25"
+
+
+def test_html_of_a_result_is_escaped():
+    page = Scores()._repr_html_()
+    assert "<h4>&lt;run&gt;</h4>" in page
+    assert "on a &amp; b" in page
+    assert "<td>&lt;b&gt;</td><td>0.25</td>" in page

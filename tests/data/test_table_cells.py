@@ -1,0 +1,79 @@
+"""Cells of tables: headers, delimiters, missing cells, numbers and words."""
+
+import numpy as np
+import pandas
+import pytest
+
+from neural.core.errors import TaskError
+from neural.data.table_cells import create_table, parse_table_text
+
+
+def read_numbers(table, column, **options):
+    return table.read_numbers(column, lambda name, is_missing: "", **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a,b\n1,2", ("a", "b")),
+        ("a\tb,c\td\n1\t2\t3", ("a", "b,c", "d")),
+        ("a;b\n1;2,5", ("a", "b")),
+        ('{"a": 1}\n{"b": 2}', ("a", "b")),
+        ("1,2\n3,4", ("1", "2")),
+        ("1,,2\n3,4,5", ("1", "2", "3")),
+    ],
+    ids=["csv", "tsv", "semicolons", "json lines", "numbers", "a missing cell in the first row"],
+)
+def test_the_first_line_shows_the_format_and_the_header(text, names):
+    table = parse_table_text(text, "standard input")
+    assert table.names == names
+    assert table.has_header == (not names[0].isdecimal())
+
+
+def test_known_names_are_a_header_even_if_they_are_numbers():
+    text = "2020,2021\n1,2\n"
+    assert not parse_table_text(text, "t").has_header
+    assert parse_table_text(text, "t", ("2021", "2020")).has_header
+
+
+@pytest.mark.parametrize("word", ["", " ", "NA", "n/a", "NaN", "null", "None", "?", "<NA>", "#N/A"])
+def test_the_usual_words_for_a_missing_cell(word):
+    table = parse_table_text(f"a,b\n1,x\n{word},y\n", "t")
+    assert np.isnan(read_numbers(table, 0, allow_missing=True)).tolist() == [False, True]
+    assert table.read_words(0) == ["1", ""]
+    with pytest.raises(TaskError, match="line 3, column `a`"):
+        read_numbers(table, 0)
+
+
+@pytest.mark.parametrize("word", ["inf", "-inf", "1e999", "1,5", "x"])
+def test_other_words_are_not_missing(word):
+    table = parse_table_text(f"a;b\n1;x\n{word};y\n", "t", suffix=".csv")
+    with pytest.raises(TaskError, match="line 3, column `a`"):
+        read_numbers(table, 0, allow_missing=True)
+
+
+def test_a_number_without_end_in_json_is_refused():
+    table = parse_table_text('{"a": 1}\n{"a": ' + "9" * 400 + "}", "t")
+    with pytest.raises(TaskError, match="line 2, column `a`: `inf` is not a number"):
+        read_numbers(table, 0)
+
+
+def test_a_frame_keeps_its_types():
+    frame = pandas.DataFrame(
+        {
+            "whole": pandas.array([1, None, 3], dtype="Int64"),
+            "flag": [True, False, True],
+            "word": pandas.Categorical(["x", None, "y"]),
+            "mixed": ["x", 2.0, True],
+        }
+    )
+    table = create_table(frame)
+    assert read_numbers(table, 0, allow_missing=True)[[0, 2]].tolist() == [1, 3]
+    assert read_numbers(table, 1).tolist() == [1, 0, 1]
+    assert table.read_words(2) == ["x", "", "y"]
+    assert table.read_words(3) == ["x", "2", "1"]
+    assert table.read_words(0) == ["1", "", "3"]
+    with pytest.raises(TaskError, match="the data: row 1, column `whole`: `nan` is not a number"):
+        read_numbers(table, 0)
+    with pytest.raises(TaskError, match="two columns have the same name"):
+        create_table(pandas.DataFrame(np.ones((2, 2)), columns=["a", "a"]))

@@ -1,0 +1,224 @@
+"""Experiments guessed for data: the task, the keys and the reasons."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from neural.core.diagnostics import SourceText
+from neural.core.errors import TaskError
+from neural.core.experiment_guess import ExperimentGuess
+from neural.tasks import registry as tasks
+from neural.workflows.guess_experiment import guess_experiment, is_data
+from neural.workflows.load_task import load_task, read_experiment
+
+TEXT = "the cat sat on a mat while the old dog ran to the red barn "
+
+
+def write_table(path, columns):
+    """Write a CSV table from columns by name."""
+    rows = zip(*columns.values(), strict=True)
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def write_classes(folder, write_file):
+    """Write four files in each of two class folders."""
+    for name in ("cats", "dogs"):
+        (folder / name).mkdir(parents=True)
+        for number in range(4):
+            write_file(folder / name / str(number))
+    return folder
+
+
+@pytest.mark.parametrize(("repeats", "preset"), [(20, "tiny"), (12_000, "nanogpt_cpu")])
+def test_a_text_is_a_language_model_with_a_preset_for_its_size(repeats, preset, tmp_path):
+    path = tmp_path / "novel.txt"
+    path.write_text(TEXT * repeats)
+    guess = guess_experiment(path)
+    assert guess.settings == {
+        "task": "language_model",
+        "name": "novel",
+        "data": str(path),
+        "preset": preset,
+    }
+    assert "a language model of its characters" in guess.reasons[0]
+
+
+def test_a_table_with_words_as_target_is_a_classification(tmp_path):
+    rng = np.random.default_rng(0)
+    columns = {
+        "customer_id": range(60),
+        "age": ["" if row == 7 else int(rng.integers(18, 80)) for row in range(60)],
+        "city": rng.choice(["Paris", "Rome", "Oslo"], 60),
+        "remark": [f"remark {row}" for row in range(60)],
+        "kind": rng.choice(["new", "old"], 60),
+    }
+    guess = guess_experiment(write_table(tmp_path / "data.csv", columns))
+    assert guess.settings["table"] == {
+        "target": "kind",
+        "id": "customer_id",
+        "drop": ("remark",),
+        "categorical": ("city", "kind"),
+        "impute": "median",
+        "standardize": True,
+    }
+    assert "2 classes (new, old)" in guess.reasons[0]
+    assert "remark" in guess.reasons[-1]
+    task = load_task(tmp_path / "data.csv")
+    assert task.network.input == (4,), "age and three cities"
+    assert task.network.output == (2,)
+
+
+@pytest.mark.parametrize(
+    ("target", "is_class"),
+    [
+        (np.arange(60) % 3, True),
+        (np.arange(60) / 7, False),
+        (np.arange(60), False),
+    ],
+    ids=["few whole numbers", "fractions", "many whole numbers"],
+)
+def test_numbers_are_classes_if_they_are_whole_and_few(target, is_class, tmp_path):
+    columns = {"a": np.linspace(0, 1, 60), "price": target}
+    path = write_table(tmp_path / "data.csv", columns)
+    guess = guess_experiment(path)
+    assert ("classes" in guess.reasons[0]) == is_class
+    network = load_task(path).network
+    assert network.output == ((3,) if is_class else (1,))
+
+
+def test_the_target_is_found_by_its_name_wherever_it_is(tmp_path):
+    columns = {"label": ["a", "b"] * 20, "x": range(40), "z": range(40)}
+    guess = guess_experiment(write_table(tmp_path / "data.csv", columns))
+    assert guess.settings["table"]["target"] == "label"
+
+
+def test_a_rare_category_that_is_held_out_does_not_change_the_network(tmp_path):
+    """The network has an input per category of the training rows, known only after the split."""
+    cities = [f"city{row // 2}" for row in range(60)]
+    columns = {"city": cities, "x": range(60), "kind": ["new", "old"] * 30}
+    for name in ("first.csv", "second.csv"):
+        path = write_table(tmp_path / name, columns)
+        task = load_task(path)
+        assert task.network.input == (len(task.data.preprocessor.output_names),)
+        columns["city"] = [*cities[:-1], "only once"]
+
+
+def test_a_table_without_header_is_named_by_column_numbers(tmp_path):
+    rows = [f"{row},{row % 5},{row % 2}" for row in range(40)]
+    (tmp_path / "data.csv").write_text("\n".join(rows))
+    assert guess_experiment(tmp_path / "data.csv").settings["table"]["target"] == 3
+    assert load_task(tmp_path / "data.csv").network.output == (2,)
+
+
+def test_a_folder_per_class_of_images_is_a_classification(tmp_path):
+    pixels = np.arange(30 * 21, dtype=np.uint8).reshape(30, 21) % 251
+    folder = write_classes(
+        tmp_path / "pets", lambda path: Image.fromarray(pixels).save(f"{path}.png")
+    )
+    guess = guess_experiment(folder)
+    assert guess.settings["task"] == "supervised"
+    assert "8 images in 2 folders (cats, dogs)" in guess.reasons[0]
+    assert load_task(folder).network.input == (20, 20, 1)
+
+
+def test_a_folder_per_class_of_texts_is_a_classification(tmp_path):
+    folder = write_classes(
+        tmp_path / "reviews", lambda path: path.with_suffix(".txt").write_text("über " * 30)
+    )
+    assert "8 texts in 2 folders" in guess_experiment(folder).reasons[0]
+    assert load_task(folder).network.takes_token_ids
+
+
+@pytest.mark.parametrize(
+    ("text", "task", "preset"),
+    [
+        ("road night\nriver home\n\ncarry home\nsing again\n", "segmentation", "songs"),
+        (
+            "# One\n\n"
+            + "A sentence about the first of the topics in this text. " * 3
+            + "\n\n# Two\n\n"
+            + "Another one is about the second topic, and it is longer. " * 3,
+            "segmentation",
+            "articles",
+        ),
+        ("one paragraph without any mark of a boundary\n" * 3, "language_model", "tiny"),
+    ],
+    ids=["stanzas", "headings", "no boundaries"],
+)
+def test_a_folder_of_texts_is_a_segmentation_if_its_files_have_segments(
+    text, task, preset, tmp_path
+):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for number in range(12):
+        (folder / f"{number}.txt").write_text(text)
+    settings = guess_experiment(folder).settings
+    assert (settings["task"], settings["preset"]) == (task, preset)
+
+
+def test_a_folder_of_few_or_long_texts_is_a_language_model(tmp_path):
+    stanzas = "road night\nriver home\n\ncarry home\nsing again\n\n"
+    for name, count, repeats in (("few", 3, 1), ("long", 12, 3000)):
+        (tmp_path / name).mkdir()
+        for number in range(count):
+            (tmp_path / name / f"{number}.txt").write_text(stanzas * repeats)
+        assert guess_experiment(tmp_path / name).settings["task"] == "language_model"
+
+
+def test_documents_in_json_lines_are_a_segmentation_and_rows_a_table(tmp_path):
+    (tmp_path / "songs.jsonl").write_text('{"lines": ["a", "b", "c"], "boundaries": [2]}\n' * 12)
+    assert guess_experiment(tmp_path / "songs.jsonl").settings["task"] == "segmentation"
+    (tmp_path / "rows.jsonl").write_text(
+        "".join(f'{{"x": {row}, "kind": "{"ab"[row % 2]}"}}\n' for row in range(20))
+    )
+    assert guess_experiment(tmp_path / "rows.jsonl").settings["task"] == "supervised"
+
+
+def test_a_task_of_another_package_takes_part(tmp_path, monkeypatch):
+    (tmp_path / "notes.txt").write_text("words")
+    guess = ExperimentGuess({"task": "focus", "data": "notes.txt"}, ("focus data",), 1.0)
+    monkeypatch.setattr(tasks.get("focus"), "guess", lambda path: guess)
+    assert guess_experiment(tmp_path / "notes.txt") is guess
+
+
+def test_a_folder_with_the_name_of_a_data_set_is_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "handbook").mkdir()
+    (tmp_path / "handbook" / "a.txt").write_text("words " * 100)
+    assert guess_experiment(Path("handbook")).settings["data"] == "./handbook"
+
+
+def test_unknown_data_is_answered_with_what_is_known(tmp_path):
+    (tmp_path / "data.bin").write_bytes(b"\0\1")
+    with pytest.raises(TaskError, match=r"no task can be guessed .* captions, focus, language_mod"):
+        guess_experiment(tmp_path / "data.bin")
+
+
+def test_programs_experiments_and_runs_are_no_data(tmp_path):
+    (tmp_path / "net.neural").write_text("")
+    (tmp_path / "net.txt").write_text("network Tiny {\n")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "status.json").write_text("{}")
+    assert not any(
+        is_data(tmp_path / name) for name in ("net.neural", "net.txt", "run", "missing.txt")
+    )
+
+
+def test_the_yaml_of_a_guess_has_its_settings():
+    settings = {
+        "task": "supervised",
+        "name": "no",
+        "data": "über: 1.csv",
+        "table": {"target": 3, "drop": ["a b", "c: d"], "standardize": True},
+        "network": "network Tiny {\n\n  input: (3,)\n}\n",
+    }
+    text = ExperimentGuess(settings, (), 1.0).to_yaml()
+    assert 'name: "no"' in text, "a bare word would be false"
+    experiment = read_experiment(SourceText("guess.yaml", text))
+    assert (experiment.name, experiment.data) == ("no", "über: 1.csv")
+    assert experiment.network == settings["network"]
+    assert experiment.table.drop == ("a b", "c: d")

@@ -1,0 +1,116 @@
+"""`neural.runs`, `neural.analyze`, `neural.report` and how a run prints, from Python."""
+
+from pathlib import Path
+
+import pytest
+
+import neural
+from neural.analysis.findings import FindingList
+from neural.core.errors import TaskError
+from neural.runs.errors import RunError
+from neural.runs.run import Run
+from tests.report_runs import write_run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("project") / "runs"
+    write_run(root, "tiny-seed-0", layers=1, heads=2, positions=5)
+    write_run(root, "tiny-seed-1", layers=1, heads=2, positions=5, seed=1)
+    (root / "2026-01-01_00-00-00_damaged").mkdir()
+    (root / "2026-01-01_00-00-00_damaged" / "status.json").write_text("{}")
+    return root
+
+
+def test_runs_are_a_list_that_prints_as_a_table(folder):
+    runs = neural.runs(folder)
+    assert [run["kind"] for run in runs] == ["broken", "run", "run"]
+    lines = repr(runs).splitlines()
+    assert lines[0].split() == ["run", "state", "step", "best"]
+    assert "tiny-seed-0" in lines[2]
+    assert "finished" in lines[2]
+    assert runs._repr_html_().count("<tr>") == 4
+
+
+def test_runs_are_a_frame_with_pandas(folder, monkeypatch):
+    frame = neural.runs(folder).to_dataframe()
+    assert len(frame) == 3
+    assert frame["valid/loss"].notna().sum() == 2
+    runs = neural.runs(folder)
+    monkeypatch.setattr("neural.workflows.runs.find_spec", lambda name: None)
+    with pytest.raises(TaskError, match="needs pandas"):
+        runs.to_dataframe()
+
+
+def test_a_folder_without_runs_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert repr(neural.runs()) == "no runs in runs"
+    assert "no runs in runs" in neural.runs()._repr_html_()
+    with pytest.raises(RunError, match="there is no folder other"):
+        neural.runs("other")
+
+
+def test_a_run_is_opened_by_a_part_of_its_name(folder, monkeypatch):
+    run = neural.open_run("TINY-seed-0", runs=folder)
+    assert run.path.name.endswith("_tiny-seed-0")
+    assert neural.open_run(run) is run
+    assert neural.open_run(run.path).path == run.path
+    monkeypatch.chdir(folder.parent)
+    assert neural.open_run().path.name.endswith("_tiny-seed-1")
+    with pytest.raises(RunError, match="there is no run `third`"):
+        neural.open_run("third")
+
+
+def test_a_run_prints_its_state_and_last_scores(folder):
+    run = neural.open_run("seed-0", runs=folder)
+    lines = repr(run).splitlines()
+    assert lines[0] == f"run {run.name}: language_model, finished, step 40"
+    assert any(line.split()[0] == "valid/loss" for line in lines[2:])
+
+
+def test_a_closed_run_prints_its_name(folder):
+    run = neural.open_run("seed-0", runs=folder)
+    run.close()
+    assert repr(run) == f"run {run.name}: closed"
+
+
+def test_the_name_of_a_run_is_escaped_when_printed(tmp_path):
+    path = write_run(tmp_path, layers=1, heads=1, positions=5)
+    run = Run.open(path.rename(path.with_name("clear\x1b[2Jscreen")))
+    assert repr(run).startswith("run clear�[2Jscreen: ")
+
+
+def test_analyses_give_findings_and_advice(folder):
+    analysis = neural.analyze("seed-0", runs=folder)
+    codes = [finding.code for finding in analysis]
+    assert codes == sorted(codes)
+    assert len(codes) > 3
+    assert repr(analysis).count(codes[0]) >= 1
+    assert codes[0] in analysis._repr_html_()
+    assert isinstance(analysis.advice, list)
+
+
+def test_claims_are_tested_only_if_asked_for(folder):
+    assert {finding.kind for finding in neural.analyze("seed-0", runs=folder)} <= {
+        "warning",
+        "note",
+    }
+    analysis = neural.analyze("seed-0", runs=folder, claims=True)
+    assert "claim" in {finding.kind for finding in analysis}
+
+
+def test_runs_that_differ_by_their_seed_are_analyzed_together(folder):
+    analysis = neural.analyze(["seed-0", "seed-1"], runs=folder)
+    assert [len(group.runs) for group in analysis.groups] == [2]
+    assert len(analysis) == sum(len(group.findings) for group in analysis.groups)
+
+
+def test_a_report_is_written_and_its_path_returned(folder, tmp_path):
+    path = neural.report("seed-1", tmp_path / "page.html", title="A page", runs=folder)
+    assert path == tmp_path / "page.html"
+    assert "<title>A page</title>" in path.read_text()
+    assert isinstance(path, Path)
+
+
+def test_a_list_without_findings_says_so():
+    assert repr(FindingList()) == "no findings"

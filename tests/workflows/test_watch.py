@@ -1,0 +1,140 @@
+"""`neural.watch` of any torch model: inputs, labels, head roles and the saved page."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import neural
+from neural.capture.watch import AttentionWarning
+from neural.runs.errors import RunError
+
+WORDS = ["the", "cat", "sat", ",", "<script>alert(1)</script>"]
+
+
+class Lookup(nn.Module):
+    """Attention whose scores are given: head 0 attends to the previous position, head 1 to all."""
+
+    def forward(self, x, y=None):
+        length = x.shape[1]
+        scores = torch.zeros(1, 2, length, length)
+        scores[0, 0] = torch.diag(torch.full((length - 1,), 40.0), -1)
+        q = torch.zeros(x.shape[0], 2, length, 4)
+        return nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=scores)
+
+
+@pytest.fixture
+def capture():
+    return neural.watch(Lookup(), torch.zeros(2, 5, 3), labels=WORDS)
+
+
+def test_labels_are_in_the_capture(capture):
+    assert capture.labels == [WORDS, WORDS]
+    assert capture.axis_labels(0) == (WORDS, WORDS)
+
+
+def test_labels_are_checked_at_the_end_of_a_block():
+    model = Lookup()
+    with (
+        pytest.raises(ValueError, match="labels has 5 labels, but the attention has 4 positions"),
+        neural.watch(model, labels=WORDS),
+    ):
+        model(torch.zeros(1, 4, 3))
+
+
+def test_several_inputs_are_passed_to_the_model():
+    class Sum(Lookup):
+        def forward(self, x, y):
+            return super().forward(x + y)
+
+    x = torch.zeros(1, 5, 3)
+    assert neural.watch(Sum(), x, x)[0].maps().shape == (1, 2, 5, 5)
+    assert neural.watch(Sum(), {"x": x, "y": x})[0].maps().shape == (1, 2, 5, 5)
+    assert neural.watch(Sum(), (x, x))[0].maps().shape == (1, 2, 5, 5)
+
+
+def test_roles_name_what_each_head_does(capture):
+    assert capture.head_roles().tolist() == [["previous token", "uniform"]]
+
+
+def test_a_head_that_attends_to_punctuation_is_named_by_its_labels():
+    class ToComma(Lookup):
+        def forward(self, x):
+            scores = torch.zeros(1, 2, 5, 5)
+            scores[..., 3] = 40.0
+            q = torch.zeros(1, 2, 5, 4)
+            return nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=scores)
+
+    x = torch.zeros(1, 5, 3)
+    assert neural.watch(ToComma(), x, labels=[*WORDS[:4], "on"]).head_roles().tolist() == [
+        ["delimiter", "delimiter"]
+    ]
+    assert "delimiter" not in neural.watch(ToComma(), x).head_roles()
+
+
+def test_a_saved_page_has_labels_roles_and_measures(capture, tmp_path):
+    path = capture.save(tmp_path / "heads.html")
+    page = path.read_text()
+    assert path == tmp_path / "heads.html"
+    assert "<title>Lookup: attention</title>" in page
+    assert '"queries":["the","cat","sat",",","\\u003cscript' in page
+    assert '"roles":[["previous token","uniform"]]' in page
+    assert '"entropy":{"unit":"nats"' in page
+    assert "alert(1)</script>" not in page
+    assert "example 0 of 2" in page
+
+
+def test_another_example_and_another_title(tmp_path):
+    model = nn.TransformerEncoderLayer(8, 2, 8, batch_first=True).eval()
+    labels = [["a", "b", "c"], ["d", "e", "f"]]
+    capture = neural.watch(model, torch.randn(2, 3, 8), labels=labels)
+    pages = [
+        capture.save(str(tmp_path / f"{example}.html"), example=example, title="Mine").read_text()
+        for example in (0, 1)
+    ]
+    assert all("<title>Mine: attention</title>" in page for page in pages)
+    assert '["a","b","c"]' in pages[0] and '["a","b","c"]' not in pages[1]
+    assert '["d","e","f"]' in pages[1]
+    np.testing.assert_equal(capture.head_roles(1).shape, (1, 2))
+
+
+@pytest.mark.parametrize("example", [2, -1])
+def test_an_example_that_does_not_exist_is_an_error(capture, tmp_path, example):
+    with pytest.raises(ValueError, match=f"example {example} does not exist: the batch has 2"):
+        capture.save(tmp_path / "heads.html", example=example)
+
+
+def test_a_page_is_html(capture, tmp_path):
+    with pytest.raises(ValueError, match=r"heads.png: .* name it .*heads.html"):
+        capture.save(tmp_path / "heads.png")
+
+
+def test_a_folder_that_does_not_exist_is_an_error(capture, tmp_path):
+    with pytest.raises(RunError, match=r"heads.html cannot be written: "):
+        capture.save(tmp_path / "missing" / "heads.html")
+
+
+def test_without_attention_there_is_nothing_to_save(tmp_path):
+    with pytest.warns(AttentionWarning):
+        capture = neural.watch(nn.Linear(3, 3), torch.zeros(2, 3))
+    with pytest.raises(ValueError, match="no attention was captured"):
+        capture.save(tmp_path / "heads.html")
+    assert capture.head_roles().size == 0
+
+
+def test_a_warning_points_at_the_line_of_the_user():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        neural.watch(nn.Linear(3, 3), torch.zeros(2, 3))
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_a_capture_prints_a_row_per_layer(capture):
+    lines = repr(capture).splitlines()
+    assert lines[0] == "attention of 1 layer"
+    assert lines[1].split() == ["layer", "heads", "batch", "entropy", "(nats)"]
+    assert "2 × 5 queries × 5 keys" in lines[2]
+    assert "tensor" not in repr(capture) + repr(capture[0])
+    assert repr(capture[0]).endswith("2 heads, 2 × 5 queries × 5 keys")
