@@ -1,9 +1,10 @@
 """Programs that Keras, PyTorch and Hugging Face users write, and how many the hints repair.
 
 The files of snippets/ hold the programs: what is written, and the program that is meant. The author
-of independent.md had not seen the hints, which were improved with these programs afterwards. A
-snippet is repaired if, after all fixes of one check are applied once, the text has no errors and
-describes the network that is meant: the same input, layers, loss, optimizer and training options.
+of independent.md had not seen the hints, which were improved with these programs afterwards; that of
+judgement.md had not seen them either, and nothing was changed after its result. A snippet is repaired
+if, after all fixes of one check are applied once, the text has no errors and describes the network
+that is meant: the same input, layers, loss, optimizer and training options.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from neural.language.network import Network, PlacedLayer
 from neural.optim.catalogue import CATALOGUE
 
 SNIPPET_FOLDER = Path(__file__).with_name("snippets")
-COLLECTIONS = ("development", "held_out", "independent")
+COLLECTIONS = ("development", "held_out", "independent", "judgement")
 
 _SNIPPET = re.compile(
     r"^## (?P<name>\w+) \((?P<origin>\w+)\)\n\n"

@@ -38,7 +38,8 @@ def get_single_help(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("collection", "minimum"), [("development", 65), ("held_out", 22), ("independent", 59)]
+    ("collection", "minimum"),
+    [("development", 65), ("held_out", 22), ("independent", 59), ("judgement", 50)],
 )
 def test_most_programs_of_other_users_are_right_after_their_hints(collection, minimum):
     snippets = load_snippets(collection)

@@ -369,7 +369,7 @@ def format_plan(plan: Mapping[str, Any]) -> str:
         ),
     ]
     lines += [f"  note         {note}" for note in plan["notes"]]
-    return "\n".join([*lines, "nothing was written (--dry-run)"])
+    return "\n".join([*lines, "nothing was trained (--dry-run)"])
 
 
 def _estimate_megabytes(cost: Any, batch_size: int) -> float:

@@ -24,6 +24,8 @@ from neural.workflows.train import create_run
 
 SHORT_TIMING_STEPS, LONG_TIMING_STEPS = 4, 40
 """Steps that are trained and timed, in a short measurement and in a long one."""
+DRY_RUN_TIMING_STEPS = 8
+"""Steps of the short measurement of `neural train --dry-run`."""
 MAX_SHORT_TIMING_SECONDS = 6.0
 """The long measurement, which is more accurate, is made only if the short one was quicker."""
 STARTUP_SECONDS = 6.0
@@ -93,20 +95,47 @@ def estimate_parallel_time(seconds: Sequence[float], workers: int) -> float:
 
 
 def estimate_seconds(task: Task, processes: int = 1) -> StepTimes:
-    """Time four steps of a training, for `neural train --dry-run`.
+    """Time a few steps of a training, for `neural train --dry-run`.
 
-    The first step is slow and not used. A snapshot follows the second, a validation and a
-    checkpoint the last. `processes` is the number of processes that will train together; the steps
-    are timed in this one.
+    `processes` is the number of processes that will train together; the steps are timed in this
+    one.
     """
     steps, track_every = count_steps(task, processes), task.experiment.tracking.track_every
-    durations = _time_steps(task, 4, validate_every=4, track_every=2 if track_every else 0)
-    step = durations[2]
-    snapshot, validation = durations[1] - step, durations[3] - durations[1]
+    timing = _time_parts(task, DRY_RUN_TIMING_STEPS)
+    if DRY_RUN_TIMING_STEPS * timing.step + timing.validation < MAX_SHORT_TIMING_SECONDS:
+        timing = _time_parts(task, LONG_TIMING_STEPS)
     snapshots = 1 + steps // track_every if track_every else 0
     validations = math.ceil(steps / count_validation_interval(task, processes))
-    total = steps * step + snapshots * max(0.0, snapshot) + validations * max(0.0, validation)
-    return StepTimes(step, STARTUP_SECONDS + total)
+    total = steps * timing.step + snapshots * timing.snapshot + validations * timing.validation
+    return StepTimes(timing.step, STARTUP_SECONDS + total)
+
+
+class _PartTimes(NamedTuple):
+    """Seconds of the parts of a training."""
+
+    step: float
+    snapshot: float
+    validation: float
+    """With the checkpoint that follows it."""
+
+
+def _time_parts(task: Task, steps: int) -> _PartTimes:
+    """Train `steps` steps, a multiple of 4, and time them.
+
+    A snapshot follows every quarter of them, a validation every half. The first of each is slow
+    (compiled kernels are loaded), so the last ones count.
+    """
+    quarter = steps // 4
+    has_snapshots = task.experiment.tracking.track_every > 0
+    durations = _time_steps(
+        task, steps, validate_every=2 * quarter, track_every=quarter if has_snapshots else 0
+    )
+    step = statistics.median(
+        duration for number, duration in enumerate(durations[1:], 2) if number % quarter
+    )
+    with_snapshot, with_both = durations[3 * quarter - 1], durations[4 * quarter - 1]
+    snapshot = max(0.0, with_snapshot - step) if has_snapshots else 0.0
+    return _PartTimes(step, snapshot, max(0.0, with_both - step - snapshot))
 
 
 def _measure_steps(task: Task, samples: SampleSettings, steps: int) -> tuple[float, float]:

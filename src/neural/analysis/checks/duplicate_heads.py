@@ -20,7 +20,7 @@ from neural.runs.run import Run
 MAX_DIVERGENCE_BITS = 0.02
 """Jensen–Shannon divergence below which two heads are duplicates.
 
-Equal maps that are rounded to 8 bits, as in a run, have about 0.001 bits.
+A run stores maps with 8 bits per weight; this rounding alone makes a difference of about 0.001.
 """
 MIN_NON_SINK_MASS = 0.05
 """Rows (queries) with less mass outside of the first key are not compared."""

@@ -23,7 +23,7 @@ class InductionMass(HeadMeasure):
     """Share of the mass on the token after the last occurrence of this one: 0 none, 1 all of it.
 
     Needs token ids. Rows whose token is new, or that may not see that position, do not count; nor
-    rows whose token is the same as the one before: the token after that is the row's own.
+    rows whose token equals the one before: the token after that one is the row's own token.
     """
 
     unit: ClassVar[str] = "share"

@@ -2,9 +2,10 @@
 
 The gradient is a straight-through estimate (Bengio et al., 2013): that of the softmax.
 
-A mechanism (mechanism.py): `weights` defines it; the base class computes `weights @ v` in chunks of
-queries. Scores are q·kᵀ / √D plus the biases of the mask. `extra` is unused: it is for mechanisms
-with learned parameters.
+A mechanism (mechanism.py): `weights` defines it. It is positionwise: the weights of a query do not
+depend on other queries, so the base class computes `weights @ v` in chunks of queries. Scores are
+q·kᵀ / √D plus the biases of the mask. `extra` is unused: it is for mechanisms with learned
+parameters.
 
 Axes: B batch, H heads, Q queries, K keys, D head width, V width of values.
 """

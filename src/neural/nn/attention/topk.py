@@ -1,8 +1,9 @@
 """Top-k attention (Zhao et al., 2019, "Explicit sparse transformer"; Gupta et al., 2021).
 
-A mechanism (mechanism.py): `weights` defines it; the base class computes `weights @ v` in chunks of
-queries. Scores are q·kᵀ / √D plus the biases of the mask. `extra` is unused: it is for mechanisms
-with learned parameters.
+A mechanism (mechanism.py): `weights` defines it. It is positionwise: the weights of a query do not
+depend on other queries, so the base class computes `weights @ v` in chunks of queries. Scores are
+q·kᵀ / √D plus the biases of the mask. `extra` is unused: it is for mechanisms with learned
+parameters.
 
 Axes: B batch, H heads, Q queries, K keys, D head width, V width of values.
 """

@@ -1,8 +1,8 @@
 """Predictions of a segmentation run for `neural predict`: boundaries and labels of documents.
 
-An element is a sentence or line of a document, n of them. A boundary is an element where a segment
-begins. A pipeline (pipeline.py) is a trained model with its features and calibration. A
-`PageSection` is a titled text or table to print.
+An element is a sentence or line of a document, n of them. A boundary is an element where a new
+segment begins; the first element is none. A pipeline (pipeline.py) is a trained model with its
+features and calibration. A `PageSection` is a titled text or table to print.
 """
 
 from __future__ import annotations
@@ -73,8 +73,9 @@ class PredictedDocument:
             f"P(a segment begins){', label' * has_labels}"
         ]
         label_width = max(map(len, names)) if has_labels else 0
-        # Width of the boundary probability (10), and of a label's probability (6), with spaces.
-        text_width = max(MIN_ELEMENT_WIDTH, width - 10 - (label_width + 6) * has_labels)
+        # The boundary probability and two spaces take 6 columns, the probability of a label and
+        # its spaces 7; 4 columns stay free at the right.
+        text_width = max(MIN_ELEMENT_WIDTH, width - 10 - (label_width + 7) * has_labels)
         for index, element in enumerate(self.document.elements):
             label = ""
             if probabilities is not None:
@@ -116,7 +117,10 @@ def _predict_document(
 def _read_documents(
     source: str | bytes, pipeline: SegmentationPipeline
 ) -> tuple[list[SegmentationDocument], list[str]]:
-    """Documents and notes. A `.jsonl` or `.ref` file may have several; any other is one text.
+    """Documents and notes.
+
+    A `.jsonl` or `.ref` file (the format of Choi's benchmark) may have several documents; any other
+    file is one text.
 
     Segments that a file declares are ignored.
     """
