@@ -23,6 +23,7 @@ def write_synthetic_run(
     labels: list[str] | None = None,
     tensors: Mapping[str, Any] | None = None,
     heads: list[int] | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Run:
     """Write a finished run. The first axis of all data is the snapshot, the first at step `every`.
 
@@ -57,6 +58,8 @@ def write_synthetic_run(
     heads = [num_heads] * num_layers if heads is None else heads
     run.set_metadata("attention/layers", [f"layer.{layer}" for layer in range(len(heads))])
     run.set_metadata("attention/heads", heads)
+    for key, value in (metadata or {}).items():
+        run.set_metadata(key, value)
     if labels is not None:
         run.set_metadata("probe/labels", [labels])
     if tensors is not None:

@@ -361,6 +361,42 @@ def test_a_metric_may_be_better_when_larger(tmp_path):
     assert run_check("patience", run).number.value == 5
 
 
+def run_chance_check(tmp_path, chance, *losses):
+    data = {
+        **create_losses(*losses),
+        "settings": {"task": "supervised"},
+        "metadata": {"data/chance_loss": chance},
+    }
+    return run_check("loss_above_chance", write_synthetic_run(tmp_path, 0, **data))
+
+
+def test_a_loss_below_chance_by_less_than_noise_is_said_to_be_unclear(tmp_path):
+    finding = run_chance_check(tmp_path, 4.43, 5.2, 3.9, 5.4, 3.59, 5.1, 4.0)
+    assert finding.claim == "the validation loss is not clearly below chance"
+    assert finding.evidence.startswith(
+        "the lowest valid/loss is 3.59; predicting the same for every example gives 4.43; "
+        "the difference, 0.84, may be noise: up to "
+    )
+    assert "train longer" in finding.advice
+    assert "more examples" in finding.advice
+    assert "belong together" not in finding.advice
+
+
+def test_a_tiny_gain_over_chance_counts_as_none(tmp_path):
+    finding = run_chance_check(tmp_path, 1.0, 0.999, 0.999, 0.999, 0.999)
+    assert finding.evidence.endswith("the difference, 0.001, is at most 0.5 % of it")
+
+
+def test_a_loss_above_chance_asks_whether_inputs_and_targets_belong_together(tmp_path):
+    finding = run_chance_check(tmp_path, 1.0, 1.3, 1.2, 1.1, 1.1)
+    assert finding.evidence.endswith("predicting the same for every example gives 1")
+    assert "inputs and targets belong together" in finding.advice
+
+
+def test_a_loss_clearly_below_chance_is_no_finding(tmp_path):
+    assert run_chance_check(tmp_path, 1.0, 0.9, 0.7, 0.6, 0.55, 0.52) is None
+
+
 def test_one_run_is_enough_and_affected_runs_are_named(tmp_path):
     affected, healthy = ({"arrays": {"largest_logit": create_measure(value)}} for value in (83, 12))
     data = (affected, healthy, {}, affected)

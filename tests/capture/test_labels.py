@@ -1,5 +1,6 @@
 """Labels of positions: what is accepted, what is refused, and which axes they name."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -24,6 +25,13 @@ def test_a_list_of_texts_labels_every_example():
     assert check_labels(WORDS, create_calls(batch=3)) == [WORDS, WORDS, WORDS]
 
 
+def test_labels_may_be_an_array_of_texts():
+    assert check_labels(np.array(WORDS), create_calls(batch=2)) == [WORDS, WORDS]
+    rows = np.array([WORDS, WORDS[::-1]])
+    assert check_labels(rows, create_calls(batch=2)) == [WORDS, WORDS[::-1]]
+    assert check_labels(list(rows), create_calls(batch=2)) == [WORDS, WORDS[::-1]]
+
+
 def test_a_list_for_each_example_is_kept():
     labels = [WORDS, tuple(reversed(WORDS))]
     assert check_labels(labels, create_calls(batch=2)) == [WORDS, WORDS[::-1]]
@@ -41,6 +49,7 @@ def test_a_list_for_each_example_is_kept():
         ([WORDS], "labels has 1 lists, but the batch size is 2: give one list of labels per"),
         ("the cat", r"labels is one text; .* text.split\(\) for words"),
         (["a", "b", 3, "d", "e"], r"labels\[2\] is 3, not a text; str\(…\)"),
+        (["a", None, "c", "d", "e"], r'labels\[1\] is None, not a text; write "" for a position'),
         ([WORDS, "the"], r"labels\[1\] must be a list of texts, not 'the'"),
         (7, "labels must be a list of texts, or a list of such lists, not 7"),
         (torch.zeros(99), "labels must be a list of texts, or a list of such lists, not a Tensor"),

@@ -91,12 +91,12 @@ def test_a_healthy_run_has_no_advice(root):
     assert group["advice"] == []
 
 
-def test_claims_that_were_not_found_are_listed(root):
+def test_checks_that_found_nothing_notable_are_listed(root):
     write_synthetic_run(root, 0, **HEALTHY)
     result = invoke("seed-0").output
     assert "warnings" not in result
     assert "ATT006 attention logits are saturated" in result[
-        result.index("looked for, not found") :
+        result.index("looked for, nothing notable") :
     ].replace("\n ", "")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from neural.analysis.checks import registry as checks
 from neural.cli.main import main
 from tests.programs import CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR
 
@@ -296,6 +297,24 @@ def test_explain_shows_the_error_and_the_correction():
     assert "correct:" in output
     assert invoke("explain", "E9999").exit_code == 2
     assert "E0203" in invoke("explain").output
+
+
+def test_explain_says_what_a_finding_measures_and_what_to_do():
+    output = invoke("explain", "trn007").output
+    assert output.startswith("TRN007: validation loss still falls at the end\n")
+    assert "The number is the share of the whole fall that came in that quarter." in output
+    assert "unit: % of the whole fall" in output
+    assert "what to do: train longer: set `training.steps`" in output
+    assert "ATT008: heads have roles" in invoke("explain", "ATT008").output
+    unknown = invoke("explain", "TRN07")
+    assert unknown.exit_code == 2
+    assert "did you mean `TRN007`?" in unknown.output
+
+
+def test_explain_lists_every_finding_after_the_diagnostics():
+    _, _, findings = invoke("explain").output.partition("\nfindings of `neural analyze`:\n\n")
+    codes = [line.split("  ")[0] for line in findings.splitlines()]
+    assert codes == sorted(checks.get(name).code for name in checks.names())
 
 
 def test_layers_lists_and_describes_entries():

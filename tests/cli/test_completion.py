@@ -8,6 +8,7 @@ import pytest
 from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
+from neural.analysis.checks import registry as checks
 from neural.cli._arguments import CODE, ENTRY, PROGRAM, RUN
 from neural.cli._catalogue import REGISTRIES
 from neural.cli.main import main
@@ -73,6 +74,12 @@ def complete_in_bash(monkeypatch, line):
             "neural explain E080",
             [code for code in diagnostic_codes.list_codes() if code.startswith("E080")],
         ),
+        (
+            "neural explain TRN",
+            sorted(
+                code for name in checks.names() if (code := checks.get(name).code).startswith("TRN")
+            ),
+        ),
         ("neural completion ", ["bash", "zsh", "fish"]),
     ],
 )
@@ -86,9 +93,11 @@ def test_everything_that_can_be_described_is_completed():
     assert sorted(
         item.value for item in ENTRY.shell_complete(ctx, click.Argument(["name"]), "")
     ) == sorted(names)
-    assert [
-        item.value for item in CODE.shell_complete(ctx, click.Argument(["code"]), "")
-    ] == diagnostic_codes.list_codes()
+    finding_codes = sorted(checks.get(name).code for name in checks.names())
+    assert [item.value for item in CODE.shell_complete(ctx, click.Argument(["code"]), "")] == [
+        *diagnostic_codes.list_codes(),
+        *finding_codes,
+    ]
 
 
 @pytest.mark.parametrize("verb", VERBS)

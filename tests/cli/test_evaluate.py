@@ -49,6 +49,21 @@ def test_only_held_out_documents_of_the_training_file_are_scored(root):
     assert "on 2 documents of the test split of songs.jsonl" in result.stdout
 
 
+def test_other_data_may_follow_the_run_without_an_option(root, tmp_path):
+    write_songs(tmp_path / "new.jsonl", count=3, seed=1)
+    songs = tmp_path / "new.jsonl"
+    runs = root / "plain/runs"
+    result = invoke("plain", songs, "--runs", runs)
+    assert result.exit_code == 0, result.output
+    assert "on 3 documents of new.jsonl" in result.stdout
+    both = invoke("plain", songs, "--data", songs, "--runs", runs)
+    assert both.exit_code == 2
+    assert "are both data: name one of them" in both.output
+    alone = invoke(songs, "--runs", runs)
+    assert alone.exit_code == 2
+    assert f"is a file, not a run: name it with --data {songs}" in alone.output
+
+
 def test_the_json_has_intervals_and_the_lift_over_the_best(root):
     evaluation = json.loads(invoke("--runs", root / "plain/runs", "--json").stdout)
     pk, lift = evaluation["rows"]["this run"]["pk"], evaluation["lifts"]["pk"]

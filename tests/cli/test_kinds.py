@@ -84,8 +84,27 @@ def test_check_accepts_sweeps_and_continues_after_an_error():
     ]
 
 
-@pytest.mark.parametrize(("option", "key"), [("--steps", "steps"), ("--lr", "learning_rate")])
+@pytest.mark.parametrize(
+    ("option", "key"),
+    [("--steps", "steps"), ("--step", "steps"), ("--lr", "learning_rate")],
+)
 def test_a_key_used_as_an_option_gets_the_right_syntax(option, key):
     result = invoke("train", "net.neural", option, "5")
     assert result.exit_code == 2
-    assert f"there is no option {option}: use --set training.{key}=…" in result.stderr
+    assert f"there is no option {option}: use --set training.{key}=5" in result.stderr
+    result = invoke("train", "net.neural", f"{option}=7")
+    assert f"use --set training.{key}=7" in result.stderr
+
+
+def test_a_misspelt_option_is_not_taken_for_a_key():
+    result = invoke("train", "net.neural", "--sed", "5")
+    assert "--seed" in result.stderr
+    assert "--set training" not in result.stderr
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("command", ["train", "check"])
+def test_a_misspelt_file_gets_a_suggestion(command):
+    result = invoke(command, "rtaes.yaml")
+    assert result.exit_code == 2
+    assert "rtaes.yaml: no such file or directory; did you mean `rates.yaml`?" in result.stderr

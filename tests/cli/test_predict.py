@@ -109,10 +109,16 @@ def test_rows_get_classes_by_name_with_probabilities(trees):
         result = invoke(fitted.run.path, folder / file, "--json")
         assert result.exit_code == 0, result.output
         rows = [json.loads(line) for line in result.stdout.splitlines()]
-        assert np.array([row["probabilities"] for row in rows]) == pytest.approx(
+        assert list(rows[0]) == [
+            "predicted",
+            "probability_ash",
+            "probability_birch",
+            "probability_cedar",
+        ]
+        assert np.array([list(row.values())[1:] for row in rows]) == pytest.approx(
             expected, abs=1e-4
         ), file
-        assert [row["name"] for row in rows] == [
+        assert [row["predicted"] for row in rows] == [
             ("ash", "birch", "cedar")[row.argmax()] for row in expected
         ]
     lines = invoke(fitted.run.path, folder / "rows.npz").stdout.splitlines()
@@ -218,7 +224,7 @@ def test_columns_are_found_by_their_names_in_any_order(clients, order):
     rows, note = predict(fitted, write_rearranged(folder, "other.csv", order))
     assert rows == expected
     assert note == ""
-    assert {row["name"] for row in expected} == {"fraud", "review"}
+    assert {row["predicted"] for row in expected} == {"fraud", "review"}
 
 
 def test_a_table_without_names_is_taken_in_the_order_of_training_with_a_note(clients):
@@ -245,22 +251,27 @@ def test_a_table_without_names_is_taken_in_the_order_of_training_with_a_note(cli
         (
             ["amount", "age", "visits"],
             {"age": "Age"},
-            "there is no column `age` (did you mean `Age`?); the column",
-        ),
-        (
-            ["amount", "age", "visits", "kind"],
-            {"kind": "city"},
-            "the column `city` was not in the training data",
+            "there is no column `age` (did you mean `Age`?). The run was trained on",
         ),
         (["amount", "age", "visits", "age"], {}, "the column `age` appears twice"),
     ],
-    ids=["missing", "renamed", "unknown", "twice"],
+    ids=["missing", "renamed", "twice"],
 )
 def test_columns_that_do_not_agree_are_refused_by_name(clients, order, rename, message):
     fitted, folder = clients
     result = invoke(fitted.run.path, write_rearranged(folder, "wrong.csv", order, rename=rename))
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_further_columns_are_ignored_with_a_note(clients):
+    fitted, folder = clients
+    expected, _ = predict(fitted, folder / "clients.csv")
+    order, rename = ["amount", "kind", "age", "visits"], {"kind": "city"}
+    file = write_rearranged(folder, "more.csv", order, rename=rename)
+    rows, note = predict(fitted, file)
+    assert rows == expected
+    assert note == ("note: more.csv: the column city was not in the training data and is ignored\n")
 
 
 def test_names_of_columns_and_classes_are_known_after_the_data_are_gone(clients, tmp_path):
@@ -298,7 +309,9 @@ def test_all_rows_are_written_to_a_file(clients, tmp_path):
         assert f"{name}, 60 rows" in result.stderr
         table = read_table_file(tmp_path / name)
         assert table.names == ("predicted", "probability_fraud", "probability_review")
-        assert table.read_words(0) == [row["name"] for row in expected]
+        assert table.read_words(0) == [row["predicted"] for row in expected]
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert list(map(json.loads, lines)) == expected
 
 
 def test_a_table_may_come_from_standard_input_and_go_to_standard_output(clients):
@@ -312,7 +325,7 @@ def test_a_table_may_come_from_standard_input_and_go_to_standard_output(clients)
         assert result.exit_code == 0, result.output
         header, *lines = result.stdout.splitlines()
         assert header == "predicted,probability_fraud,probability_review"
-        assert [line.split(",")[0] for line in lines] == [row["name"] for row in expected]
+        assert [line.split(",")[0] for line in lines] == [row["predicted"] for row in expected]
 
 
 @pytest.mark.parametrize("name", ["out.xlsx", "gone/out.csv"])

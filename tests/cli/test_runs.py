@@ -182,7 +182,8 @@ def test_show_of_a_run_without_any_value_yet(root):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["show", "smll"], "there is no run `smll` in runs; there are "),
+        (["show", "nothing"], "there is no run `nothing` in runs; there are "),
+        (["show", "frist-small"], "in runs; did you mean `first-small`?"),
         (["show", "small"], "write more of its name"),
         (["show", "first", "--measure", "entrpy"], "did you mean `entropy`?"),
         (["compare", "first", "nothing"], "there is no run `nothing`"),

@@ -157,6 +157,47 @@ def test_the_best_is_confirmed_with_fresh_seeds(tmp_path, monkeypatch):
     assert "already confirmed with 2 fresh seeds" in again.output
 
 
+def test_set_changes_all_trials_and_the_selected_setting_can_be_trained(tmp_path, monkeypatch):
+    monkeypatch.setattr(runners, "get", lambda name: lambda workers: ScriptedRunner(workers=2))
+    monkeypatch.chdir(tmp_path)
+    write_sweep(
+        tmp_path,
+        "experiment: tiny.neural\nset: [training.steps=4]\ngrid: {training.batch_size: [4, 8]}\n",
+    )
+    result = invoke("sweep", "rates.yaml", "--set", "training.steps=3")
+    assert result.exit_code == 0, result.output
+    (table,) = (tmp_path / "runs").glob("*_rates/trials.json")
+    trials = [row["trial"] for row in json.loads(table.read_text())["trials"]]
+    shared = ["training.steps=4", "training.steps=3"]
+    assert [trial["overrides"][:2] for trial in trials] == [shared, shared]
+    match = re.search(r"train the selected setting: neural (train tiny.neural .*)", result.stdout)
+    assert re.fullmatch(
+        "train tiny.neural --set training.steps=4 --set training.steps=3 "
+        "--set training.batch_size=[48]",
+        match[1],
+    )
+    trained = invoke(*match[1].split(), "--quiet", "--runs", "trained")
+    assert trained.exit_code == 0, trained.output
+    assert Run.open(trained.stdout.strip()).settings["training"]["steps"] == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--resume", "--set", "training.steps=3"], "a resumed sweep keeps its settings"),
+        (["rates.yaml", "--set", "training.stepz=3"], "did you mean `steps`"),
+        (["rates.yaml", "--set", "training.batch_size=3"], "are in `grid` of rates.yaml"),
+        (["rates.yaml", "--set", "training.seed=3"], "are in `seeds` of rates.yaml"),
+    ],
+)
+def test_overrides_that_make_no_sense_are_refused(words, message, tmp_path, monkeypatch):
+    write_sweep(tmp_path, "experiment: tiny.neural\ngrid: {training.batch_size: [4, 8]}\n")
+    monkeypatch.chdir(tmp_path)
+    result = invoke("sweep", *words)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
 def test_a_dry_run_counts_confirmation_trials(tmp_path):
     path = write_sweep(tmp_path, "experiment: tiny.neural\ngrid: {training.batch_size: [4, 8]}\n")
     result = invoke("sweep", path, "--dry-run", "--confirm", "5")

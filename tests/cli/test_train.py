@@ -104,6 +104,7 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(folder):
     assert result.exit_code == 0
     assert "parameters" in result.output
     assert "6, " in result.output
+    assert "  attention    captured every 3 steps" in result.output
     assert re.search(r"  time         about .*; a step takes \d+ ms on this machine", result.output)
     assert not list_runs(folder)
 

@@ -52,6 +52,10 @@ def test_a_dry_run_shows_the_experiment_and_does_not_start(folder):
     assert result.exit_code == 0, result.output
     assert "  task: supervised\n" in result.stderr
     assert "time         about" in result.stdout
+    assert "attention" not in result.stdout, "the network has none"
+    assert "data         1 batch of 32 per epoch" in result.stdout
+    assert "kFLOP (forward and backward, 32 examples)" in result.stdout
+    assert "memory       less than 1 MB" in result.stdout
     assert not (folder / "runs").exists()
 
 
@@ -88,3 +92,21 @@ def test_a_broken_table_is_a_message(folder):
     result = train("bad.csv")
     assert result.exit_code == 2
     assert result.stderr == "error: bad.csv: line 3 has 1 cells, the first line has 2\n"
+
+
+def test_a_target_after_set_is_guessed_shown_and_saved(folder):
+    words = (
+        "--set",
+        "table.target=b",
+        "--set",
+        "training.steps=2",
+        "--set",
+        "training.epochs=null",
+    )
+    result = train("data.csv", *words, "--save-experiment", "saved.yaml")
+    assert result.exit_code == 0, result.output
+    assert "predicts `b`, a number from" in result.stderr
+    assert "target: b," in (folder / "saved.yaml").read_text()
+    (path,) = (folder / "runs").iterdir()
+    with Run.open(path) as run:
+        assert run.settings["table"]["target"] == "b"

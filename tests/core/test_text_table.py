@@ -20,6 +20,17 @@ def test_a_long_table_is_cut_with_a_count():
     assert lines == ["many", "  0       0", "  1  0.1429", "  2  0.2857", "  … and 27 more"]
 
 
+def test_a_column_of_numbers_with_dots_for_zeros_is_right_aligned():
+    section = PageSection(
+        title="", table_head=("", "no", "yes"), table_rows=[("no", "12", "·"), ("yes", "·", "345")]
+    )
+    assert format_section(section).splitlines() == [
+        "       no  yes",
+        "  no   12    ·",
+        "  yes   ·  345",
+    ]
+
+
 def test_numbers_have_four_digits():
     assert [format_number(value) for value in (None, float("nan"), 0.0, 1 / 3, 1e-9)] == [
         "–",

@@ -61,7 +61,10 @@ def test_arrays_in_memory_cannot_be_loaded_again(tmp_path):
             "digist",
             r"there is no data `digist`: no such file or folder in .*; did you mean `digits`\?",
         ),
-        ("gone.npz", "there is no data `gone.npz`.*known by name: .*digits"),
+        ("nothing", "there is no data `nothing`.*known by name: .*digits"),
+        ("gone.npz", "there is no data `gone.npz`: no such file or folder in [^;]*$"),
+        ("b.npy", "there is no data `b.npy`: no such file or folder in [^;]*$"),
+        ("pateints.csv", r"there is no data `pateints.csv`: .*; did you mean `patients.csv`\?"),
         ({"x": "a.npy", "y": "gone.npy"}, "there is no data"),
         ("x" * 5000, "there is no data"),
         (3, "data must be a name, a path or arrays, got int"),
@@ -69,6 +72,7 @@ def test_arrays_in_memory_cannot_be_loaded_again(tmp_path):
 )
 def test_missing_data_is_named(data, message, tmp_path):
     (tmp_path / "a.npy").touch()
+    (tmp_path / "patients.csv").touch()
     with pytest.raises(TaskError, match=message):
         locate_data(data, tmp_path)
 
@@ -79,6 +83,12 @@ def test_an_unknown_kind_of_data_is_reported_with_the_known_kinds(tmp_path):
         load_data(tmp_path / "notes.xyz", DENSE)
     for name in registry.names():
         assert registry.get(name).description in str(caught.value)
+
+
+def test_a_spreadsheet_should_be_saved_as_csv(tmp_path):
+    (tmp_path / "data.xlsx").touch()
+    with pytest.raises(TaskError, match=r"data.xlsx is a spreadsheet; save it as CSV"):
+        load_data(tmp_path / "data.xlsx", DENSE)
 
 
 def test_a_folder_of_two_kinds_is_refused(tmp_path):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sqlite3
 
 import click
@@ -44,15 +45,17 @@ def runs(tmp_path_factory):
         ["runs", "--json"],
         ["show", "RUN"],
         ["show", "RUN", "--json"],
-        ["compare", "RUN", "RUN"],
+        ["compare", "RUN", "COPY"],
         ["analyze", "RUN"],
         ["top", "RUN", "--once"],
         ["show", f"none{MALICIOUS}"],
     ],
 )
-def test_control_characters_of_a_run_are_escaped(arguments, runs):
-    path = next(str(item) for item in runs.iterdir() if "evil" in item.name)
-    command = [path if item == "RUN" else item for item in arguments]
+def test_control_characters_of_a_run_are_escaped(arguments, runs, tmp_path):
+    path = next(item for item in runs.iterdir() if "evil" in item.name)
+    copy = shutil.copytree(path, tmp_path / path.name)
+    paths = {"RUN": str(path), "COPY": str(copy)}
+    command = [paths.get(item, item) for item in arguments]
     result = CliRunner().invoke(
         main, [*command, *(["--runs", str(runs)] if "RUN" not in arguments else [])], color=True
     )

@@ -2,7 +2,8 @@
 
 The files of snippets/ hold the programs: what is written, and the program that is meant. The author
 of independent.md had not seen the hints, which were improved with these programs afterwards; that of
-judgement.md had not seen them either, and nothing was changed after its result. A snippet is repaired
+judgement.md had not seen them either; defects that it showed were fixed after its result was quoted.
+A snippet is repaired
 if, after all fixes of one check are applied once, the text has no errors and describes the network
 that is meant: the same input, layers, loss, optimizer and training options.
 """

@@ -210,12 +210,71 @@ def test_keys_of_train_and_of_the_optimizer_find_their_places():
             "TransformerEncoder(num_heads=4)",
             "does not change the result",
         ),
+        (
+            "nn.TransformerEncoderLayer(64, 4)",
+            'TransformerEncoder(d_model=64, num_heads=4, norm="post")',
+            'norm="post"',
+        ),
+        (
+            "nn.TransformerEncoderLayer(64, 4, norm_first=True)",
+            'TransformerEncoder(d_model=64, num_heads=4, norm="pre")',
+            'norm="pre"',
+        ),
+        (
+            "BertLayer(num_attention_heads=4)",
+            'TransformerEncoder(num_heads=4, norm="post", activation="gelu")',
+            'norm="post", activation="gelu"',
+        ),
+        (
+            'BertLayer(num_attention_heads=4, hidden_act="relu")',
+            'TransformerEncoder(num_heads=4, activation="relu", norm="post")',
+            'norm="post"',
+        ),
     ],
 )
 def test_a_repair_that_changes_something_says_so(written, repaired, words):
     text = write_program(written)
     assert repair(text) == write_program(repaired)
     assert words in " ".join(item.helps[0] for item in get_diagnostics(text))
+
+
+def test_a_bert_model_has_post_norm_and_the_activation_that_is_given():
+    sizes = "vocab_size=100, hidden_size=64, num_attention_heads=4"
+    default = repair(write_program(f"BertModel({sizes})", input_shape="(100,)"))
+    assert 'num_heads=4, norm="post", activation="gelu")' in default
+    text = write_program(f'BertModel({sizes}, hidden_act="relu")', input_shape="(100,)")
+    assert repair(text).count("activation=") == 1
+    assert not check(repair(text), CATALOGUE).errors
+
+
+@pytest.mark.parametrize(
+    ("written", "repaired"),
+    [
+        (
+            "PositionalEmbedding(128, 64)",
+            'PositionalEncoding(max_len=128, encoding_type="learned")',
+        ),
+        ("SinusoidalPositionalEmbedding(64, 128)", "PositionalEncoding(max_len=128)"),
+    ],
+)
+def test_the_width_of_positions_is_that_of_the_input(written, repaired):
+    text = repair(write_program(written))
+    assert text == write_program(repaired)
+    assert not check(text, CATALOGUE).errors
+
+
+def test_an_option_that_the_loss_does_not_have_is_named():
+    text = write_program(SOFTMAX, "  loss: CrossEntropyLoss(ignore_index=-1)\n")
+    assert get_single_help(text) == (
+        "did you mean `sparse_categorical_crossentropy`?; "
+        "`ignore_index`: not available, the loss has no such option"
+    )
+
+
+def test_causal_padding_is_explained_without_a_fix():
+    (diagnostic,) = get_diagnostics(write_program('Conv1D(8, 3, padding="causal")'))
+    assert (diagnostic.code, diagnostic.fix) == ("E0217", None)
+    assert diagnostic.helps[0].startswith("causal padding is not available")
 
 
 @pytest.mark.parametrize("layer", ["AveragePooling1D(2)", "GroupNorm(4, 64)", "Concatenate()"])
@@ -315,6 +374,15 @@ def test_python_is_one_error_that_names_the_way_out(name, fragment):
     assert "`neural new`" in diagnostic.helps[0]
     assert "docs/coming-from.md" in diagnostic.helps[1]
     assert (ROOT / "docs" / "coming-from.md").exists()
+
+
+def test_trained_weights_of_others_are_a_matter_of_import():
+    code = 'model = AutoModel.from_pretrained("bert-base-uncased")'
+    (diagnostic,) = get_diagnostics(f"{code}\n")
+    assert diagnostic.code == "E0114"
+    assert any("`neural import`" in text for text in diagnostic.helps)
+    layer = 'AutoModel.from_pretrained("bert-base-uncased")'
+    assert "`neural import`" in get_single_help(write_program(layer))
 
 
 def write_module(forward: str) -> str:

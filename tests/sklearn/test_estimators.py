@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -69,6 +69,24 @@ def test_a_pipeline_learns_numbers(flowers):
     X = StandardScaler().fit_transform(flowers[0])
     model = NetworkRegressor(random_state=0).fit(X[:, :3], X[:, 3])
     assert model.score(X[:, :3], X[:, 3]) > 0.8
+
+
+def test_a_regressor_learns_targets_of_any_scale():
+    X, y = load_diabetes(return_X_y=True)
+    model = NetworkRegressor(random_state=0)
+    scores = cross_val_score(model, X, y, cv=3)
+    assert scores.min() > 0.3
+    predicted = model.fit(X, y).predict(X)
+    np.testing.assert_allclose(predicted.mean(), y.mean(), rtol=0.2)
+    assert pickle.loads(pickle.dumps(model)).predict(X).tolist() == predicted.tolist()
+
+
+def test_a_regressor_with_a_limited_output_learns_the_targets_as_they_are(flowers):
+    X = flowers[0]
+    program = NetworkRegressor.default_program.replace('"linear"', '"relu"')
+    model = NetworkRegressor(program, epochs=1, random_state=0).fit(X[:, :3], X[:, 3])
+    assert model.predict(X[:, :3]).min() >= 0
+    assert model.run_ is None
 
 
 def test_a_grid_searches_the_learning_rate(flowers):
@@ -180,3 +198,10 @@ def test_a_run_folder_is_kept_if_wanted(flowers, tmp_path):
     assert len(list((tmp_path / "runs").iterdir())) == 1
     assert kept.n_iter_ == 2
     assert len(kept.history_["train/loss"]) == 2
+
+
+@pytest.mark.parametrize("estimator", [NetworkClassifier, NetworkRegressor])
+def test_a_misspelt_parameter_names_the_estimator_and_the_right_one(estimator):
+    message = f"{estimator.__name__} has no parameter `epoch`; did you mean `epochs`"
+    with pytest.raises(TypeError, match=message):
+        estimator(epoch=2)

@@ -76,7 +76,7 @@ def test_text_labels_are_classes_by_name(fitted, X, numbers):
 
 def test_a_run_opened_by_name_predicts_the_same(fitted, X):
     records = neural.predict("flowers", X, runs=fitted.run.path.parent).to_records()
-    assert [record["name"] for record in records] == fitted.predict(X).tolist()
+    assert [record["predicted"] for record in records] == fitted.predict(X).tolist()
 
 
 def test_a_result_evaluates_arrays_beside_baselines(fitted, X, numbers):
@@ -85,6 +85,32 @@ def test_a_result_evaluates_arrays_beside_baselines(fitted, X, numbers):
     assert scores["rows"]["this run"]["accuracy"]["value"] == pytest.approx(accuracy)
     assert "majority" in scores["rows"]
     assert fitted.evaluate().to_dict()["data"].startswith("9 validation examples")
+
+
+def test_refused_training_examples_name_the_keyword_of_python(fitted, X, numbers):
+    with pytest.raises(TaskError, match=r"remove them, or use allow_duplicates=True"):
+        fitted.evaluate(X, NAMES[numbers])
+
+
+def test_a_frame_with_gaps_or_words_names_the_columns_and_the_keyword(X, numbers, tmp_path):
+    gaps = pandas.DataFrame(X, columns=COLUMNS)
+    gaps.loc[3, "width"] = np.nan
+    with pytest.raises(TaskError) as refused:
+        neural.fit(CLASSIFIER, gaps, numbers, runs=tmp_path, **SHORT)
+    assert str(refused.value) == (
+        "the data: `x`: `width` must not have missing values: "
+        '`table={"impute": "median"}` in `neural.fit` fills them'
+    )
+    words = gaps.assign(height=["low", "high"] * 45)
+    with pytest.raises(TaskError) as refused:
+        neural.fit(CLASSIFIER, words, numbers, runs=tmp_path, **SHORT)
+    assert str(refused.value).startswith(
+        'the data: `x`: `height` must hold numbers, not text: `table={"categorical": ["height"]}`'
+    )
+    assert "`width` must not have missing values" in str(refused.value)
+    filled = {"impute": "median", "categorical": ["height"]}
+    program = CLASSIFIER.replace("(4,)", "(5,)")
+    neural.fit(program, words, numbers, table=filled, runs=tmp_path, **SHORT)
 
 
 def test_history_is_a_frame_with_a_row_per_step(fitted):
@@ -271,3 +297,32 @@ def test_a_result_prints_its_scores_and_is_a_path(fitted):
     assert "valid/accuracy" in text
     assert "valid/accuracy" in fitted._repr_html_()
     assert neural.open_run(fitted).path == fitted.run.path
+
+
+def test_a_text_alone_is_trained_as_neural_train_does(tmp_path, capsys):
+    text = tmp_path / "novel.txt"
+    text.write_text("the cat sat on the mat. " * 60)
+    result = neural.fit(text, context=16, steps=1, runs=tmp_path / "runs")
+    assert result.run.settings["task"] == "language_model"
+    assert result.run.settings["context"] == 16
+    assert result.run.settings["training"]["steps"] == 1
+    notes = capsys.readouterr().err
+    assert "novel.txt: a text of 1.4 kB: a language model of its characters" in notes
+    assert "the same as this experiment:\n  task: language_model\n" in notes
+
+
+def test_a_table_alone_is_trained_with_a_guessed_network(tmp_path, capsys):
+    rows = "".join(f"{i},{i % 7},{'yes' if i % 2 else 'no'}\n" for i in range(60))
+    table = tmp_path / "clients.csv"
+    table.write_text("age,visits,stays\n" + rows)
+    result = neural.fit(str(table), runs=tmp_path / "runs", **SHORT)
+    assert result.run.settings["table"]["target"] == "stays"
+    assert capsys.readouterr().err == ""  # quiet
+    with pytest.raises(TaskError, match=r"clients.csv is data, not a network: .* network first"):
+        neural.fit(table, "stays", runs=tmp_path / "runs")
+
+
+@pytest.mark.parametrize("text", ["", "Dense(8) " * 1000])
+def test_a_text_that_is_no_program_and_no_path_is_refused(text, tmp_path):
+    with pytest.raises((TaskError, SettingsError)):
+        neural.fit(text, np.zeros((4, 4)), np.zeros(4), runs=tmp_path, quiet=True)

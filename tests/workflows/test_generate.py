@@ -154,3 +154,18 @@ def test_text_is_generated_from_python_by_the_name_of_a_run(tmp_path):
     texts = neural.generate(path, prompt="ab", tokens=20, seed=3, samples=2)
     assert texts[0] == text
     assert len(texts) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tokens": -1}, "`tokens` must be a whole number, at least 1, not -1"),
+        ({"tokens": "3"}, "`tokens` must be a whole number, at least 1, not '3'"),
+        ({"tokens": 2.5}, "`tokens` must be a whole number, at least 1, not 2.5"),
+        ({"samples": 0}, "`samples` must be a whole number, at least 1, not 0"),
+        ({"top_k": 0}, "`top_k` must be a whole number, at least 1, not 0"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_before_the_model_is_loaded(options, message, tmp_path):
+    with pytest.raises(TaskError, match=message):
+        neural.generate(runs=tmp_path, **options)

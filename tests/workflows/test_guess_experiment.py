@@ -9,8 +9,9 @@ from PIL import Image
 from neural.core.diagnostics import SourceText
 from neural.core.errors import TaskError
 from neural.core.experiment_guess import ExperimentGuess
+from neural.core.settings import SettingsError
 from neural.tasks import registry as tasks
-from neural.workflows.guess_experiment import guess_experiment, is_data
+from neural.workflows.guess_experiment import add_overrides, guess_experiment, is_data
 from neural.workflows.load_task import load_task, read_experiment
 
 TEXT = "the cat sat on a mat while the old dog ran to the red barn "
@@ -88,6 +89,7 @@ def test_numbers_are_classes_if_they_are_whole_and_few(target, is_class, tmp_pat
     assert ("classes" in guess.reasons[0]) == is_class
     network = load_task(path).network
     assert network.output == ((3,) if is_class else (1,))
+    assert guess.settings.get("standardize_target", False) == (not is_class)
 
 
 def test_the_target_is_found_by_its_name_wherever_it_is(tmp_path):
@@ -181,7 +183,7 @@ def test_documents_in_json_lines_are_a_segmentation_and_rows_a_table(tmp_path):
 def test_a_task_of_another_package_takes_part(tmp_path, monkeypatch):
     (tmp_path / "notes.txt").write_text("words")
     guess = ExperimentGuess({"task": "focus", "data": "notes.txt"}, ("focus data",), 1.0)
-    monkeypatch.setattr(tasks.get("focus"), "guess", lambda path: guess)
+    monkeypatch.setattr(tasks.get("focus"), "guess", lambda path, overrides: guess)
     assert guess_experiment(tmp_path / "notes.txt") is guess
 
 
@@ -222,3 +224,119 @@ def test_the_yaml_of_a_guess_has_its_settings():
     assert (experiment.name, experiment.data) == ("no", "über: 1.csv")
     assert experiment.network == settings["network"]
     assert experiment.table.drop == ("a b", "c: d")
+
+
+def write_patients(folder, rows=60):
+    """Write a table with numbers, categories, dates, notes and two possible targets."""
+    rng = np.random.default_rng(0)
+    columns = {
+        "age": rng.integers(18, 80, rows),
+        "ward": rng.choice(["a", "b"], rows),
+        "admitted": [f"2024-01-{1 + row % 5:02}" for row in range(rows)],
+        "note": [f"note {row}" for row in range(rows)],
+        "stay_days": np.round(rng.normal(9, 2, rows), 2),
+        "outcome": rng.choice(["home", "other"], rows),
+    }
+    return write_table(folder / "patients.csv", columns)
+
+
+def test_the_guess_follows_the_target_of_the_user(tmp_path):
+    path = write_patients(tmp_path)
+    guess = guess_experiment(path, ["table.target=stay_days", "training.steps=2"])
+    assert guess.settings["table"]["target"] == "stay_days"
+    assert guess.settings["table"]["categorical"] == ("ward", "outcome")
+    assert "predicts `stay_days`, a number" in guess.reasons[0]
+    assert guess.used_overrides == ("table.target=stay_days",)
+    task = load_task(path, ["table.target=stay_days", "training.steps=2"])
+    assert task.experiment.table.target == "stay_days"
+    assert task.experiment.training.steps == 2
+
+
+@pytest.mark.parametrize(
+    ("override", "table", "width"),
+    [
+        ("table.drop=[ward]", {"drop": ("ward", "admitted", "note")}, 2),
+        ("table.features=[ward, age]", {"features": ("ward", "age")}, 3),
+        ("table.categorical=[admitted]", {"categorical": ("ward", "admitted", "outcome")}, 9),
+        ("table.id=note", {"id": "note", "drop": ("admitted",)}, 4),
+        ("table.group=ward", {"group": "ward"}, 2),
+        ("table.standardize=false", {"standardize": False}, 4),
+        ("table={target: ward, drop: [age]}", {"target": "ward"}, 3),
+    ],
+)
+def test_the_guess_follows_the_columns_of_the_user(override, table, width, tmp_path):
+    path = write_patients(tmp_path)
+    settings = guess_experiment(path, [override]).settings["table"]
+    assert {key: settings[key] for key in table} == table
+    assert load_task(path, [override]).network.input == (width,)
+
+
+def test_a_wrong_override_of_the_table_is_a_message(tmp_path):
+    path = write_patients(tmp_path)
+    with pytest.raises(TaskError, match=r"no column `stay_dayz`.*did you mean `stay_days`"):
+        guess_experiment(path, ["table.target=stay_dayz"])
+    with pytest.raises(SettingsError, match="traget"):
+        guess_experiment(path, ["table.traget=stay_days"])
+
+
+def test_the_reason_for_leaving_a_column_out_is_that_of_its_cells(tmp_path):
+    path = tmp_path / "data.csv"
+    lines = [
+        f'2024-01-{1 + row % 5:02},"1,{row}",ok,text {row},{row / 2},x{row % 2}'
+        for row in range(20)
+    ]
+    path.write_text("\n".join(["day,price,state,remark,size,kind", *lines]))
+    guess = guess_experiment(path)
+    assert guess.reasons[1:] == (
+        "1 column of numbers is 1 input",
+        "left out, because the cells are dates: day",
+        "left out, because it looks like a number with a decimal comma: price",
+        "left out, because all rows have the same text: state",
+        "left out, because almost every row has another text: remark",
+    )
+
+
+def test_a_table_without_a_usable_column_is_a_message(tmp_path):
+    lines = [f"2024-01-{1 + row:02},x{row % 2}" for row in range(20)]
+    (tmp_path / "data.csv").write_text("\n".join(["day,kind", *lines]))
+    with pytest.raises(TaskError, match=r"no column is left for the inputs; .*dates: `day`"):
+        guess_experiment(tmp_path / "data.csv")
+
+
+def test_decimal_commas_are_read_and_named(tmp_path):
+    lines = [f"{row},5;{row % 7};{'xy'[row % 2]}" for row in range(30)]
+    (tmp_path / "data.csv").write_text("\n".join(["size;age;kind", *lines]))
+    guess = guess_experiment(tmp_path / "data.csv")
+    assert "2 columns of numbers are 2 inputs" in guess.reasons
+    note = "data.csv: numbers with a decimal comma are read in `size`"
+    assert note in guess.reasons
+    assert note in load_task(tmp_path / "data.csv").notes
+
+
+@pytest.mark.parametrize(("rows", "has_test"), [(199, False), (200, True)])
+def test_a_table_of_enough_rows_gets_test_rows(rows, has_test, tmp_path):
+    path = write_patients(tmp_path, rows)
+    settings = guess_experiment(path).settings
+    assert (settings.get("test"), settings.get("stratify")) == (
+        (0.2, True) if has_test else (None, None)
+    )
+    assert len(load_task(path).data.test_indices) == (40 if has_test else 0)
+    numbers = guess_experiment(path, ["table.target=stay_days"]).settings
+    assert "stratify" not in numbers
+    assert ("test" in numbers) == has_test
+
+
+def test_a_spreadsheet_should_be_saved_as_csv(tmp_path):
+    (tmp_path / "data.xlsx").write_bytes(b"PK\3\4\0\xff")
+    with pytest.raises(TaskError, match=r"data.xlsx is a spreadsheet; save it as CSV"):
+        guess_experiment(tmp_path / "data.xlsx")
+
+
+def test_overrides_are_shown_and_saved_with_the_guess():
+    guess = ExperimentGuess({"task": "language_model", "training": {"seed": 1}}, ("a text",), 1.0)
+    changed = add_overrides(guess, ["training.steps=100", "preset=full"])
+    assert changed.settings == {
+        "task": "language_model",
+        "training": {"seed": 1, "steps": 100},
+        "preset": "full",
+    }

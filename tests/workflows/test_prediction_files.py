@@ -44,6 +44,31 @@ def test_a_table_has_identifier_class_and_probabilities(name, delimiter, tmp_pat
     ]
 
 
+def test_the_printed_table_starts_with_the_identifier_or_the_number_of_the_row():
+    section = create_rows().to_section(80)
+    assert section.table_head == ("customer", "most likely", "")
+    assert [row[0] for row in section.table_rows] == ["7", "8"]
+    section = create_rows(ids=None).to_section(80)
+    assert section.table_head[0] == ""
+    assert [row[0] for row in section.table_rows] == ["0", "1"]
+
+
+def test_records_of_values_have_the_key_predicted():
+    rows = create_rows(np.array([[1.5], [2.0]]), "linear", (), None)
+    assert list(rows.to_records()) == [{"predicted": 1.5}, {"predicted": 2.0}]
+
+
+def test_records_of_positions_have_lists():
+    rows = create_rows(OUTPUTS[None], ids=("7",))
+    assert list(rows.to_records()) == [
+        {
+            "customer": "7",
+            "predicted": ["no", "yes"],
+            "probabilities": [[0.75, 0.25], [0.125, 0.875]],
+        }
+    ]
+
+
 def test_json_lines_and_parquet_have_the_same_columns(tmp_path):
     for name in ("p.jsonl", "p.parquet"):
         assert save(tmp_path / name, create_rows()) == 2

@@ -9,6 +9,7 @@ from neural.analysis.findings import FindingList
 from neural.core.errors import TaskError
 from neural.runs.errors import RunError
 from neural.runs.run import Run
+from neural.workflows.analyze import Analysis, FindingGroup
 from tests.report_runs import write_run
 
 
@@ -88,6 +89,14 @@ def test_analyses_give_findings_and_advice(folder):
     assert repr(analysis).count(codes[0]) >= 1
     assert codes[0] in analysis._repr_html_()
     assert isinstance(analysis.advice, list)
+
+
+def test_an_analysis_without_findings_says_so(folder):
+    group = neural.analyze("seed-0", runs=folder).groups[0]
+    empty = FindingGroup("tiny", group.runs, FindingList(), not_found=["TRN003", "TRN007"])
+    name = group.runs[0].name
+    assert repr(Analysis([empty])) == f"tiny ({name})\n  nothing notable in 2 checks"
+    assert "nothing notable" not in repr(Analysis([group]))
 
 
 def test_claims_are_tested_only_if_asked_for(folder):

@@ -138,3 +138,89 @@ def test_a_capture_prints_a_row_per_layer(capture):
     assert "2 × 5 queries × 5 keys" in lines[2]
     assert "tensor" not in repr(capture) + repr(capture[0])
     assert repr(capture[0]).endswith("2 heads, 2 × 5 queries × 5 keys")
+
+
+class Words(Lookup):
+    """The same attention, from ids (B, T)."""
+
+    def forward(self, ids):
+        examples, length = ids.shape
+        return super().forward(torch.zeros(examples, length, 3))
+
+
+IDS = torch.tensor([[3, 1, 3, 1, 3], [0, 1, 2, 0, 1]])
+
+
+@pytest.mark.parametrize("tokens", [IDS.tolist(), IDS.numpy(), list(IDS.numpy()), list(IDS)])
+def test_token_ids_may_be_nested_lists_or_an_array(tokens):
+    expected = neural.watch(Words(), IDS, tokens=IDS).measure_arrays()["induction_mass"]
+    actual = neural.watch(Words(), IDS, tokens=tokens).measure_arrays()["induction_mass"]
+    np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        (IDS[0], r"shape \(B, T\), .* not \(5,\): add a batch axis, tokens\[None\]"),
+        (IDS[0].tolist(), r"add a batch axis, \[tokens\]"),
+        (IDS[:, :4], r"tokens has the shape \(2, 4\), but the attention has 2 × 5 positions"),
+        (IDS[:1], r"tokens has the shape \(1, 5\), but the attention has 2 × 5 positions"),
+        (IDS.float(), "tokens must be token ids: whole numbers, not torch.float32"),
+        ([[1, 2], [1]], "tokens must be a tensor .* equally long lists"),
+        ("the cat", "tokens must be a tensor .* of token ids"),
+        ([["the", "cat"]], "tokens must be a tensor .* of token ids"),
+    ],
+)
+def test_wrong_token_ids_are_explained(tokens, message):
+    with pytest.raises(ValueError, match=message):
+        neural.watch(Words(), IDS, tokens=tokens)
+
+
+def test_token_ids_are_checked_at_the_end_of_a_block():
+    model = Words()
+    with (
+        pytest.raises(ValueError, match=r"tokens has the shape \(2, 5\), .* 1 × 4 positions"),
+        neural.watch(model, tokens=IDS),
+    ):
+        model(IDS[:1, :4])
+
+
+def test_a_padding_mask_may_be_nested_lists_and_must_fit():
+    assert neural.watch(Words(), IDS, real=[[True] * 5] * 2)
+    with pytest.raises(ValueError, match=r"real has the shape \(2, 4\)"):
+        neural.watch(Words(), IDS, real=torch.ones(2, 4, dtype=torch.bool))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (Words, r"`Words` is a class: create an instance, such as Words\(\)"),
+        ("gpt2", "'gpt2' is a text: load the model first"),
+        (None, "the model must be a torch.nn.Module; this is a NoneType"),
+    ],
+)
+def test_what_is_no_model_is_named(model, message):
+    with pytest.raises(TypeError, match=message):
+        neural.watch(model, IDS)
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (IDS[0], r"add a batch axis, x\[None\]"),
+        (IDS.tolist(), r"pass one tensor, torch.tensor\(x\)"),
+        ("the cat", "a text is no tensor: tokenize it"),
+    ],
+)
+def test_an_input_on_which_the_model_fails_is_explained(ids, message):
+    with pytest.raises(ValueError, match=message):
+        neural.watch(Words(), ids)
+
+
+def test_an_error_of_the_model_itself_is_raised_as_it_is():
+    class Broken(Words):
+        def forward(self, ids):
+            raise ZeroDivisionError("my own")
+
+    with pytest.raises(ZeroDivisionError, match=r"^my own$"):
+        neural.watch(Broken(), IDS)

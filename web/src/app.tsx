@@ -139,7 +139,7 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
                 aria-current={tab === pane && !isPrintView ? "page" : undefined}
                 onClick={() => navigate({ pane: tab.key })}
               >
-                {tab.title}
+                {titlePane(tab, selectedRun, runs, index)}
               </button>
             ))}
           </nav>
@@ -213,7 +213,7 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
             .filter((pane) => reportPanes.includes(pane))
             .map((pane) => (
               <section key={pane.key} class="print-section">
-                <h1>{pane.title}</h1>
+                <h1>{titlePane(pane, selectedRun, runs, index)}</h1>
                 <pane.component
                   {...props}
                   run={findRunFor(pane, selectedRun, runs, index) ?? null}
@@ -237,6 +237,12 @@ function findRunFor(
 ): Run | null | undefined {
   const applies = (run: Run | null) => pane.applies({ run, index })
   return applies(selectedRun) ? selectedRun : runs.find(applies)
+}
+
+/** Text of a pane's tab, for the run that it shows. */
+function titlePane(pane: Pane, selectedRun: Run | null, runs: Run[], index: Index): string {
+  const run = findRunFor(pane, selectedRun, runs, index) ?? null
+  return pane.titleFor?.({ run, index }) ?? pane.title
 }
 
 /** The route as state: changes render at once; the URL is written when the slider rests. */

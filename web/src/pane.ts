@@ -39,6 +39,8 @@ export interface PaneProps extends PaneData {
 export interface PaneDefinition {
   /** Text of the tab. */
   title: string
+  /** Text of the tab for a run, if it depends on what the pane shows. */
+  titleFor?: (data: PaneData) => string
   /** Position among the tabs, ascending. Panes of the report use 10 … 99. */
   order: number
   /** Whether there is anything to show. If not, the tab is left out. */

@@ -42,7 +42,7 @@ class ReferenceTexts:
 
     @cached_property
     def inverse_frequency(self) -> InverseDocumentFrequency:
-        """Inverse document frequency of words in the held-out text."""
+        """Inverse document frequency of words; a "document" is 20 successive held-out words."""
         return InverseDocumentFrequency(self.held_out)
 
     def compute_real_text_statistics(self, length: int) -> RealTextStatistics | None:

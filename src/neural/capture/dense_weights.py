@@ -59,7 +59,13 @@ class DenseAttentionCall(AttentionCall):
         rows, device = block.rows, self.q.device
         # the mask of these rows, as of a call with all queries and keys
         mask = slice_mask(
-            self.mask, rows.start, rows.stop, self.keys, self.queries, self.keys, device
+            self.mask,
+            first=rows.start,
+            last=rows.stop,
+            visible_keys=self.keys,
+            queries=self.queries,
+            keys=self.keys,
+            device=device,
         )
         extra = self.extra
         if extra is not None and extra.is_floating_point():

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 if TYPE_CHECKING:
     from neural.capture.attention_call import AttentionCall
     from neural.capture.capture_result import CapturedCall
@@ -41,10 +43,12 @@ def check_labels(labels: Any, calls: Iterable[CapturedCall]) -> list[list[str]]:
             "labels is one text; give a list with a label per position, such as "
             "list(text) for characters or text.split() for words"
         )
+    labels = _convert_array(labels)
     if not isinstance(labels, Sequence):
         raise ValueError(
             f"labels must be a list of texts, or a list of such lists, not {_describe(labels)}"
         )
+    labels = [_convert_array(row) for row in labels]
     is_per_example = any(isinstance(row, Sequence) and not isinstance(row, str) for row in labels)
     if is_per_example and attention and len(labels) != batch:
         raise ValueError(
@@ -69,15 +73,23 @@ def label_axes(call: AttentionCall, labels: Sequence[str]) -> AxisLabels:
     return AxisLabels(list(labels[first:last]) if is_known else None, list(labels))
 
 
+def _convert_array(labels: Any) -> Any:
+    """An array of texts as a list; all other values as they are."""
+    is_array = isinstance(labels, np.ndarray) and labels.ndim > 0
+    return labels.tolist() if is_array else labels
+
+
 def _check_texts(name: str, labels: Any) -> list[str]:
     if isinstance(labels, str) or not isinstance(labels, Sequence):
         raise ValueError(f"{name} must be a list of texts, not {_describe(labels)}")
     for position, label in enumerate(labels):
         if not isinstance(label, str):
-            raise ValueError(
-                f"{name}[{position}] is {_describe(label)}, not a text; "
-                "str(…) makes a label of a number"
+            advice = (
+                'write "" for a position without a label'
+                if label is None
+                else "str(…) makes a label of a number"
             )
+            raise ValueError(f"{name}[{position}] is {_describe(label)}, not a text; {advice}")
     return list(labels)
 
 

@@ -6,6 +6,7 @@ A diagnostic is an error, a warning or a note with a code, such as E0203, and a 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -13,7 +14,7 @@ from neural.cli._errors import UserError
 from neural.cli._formatting import format_count
 from neural.core.diagnostics import Diagnostic, SourceText, render_diagnostic
 from neural.core.errors import describe_os_error
-from neural.core.files import read_source_text
+from neural.core.files import read_source_text, suggest_file
 
 
 def read_source(path: str) -> SourceText:
@@ -23,7 +24,9 @@ def read_source(path: str) -> SourceText:
     try:
         return read_source_text(path)
     except OSError as error:
-        raise UserError(f"{path}: {describe_os_error(error)}") from None
+        suggestion = suggest_file(Path(path)) if isinstance(error, FileNotFoundError) else None
+        hint = f"; {suggestion}" if suggestion else ""
+        raise UserError(f"{path}: {describe_os_error(error)}{hint}") from None
 
 
 def print_diagnostics(diagnostics: tuple[Diagnostic, ...], source: SourceText) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import signal
 import sys
 import textwrap
@@ -23,7 +24,7 @@ from neural.cli import _formatting
 from neural.core.escape import escape_controls, shorten
 from neural.training.runner import Runner
 from neural.workflows.sweep import GridPoint, Sweep, TrialRecord, run_sweep
-from neural.workflows.sweep_trials import FOLD_KEY
+from neural.workflows.sweep_trials import FOLD_KEY, format_override
 
 MAX_NAME_WIDTH = 46
 MAX_VALUE_WIDTH = 24
@@ -281,13 +282,24 @@ def _suggest_next(sweep: Sweep) -> list[str]:
         command = sweep.metadata.get("command", f"neural sweep --resume {path}")
         return ["", f"run the unfinished trials: {command}"]
     lines = ["", f"show one: neural show {path / (sweep.rank_rows()[0].run or '')}"]
-    can_confirm = sweep.estimate_selection_bias(sweep.rank_points()) is not None
+    points = sweep.rank_points()
+    can_confirm = sweep.estimate_selection_bias(points) is not None
+    if can_confirm and "grid" in sweep.settings:  # a study has no grid
+        lines.append(f"train the selected setting: {_format_train_command(sweep, points[0])}")
     if can_confirm and not any(row.is_confirmation for row in sweep.rows):
         lines.append(
             "train the best and the runner-up with fresh seeds: "
             f"neural sweep --resume {path} --confirm 5"
         )
     return lines
+
+
+def _format_train_command(sweep: Sweep, point: GridPoint) -> str:
+    """The command that trains the sweep's experiment with the values of a grid point."""
+    values = [format_override(key, value) for key, value in point.values.items()]
+    overrides = [*sweep.settings.get("set", ()), *values]
+    options = " ".join(f"--set {shlex.quote(override)}" for override in overrides)
+    return f"neural train {_formatting.relative_path(sweep.experiment)} {options}"
 
 
 def _sweep_to_dict(sweep: Sweep) -> dict[str, Any]:

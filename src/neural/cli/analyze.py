@@ -128,7 +128,7 @@ def _format_group(group: FindingGroup) -> list[str]:
         for reason in reasons
     ]
     sections = {
-        "looked for, not found": group.not_found,
+        "looked for, nothing notable": group.not_found,
         "not examined": not_examined,
     }
     for heading, texts in sections.items():

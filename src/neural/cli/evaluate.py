@@ -20,6 +20,7 @@ ALIASES = ("eval", "test")
 
 @click.command()
 @click.argument("run", required=False, type=RUN)
+@click.argument("file", required=False, type=click.Path(), metavar="[FILE|FOLDER]")
 @click.option(
     "--data",
     metavar="FILE|FOLDER",
@@ -38,6 +39,7 @@ ALIASES = ("eval", "test")
 @json_option("Print all scores with their intervals as JSON.")
 def command(
     run: str | None,
+    file: str | None,
     data: str | None,
     threshold: float | None,
     allow_duplicates: bool,
@@ -48,16 +50,22 @@ def command(
 
     \b
     $ neural evaluate
-    $ neural evaluate Digits --data test.csv
+    $ neural evaluate Digits test.csv
+    $ neural evaluate --data test.csv
     $ neural evaluate articles --json | jq .lifts.pk
 
-    Test data if the run has some, else its validation data, or the file after --data. Tables and
+    Test data if the run has some, else its validation data, or the file that is named. Tables and
     arrays: scores with intervals, beside a constant and a linear model. Language models: loss beside
     unigrams and bigrams. Segmentation: all scores beside those of the baselines. Other tasks: their
     own scores on held-out data. The page of the run shows the newest evaluation.
     """
     from neural.cli._errors import report_errors
 
+    if file is not None and data is not None:
+        raise click.UsageError(f"{file} and --data {data} are both data: name one of them")
+    if run is not None and file is None and Path(run).is_file():
+        raise click.UsageError(f"{run} is a file, not a run: name it with --data {run}")
+    data = data if file is None else file
     with report_errors():
         from neural.cli._formatting import print_section, terminal_width
         from neural.cli._run_selection import select_run

@@ -1,10 +1,13 @@
-"""`neural explain`: cause and correction of a diagnostic code.
+"""`neural explain`: cause and correction of a diagnostic code, or what a finding means.
 
-Codes are explained by Markdown files with a wrong and a correct example (language/explanations).
+Diagnostic codes, such as E0203, are explained by Markdown files with a wrong and a correct example
+(language/explanations). Finding codes, such as TRN007, are those of `neural analyze`; they are
+explained by the docstrings of their checks (analysis/checks).
 """
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -13,37 +16,57 @@ import click
 from neural.cli._arguments import CODE
 
 if TYPE_CHECKING:
+    from neural.analysis.check import AnalysisCheck
     from neural.core.diagnostics import Diagnostic, SourceText
     from neural.language.diagnostic_codes import CodeExample
 
 SETTINGS_CODE_PREFIX = "E08"
 """Codes of experiment files, whose examples are YAML."""
+KIND_DESCRIPTIONS = {
+    "warning": "a warning about one run; one seed is enough",
+    "note": "a note about one run; one seed is enough",
+    "claim": "a claim about all runs of an experiment: yes, no or undecided; needs five seeds",
+}
+"""What each kind of finding says (`AnalysisCheck.kind`)."""
 
 
 @click.command()
 @click.argument("code", required=False, type=CODE)
 def command(code: str | None) -> None:
-    """Explain a diagnostic code such as E0203, or list all codes.
+    """Explain a diagnostic code such as E0203 or a finding such as TRN007, or list all codes.
 
     \b
     $ neural explain E0203
+    $ neural explain TRN007
     $ neural explain
 
-    E are errors, W warnings, N notes. The example message is the real output of the checker.
+    E are errors, W warnings, N notes of programs and experiments; the example message is the real
+    output of the checker. ATT, EVO, FOC and TRN are findings of `neural analyze`.
     """
     from neural.cli._errors import UserError
     from neural.core.diagnostics import render_diagnostic
+    from neural.core.names import find_closest
     from neural.core.registry import UnknownNameError
     from neural.language import diagnostic_codes
 
     if code is None:
+        click.echo("programs and experiments:\n")
         for name in diagnostic_codes.list_codes():
             click.echo(f"{click.style(name, bold=True)}  {diagnostic_codes.load_code(name).title}")
+        click.echo("\nfindings of `neural analyze`:\n")
+        for name, check in load_checks_by_code().items():
+            click.echo(f"{click.style(name, bold=True)}  {check.claim}")
         return
     try:
         explanation = diagnostic_codes.load_code(code)
-    except UnknownNameError as error:
-        raise UserError(f"{error}; `neural explain` lists all") from None
+    except UnknownNameError:
+        checks = load_checks_by_code()
+        if code.upper() in checks:
+            click.echo(format_finding_code(checks[code.upper()]))
+            return
+        closest = find_closest(code.upper(), [*diagnostic_codes.list_codes(), *checks])
+        unknown = UnknownNameError("code", code, closest)
+        raise UserError(f"{unknown}; `neural explain` lists all") from None
     click.echo(click.style(f"{explanation.code}: {explanation.title}", bold=True) + "\n")
     click.echo(textwrap.fill(explanation.cause, 100))
     wrong, right = explanation.wrong, explanation.right
@@ -59,6 +82,34 @@ def command(code: str | None) -> None:
     option_text = f" (with --network {right.network})" if right.network else ""
     click.echo("\n" + click.style(f"correct{option_text}:", bold=True) + "\n")
     click.echo(textwrap.indent(right.text, "    ").rstrip())
+
+
+def load_checks_by_code() -> dict[str, type[AnalysisCheck]]:
+    """The checks of `neural analyze` by the code of their findings, in its order."""
+    from neural.analysis.checks import registry
+
+    checks = (registry.get(name) for name in registry.names())
+    return {check.code: check for check in sorted(checks, key=lambda check: check.code)}
+
+
+def format_finding_code(check: type[AnalysisCheck]) -> str:
+    """Title, what is tested, the unit of the number, and what to do."""
+    paragraphs = [
+        textwrap.fill(" ".join(paragraph.split()), 100)
+        for paragraph in (inspect.getdoc(check) or "").split("\n\n")
+    ]
+    is_share = check.unit.startswith("of ")
+    facts = [("unit", f"% {check.unit}" if is_share else check.unit)]
+    facts += [("kind", KIND_DESCRIPTIONS[check.kind])]
+    facts += [("what to do", check.advice)] if check.advice else []
+    lines = (
+        textwrap.fill(f"{label}: {text}", 100, subsequent_indent="  ").replace(
+            label, click.style(label, bold=True), 1
+        )
+        for label, text in facts
+    )
+    title = click.style(f"{check.code}: {check.claim}", bold=True)
+    return "\n\n".join([title, *paragraphs, "\n".join(lines)])
 
 
 def diagnose_example(code: str, example: CodeExample) -> tuple[SourceText, tuple[Diagnostic, ...]]:

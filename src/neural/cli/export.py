@@ -84,6 +84,12 @@ def command(
             "categories",
             err=True,
         )
+    if "target_scaler" in bundle.metadata:
+        click.echo(
+            "note: the outputs are standardised; multiply them by `std` and add `mean` of "
+            "`data/target_scaler` of the run for the units of the target",
+            err=True,
+        )
     exporter = exporter_type()
     bundle = exporter.adapt(bundle)  # as `export` did: some formats always have masks
     usage = exporter.describe_usage(bundle, path)

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", required=False, type=PROGRAM)
 @click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override a key of the experiment in all trials: training.steps=500.",
+)
+@click.option(
     "--runner",
     "runner",
     default="local",
@@ -61,6 +68,7 @@ if TYPE_CHECKING:
 @json_option("Print the table as JSON at the end; with --dry-run, the trials.")
 def command(
     file: str | None,
+    overrides: tuple[str, ...],
     runner: str,
     workers: int | None,
     root: Path,
@@ -74,6 +82,7 @@ def command(
 
     \b
     $ neural sweep examples/sweep.yaml --workers 2
+    $ neural sweep examples/sweep.yaml --set training.steps=500
     $ neural sweep --resume
     $ neural sweep examples/sweep.yaml --confirm 5
     $ neural sweep examples/digits.yaml --folds 5       5-fold cross-validation
@@ -86,17 +95,20 @@ def command(
         raise click.UsageError("name the file of a sweep, or --resume a folder")
     if folds is not None and resume is not None:
         raise click.UsageError("a resumed sweep keeps its folds: leave --folds out")
+    if overrides and resume is not None:
+        raise click.UsageError("a resumed sweep keeps its settings: leave --set out")
     from neural.cli._errors import report_errors
     from neural.cli._file_kind import require_kind
 
     if file is not None:
         require_kind(file, "sweep", *(() if folds is None else ("experiment", "program")))
     with report_errors():
-        _run_sweep(file, runner, workers, root, resume, confirm, folds, dry_run, as_json)
+        _run_sweep(file, overrides, runner, workers, root, resume, confirm, folds, dry_run, as_json)
 
 
 def _run_sweep(
     file: str | None,
+    overrides: tuple[str, ...],
     runner_name: str,
     workers: int | None,
     runs: Path,
@@ -117,7 +129,7 @@ def _run_sweep(
     runner_type = registry.get(runner_name)
     open_or_create: Callable[[], Sweep]
     if file is not None:
-        settings, experiment, trials = read_sweep(Path(file), folds=folds)
+        settings, experiment, trials = read_sweep(Path(file), folds=folds, overrides=overrides)
         if confirm and count_points(trials) < 2:
             raise TaskError(
                 "--confirm trains the best setting and the runner-up: "

@@ -35,18 +35,33 @@ class _TrainCommand(click.Command):
     """Suggests `--set` if a key of the experiment is used as an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse; the error for `--steps` says to write `--set training.steps=…`."""
+        """Parse; the error for `--steps 3`, or `--step 3`, is to write `--set training.steps=3`."""
+        words = list(args)  # parsing removes words from `args`
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             from neural.core.experiment import TrainingSettings
+            from neural.core.names import find_closest
 
             name = error.option_name.lstrip("-").replace("-", "_")
-            key = "learning_rate" if name == "lr" else name
-            if key in TrainingSettings.model_fields:
-                message = f"there is no option {error.option_name}: use --set training.{key}=…"
-                raise click.UsageError(message, ctx) from None
-            raise
+            options = [option.name for option in self.params if option.name]
+            names = [*options, *TrainingSettings.model_fields]
+            key = "learning_rate" if name == "lr" else find_closest(name, names)
+            if key in options or key not in TrainingSettings.model_fields:
+                raise
+            value = _find_value(error.option_name, words)
+            message = f"there is no option {error.option_name}: use --set training.{key}={value}"
+            raise click.UsageError(message, ctx) from None
+
+
+def _find_value(option: str, words: list[str]) -> str:
+    """The value that follows an option on the command line; `…` if there is none."""
+    for word, next_word in zip(words, [*words[1:], "-"], strict=True):
+        if word.startswith(f"{option}="):
+            return word.removeprefix(f"{option}=") or "…"
+        if word == option and not next_word.startswith("-"):
+            return next_word
+    return "…"
 
 
 @click.command(cls=_TrainCommand)
@@ -330,19 +345,20 @@ def plan_training(task: Task) -> dict[str, Any]:
 
 def format_plan(plan: Mapping[str, Any]) -> str:
     """The plan of `plan_training` as text; with the measured times if it has them."""
-    from neural.cli._formatting import format_duration
+    from neural.cli._formatting import format_count, format_duration
 
     lines = [f"{plan['name']}: {plan['task']}"]
     if "network" in plan:
         lines += [
             f"  network      {plan['network']}, {plan['parameters']:,} parameters",
-            f"  a step       {plan['gflop']:,.2f} GFLOP "
-            f"(forward and backward, {plan['examples']} examples)",
-            f"  memory       about {plan['megabytes']:,.0f} MB "
+            f"  a step       {_format_flop(plan['gflop'])} "
+            f"(forward and backward, {format_count(plan['examples'], 'example')})",
+            f"  memory       {_format_megabytes(plan['megabytes'])} "
             "(weights, gradients, optimizer, activations)",
         ]
     lines += [
-        f"  data         {plan['batches_per_epoch']:,} batches of {plan['batch_size']} per epoch",
+        f"  data         {plan['batches_per_epoch']:,} "
+        f"batch{'es' * (plan['batches_per_epoch'] != 1)} of {plan['batch_size']} per epoch",
         f"  steps        {plan['steps']:,}, {plan['epochs']:.1f} epochs",
         *(
             [
@@ -363,13 +379,25 @@ def format_plan(plan: Mapping[str, Any]) -> str:
                 ),
             )
         ),
-        "  attention    "
-        + (
-            f"captured every {plan['track_every']} steps" if plan["track_every"] else "not captured"
-        ),
     ]
+    if not plan["track_every"]:
+        lines.append("  attention    not captured")
+    elif plan.get("has_attention", True):
+        lines.append(f"  attention    captured every {plan['track_every']} steps")
     lines += [f"  note         {note}" for note in plan["notes"]]
     return "\n".join([*lines, "nothing was trained (--dry-run)"])
+
+
+def _format_flop(gflop: float) -> str:
+    """`3.94 GFLOP`, `3.94 MFLOP` or `3.94 kFLOP`."""
+    for size, unit in ((1.0, "GFLOP"), (1e-3, "MFLOP")):
+        if gflop >= size:
+            return f"{gflop / size:,.2f} {unit}"
+    return f"{gflop / 1e-6:.2f} kFLOP"
+
+
+def _format_megabytes(megabytes: float) -> str:
+    return f"about {megabytes:,.0f} MB" if megabytes >= 1 else "less than 1 MB"
 
 
 def _estimate_megabytes(cost: Any, batch_size: int) -> float:

@@ -27,6 +27,8 @@ class ExperimentGuess:
     """What was recognised and decided, one sentence each."""
     certainty: float
     """0 to 1, to choose between the guesses of several tasks."""
+    used_overrides: tuple[str, ...] = ()
+    """Overrides of the user (`table.target=price`) that are part of the settings."""
 
     def with_data(self, data: str) -> ExperimentGuess:
         """The same guess with the data at another path, for a file in another folder."""

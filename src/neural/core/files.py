@@ -8,13 +8,20 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from difflib import SequenceMatcher
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from neural.core.diagnostics import MAX_SOURCE_CHARACTERS, SourceText
+from neural.core.names import MAX_NAME_LENGTH, suggest_name
 
 MAX_SMALL_FILE_BYTES = 1 << 26
 """Size limit of `read_small_file`: 64 MB."""
+MAX_COMPARED_FILES = 1000
+"""Files of a folder that `suggest_file` compares with a misspelt name."""
+MIN_STEM_SIMILARITY = 0.5
+"""Files whose name without suffix is less similar (0 to 1) are not suggested."""
 
 
 def read_small_file(path: Path, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes:
@@ -29,6 +36,23 @@ def read_small_file(path: Path, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes:
     if len(data) > max_bytes:
         raise OSError(errno.EFBIG, f"it has more than {max_bytes:,} bytes", str(path))
     return data
+
+
+def suggest_file(path: Path) -> str | None:
+    """A "did you mean" line for a file that does not exist, from the names in its folder."""
+    try:
+        names = [entry.name for entry in islice(os.scandir(path.parent), MAX_COMPARED_FILES)]
+    except OSError:
+        return None
+    stem = path.stem[:MAX_NAME_LENGTH].lower()
+    # equal suffixes alone make `a.csv` similar to `b.csv`
+    similar = [
+        name
+        for name in names
+        if not name.startswith(".")
+        and SequenceMatcher(None, stem, Path(name).stem.lower()).ratio() >= MIN_STEM_SIMILARITY
+    ]
+    return suggest_name(path.name, similar)
 
 
 def read_text_prefix(path: Path, max_bytes: int) -> str:

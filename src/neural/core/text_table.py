@@ -57,8 +57,8 @@ def format_section(section: PageSection, max_rows: int = MAX_SHOWN_ROWS) -> str:
 
 
 def is_numeric(cell: str) -> bool:
-    """Whether a cell is a number, a dash or empty."""
-    return bool(re.fullmatch(r"[*+−-]?[\d.,]+|–|", cell))
+    """Whether a cell is a number, a dash, the dot of a zero, or empty."""
+    return bool(re.fullmatch(r"[*+−-]?[\d.,]+|–|·|", cell))
 
 
 def format_number(value: float | None) -> str:

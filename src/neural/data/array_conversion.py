@@ -44,6 +44,12 @@ def is_frame(value: Any) -> bool:
     return hasattr(value, "columns") and hasattr(value, "to_numpy")
 
 
+def is_null(value: Any) -> bool:
+    """Whether a value is None, NaN or the missing value of pandas."""
+    is_nan = isinstance(value, float | np.floating) and bool(np.isnan(value))
+    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
+
+
 def frame_columns(value: Any) -> tuple[str, ...]:
     """Column names of a frame; empty for other values, and for columns that have no names."""
     names = list(value.columns) if is_frame(value) else []
@@ -67,6 +73,38 @@ def frame_to_array(frame: Any, name: str) -> np.ndarray:
             "encode text as numbers first, for example with pandas.get_dummies"
         )
     return np.stack(arrays, axis=1) if arrays else np.empty((len(frame), 0))
+
+
+def check_feature_columns(frame: Any, name: str) -> None:
+    """TaskError if columns of a frame hold text or missing values; it names the keyword of `fit`.
+
+    `name` is that of the frame in messages.
+    """
+    texts, incomplete = [], []
+    for column in frame.columns:
+        values = np.asarray(frame[column])
+        if values.ndim > 1:  # two columns of this name: `frame_to_array` says so
+            continue
+        if values.dtype.kind in "OUST" and any(isinstance(value, str) for value in values):
+            texts.append(str(column))
+        elif (values.dtype.kind == "f" and np.isnan(values).any()) or (
+            values.dtype.kind == "O" and any(map(is_null, values))
+        ):
+            incomplete.append(str(column))
+    problems = []
+    if texts:
+        listed = ", ".join(f'"{text}"' for text in texts)
+        problems.append(
+            f"{format_names(texts)} must hold numbers, not text: "
+            f'`table={{"categorical": [{listed}]}}` in `neural.fit` makes categories of the words'
+        )
+    if incomplete:
+        problems.append(
+            f"{format_names(incomplete)} must not have missing values: "
+            '`table={"impute": "median"}` in `neural.fit` fills them'
+        )
+    if problems:
+        raise TaskError(f"{name}: {'; '.join(problems)}")
 
 
 def select_columns(frame: Any, columns: Sequence[str], name: str) -> Any:

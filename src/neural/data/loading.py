@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neural.core.errors import TaskError
+from neural.core.files import suggest_file
 from neural.core.names import suggest_name
 from neural.data.array_conversion import is_frame, is_torch_data, read_torch_data
 from neural.data.source import DataLocation, DataSchema, Examples
 from neural.data.sources import registry
+from neural.data.table_cells import SPREADSHEET_SUFFIXES
 from neural.data.table_columns import TableSettings
 
 if TYPE_CHECKING:
@@ -49,6 +51,8 @@ def load_data(
             f"{data_name} matches several kinds of data: "
             f"{' or '.join(source.description for source in matching)}; keep one"
         )
+    if isinstance(location, Path) and location.suffix.lower() in SPREADSHEET_SUFFIXES:
+        raise TaskError(f"{data_name} is a spreadsheet; save it as CSV and name the .csv file")
     descriptions = "\n".join(f"  {source.description}" for source in sources)
     raise TaskError(f"{data_name} is not a known kind of data; known are\n{descriptions}")
 
@@ -114,9 +118,10 @@ def _resolve_path(data: str | Path, folder: Path) -> Path:
             return path
     except OSError:  # not a valid file name
         pass
-    hint = (
-        suggest_name(str(data), list_datasets()) or f"known by name: {', '.join(list_datasets())}"
-    )
+    hint = suggest_name(str(data), list_datasets()) or suggest_file(path)
+    if hint is None and not path.suffix:  # a name with a suffix is meant to be a file
+        hint = f"known by name: {', '.join(list_datasets())}"
     raise TaskError(
-        f"there is no data `{data}`: no such file or folder in {folder.absolute()}; {hint}"
+        f"there is no data `{data}`: no such file or folder in {folder.absolute()}"
+        + (f"; {hint}" if hint else "")
     )

@@ -7,6 +7,7 @@ A cell is a number or a text. A missing cell is empty, or one of the usual words
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -17,13 +18,15 @@ import numpy as np
 
 from neural.core.errors import TaskError
 from neural.core.json_values import parse_json
-from neural.data.array_conversion import is_frame
+from neural.data.array_conversion import is_frame, is_null
 from neural.data.optional_packages import import_optional
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 """Delimiter by the suffix of the file."""
 SUFFIXES = (*DELIMITERS, ".jsonl", ".parquet")
 """Suffixes of the files that are tables."""
+SPREADSHEET_SUFFIXES = (".xlsx", ".xls", ".ods")
+"""Suffixes of spreadsheets, which are not read."""
 TARGET_COLUMNS = ("label", "target", "y")
 """Names of the target column."""
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "<na>", "?"})
@@ -33,8 +36,15 @@ MAX_SHORT_INTEGER = 1e15
 MAX_SHOWN_CELL = 40
 """Characters of a cell that a message shows."""
 
-DescribeFix = Callable[[str, bool], str]
-"""Function of a column's name and whether the cell is missing: what the user can do about it."""
+DescribeFix = Callable[[str, str], str]
+"""Function of a column's name and a cell, "" if it is missing: what the user can do about it."""
+
+_DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
+_INTEGER = re.compile(r"-?\d+")
+_DATE = re.compile(
+    r"(\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3(\d{4}|\d{2}))"  # 2024-01-31, 31.1.24
+    r"([T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?"  # 08:30, 08:30:00Z
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +61,8 @@ class TableCells:
     row_numbers: Sequence[int]
     """Number of each row in messages: lines of a file, from 1, or rows of an array, from 0."""
     row_word: str = "line"
+    notes: tuple[str, ...] = ()
+    """What the user should know about how the cells were read."""
 
     def __len__(self) -> int:
         return len(self.row_numbers)
@@ -84,9 +96,12 @@ class TableCells:
             if not (is_cell_missing and allow_missing):
                 shown = f"`{str(cell).strip()[:MAX_SHOWN_CELL]}`"
                 shown = shown if shown != "``" else "an empty cell"
-                fix = describe_fix(self.names[column], bool(is_cell_missing))
+                text = "" if is_cell_missing else str(cell).strip()
+                fix = describe_fix(self.names[column], text)
+                comma = ", it has a decimal comma" if has_decimal_comma(text) else ""
                 raise TaskError(
-                    f"{self.locate(row, column)}: {shown} is not a number{fix and '; ' + fix}"
+                    f"{self.locate(row, column)}: {shown} is not a number{comma}"
+                    f"{fix and '; ' + fix}"
                 )
         return numbers
 
@@ -100,9 +115,10 @@ def read_table_file(path: Path, columns: Sequence[str] = ()) -> TableCells:
     try:
         if suffix == ".parquet":
             return _read_parquet(path)
-        text = path.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        data = path.read_bytes()
+    except OSError as error:
         raise TaskError(f"{path.name} cannot be read: {error}") from None
+    text = _decode_text(data, path.name)
     return parse_table_text(text, path.name, columns, suffix=suffix)
 
 
@@ -117,8 +133,10 @@ def parse_table_text(
     if suffix == ".jsonl":
         return _parse_json_lines(text, data_name)
     delimiter = DELIMITERS[suffix]
-    if delimiter == "," and first_line.count(";") > first_line.count(","):
-        delimiter = ";"
+    if delimiter == ",":
+        texts = [text for text in first_line.split(";") if not has_decimal_comma(text)]
+        if first_line.count(";") > sum(text.count(",") for text in texts):
+            delimiter = ";"
     reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter)
     try:
         numbered_rows = [
@@ -129,7 +147,14 @@ def parse_table_text(
     if not numbered_rows:
         raise TaskError(f"{data_name}: there are no examples; the file is empty")
     first_row = numbered_rows[0][1]
-    has_header = _has_header(first_row, columns)
+    may_have_commas = delimiter == ";"
+    has_header = _has_header(
+        [
+            cell.replace(",", ".") if may_have_commas and has_decimal_comma(cell) else cell
+            for cell in first_row
+        ],
+        columns,
+    )
     body = numbered_rows[1:] if has_header else numbered_rows
     if not body:
         raise TaskError(f"{data_name}: there are no examples below the header")
@@ -140,12 +165,24 @@ def parse_table_text(
                 f"the first line has {len(first_row)}"
             )
     names = [cell.strip() for cell in first_row] if has_header else _number_columns(len(first_row))
+    text_columns: list[Sequence[str]] = list(zip(*(row for _, row in body), strict=True))
+    comma_names = []
+    for index, cells in enumerate(text_columns):
+        if may_have_commas and _has_decimal_commas(cells):
+            text_columns[index] = [cell.replace(",", ".") for cell in cells]
+            comma_names.append(f"`{names[index]}`")
+    notes = (
+        (f"{data_name}: numbers with a decimal comma are read in {', '.join(comma_names)}",)
+        if comma_names
+        else ()
+    )
     return TableCells(
         data_name,
         has_header,
         tuple(names),
-        tuple(_to_text_column(cells) for cells in zip(*(row for _, row in body), strict=True)),
+        tuple(map(_to_text_column, text_columns)),
         [line for line, _ in body],
+        notes=notes,
     )
 
 
@@ -180,6 +217,38 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_date(text: str) -> bool:
+    """Whether the text is a date with digits only, with or without a time of day."""
+    return _DATE.fullmatch(text.strip()) is not None
+
+
+def has_decimal_comma(text: str) -> bool:
+    """Whether the text is a number such as `1,5`."""
+    return _DECIMAL_COMMA.fullmatch(text.strip()) is not None
+
+
+def _has_decimal_commas(cells: Sequence[str]) -> bool:
+    """Whether a column has numbers with decimal commas, and else only integers."""
+    known = [cell for cell in cells if not is_missing(cell)]
+    return any(map(has_decimal_comma, known)) and all(
+        has_decimal_comma(cell) or _INTEGER.fullmatch(cell.strip()) for cell in known
+    )
+
+
+def _decode_text(data: bytes, data_name: str) -> str:
+    """The text of a file in UTF-8. TaskError with the line and a remedy if it is not UTF-8."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin1"
+        new_name = f"{Path(data_name).stem}-utf8{Path(data_name).suffix}"
+        raise TaskError(
+            f"{data_name}: line {line} is not UTF-8; save the file as UTF-8, for example "
+            f"`iconv -f {encoding} -t utf-8 {data_name} > {new_name}`"
+        ) from None
 
 
 def _has_header(first_row: Sequence[str], columns: Sequence[str]) -> bool:
@@ -242,7 +311,7 @@ def _to_column(values: Any) -> np.ndarray:
         array = np.asarray(values)
         if array.dtype.kind in "biuf":
             return array.astype(np.float64)
-    cells = [None if _is_null(value) else value for value in values]
+    cells = [None if is_null(value) else value for value in values]
     if all(cell is None or isinstance(cell, bool | int | float | np.number) for cell in cells):
         return np.array([np.nan if cell is None else _to_float(cell) for cell in cells])
     return _to_text_column("" if cell is None else _format_cell(cell) for cell in cells)
@@ -253,12 +322,6 @@ def _to_text_column(cells: Iterable[str]) -> np.ndarray:
     column = np.empty(len(texts), dtype=object)
     column[:] = texts
     return column
-
-
-def _is_null(value: Any) -> bool:
-    """Whether a value is None, NaN or the missing value of pandas."""
-    is_nan = isinstance(value, float | np.floating) and bool(np.isnan(value))
-    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _format_cell(cell: Any) -> str:

@@ -17,7 +17,7 @@ from neural.core.names import suggest_name
 from neural.core.settings import Settings
 from neural.core.settings_errors import SettingsConflictError
 from neural.core.settings_fields import ValueDescription
-from neural.data.table_cells import TARGET_COLUMNS, TableCells, is_target_column
+from neural.data.table_cells import TARGET_COLUMNS, TableCells, is_date, is_target_column
 
 if TYPE_CHECKING:
     from neural.data.source import DataSchema
@@ -135,31 +135,20 @@ def match_columns(
     """Indices in a table of the columns that a network was trained on, matched by name.
 
     `columns` and `target` are the names in the training data; the table may lack the target column,
-    and columns that were not used in the training. Raises TaskError for missing, unknown or
+    and may have further columns (see `find_extra_columns`). Raises TaskError for missing or
     duplicate columns.
     """
-    unused = {target, *settings.drop, settings.id, settings.group}
-    positions = [
-        column
-        for column, name in enumerate(table.names)
-        if name in columns
-        or not (settings.features is not None or name in unused or is_target_column(name))
-    ]
-    table_columns = [table.names[column] for column in positions]
-    if table_columns == list(columns):
-        return positions
-    missing = [name for name in columns if name not in table_columns]
-    unknown = [name for name in table_columns if name not in columns]
+    missing = [name for name in columns if name not in table.names]
+    unknown = find_extra_columns(table, columns, target, settings) if missing else []
     duplicates = [
         name
-        for name in dict.fromkeys((*columns, *table_columns))
-        if max(columns.count(name), table_columns.count(name)) > 1
+        for name in dict.fromkeys(columns)
+        if max(columns.count(name), table.names.count(name)) > 1
     ]
     problems = []
     for name in missing:
         suggestion = suggest_name(name, unknown)
         problems.append(f"there is no column `{name}`" + (f" ({suggestion})" if suggestion else ""))
-    problems += [f"the column `{name}` was not in the training data; remove it" for name in unknown]
     problems += [f"the column `{name}` appears twice" for name in duplicates]
     if problems:
         more_problems = (
@@ -172,6 +161,30 @@ def match_columns(
             f"The run was trained on: {list_columns(columns)}"
         )
     return [table.names.index(name) for name in columns]
+
+
+def find_extra_columns(
+    table: TableCells, columns: Sequence[str], target: str | None, settings: TableSettings
+) -> list[str]:
+    """Columns of a table that the training data did not have; the arguments of `match_columns`.
+
+    Empty if the settings name the features: then all other columns are meant to be left out.
+    """
+    if settings.features is not None:
+        return []
+    known = {*columns, target, *settings.drop, settings.id, settings.group}
+    return [name for name in table.names if name not in known and not is_target_column(name)]
+
+
+def describe_extra_columns(table: TableCells, names: Sequence[str]) -> list[str]:
+    """A note that columns are ignored; no note without any."""
+    if not names:
+        return []
+    word, verb = ("column", "was") if len(names) == 1 else ("columns", "were")
+    return [
+        f"{table.data_name}: the {word} {list_columns(names)} {verb} not in the training data and "
+        f"{'is' if len(names) == 1 else 'are'} ignored"
+    ]
 
 
 def select_trained_columns(
@@ -191,12 +204,14 @@ def list_columns(names: Sequence[str]) -> str:
     return ", ".join(names[:MAX_LISTED_COLUMNS]) + (" …" if len(names) > MAX_LISTED_COLUMNS else "")
 
 
-def suggest_key(name: str, is_missing: bool) -> str:
-    """The keys that help if a cell of a feature is not a number."""
+def suggest_key(name: str, cell: str) -> str:
+    """The keys that help if a cell of a feature is not a number; the cell is "" if missing."""
+    if is_date(cell):
+        return f"it is a date: `table.drop: [{name}]` leaves the column out"
     first = (
-        "`table.impute: median` fills it"
-        if is_missing
-        else f"`table.categorical: [{name}]` makes categories of the words"
+        f"`table.categorical: [{name}]` makes categories of the words"
+        if cell
+        else "`table.impute: median` fills it"
     )
     return f"{first}, `table.drop: [{name}]` leaves it out"
 

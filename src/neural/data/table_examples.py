@@ -22,6 +22,8 @@ from neural.data.table_columns import (
     ColumnRoles,
     TableSettings,
     assign_columns,
+    describe_extra_columns,
+    find_extra_columns,
     list_columns,
     match_columns,
 )
@@ -41,11 +43,13 @@ def create_examples(
 
     `schema` has the names in the training data, if this is other data for the same network.
     """
-    roles = (
-        assign_columns(cells, settings)
-        if schema is None or not schema.columns or not cells.has_header
-        else _match_roles(cells, settings, schema)
-    )
+    extra_notes = []
+    if schema is None or not schema.columns or not cells.has_header:
+        roles = assign_columns(cells, settings)
+    else:
+        roles = _match_roles(cells, settings, schema)
+        extra_columns = find_extra_columns(cells, schema.columns, schema.target, settings)
+        extra_notes = describe_extra_columns(cells, extra_columns)
     assert roles.target is not None
     name = cells.names[roles.target]
     is_class = name in map(str, settings.categorical) or bool(schema and schema.classes)
@@ -61,6 +65,7 @@ def create_examples(
         target=name if cells.has_header else None,
         table=UnfittedTable(cells, roles.features, settings),
         groups=read_groups(cells, roles),
+        notes=(*cells.notes, *extra_notes),
     )
     if settings != TableSettings():
         return examples
@@ -224,5 +229,5 @@ def _renumber_classes(
     return numbers[y], known_classes
 
 
-def _suggest_target_key(name: str, is_missing: bool) -> str:
+def _suggest_target_key(name: str, cell: str) -> str:
     return f"`table.categorical: [{name}]` makes classes of all its values"

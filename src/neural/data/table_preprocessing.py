@@ -180,7 +180,7 @@ def _fill_words(
     """Words of a column, with missing cells filled. TaskError if there is nothing to fill them."""
     words = table.read_words(position)
     if fill is None and "" in words:
-        fix = describe_fix(table.names[position], True)
+        fix = describe_fix(table.names[position], "")
         raise TaskError(f"{table.locate(words.index(''), position)}: the cell is empty; {fix}")
     return [word or str(fill) for word in words]
 

@@ -97,6 +97,10 @@ def check(
     )
 
 
+PRETRAINED = "`neural import` reads trained weights of `nn.TransformerEncoder` and nanoGPT"
+"""Help for Python code that loads trained weights with `from_pretrained`."""
+
+
 def report_other_language(
     language: str, start: int, text: str, diagnostics: DiagnosticCollector, catalogue: Catalogue
 ) -> None:
@@ -119,6 +123,7 @@ def report_other_language(
             "`neural new` writes a program to begin with",
             "docs/coming-from.md says what layers of Keras and PyTorch are called here",
             "`neural check --fix` writes the program that this code means" if fix else None,
+            PRETRAINED if "from_pretrained" in text else None,
         ],
         fix=fix,
     )

@@ -39,9 +39,11 @@ class PlacedLayer:
     """Cost of all copies together, for one example with `Network.assumed_sizes`."""
     stream: Stream
     automatic: bool
-    """Whether a rule of the language added it: it is not written in the program."""
+    """Whether the language added it, such as a positional encoding before the first transformer
+    block; it is not written in the program."""
     span: SourceSpan
-    """Where the program calls the layer; of an automatic one, the block that it belongs to."""
+    """Where the program calls the layer; for an automatic one, the call of the layer for which it
+    was added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

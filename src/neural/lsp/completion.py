@@ -180,7 +180,9 @@ def _complete_section(
     if spec is not None:
         yield from _complete_value(spec, next_character)
     elif registry is not None:
-        if registry.spelling == "file":  # its entries may be written as strings: "mse"
+        # Entries that are named like their files ("mse"), not like their classes (`Adam`), may be
+        # written as strings.
+        if registry.spelling == "file":
             yield from _complete_quoted_entries(registry)
         yield from _complete_calls(registry, next_character)
 
@@ -198,6 +200,8 @@ def _complete_call(
     if argument.name is not None and argument.name.span.end <= word.start:
         yield from _complete_value(spec, next_character) if spec else ()
         return
+    # A list of entries is written without the argument's name: `Residual(Dense(8), Dense(8))`. So
+    # its values are completed where other arguments have their names.
     if spec is not None and isinstance(spec.kind, EntryListType):
         yield from _complete_value(spec, next_character)
     order = list(declaration.argument_specs())
@@ -214,6 +218,8 @@ def _complete_call(
     for name, argument_spec in list_arguments(call, document.catalogue).items():
         is_given = bool(given_names & {name, *argument_spec.aliases})
         if not is_given and not isinstance(argument_spec.kind, EntryListType):
+            # A call also takes the arguments of an entry that one of its arguments names, such as
+            # `window` in `attention="sparse", window=7`.
             owner = call.name if name in order else "the chosen entry"
             yield Completion(
                 name,
@@ -231,6 +237,9 @@ def _complete_value(spec: ArgumentSpec, next_character: str) -> Iterator[Complet
             for word in ("true", "false")
         )
     elif isinstance(spec.kind, EntryType):
+        # Where a number is possible, as for `learning_rate`, the entries (schedules) have required
+        # arguments and are written as calls: `CosineDecay(0.001, 1000)`. Entries of other arguments
+        # are written as strings.
         if spec.kind.or_number is None:
             yield from _complete_quoted_entries(spec.kind.registry)
         else:

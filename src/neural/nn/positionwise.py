@@ -90,7 +90,15 @@ def attend_in_chunks(
         last = min(first + step, queries)
         # A causal chunk needs no keys after its last query.
         visible_keys = max(1, keys - queries + last) if mask.causal else keys
-        chunk_mask = slice_mask(mask, first, last, visible_keys, queries, keys, q.device)
+        chunk_mask = slice_mask(
+            mask,
+            first=first,
+            last=last,
+            visible_keys=visible_keys,
+            queries=queries,
+            keys=keys,
+            device=q.device,
+        )
         weights = mechanism.weights(
             q[..., first:last, :], k[..., :visible_keys, :], chunk_mask, extra
         )

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from neural.core.names import suggest_name
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 
@@ -21,6 +22,8 @@ MAX_LISTED_RUNS = 5
 """Runs that an error message lists."""
 RUN_MARKER, SWEEP_MARKER = "status.json", "trials.json"
 """Files that only a run folder, or only a sweep folder, has."""
+
+_TIME = re.compile(r"^\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_")
 
 RunName = str | os.PathLike[str]
 """A part of the name of a run, or its path; a `Run` and the result of `neural.fit` are paths."""
@@ -93,7 +96,11 @@ def find_folder(
         raise RunError(
             f"`{name}` is a sweep: name one of its runs by its path, see `neural show {name}`"
         )
-    hint = f"; there are {_format_newest(folders)}" if folders else ""
+    suggestion = None
+    if name is not None:
+        typed_names = [_TIME.sub("", folder.name) for folder in folders]
+        suggestion = suggest_name(name, typed_names)
+    hint = f"; {suggestion or f'there are {_format_newest(folders)}'}" if folders else ""
     if not folders and RUN_MARKER in markers:
         hint = ": create one with `neural train FILE`, or set --runs"
     raise RunError(f"there is no {noun}{f' `{name}`' if name else ''} in {root}{hint}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,6 +21,7 @@ from sklearn.utils import check_random_state, validation
 from neural.core.diagnostics import DiagnosticCollector
 from neural.core.errors import TaskError, describe_os_error
 from neural.core.files import read_source_text
+from neural.core.names import suggest_name
 from neural.data.input_checks import reshape_rows
 from neural.language.lexer import tokenize
 from neural.nn.lazy_torch import torch
@@ -41,6 +43,18 @@ class NetworkEstimator(BaseEstimator):
 
     default_program: str
     """The program if `network` is None."""
+
+    def __new__(cls, *_arguments: Any, **parameters: Any) -> Self:
+        """A new estimator; TypeError names the class and suggests a parameter for a misspelt one.
+
+        `__init__` cannot do this: scikit-learn reads the parameters from its signature.
+        """
+        _, *names = signature(cls.__init__).parameters  # without `self`
+        for name in parameters:
+            if name not in names:
+                hint = suggest_name(name, names) or f"its parameters are {', '.join(names)}"
+                raise TypeError(f"{cls.__name__} has no parameter `{name}`; {hint}")
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -79,7 +93,7 @@ class NetworkEstimator(BaseEstimator):
                 program,
                 rows.astype(np.int64) if network.takes_token_ids else rows,
                 y,
-                self._collect_settings(),
+                {**self._default_settings(network), **self._collect_settings()},
                 runs=folder,
                 quiet=not self.verbose,
             )
@@ -87,6 +101,7 @@ class NetworkEstimator(BaseEstimator):
             result.run.close()
         self.program_ = program
         self.model_: Any = result.model.cpu()
+        self._target_scaler = getattr(result.task, "target_scaler", None)
         self.n_iter_ = result.result.step
         self.run_ = None if self.runs is None else result.run.path
         return self
@@ -96,6 +111,10 @@ class NetworkEstimator(BaseEstimator):
         if self.runs is None:
             return tempfile.TemporaryDirectory(prefix="neural-")
         return nullcontext(self.runs)
+
+    def _default_settings(self, network: Network) -> dict[str, Any]:
+        """Settings of the experiment that `settings` may replace."""
+        return {}
 
     def _check_network(self, network: Network) -> None:
         """TaskError if the network predicts something else than the estimator."""
@@ -143,7 +162,13 @@ class NetworkEstimator(BaseEstimator):
         inputs = inputs.to(torch.int64) if network.takes_token_ids else inputs
         with torch.no_grad():
             batches = [self.model_(batch) for batch in inputs.split(BATCH_SIZE)]
-            return torch.cat(batches).float().numpy()
+            outputs = torch.cat(batches).float().numpy()
+        scaler = self._target_scaler
+        return outputs if scaler is None else scaler.inverse_transform(outputs)
+
+
+# help() and editors show the parameters of `__init__`
+vars(NetworkEstimator)["__new__"].__func__.__signature__ = signature(NetworkEstimator.__init__)
 
 
 def validate_rows(estimator: NetworkEstimator, *data: Any, **options: Any) -> Any:

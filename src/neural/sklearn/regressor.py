@@ -9,6 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
 from neural.core.errors import TaskError
+from neural.data.target_scaler import has_linear_output
 from neural.language.network import Network
 from neural.sklearn._estimator import NetworkEstimator, validate_rows
 
@@ -18,9 +19,9 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
 
         model = make_pipeline(StandardScaler(), NetworkRegressor(random_state=0)).fit(X, y)
 
-    Inputs and targets should be scaled: StandardScaler for X, TransformedTargetRegressor for y. In
-    a program, `features` stands for the number of columns of X and `outputs` for 1. All parameters
-    are those of NetworkClassifier.
+    Inputs should be scaled, with StandardScaler. Targets may have any scale: they are standardised
+    in training if the last layer has no activation. In a program, `features` stands for the number
+    of columns of X and `outputs` for 1. All parameters are those of NetworkClassifier.
 
     Attributes
     ----------
@@ -48,6 +49,10 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         X, y = validate_rows(self, X, y, y_numeric=True)
         y = column_or_1d(y, warn=True).astype(np.float32)
         return self._fit(X, y, 1)
+
+    def _default_settings(self, network: Network) -> dict[str, Any]:
+        """Standardised targets, unless an activation limits the output of the network."""
+        return {"standardize_target": has_linear_output(network)}
 
     def _check_network(self, network: Network) -> None:
         """TaskError unless the network predicts one value."""

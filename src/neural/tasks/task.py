@@ -312,11 +312,13 @@ class Task(ABC):
         )
 
     @classmethod
-    def guess(cls, path: Path) -> ExperimentGuess | None:
+    def guess(cls, path: Path, overrides: Sequence[str] = ()) -> ExperimentGuess | None:
         """Settings to train this task on a file or folder of data; None if it is other data.
 
-        `neural train DATA` asks all tasks and takes the most certain guess. Raises TaskError if
-        the data is clearly for this task, but broken.
+        `neural train DATA` asks all tasks and takes the most certain guess. `overrides` are the
+        texts after `--set`. A guess may follow some of them and list these in `used_overrides`;
+        the others are applied to its settings. Raises TaskError if the data is clearly for this
+        task, but broken.
         """
         return None
 

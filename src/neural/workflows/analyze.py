@@ -56,7 +56,10 @@ class Analysis(FindingList):
         lines: list[str] = [str(self.advice), ""] if self.advice else []
         for group in self.groups:
             names = ", ".join(run.name for run in group.runs)
-            lines += [f"{group.title} ({names})", *format_findings(group.findings)]
+            findings = list(format_findings(group.findings))
+            checks = f"{len(group.not_found)} check{'s' * (len(group.not_found) != 1)}"
+            lines += [f"{group.title} ({names})"]
+            lines += findings or [f"  nothing notable in {checks}"]
         return "\n".join(lines)
 
 

@@ -112,6 +112,8 @@ def load_bundle(
             "vocabulary": opened.metadata("vocabulary"),
             # how columns of a table became the inputs: the exported network does not do it
             "preprocessing": opened.metadata("data/preprocessing"),
+            # how outputs become values in the units of the data: neither does it do that
+            "target_scaler": opened.metadata("data/target_scaler"),
         }
         if isinstance(model, Segmenter):
             # names of the input columns, and of the output classes

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neural.core.errors import TaskError
+from neural.core.experiment import TrainingSettings
+from neural.core.experiment_guess import ExperimentGuess
 from neural.core.page_section import PageSection
 from neural.core.printed_sections import PrintedSections
 from neural.core.settings import flatten_settings, load_settings
@@ -31,6 +33,7 @@ from neural.tasks.supervised.task import Supervised, SupervisedSettings
 from neural.tasks.task import Evaluation, Task
 from neural.training.engine import TrainingProgress, TrainingResult
 from neural.workflows.evaluate import evaluate_opened
+from neural.workflows.guess_experiment import is_data
 from neural.workflows.load import Blueprint
 from neural.workflows.load_model import load_best_model
 from neural.workflows.load_task import check_registered_names, load_task
@@ -167,7 +170,8 @@ def fit(
         result.predict(X_new), result.evaluate(X_test, y_test), result.history
 
     `network` is a program's path or text, a checked network (`neural.load`), or an experiment file
-    in YAML.
+    in YAML. It may also be the data alone, such as `neural.fit("novel.txt")`: then task and network
+    are guessed, as `neural train novel.txt` does, and a note says the guess.
 
     `data` is the inputs, with the labels `y`: arrays, tensors, lists, or a DataFrame (then `y` may
     be the name of a column). Labels may be text. Without `y`, `data` is a pair `(X, y)`, four
@@ -185,10 +189,14 @@ def fit(
     """
     if settings is None and isinstance(y, Mapping):
         y, settings = None, y  # fit(network, data, settings)
-    task = _create_task(network, data, y, _merge_keywords(settings, keywords))
+    print_note = _ignore if quiet else _print_note
+    if _reads_own_data(network):
+        keys = _merge_keywords(settings, keywords, is_training_key=_is_training_key)
+        task = _load_file_task(Path(str(network)), data, y, keys, print_note)
+    else:
+        task = _create_task(network, data, y, _merge_keywords(settings, keywords))
     evaluator = create_sample_evaluator(task, requested=None, saved=samples)
     prepared = PreparedTraining(task, Path(runs), samples=evaluator)
-    print_note = _ignore if quiet else _print_note
     for note in task.notes:
         print_note(note)
     with nullcontext(_ignore) if quiet else show_fit_progress() as show_step:
@@ -214,13 +222,53 @@ def collect_history(run: Run) -> dict[str, list[Any]]:
     return columns
 
 
+def _reads_own_data(network: Blueprint | str | Path) -> bool:
+    """Whether this is an experiment file, or the data itself, rather than a program."""
+    path = _program_path(network)
+    if path is None or not str(network).strip():
+        return False
+    try:
+        return path.suffix.lower() in EXPERIMENT_SUFFIXES or is_data(path)
+    except OSError:  # a text that is too long for a path
+        return False
+
+
+def _program_path(network: Blueprint | str | Path) -> Path | None:
+    """The path of a program, an experiment or data; None for a blueprint or a program's text."""
+    # every program has a brace: `network Name { … }`
+    is_path = not isinstance(network, Blueprint) and "{" not in str(network)
+    return Path(str(network)) if is_path else None
+
+
+def _load_file_task(
+    path: Path, data: Any, y: Any, keys: Mapping[str, Any], print_note: OnWarning
+) -> Task:
+    """The task of an experiment file, or the one that is guessed for data."""
+    keys = dict(keys)
+    if is_data(path) and (data is not None or y is not None):
+        raise TaskError(
+            f"{path} is data, not a network: leave out the other data to have a network guessed, "
+            f'or pass the network first, neural.fit("net.neural", "{path}")'
+        )
+    if y is not None or not (data is None or isinstance(data, str | Path)):
+        raise TypeError("an experiment file reads its data itself: pass a path or a name")
+    if data is not None:
+        keys["data"] = str(find_typed_path(str(data), path.parent) or data)
+    values = flatten_settings(keys)  # {"training.steps": 500}
+    overrides = [f"{key}={json.dumps(value)}" for key, value in values.items()]
+
+    def on_guess(guess: ExperimentGuess) -> None:
+        lines = "".join(f"\n  {line}" for line in guess.to_yaml().splitlines())
+        print_note(f"{path}: {'; '.join(guess.reasons)}; the same as this experiment:{lines}")
+
+    return load_task(path, overrides, on_guess=on_guess)
+
+
 def _create_task(
     network: Blueprint | str | Path, data: Any, y: Any, keys: Mapping[str, Any]
 ) -> Task:
-    """The task of a program with arrays or other data, or of an experiment file."""
-    # every program has a brace: `network Name { … }`
-    is_path = not isinstance(network, Blueprint) and "{" not in str(network)
-    path = Path(str(network)) if is_path else None
+    """The task of a program with arrays or other data."""
+    path = _program_path(network)
     keys, folder = dict(keys), Path() if path is None else path.parent
     if y is not None:
         if isinstance(data, str | Path):
@@ -230,11 +278,6 @@ def _create_task(
         data = (data, y)
     if isinstance(data, str | Path):
         keys["data"], data = str(find_typed_path(str(data), folder) or data), None
-    if path is not None and path.suffix.lower() in EXPERIMENT_SUFFIXES:
-        if data is not None:
-            raise TypeError("an experiment file reads its data itself: pass a path or a name")
-        values = flatten_settings(keys)  # {"training.steps": 500}
-        return load_task(path, [f"{key}={json.dumps(value)}" for key, value in values.items()])
     defaults = {"task": "supervised", "network": str(network) if path is None else path.name}
     if isinstance(network, Blueprint):
         defaults |= {"network": network.source.text, "network_name": network.name}
@@ -244,16 +287,27 @@ def _create_task(
     return task
 
 
+def _is_supervised_training_key(key: str) -> bool:
+    return key not in SupervisedSettings.model_fields
+
+
+def _is_training_key(key: str) -> bool:
+    return key in TrainingSettings.model_fields
+
+
 def _merge_keywords(
-    settings: Mapping[str, Any] | None, keywords: Mapping[str, Any]
+    settings: Mapping[str, Any] | None,
+    keywords: Mapping[str, Any],
+    *,
+    is_training_key: Callable[[str], bool] = _is_supervised_training_key,
 ) -> dict[str, Any]:
-    """Settings with the keywords of `fit`: keys of the experiment itself, else of `training`."""
+    """Settings with the keywords of `fit`: keys of `training`, or of the experiment itself."""
     merged = dict(settings or {})
     for key, value in keywords.items():
-        if key in SupervisedSettings.model_fields:
-            merged[key] = value
-        else:
+        if is_training_key(key):
             merged["training"] = {**merged.get("training", {}), key: value}
+        else:
+            merged[key] = value
     return merged
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from pathlib import Path
 from typing import Any, overload
 
+from neural.core.errors import TaskError
 from neural.runs.find import DEFAULT_RUNS_DIR, RunName, open_run
 from neural.runs.run import Run
 from neural.tasks import registry as tasks
@@ -62,8 +64,14 @@ def generate(
     `run` is a run, its name or path; the newest run by default. `prompt` is the text to continue; a
     line break by default. `tokens` is the number of characters or bytes. `temperature` 0 takes the
     most probable token; `top_k` and `top_p` limit the choice to the most probable ones. The same
-    `seed` gives the same text. TaskError if the run generates no text.
+    `seed` gives the same text. TaskError if the run generates no text,
+    or if a number is out of range.
     """
+    _check_whole_number("tokens", tokens)
+    if samples is not None:
+        _check_whole_number("samples", samples)
+    if top_k is not None:
+        _check_whole_number("top_k", top_k)
     generator = load_generator(open_run(run, runs=runs))
     texts: list[str] = generator.generate(
         prompt,
@@ -75,3 +83,9 @@ def generate(
         seed=seed,
     )
     return texts[0] if samples is None else texts
+
+
+def _check_whole_number(name: str, value: Any) -> None:
+    """TaskError if a value is not a whole number of at least 1."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < 1:
+        raise TaskError(f"`{name}` must be a whole number, at least 1, not {value!r}")

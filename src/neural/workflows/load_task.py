@@ -15,7 +15,7 @@ from neural.core.diagnostics import SourceText
 from neural.core.errors import TaskError, describe_os_error
 from neural.core.experiment import Experiment
 from neural.core.experiment_guess import ExperimentGuess
-from neural.core.files import read_source_text
+from neural.core.files import read_source_text, suggest_file
 from neural.core.registry import UnknownNameError
 from neural.core.settings import (
     dump_settings,
@@ -31,7 +31,7 @@ from neural.runs.sinks import registry as sinks
 from neural.tasks import registry as tasks
 from neural.tasks.supervised.task import SupervisedSettings
 from neural.tasks.task import Task
-from neural.workflows.guess_experiment import guess_experiment, is_data
+from neural.workflows.guess_experiment import add_overrides, guess_experiment, is_data
 
 
 def load_task(
@@ -49,10 +49,12 @@ def load_task(
     """
     path = Path(path)
     if is_data(path):
-        guess = guess_experiment(path)
-        on_guess(guess)
+        guess = guess_experiment(path, overrides)
         source = SourceText(f"the experiment guessed for {path}", guess.to_yaml())
-        return create_task(read_experiment(source, overrides), Path())
+        unused_overrides = [text for text in overrides if text not in guess.used_overrides]
+        experiment = read_experiment(source, unused_overrides)
+        on_guess(add_overrides(guess, unused_overrides))
+        return create_task(experiment, Path())
     source = read_source(path)
     if path.suffix.lower() in (".yaml", ".yml", ".json"):
         experiment = read_experiment(source, overrides)
@@ -74,7 +76,9 @@ def read_source(path: Path) -> SourceText:
     try:
         return read_source_text(path)
     except OSError as error:
-        raise TaskError(f"{path}: {describe_os_error(error)}") from None
+        suggestion = suggest_file(path) if isinstance(error, FileNotFoundError) else None
+        hint = f"; {suggestion}" if suggestion else ""
+        raise TaskError(f"{path}: {describe_os_error(error)}{hint}") from None
 
 
 def create_task(experiment: Experiment, folder: Path) -> Task:

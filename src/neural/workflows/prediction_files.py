@@ -68,16 +68,10 @@ def to_csv(items: Iterable[Prediction], delimiter: str = ",") -> tuple[bytes, in
 
 
 def to_json_lines(items: Iterable[Prediction]) -> tuple[bytes, int]:
-    """A JSON object per row; for documents, the object that `neural predict --json` prints."""
+    """A JSON object per row or document, as `neural predict --json` prints it."""
     lines = []
     for item in items:
-        if isinstance(item, TabularPrediction):
-            columns = item.to_columns()
-            rows = zip(*columns.values(), strict=True)
-            records = [dict(zip(columns, row, strict=True)) for row in rows]
-        else:
-            records = list(item.to_records())
-        lines += [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
+        lines += [json.dumps(record, ensure_ascii=False) + "\n" for record in item.to_records()]
     return "".join(lines).encode("utf-8"), len(lines)
 
 

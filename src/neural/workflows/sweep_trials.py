@@ -28,6 +28,7 @@ from neural.core.settings_errors import SettingsConflictError
 from neural.core.settings_fields import ValueDescription
 from neural.tasks.supervised.task import SupervisedSettings
 from neural.workflows.load_task import load_task, read_experiment, read_source
+from neural.workflows.train import resolve_override
 
 MAX_NAME_LENGTH = 80
 """Characters of a trial's name; the limit of all run names."""
@@ -149,19 +150,31 @@ def ensure_unique_names(trials: list[Trial]) -> list[Trial]:
     ]
 
 
-def read_sweep(path: Path, *, folds: int | None = None) -> tuple[SweepSettings, Path, list[Trial]]:
+def read_sweep(
+    path: Path, *, folds: int | None = None, overrides: Sequence[str] = ()
+) -> tuple[SweepSettings, Path, list[Trial]]:
     """A sweep file with its experiment and trials. SettingsError or TaskError lists all errors.
 
-    `folds` is the number of folds of a cross-validation, in place of the file's own. With it, `path`
-    may also be an experiment or a program: then there are no other settings to vary.
+    `overrides` change the experiment of all trials, after those of the file (`set`). `folds` is the
+    number of folds of a cross-validation, in place of the file's own. With it, `path` may
+    also be an experiment or a program: then there are no other settings to vary.
     """
     source = read_source(path)
     if folds is not None and not _is_sweep(source, path):
         settings = SweepSettings(experiment=path.name, folds=folds)
     else:
-        overrides = [] if folds is None else [f"folds={folds}"]
-        settings = read_settings(SweepSettings, source, overrides)
+        sweep_overrides = [] if folds is None else [f"folds={folds}"]
+        settings = read_settings(SweepSettings, source, sweep_overrides)
     experiment = resolve_experiment(path, settings.experiment)
+    for override in overrides:
+        key = override.partition("=")[0].strip()
+        if key in (*settings.grid, SEED_KEY):
+            place = "`seeds`" if key == SEED_KEY else "`grid`"
+            raise TaskError(
+                f"--set {override}: the values of `{key}` are in {place} of {path.name}"
+            )
+    typed_overrides = [resolve_override(override, experiment.parent) for override in overrides]
+    settings = settings.model_copy(update={"set": (*settings.set, *typed_overrides)})
     trials = expand_grid(settings)
     positions = locate_overrides(source) if _is_sweep(source, path) else {}
     check_trials(experiment, trials, positions)

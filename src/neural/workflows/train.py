@@ -84,7 +84,7 @@ def prepare_training(
     else:
         assert request.file is not None
         folder = Path(request.file).parent
-        overrides = [_resolve_override(override, folder) for override in request.overrides]
+        overrides = [resolve_override(override, folder) for override in request.overrides]
         task = load_task(request.file, overrides, network=request.network, on_guess=on_guess)
         saved_samples = None
     evaluator = create_sample_evaluator(task, request.samples, saved_samples)
@@ -159,7 +159,7 @@ def create_sample_evaluator(
     return SampleEvaluator(task, settings)
 
 
-def _resolve_override(override: str, folder: Path) -> str:
+def resolve_override(override: str, folder: Path) -> str:
     """Make the path in `data=…` or `network=…`, typed on the command line, absolute."""
     key, _, value = override.partition("=")
     path = find_typed_path(value, folder) if key.strip() in ("data", "network", "test") else None

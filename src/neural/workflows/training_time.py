@@ -16,7 +16,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from neural.analysis.run_loading import has_attention
 from neural.nn.lazy_torch import torch
+from neural.runs.run import Run
 from neural.tasks.task import Task
 from neural.training.engine import count_steps, count_validation_interval, fit
 from neural.workflows.samples import SampleEvaluator, SampleSettings
@@ -60,6 +62,8 @@ class StepTimes(NamedTuple):
     step_seconds: float
     total_seconds: float
     """Seconds of the whole training."""
+    has_attention: bool
+    """Whether attention was captured in these steps."""
 
 
 def estimate_training_time(
@@ -107,7 +111,7 @@ def estimate_seconds(task: Task, processes: int = 1) -> StepTimes:
     snapshots = 1 + steps // track_every if track_every else 0
     validations = math.ceil(steps / count_validation_interval(task, processes))
     total = steps * timing.step + snapshots * timing.snapshot + validations * timing.validation
-    return StepTimes(timing.step, STARTUP_SECONDS + total)
+    return StepTimes(timing.step, STARTUP_SECONDS + total, timing.has_attention)
 
 
 class _PartTimes(NamedTuple):
@@ -117,6 +121,7 @@ class _PartTimes(NamedTuple):
     snapshot: float
     validation: float
     """With the checkpoint that follows it."""
+    has_attention: bool
 
 
 def _time_parts(task: Task, steps: int) -> _PartTimes:
@@ -127,7 +132,7 @@ def _time_parts(task: Task, steps: int) -> _PartTimes:
     """
     quarter = steps // 4
     has_snapshots = task.experiment.tracking.track_every > 0
-    durations = _time_steps(
+    durations, attends = _time_steps(
         task, steps, validate_every=2 * quarter, track_every=quarter if has_snapshots else 0
     )
     step = statistics.median(
@@ -135,7 +140,8 @@ def _time_parts(task: Task, steps: int) -> _PartTimes:
     )
     with_snapshot, with_both = durations[3 * quarter - 1], durations[4 * quarter - 1]
     snapshot = max(0.0, with_snapshot - step) if has_snapshots else 0.0
-    return _PartTimes(step, snapshot, max(0.0, with_both - step - snapshot))
+    validation = max(0.0, with_both - step - snapshot)
+    return _PartTimes(step, snapshot, validation, attends)
 
 
 def _measure_steps(task: Task, samples: SampleSettings, steps: int) -> tuple[float, float]:
@@ -144,7 +150,7 @@ def _measure_steps(task: Task, samples: SampleSettings, steps: int) -> tuple[flo
     Evaluations follow the middle step and the last one.
     """
     half = steps // 2
-    durations = _time_steps(task, steps, validate_every=half, track_every=half, samples=samples)
+    durations, _ = _time_steps(task, steps, validate_every=half, track_every=half, samples=samples)
     # without the first step, which is slow, and those with an evaluation
     plain_seconds = statistics.median(
         duration for step, duration in enumerate(durations[1:], 2) if step % half
@@ -159,10 +165,11 @@ def _time_steps(
     validate_every: int,
     track_every: int,
     samples: SampleSettings | None = None,
-) -> list[float]:
-    """Seconds of each of the first steps, trained in a temporary folder; the task stays as it is.
+) -> tuple[list[float], bool]:
+    """Seconds of each of the first steps, and whether attention was captured in them.
 
-    Attention snapshots follow every `track_every` steps, 0 for none.
+    They are trained in a temporary folder; the task stays as it is. Attention
+    snapshots follow every `track_every` steps, 0 for none.
     """
     experiment, times = task.experiment, [0.0]
     training = experiment.training.model_copy(
@@ -180,8 +187,10 @@ def _time_steps(
                 on_step=lambda progress: times.append(progress.seconds),
                 extra_metrics=evaluator,
             )
+            with Run.open(run.path) as finished_run:
+                attends = has_attention(finished_run)
     finally:
         task.experiment = experiment
     if result.state == "stopped":
         raise KeyboardInterrupt
-    return [after - before for before, after in pairwise(times)]
+    return [after - before for before, after in pairwise(times)], attends

@@ -11,12 +11,19 @@ imported at their first use: watching alone does not need them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from neural.capture.capture_result import Capture
 from neural.capture.watch import capture_calls, run_probe, warn_at_caller
+from neural.capture.watch_arguments import (
+    check_model,
+    check_positions,
+    convert_positions,
+    explain_input_error,
+)
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -25,7 +32,9 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Int
     from torch import Tensor, nn
 
-    Labels = Sequence[str] | Sequence[Sequence[str]]
+    Labels = Sequence[str] | Sequence[Sequence[str]] | np.ndarray
+    TokenIds = Int[Tensor, "B T"] | Sequence[Sequence[int]] | np.ndarray
+    PaddingMask = Bool[Tensor, "B T"] | Sequence[Sequence[bool]] | np.ndarray
 
 
 class WatchResult(Capture):
@@ -60,9 +69,9 @@ def watch(
     model: nn.Module,
     *,
     labels: Labels | None = ...,
-    tokens: Int[Tensor, "B T"] | None = ...,
+    tokens: TokenIds | None = ...,
     measures: Iterable[str] | None = ...,
-    real: Bool[Tensor, "B T"] | None = ...,
+    real: PaddingMask | None = ...,
     softmax: bool | None = ...,
     on_warning: Callable[[str], None] = ...,
 ) -> AbstractContextManager[WatchResult]: ...
@@ -73,9 +82,9 @@ def watch(
     /,
     *inputs: Any,
     labels: Labels | None = ...,
-    tokens: Int[Tensor, "B T"] | None = ...,
+    tokens: TokenIds | None = ...,
     measures: Iterable[str] | None = ...,
-    real: Bool[Tensor, "B T"] | None = ...,
+    real: PaddingMask | None = ...,
     softmax: bool | None = ...,
     on_warning: Callable[[str], None] = ...,
 ) -> WatchResult: ...
@@ -83,9 +92,9 @@ def watch(
     model: nn.Module,
     *inputs: Any,
     labels: Labels | None = None,
-    tokens: Int[Tensor, "B T"] | None = None,
+    tokens: TokenIds | None = None,
     measures: Iterable[str] | None = None,
-    real: Bool[Tensor, "B T"] | None = None,
+    real: PaddingMask | None = None,
     softmax: bool | None = None,
     on_warning: Callable[[str], None] = warn_at_caller,
 ) -> AbstractContextManager[WatchResult] | WatchResult:
@@ -102,7 +111,7 @@ def watch(
     y)` calls `model(x, y)`; a mapping holds named inputs. Without inputs, `watch` is a `with` block
     in which you run the model.
     `labels`: a text for each position, such as its token, or a list of texts for each example.
-    `tokens` (B, T): token ids, for measures that need them.
+    `tokens` (B, T): token ids, for measures that need them; a tensor, an array or nested lists.
     `measures`: names of measures; all that apply if None.
     `real` (B, T): True for positions that are not padding, if the model's masks do not show it.
     `softmax`: whether a softmax over the last axis of (B, H, Q, K) or (B, Q, K) is attention: in
@@ -111,17 +120,38 @@ def watch(
     `on_warning`: receives a message if some attention is not measured, or if there is none; by
     default an `AttentionWarning` is emitted.
     """
+    check_model(model)
+    token_ids, is_real = convert_positions("tokens", tokens), convert_positions("real", real)
     capture = WatchResult(measures)
     capture.model_name = type(model).__name__
     block = capture_calls(
         model,
         capture,
         labels=labels,
-        tokens=tokens,
-        real=real,
+        tokens=token_ids,
+        real=is_real,
         softmax=softmax,
         on_warning=on_warning,
     )
+    checked_block = _check_at_end(block, token_ids, is_real)
     if not inputs:
-        return block
-    return run_probe(model, inputs[0] if len(inputs) == 1 else inputs, block)
+        return checked_block
+    batch = inputs[0] if len(inputs) == 1 else inputs
+    try:
+        return run_probe(model, batch, checked_block)
+    except (TypeError, ValueError, IndexError, RuntimeError, AttributeError) as error:
+        advice = explain_input_error(batch)
+        if not advice or capture.calls:
+            raise
+        raise ValueError(f"watch: the model failed on this input: {error}; {advice}") from error
+
+
+@contextmanager
+def _check_at_end(
+    block: AbstractContextManager[WatchResult], tokens: Tensor | None, real: Tensor | None
+) -> Iterator[WatchResult]:
+    """The block, then a check that `tokens` and `real` fit the captured attention."""
+    with block as capture:
+        yield capture
+    check_positions("tokens", tokens, capture)
+    check_positions("real", real, capture)

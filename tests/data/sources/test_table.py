@@ -81,6 +81,11 @@ def test_a_row_takes_the_shape_of_the_input(tmp_path):
             "categories of the words, `table.drop: [b]` leaves it out",
         ),
         (
+            "a,b,y\n1,2,0\n3,2024-01-31,1\n",
+            "t.csv: line 3, column `b`: `2024-01-31` is not a number; it is a date: "
+            "`table.drop: [b]` leaves the column out",
+        ),
+        (
             "a,b,y\n1,2,0\n3,4,cat\n",
             "t.csv: line 3, column `y`: `cat` is not a number; `table.categorical: [y]` makes "
             "classes of all its values",
@@ -169,5 +174,5 @@ def test_a_broken_parquet_file_is_refused(tmp_path):
 
 def test_bytes_that_are_not_text_are_refused(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"1,2,\xff\n")
-    with pytest.raises(TaskError, match=r"t.csv cannot be read"):
+    with pytest.raises(TaskError, match=r"t.csv: line 1 is not UTF-8; .*`iconv -f latin1 -t utf-8"):
         Table.read(tmp_path / "t.csv", TWO_FEATURES)

@@ -141,7 +141,7 @@ def test_cifar_mosaics_use_its_first_three_classes_and_its_test_images(tmp_path,
         (
             {"labels": np.array([{}] * 40, dtype=object)},
             {},
-            "own.npz cannot be read: it holds Python objects; save plain",
+            "own.npz cannot be read: it holds Python objects",
         ),
         (
             {"segments": np.zeros((40, 5))},

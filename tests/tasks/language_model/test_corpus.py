@@ -104,6 +104,13 @@ def test_enwik8_is_read_as_bytes_by_default(tmp_path, monkeypatch):
     assert decode(encode_text(find_text("text8", tmp_path, None))) == " a b"
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_is_named(storage, tmp_path, encoding):
+    (tmp_path / "a.txt").write_bytes("\ufeffthe cat".encode(encoding))
+    with pytest.raises(TaskError, match=r"a.txt is UTF-16; .* `iconv -f utf-16 -t utf-8`"):
+        encode_file(tmp_path / "a.txt")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -111,7 +118,8 @@ def test_enwik8_is_read_as_bytes_by_default(tmp_path, monkeypatch):
         (b"\xef\xbb\xbf", "a.txt is empty"),
         (
             b"caf\xe9 au lait",
-            "a.txt is not UTF-8: byte 3 is 0xe9; save it as UTF-8, or write `units: bytes`",
+            "a.txt is not UTF-8: byte 3 is 0xe9; save it as UTF-8, such as with "
+            "`iconv -f cp1252 -t utf-8`, or write `units: bytes` (`--set units=bytes`)",
         ),
         (b"\xef\xbb\xbfab\xff", "a.txt is not UTF-8: byte 5 is 0xff"),
         (b"0123456\xc3", "a.txt is not UTF-8: byte 7 is 0xc3"),

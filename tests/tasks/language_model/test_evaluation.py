@@ -62,6 +62,16 @@ def test_other_text_is_scored_in_full(run, tmp_path):
     assert "bits per character" in str(evaluation)
 
 
+def test_too_few_windows_for_an_interval_have_a_dash_in_every_row(run, tmp_path):
+    other = write_text(tmp_path / "tiny.txt", seed=1, words=10)
+    (section, *_) = evaluate(run, str(other)).to_sections(100)
+    assert [(row[0], row[2]) for row in section.table_rows] == [
+        ("loss (nats)", "–"),
+        ("bits per character", "–"),
+        ("perplexity", "–"),
+    ]
+
+
 def test_the_training_text_gives_only_its_held_out_part(run):
     data = run.parents[1] / "train.txt"
     assert evaluate(run, str(data)).to_dict()["data"] == evaluate(run).to_dict()["data"]
@@ -71,6 +81,8 @@ def test_a_copy_of_the_training_text_is_refused(run, tmp_path):
     copy = tmp_path / "copy.txt"
     copy.write_text((run.parents[1] / "train.txt").read_text()[:2000])
     with pytest.raises(TaskError, match=r"100% of it also occurs in the training text"):
+        evaluate(run, str(copy))
+    with pytest.raises(TaskError, match=r"--allow-duplicates \(`allow_duplicates=True` in Python"):
         evaluate(run, str(copy))
     notes = evaluate(run, str(copy), allow_duplicates=True).notes
     assert any("100% of the text also occurs in the training text" in note for note in notes)

@@ -88,20 +88,26 @@ def test_a_published_split_leaves_its_last_part_for_the_test(monkeypatch):
 @pytest.mark.parametrize(
     ("count", "context", "share", "message"),
     [
-        (7, 7, 0.1, "a.txt has 7 characters; a context of 7 needs at least 8"),
+        (
+            7,
+            7,
+            0.1,
+            "a.txt has 7 characters; a context of 7 needs at least 8: use a longer text",
+        ),
         (
             8,
             7,
             0.2,
-            "a.txt has 8 characters, 6 of them to train on; a context of 7 needs at least 8, "
-            "or a smaller",
+            "a.txt has 8 characters, 6 of them to train on; a context of 7 needs at least 8: "
+            "use a longer text, or a smaller `validation_split`",
         ),
         (
             50,
             7,
             0.1,
-            "a.txt has 50 characters, 5 of them held out; a context of 7 needs at least 8, "
-            "or a larger",
+            "a.txt has 50 characters, 5 of them held out; a context of 7 needs at least 8: "
+            "use a longer text, or train with a smaller context (`--set context=4`), "
+            "or a larger `validation_split`",
         ),
     ],
 )
@@ -109,6 +115,12 @@ def test_a_context_longer_than_the_text_or_a_part_of_it_is_refused(count, contex
     with pytest.raises(TaskError) as caught:
         create_windows(count, context, share)
     assert message in str(caught.value)
+
+
+def test_the_suggested_context_fits():
+    with pytest.raises(TaskError, match=r"--set context=4\b"):
+        create_windows(50, 7, 0.1)
+    assert create_windows(50, 4, 0.1).list_validation_starts(0).tolist() == [45]
 
 
 def test_the_shortest_text_that_can_be_learned():

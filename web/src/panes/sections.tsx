@@ -1,4 +1,4 @@
-// Sections that the task of a run adds to its page: a text and a table each.
+// The newest evaluation of a run, and sections that its task adds: a text and a table each.
 
 import { formatNumber } from "../format"
 import type { PaneDefinition, PaneProps } from "../pane"
@@ -18,7 +18,7 @@ function TaskSection({ section }: { section: Section }) {
   return (
     <section class="card">
       <h2>{section.title}</h2>
-      {section.text ? <p>{section.text}</p> : null}
+      {section.text ? section.text.split("\n").map((line, row) => <p key={row}>{line}</p>) : null}
       {section.table_rows.length ? (
         <div class="scroll-x">
           <table>
@@ -56,6 +56,7 @@ export function formatCell(cell: string | number | null): string {
 
 export default {
   title: "Task",
+  titleFor: ({ run }) => run?.sections[0]?.title || "Task",
   order: 80,
   component: SectionsPane,
   applies: ({ run }) => run !== null && run.sections.length > 0,

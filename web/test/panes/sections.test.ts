@@ -53,6 +53,18 @@ test("title, text, head and rows are shown as text", () => {
   ])
 })
 
+test("every line of the text is a paragraph", () => {
+  const run = createRun([{ ...section, text: "on 6 examples\nECE 0.05", table_rows: [] }])
+  const tree = pane.component({ run, index } as PaneProps)
+  assert.deepEqual(collectText(tree), ["Documents", "on 6 examples", "ECE 0.05"])
+})
+
+test("the tab is named after the first section", () => {
+  const run = createRun([{ ...section, title: "Evaluation" }, section])
+  assert.equal(pane.titleFor({ run, index }), "Evaluation")
+  assert.equal(pane.titleFor({ run: null, index }), "Task")
+})
+
 test("cells are formatted by their type", () => {
   assert.deepEqual(["a", 0.12345, null].map(formatCell), ["a", "0.123", ""])
 })

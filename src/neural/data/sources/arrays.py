@@ -14,6 +14,7 @@ import numpy as np
 
 from neural.core.errors import TaskError
 from neural.data.array_conversion import (
+    check_feature_columns,
     frame_columns,
     is_frame,
     select_columns,
@@ -138,6 +139,7 @@ def _split_target_columns(location: dict[str, Any]) -> dict[str, Any]:
 
 def _to_array(name: str, value: Any, network: Network) -> np.ndarray:
     """A value as an array; the rows of a frame get the shape of the network's input."""
-    array = to_array(value, f"the data: `{name}`")
-    is_input = name.partition("_")[0] == "x"
-    return reshape_rows(array, network, "the data") if is_input and is_frame(value) else array
+    if name.partition("_")[0] == "x" and is_frame(value):
+        check_feature_columns(value, f"the data: `{name}`")
+        return reshape_rows(to_array(value, f"the data: `{name}`"), network, "the data")
+    return to_array(value, f"the data: `{name}`")

@@ -157,7 +157,7 @@ _IGNORED_BY_REASON = {
     "the batch stays, and all other sizes are flattened": "start_dim end_dim",
     "the loss knows the last activation": "from_logits",
     "the loss is always a mean": "reduction size_average reduce",
-    "the loss has no such option": "ignore_index weight pos_weight delta ignore_class "
+    "not available, the loss has no such option": "ignore_index weight pos_weight delta ignore_class "
     "beta log_target",
     _INITIAL_WEIGHTS: "kernel_initializer bias_initializer depthwise_initializer "
     "recurrent_initializer embeddings_initializer beta_initializer gamma_initializer "

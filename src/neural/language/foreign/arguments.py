@@ -36,6 +36,12 @@ from neural.language.syntax import (
     to_python,
 )
 
+CAUSAL_PADDING = (
+    'causal padding is not available; `padding="same"` keeps the length, but sees later positions '
+    "too; `LSTM` and `GRU` see only earlier ones"
+)
+"""What to use instead of Keras' `padding="causal"`. There is no fix: the meaning would change."""
+
 
 class Reason(NamedTuple):
     """An error that is reported about something foreign. Without `fix`, that of its statement."""
@@ -45,6 +51,8 @@ class Reason(NamedTuple):
     span: SourceSpan
     help: str
     fix: Fix | None = None
+    argument: str = ""
+    """The argument that the error is about, if it is one."""
 
     @property
     def changes_meaning(self) -> bool:
@@ -165,7 +173,8 @@ class ArgumentTranslator:
     def add_reason(self, argument: Argument, help_text: str, fix: Fix | None = None) -> None:
         """Note that the call has no such argument."""
         message = f"`{self.call.name}` has no argument `{(argument.name or '')[:40]}`"
-        reason = Reason("E0202", message, _get_name_span(argument), help_text, fix)
+        name = argument.name or ""
+        reason = Reason("E0202", message, _get_name_span(argument), help_text, fix, name)
         self.result.reasons.append(reason)
 
     def set_copies(self, argument: Argument) -> None:
@@ -201,6 +210,10 @@ class ArgumentTranslator:
             reason = Reason("E0206", "`activation` is no activation", value.span, "leave it out")
             self.result.reasons.append(reason)
             return
+        if spec is not None and name == "padding" and text == "causal":
+            message = f'`padding` must be {spec.kind.description}, got "causal"'
+            reason = Reason("E0217", message, argument.span, CAUSAL_PADDING, argument=name)
+            self.result.reasons.append(reason)
         choice, note = self.find_choice(spec, text, is_new=is_new) if text else (None, "")
         if spec is None or choice is None:
             self.kept.append(argument)

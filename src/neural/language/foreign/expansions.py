@@ -70,7 +70,10 @@ def expand_compound(
         )
         translated = calls.translate_call(inner)
         new_call = translated.call
+        given = {item.name for item in new_call.arguments}
         for name, value in part.added.items():
+            if name in given:
+                continue
             new_call = add_argument(new_call, name, value, call.name_span)
         results.append(replace(statement, call=new_call, copies=translated.copies))
     notes: list[str] = []

@@ -244,7 +244,8 @@ class LayerTranslator:
             text = _format_results(line.unmerged or line.results)
             fix = None if is_lost else Fix(source.span, text, tuple(others))
         own = line.unmerged or line.results
-        if line.merged_into is None and own and own[0] is source:
+        is_same = bool(own) and _format_results(own) == _format_layer(source)
+        if line.merged_into is None and is_same and not line.edits:
             fix = None  # nothing is translated: the reason only explains
         for reason in line.reasons:
             self.diagnostics.add(

@@ -19,7 +19,7 @@ class ForeignLayer:
     order: tuple[str, ...] = ()
     """Names of its positional arguments in the other library."""
     added: dict[str, object] = field(default_factory=dict)
-    """Arguments that it always has here."""
+    """Arguments that it has here, unless the program gives them."""
     required: int = 0
     """How many of `order` the other library needs. With fewer, the first one, a size of the input,
     was left out."""
@@ -54,6 +54,9 @@ _DROPS_VALUES = "it drops single values, not whole channels"
 _GATED = "the nearest recurrent layer; it has gates"
 _LLAMA: dict[str, object] = {"normalization": "rms", "positional": "rotary", "bias": False}
 _LEARNED: dict[str, object] = {"encoding_type": "learned"}
+_POST_NORM: dict[str, object] = {"norm": "post"}
+_BERT: dict[str, object] = {"norm": "post", "activation": "gelu"}
+_PRETRAINED = "`neural import` reads trained weights; a program begins with new ones"
 
 
 def _name_all(names: str, layer: ForeignLayer) -> dict[str, ForeignLayer]:
@@ -111,8 +114,8 @@ LAYERS: dict[str, ForeignLayer] = {
         "CausalSelfAttention GPT2Attention LlamaAttention",
         ForeignLayer("MultiHeadAttention", ("embed_dim", "num_heads"), {"attention": "causal"}),
     ),
-    "TransformerEncoderLayer": ForeignLayer("TransformerEncoder", _ENCODER_LAYER),
-    "TransformerDecoderLayer": ForeignLayer("TransformerDecoder", _ENCODER_LAYER),
+    "TransformerEncoderLayer": ForeignLayer("TransformerEncoder", _ENCODER_LAYER, _POST_NORM),
+    "TransformerDecoderLayer": ForeignLayer("TransformerDecoder", _ENCODER_LAYER, _POST_NORM),
     **_name_all(
         "TransformerBlock TransformerLayer EncoderBlock TransformerEncoderBlock",
         ForeignLayer("TransformerEncoder", ("embed_dim", "num_heads", "ff_dim", "rate")),
@@ -125,8 +128,11 @@ LAYERS: dict[str, ForeignLayer] = {
     "DecoderLayer": ForeignLayer("TransformerDecoder", ("d_model", "num_heads", "dff")),
     **_name_all(
         "BertLayer BertEncoder BertBlock RobertaLayer RobertaEncoder DistilBertLayer ElectraLayer "
-        "AlbertLayer DebertaLayer ViTLayer ViTEncoder DeiTLayer T5Block FNetEncoder",
-        ForeignLayer("TransformerEncoder"),
+        "AlbertLayer DebertaLayer",
+        ForeignLayer("TransformerEncoder", added=_BERT),
+    ),
+    **_name_all(
+        "ViTLayer ViTEncoder DeiTLayer T5Block FNetEncoder", ForeignLayer("TransformerEncoder")
     ),
     **_name_all(
         "GPT2Block GPTBlock GPT2Layer GPTNeoBlock GPTNeoXLayer OPTDecoderLayer BloomBlock "
@@ -140,11 +146,11 @@ LAYERS: dict[str, ForeignLayer] = {
     ),
     **_name_all(
         "PositionEmbedding PositionalEmbedding PositionEmbeddings LearnedPositionalEmbedding",
-        ForeignLayer("PositionalEncoding", ("sequence_length",), _LEARNED),
+        ForeignLayer("PositionalEncoding", ("sequence_length", "hidden_size"), _LEARNED),
     ),
     **_name_all(
         "SinePositionEncoding SinusoidalPositionalEmbedding SinusoidalEncoding PositionEncoding",
-        ForeignLayer("PositionalEncoding"),
+        ForeignLayer("PositionalEncoding", ("hidden_size", "max_len")),
     ),
     **_name_all(
         "ClassificationHead BertClassificationHead RobertaClassificationHead ClassifierHead "
@@ -196,6 +202,7 @@ MISSING_LAYERS: dict[str, str] = {
         "scale the data before training": "Rescaling Resizing CenterCrop Discretization",
         "the data are encoded before training": "TextVectorization StringLookup CategoryEncoding "
         "Hashing EmbeddingBag",
+        _PRETRAINED: "from_pretrained",
         '`positional="rotary"` is an argument of the transformer block': "RotaryEmbedding "
         "LlamaRotaryEmbedding RotaryPositionalEmbedding",
     }.items()
@@ -209,7 +216,8 @@ _OPTIONAL_DROPOUT = ForeignLayer("Dropout", is_optional=True)
 _OPTIONAL_NORM = ForeignLayer("LayerNormalization", is_optional=True)
 _TOKEN_ORDER = ("vocab_size", "sequence_length", "embedding_dim")
 _ENCODER_MODEL = CompoundLayer(
-    (_EMBEDDING, _LEARNED_POSITIONS, ForeignLayer("TransformerEncoder")), ("vocab_size",)
+    (_EMBEDDING, _LEARNED_POSITIONS, ForeignLayer("TransformerEncoder", added=_BERT)),
+    ("vocab_size",),
 )
 _DECODER_MODEL = CompoundLayer(
     (_EMBEDDING, _LEARNED_POSITIONS, ForeignLayer("TransformerDecoder")), ("vocab_size",)

@@ -99,7 +99,13 @@ class SettingTranslator:
             help_text = f"did you mean `{written}`?"
             if is_nearest:
                 help_text = f"`{base}` does not exist here; `{written}` is the nearest"
-            notes = [item.help for item in reasons if item.changes_meaning]
+            losses = (item for item in reasons if item.changes_meaning)
+            notes = [
+                f"`{item.argument}`: {item.help.removeprefix('leave it out: ')}"
+                if item.argument
+                else item.help
+                for item in losses
+            ]
             reasons = [Reason(code, message, span, "; ".join([help_text, *notes]))]
         return TranslatedSetting(new_body, reasons)
 

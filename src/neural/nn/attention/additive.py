@@ -62,9 +62,10 @@ class Additive(Mechanism):
         )
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """Products with u and with the values.
+        """Products with u and with the values, Q·K·D multiply-adds each per head.
 
-        If all queries are one chunk, tanh and weights are saved; else they are recomputed.
+        Saves the output (Q × D) and, if all queries are one chunk, tanh (Q × K × D) and the weights
+        (Q × K); with more chunks, these two are recomputed.
         """
         saved = queries * keys * (width + 1) if queries <= chunk_rows(keys * width) else 0
         return Cost(

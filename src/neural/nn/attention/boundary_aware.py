@@ -98,9 +98,10 @@ class BoundaryAware(Mechanism):
         return replace(mask, key_bias=half if mask.key_bias is None else mask.key_bias + half)
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """Full attention with one more column of q and k, in which the bias is folded in.
+        """Full attention with one more column of q, k and v: the bias is in that of k.
 
-        Saves queries, keys and values with that column.
+        Saves these wider q, k and v, and what `Self` saves. The compiled kernel needs no such
+        column and saves a little less.
         """
         inputs = Cost(activations=heads * (queries + 2 * keys) * (width + 1))
         return Self().cost(heads, queries, keys, width + 1) + inputs
@@ -110,7 +111,11 @@ class BoundaryAware(Mechanism):
         return BoundaryScorer(width, self.temperature)
 
     def learned_cost(self, width: int, heads: int, head_width: int, keys: int) -> Cost:
-        """Two linear maps, to half the width and to one value."""
+        """Two linear maps, to half the width and to one value.
+
+        Saves, for each position, the hidden features and three values: the logit, the boundary
+        score, and half of it, the bias.
+        """
         half = width // 2
         return Cost(
             parameters=half * (width + 1) + half + 1,

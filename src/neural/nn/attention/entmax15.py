@@ -36,7 +36,9 @@ def _load_kernel() -> ModuleType:
 class Entmax15(PositionwiseMechanism):
     """Weights are the 1.5-entmax of a row: smooth near the largest score, 0 far below it."""
 
-    saved_matrices: ClassVar[float] = 3.5  # Q×K matrices saved for the backward pass
+    # Q×K matrices of floats saved for the backward pass, on average: without a mask three (scores,
+    # scores minus the largest, weights), with a mask also the weights before masking.
+    saved_matrices: ClassVar[float] = 3.5
 
     def weights(
         self,

@@ -89,7 +89,8 @@ class Linear(Mechanism):
         # A key bias b multiplies weights by exp(b − largest b). In a causal mask, the key of the
         # largest b may be later than a query, and the factors of all visible keys may underflow.
         if has_pair_rules or (mask.causal and mask.key_bias is not None) or k.shape[-2] == 0:
-            return attend_in_chunks(self, q, k, v, mask, 0.0, extra)
+            # No dropout of weights: it was applied to v above.
+            return attend_in_chunks(self, q, k, v, mask, dropout=0.0, extra=extra)
         key_mask = None if mask.keys is None else as_bool(mask.keys)[:, None, :, None]
         if mask.key_bias is not None:
             key_bias = fill_masked(
@@ -103,9 +104,11 @@ class Linear(Mechanism):
         return torch.cat([*chunks], dim=-2).to(v.dtype)
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """Products of keys with values and of queries with sums; saves the features φ as well.
+        """The products φ(k)ᵀ·v, φ(q) with that sum, and φ(q) with the sum of φ(k).
 
-        Causal attention costs more than twice as much as returned here.
+        Saves φ(q), the output before and after the division (each Q × D), φ(k) (K × D), the two
+        sums (D × D and D) and the divisor of each query. Causal attention costs more than twice as
+        much as returned here.
         """
         return Cost(
             multiply_adds=heads * width * (keys * width + queries * width + queries),
@@ -131,7 +134,7 @@ def attend_chunks(
     k: Float[Tensor, "B H K D"],
     v: Float[Tensor, "B H K V"],
     factor: Float[Tensor, "B H K 1"] | None,
-    key_mask: Bool[Tensor, "B 1 K"] | None,
+    key_mask: Bool[Tensor, "B 1 K 1"] | None,
     *,
     causal: bool,
 ) -> Iterator[Float[Tensor, "B H P V"]]:
@@ -235,5 +238,5 @@ def split_time(x: Tensor | None, sizes: list[int]) -> Iterable[Tensor | None]:
 
 
 def split_into_blocks(x: Float[Tensor, "B H T D"]) -> Float[Tensor, "B H N T D"]:
-    """Blocks along time, the last one padded with zeros."""
+    """N blocks of BLOCK_SIZE positions, the last one padded with zeros."""
     return functional.pad(x, (0, 0, 0, -x.shape[-2] % BLOCK_SIZE)).unflatten(-2, (-1, BLOCK_SIZE))

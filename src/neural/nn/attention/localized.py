@@ -44,7 +44,8 @@ class Localized(Mechanism):
     self_attention_only: ClassVar[bool] = True  # not for cross-attention: it compares positions
 
     window: int = int_field(
-        "Width of the window, centred at the query; a causal block sees its earlier half.",
+        "Width of the window, centred at the query; with causal attention, only the half before "
+        "the query is seen.",
         default=7,
         odd=True,
         shown=True,  # `repr` prints the argument even if it has its default
@@ -93,7 +94,8 @@ class Localized(Mechanism):
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
         """Two products of each query with the keys of its window.
 
-        Saves the output, a copy of it in the layout (time, heads, width), and one value per query.
+        Saves the output, a copy of it in the layout (time, heads, width), and for each query the
+        log-sum-exp of its scores.
         """
         window = min(self.window, keys)
         return Cost(

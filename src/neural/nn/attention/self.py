@@ -63,7 +63,10 @@ class Self(Mechanism):
         return mask
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """Two products of Q·K·D multiply-adds per head; saves the output and a value per query."""
+        """Two products of Q·K·D multiply-adds per head.
+
+        Saves the output and, for each query, the log-sum-exp of its scores.
+        """
         return Cost(
             multiply_adds=2 * heads * queries * keys * width,
             activations=heads * queries * (width + 1),

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MIN_GATHER_RATIO = 4
-"""Blocks gather their keys if there are at least this many times more keys; else it is slower."""
+"""Keys are gathered only if the sequence has at least this many times as many keys as one block
+gathers; below that, gathering is slower than full attention."""
 
 
 class Sparse(Mechanism):
@@ -42,7 +43,8 @@ class Sparse(Mechanism):
     self_attention_only: ClassVar[bool] = True  # not for cross-attention: it compares positions
 
     window: int = int_field(
-        "Width of the window, centred at the query; a causal block sees its earlier half.",
+        "Width of the window, centred at the query; with causal attention, only the half before "
+        "the query is seen.",
         default=7,
         odd=True,
         shown=True,  # `repr` prints the argument even if it has its default
@@ -111,6 +113,10 @@ class Sparse(Mechanism):
             return Self().cost(heads, queries, keys, width) + masked
         blocks, gathered = -(-keys // self.block), self.count_gathered_keys(keys)
         pairs = blocks * self.block * gathered + min(self.global_tokens, keys) * keys
+        # Saved per head: the gathered keys and values of all blocks; of each query, its copy in a
+        # block, its output before and after it is zeroed and in the layout of the result, and the
+        # log-sum-exp of its scores. This is an estimate: torch frees one of the three outputs, but
+        # its CPU kernel saves the pattern (`keep` in `attend_gathered`) as 4-byte floats.
         copies = 2 * blocks * gathered * width + queries * (4 * width + 1)
         pattern = blocks * self.block * gathered // 4  # a byte per pair, in 32-bit values
         return Cost(multiply_adds=2 * heads * pairs * width, activations=heads * copies + pattern)
@@ -123,7 +129,11 @@ class Sparse(Mechanism):
     def is_visible(
         self, query: Int[Tensor, "... Q 1"], key: Int[Tensor, "... 1 K"]
     ) -> Bool[Tensor, "... Q K"]:
-        """The pattern: whether a query at one position sees a key at another."""
+        """The pattern: whether a query at one position sees a key at another.
+
+        The last query is at the position of the last key. With more queries than keys, the first
+        queries have negative positions: they are not global and use the random blocks of block 0.
+        """
         visible = (
             ((key - query).abs() <= self.window // 2)
             | self.is_global(key)
@@ -257,6 +267,14 @@ class Sparse(Mechanism):
         if not num_global:
             return out
         # Global queries see all keys, not only the gathered ones.
-        global_mask = slice_mask(mask, 0, num_global, time, time, time, device)
+        global_mask = slice_mask(
+            mask,
+            first=0,
+            last=num_global,
+            visible_keys=time,
+            queries=time,
+            keys=time,
+            device=device,
+        )
         global_out = fused_attention(q[..., :num_global, :], k, v, global_mask, dropout)
         return torch.cat((global_out, out[..., num_global:, :]), dim=-2)

@@ -34,7 +34,9 @@ def _load_kernel() -> ModuleType:
 class Sparsemax(PositionwiseMechanism):
     """Weights are the Euclidean projection of the scores of a row onto the simplex."""
 
-    saved_matrices: ClassVar[float] = 3.5  # Q×K matrices saved for the backward pass
+    # Q×K matrices of floats saved for the backward pass, on average: without a mask three (scores,
+    # scores minus the largest, weights), with a mask also the weights before masking.
+    saved_matrices: ClassVar[float] = 3.5
 
     def weights(
         self,

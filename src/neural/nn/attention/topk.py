@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 class Topk(PositionwiseMechanism):
     """Weights are the softmax over the `k` visible keys with the largest scores."""
 
-    saved_matrices: ClassVar[float] = 2.75  # Q×K matrices saved for the backward pass
+    # Q×K matrices of floats saved for the backward pass: the softmax before and after masked
+    # weights become 0, and three boolean masks, which count a quarter each.
+    saved_matrices: ClassVar[float] = 2.75
 
     k: int = int_field("Number of keys that get weight.", default=8, shown=True)
 

@@ -64,7 +64,11 @@ class Uniform(Mechanism):
         if dropout or not all(rule is None for rule in (mask.reach, mask.segments, mask.pairs)):
             unbiased = replace(mask, bias=None, key_bias=None)
             output = fused_attention(
-                v.new_zeros(*q.shape[:-1], v.shape[-1]), torch.zeros_like(v), v, unbiased, dropout
+                q=v.new_zeros(*q.shape[:-1], v.shape[-1]),
+                k=torch.zeros_like(v),
+                v=v,
+                mask=unbiased,
+                dropout=dropout,
             )
         else:
             output = masked_mean(v, mask, q.shape[-2])

@@ -36,7 +36,7 @@ class BatchNormalization(Layer):
         return x
 
     def cost(self, x: Shape) -> Cost:
-        """`2 · E` parameters: a scale and a shift per feature."""
+        """`2 · E` parameters: a scale and a shift per feature. Saves the output."""
         return Cost(parameters=2 * feature_width(x), activations=numel(x))
 
     def build(self, x: Shape) -> BatchNorm:

@@ -35,7 +35,10 @@ class LayerNormalization(Layer):
         return x
 
     def cost(self, x: Shape) -> Cost:
-        """`(1 + bias) · E` parameters; saves mean and standard deviation of each position."""
+        """`(1 + bias) · E` parameters.
+
+        Saves the output, and the mean and the reciprocal standard deviation of each position.
+        """
         return Cost(
             parameters=(1 + self.bias) * feature_width(x), activations=numel(x) + 2 * numel(x[:-1])
         )

@@ -34,7 +34,11 @@ class RMSNormalization(Layer):
         return x
 
     def cost(self, x: Shape) -> Cost:
-        """`E` parameters; saves the unscaled features and the root mean square of each position."""
+        """`E` parameters: a scale per feature.
+
+        Saves two tensors of the shape of `x`, the output and the features before the scale, and the
+        reciprocal root mean square of each position.
+        """
         return Cost(parameters=feature_width(x), activations=2 * numel(x) + numel(x[:-1]))
 
     def build(self, x: Shape) -> Module:

@@ -325,9 +325,12 @@ def _decode_characters(chunks: Iterator[bytes], name: str) -> Iterator[np.ndarra
 def _utf8_error(name: str, error: UnicodeDecodeError, offset: int) -> TaskError:
     """Create the error message; `offset` is the index in the file of the first decoded byte."""
     position, value = offset + error.start, error.object[error.start]
+    is_utf16 = offset == 0 and error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    problem = "is UTF-16" if is_utf16 else f"is not UTF-8: byte {position:,} is 0x{value:02x}"
+    encoding = "utf-16" if is_utf16 else "cp1252"  # cp1252: the usual one of older Windows files
     return TaskError(
-        f"{name} is not UTF-8: byte {position:,} is 0x{value:02x}; "
-        "save it as UTF-8, or write `units: bytes` to learn its bytes"
+        f"{name} {problem}; save it as UTF-8, such as with `iconv -f {encoding} -t utf-8`, or write "
+        "`units: bytes` (`--set units=bytes`) to learn its bytes"
     )
 
 

@@ -284,7 +284,8 @@ def _check_overlap(
     if overlap is not None and overlap > MAX_ALLOWED_OVERLAP and not allow:
         raise TaskError(
             f"{name}: {overlap:.0%} of it also occurs in the training text (at least "
-            f"{NGRAM_LENGTH} characters in a row); choose another text, or use --allow-duplicates"
+            f"{NGRAM_LENGTH} characters in a row); choose another text, or use --allow-duplicates "
+            "(`allow_duplicates=True` in Python)"
         )
     return [
         note.replace("the validation text", "the text").replace("the validation", "the evaluation")
@@ -317,8 +318,8 @@ def _is_training_text(run: TrainedRun, data: str) -> bool:
 
 
 def _exponentiate(loss: float) -> float:
-    """exp(loss), the perplexity; infinite beyond the largest float."""
-    return math.exp(loss) if loss < MAX_EXPONENT else math.inf
+    """exp(loss), the perplexity; infinite beyond the largest float, NaN for NaN."""
+    return math.inf if loss >= MAX_EXPONENT else math.exp(loss)
 
 
 def _format_interval(low: float, high: float) -> str:

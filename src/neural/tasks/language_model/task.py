@@ -9,7 +9,7 @@ written in the `.neural` language (a "program"), by the user or by a preset (`pr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -390,7 +390,7 @@ class LanguageModel(ProgramTask):
         )
 
     @classmethod
-    def guess(cls, path: Path) -> ExperimentGuess | None:
+    def guess(cls, path: Path, overrides: Sequence[str] = ()) -> ExperimentGuess | None:
         """A language model of a text file, or of a folder of them."""
         return guess_language_model(path)
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 PUBLISHED_SPLITS = {100_000_000: (90_000_000, 95_000_000)}
 """Text length → (end of training, end of validation): the usual split of enwik8 and text8. The rest
 is the test set."""
+MIN_SUGGESTED_CONTEXT = 4
+"""A message suggests no smaller context: nothing is learned from fewer characters."""
 WINDOW_RNG_STREAM = 2
 """Random stream (data/sampler.py, which uses 0 and 1): different uses of one seed get independent
 random numbers."""
@@ -88,17 +90,21 @@ class TextWindows:
 def format_too_short(
     data_name: str, count: int, train_end: int, held_out: int, context: int
 ) -> str:
-    """Message for a text (of `count` characters) that is shorter than one window."""
+    """Message for a text (of `count` characters) that is shorter than one window, with ways out."""
     needed = f"a context of {context:,} needs at least {context + 1:,}"
+    largest_context = min(train_end, held_out or train_end) - 1
+    advice = "use a longer text"
+    if largest_context >= MIN_SUGGESTED_CONTEXT:
+        advice += f", or train with a smaller context (`--set context={largest_context}`)"
     if count <= context:
-        return f"{data_name} has {count:,} characters; {needed}"
+        return f"{data_name} has {count:,} characters; {needed}: {advice}"
     split_name, split_length = (
         ("to train on", train_end) if train_end <= context else ("held out", held_out)
     )
     direction = "smaller" if train_end <= context else "larger"
     return (
-        f"{data_name} has {count:,} characters, {split_length:,} of them {split_name}; {needed}, "
-        f"or a {direction} `validation_split`"
+        f"{data_name} has {count:,} characters, {split_length:,} of them {split_name}; {needed}: "
+        f"{advice}, or a {direction} `validation_split`"
     )
 
 

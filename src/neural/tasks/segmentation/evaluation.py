@@ -24,10 +24,10 @@ from neural.tasks.segmentation.score_table import ScoreTable, run_baselines, sco
 from neural.tasks.task import TrainedRun
 
 SCORE_COLUMNS = {
-    "boundary_f1": "F1",
+    "boundary_f1": "F1",  # of the boundaries of all documents together
     "boundary_f1_within_1": "±1",
     "boundary_f1_within_2": "±2",
-    "boundary_f1_macro": "macro F1",
+    "boundary_f1_macro": "macro F1",  # mean of the F1 of each document
     "pk": "Pk",
     "window_diff": "WindowDiff",
     "boundary_similarity": "B",

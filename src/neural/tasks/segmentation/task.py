@@ -13,7 +13,7 @@ probe is an example whose attention maps are captured during training.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -411,7 +411,7 @@ class Segmentation(Task):
         return predict_documents(run, source)
 
     @classmethod
-    def guess(cls, path: Path) -> ExperimentGuess | None:
+    def guess(cls, path: Path, overrides: Sequence[str] = ()) -> ExperimentGuess | None:
         """Documents with marked segments."""
         return guess_segmentation(path)
 

@@ -14,6 +14,7 @@ from scipy.special import xlogy
 
 from neural.core.names import to_snake_case
 from neural.data.dataset import Dataset
+from neural.data.target_scaler import TargetScaler
 from neural.data.targets import (
     BinaryTargets,
     ClassTargets,
@@ -30,12 +31,18 @@ MAX_SAVED_FEATURES = 1000
 """Scales of more features are not saved."""
 
 
-def summarize_data(data: Dataset, network: Network) -> dict[str, Any]:
-    """Metadata entries of a run; those that do not apply are left out."""
+def summarize_data(
+    data: Dataset, network: Network, target_scaler: TargetScaler | None = None
+) -> dict[str, Any]:
+    """Metadata entries of a run; those that do not apply are left out.
+
+    With a `target_scaler`, the loss is that of standardised targets.
+    """
     entries: dict[str, Any] = {}
     targets = data.valid.targets
     if len(data.held_out_indices) and not targets.position_shape:
         y = data.valid.columns["y"].array[data.held_out_indices]
+        y = y if target_scaler is None else target_scaler.transform(y.astype(np.float64))
         entries["data/chance_loss"] = compute_chance_loss(y, targets)
         entries["data/majority_share"] = compute_majority_share(y, targets)
     entries["data/feature_scales"] = measure_feature_scales(data, network)

@@ -342,6 +342,8 @@ def _iter_batch_rows(
                 activation = {"classes": lambda x: x.softmax(dim=-1), "binary": torch.sigmoid}
                 predicted = activation.get(kind, model.output_activation)(logits)
             outputs = predicted.double().numpy()[is_row]
+            if data.target_scaler is not None:
+                outputs = data.target_scaler.inverse_transform(outputs)
         examples = np.broadcast_to(
             np.arange(start, start + len(chosen)).reshape(-1, *(1,) * (is_row.ndim - 1)),
             is_row.shape,
@@ -461,8 +463,10 @@ def _interval_to_dict(interval: ConfidenceInterval) -> dict[str, float]:
 
 
 def _format_score(value: float) -> str:
-    """Three decimals; four significant digits for values of 100 and more."""
-    text = f"{value:.3f}" if abs(value) < 100 else f"{value:.4g}"
+    """Three decimals; four significant digits from 100 on; whole numbers from 10,000 on."""
+    size = abs(value)
+    digits = ".3f" if size < 100 else ".0f" if 1e4 <= size < 1e9 else ".4g"
+    text = format(value, digits)
     return text.replace("-", "−")
 
 

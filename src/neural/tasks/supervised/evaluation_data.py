@@ -13,8 +13,9 @@ from neural.data.array_conversion import frame_columns, is_frame
 from neural.data.dataset import Dataset, ExampleSplit, create_split
 from neural.data.duplicates import MIN_DUPLICATE_SHARE, find_duplicates
 from neural.data.loading import locate_data, serialize_location
+from neural.data.target_scaler import TargetScaler
 from neural.language.network import Network
-from neural.tasks.supervised.inputs import load_labelled_examples, load_schema
+from neural.tasks.supervised.inputs import load_labelled_examples, load_schema, load_target_scaler
 from neural.tasks.task import TrainedRun
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class EvaluationData:
     predicts_target_tokens: bool = False
     """Whether labels are the target tokens of an encoder-decoder, shifted by one."""
     classes: tuple[str, ...] = ()
+    target_scaler: TargetScaler | None = None
+    """How the outputs of the network become values in the units of the data."""
     train: ExampleSplit | None = None
     train_indices: NDArray[np.int64] = field(default_factory=lambda: np.arange(0))
     notes: tuple[str, ...] = ()
@@ -90,6 +93,7 @@ def _load_held_out(run: TrainedRun, task: Any) -> EvaluationData:
         has_groups=groups is not None,
         predicts_target_tokens=dataset.predicts_target_tokens,
         classes=dataset.examples.classes,
+        target_scaler=load_target_scaler(run),
         train=dataset.train,
         train_indices=dataset.sampler.examples,
         notes=tuple(notes),
@@ -115,7 +119,11 @@ def _load_other_data(
             "these examples are in it"
         )
     else:
-        notes += _check_training_overlap(task.data, split, run.name, allow=allow_duplicates)
+        # arrays come from Python, where the option is a keyword
+        option = "--allow-duplicates" if isinstance(data, str | Path) else "allow_duplicates=True"
+        notes += _check_training_overlap(
+            task.data, split, run.name, allow=allow_duplicates, option=option
+        )
     return EvaluationData(
         network=network,
         split=split,
@@ -125,6 +133,7 @@ def _load_other_data(
         has_groups=groups is not None,
         predicts_target_tokens=network.is_encoder_decoder and "y" not in arrays,
         classes=schema.classes or examples.classes,
+        target_scaler=load_target_scaler(run),
         train=None if task is None else task.data.train,
         train_indices=np.arange(0) if task is None else task.data.sampler.examples,
         notes=tuple(notes),
@@ -132,9 +141,12 @@ def _load_other_data(
 
 
 def _check_training_overlap(
-    dataset: Dataset, split: ExampleSplit, run_name: str, *, allow: bool
+    dataset: Dataset, split: ExampleSplit, run_name: str, *, allow: bool, option: str = ""
 ) -> list[str]:
-    """Refuse training examples, or return a note that counts them."""
+    """Refuse training examples, or return a note that counts them.
+
+    `option` is what the user writes to allow them; it is in the message of the refusal.
+    """
     arrays = [
         {name: column.array for name, column in part.columns.items()}
         for part in (dataset.train, split)
@@ -148,9 +160,7 @@ def _check_training_overlap(
         f"example of {run_name}"
     )
     if duplicates.equal >= MIN_DUPLICATE_SHARE * count and not allow:
-        raise TaskError(
-            f"{message}, so the scores would be too good; remove them, or use --allow-duplicates"
-        )
+        raise TaskError(f"{message}, so the scores would be too good; remove them, or use {option}")
     return [f"{message}; the scores may be too good"]
 
 

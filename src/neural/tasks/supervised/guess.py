@@ -2,8 +2,9 @@
 
 Tables: the target is the column named like one (TARGET_NAMES), else the last. Words as targets, or
 few different whole numbers, are classes; other numbers are a regression. Columns of words are
-categories, unless almost every row has another word; then they are left out. Folders per class:
-images become patches, and texts characters, for a small transformer.
+categories, unless almost every row has another word; then they are left out, and so are dates.
+Overrides of the user (`table.target=price`) decide before all this. Folders per class: images become
+patches, and texts characters, for a small transformer.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from pydantic import Field
 
 from neural.core.errors import TaskError
 from neural.core.experiment_guess import ExperimentGuess
+from neural.core.settings import Settings, read_settings
 from neural.data.class_folders import ClassFolders, find_class_folders, has_class_folders
 from neural.data.dataset import split_dataset
 from neural.data.optional_packages import import_optional
@@ -25,9 +28,15 @@ from neural.data.source import Examples, UnfittedTable
 from neural.data.sources.images import SUFFIXES as IMAGE_SUFFIXES
 from neural.data.sources.texts import SUFFIXES as TEXT_SUFFIXES
 from neural.data.table_cells import SUFFIXES as TABLE_SUFFIXES
-from neural.data.table_cells import TableCells, is_number, read_table_file
-from neural.data.table_columns import TableSettings, list_columns
-from neural.data.table_examples import read_targets
+from neural.data.table_cells import (
+    TableCells,
+    has_decimal_comma,
+    is_date,
+    is_number,
+    read_table_file,
+)
+from neural.data.table_columns import TableSettings, assign_columns, list_columns
+from neural.data.table_examples import read_groups, read_targets
 from neural.data.table_preprocessing import fit_preprocessor
 from neural.language.train_options import TrainOptions
 
@@ -45,13 +54,23 @@ MIN_FILES_PER_CLASS = 2
 MAX_IMAGE_SIDE, PATCH_SIDE, MEASURED_IMAGES = 64, 4, 20
 TEXT_LENGTH = 256
 """Characters of a text that the network reads."""
+MIN_ROWS_WITH_TEST, TEST_SHARE = 200, 0.2
+"""A table of so many rows or more gets test rows, for `neural evaluate`."""
+TABLE_OVERRIDE = re.compile(r"\s*table\s*[.=]")
+"""Start of an override of a table's keys."""
 TABLE_CERTAINTY, FOLDER_CERTAINTY = 0.8, 0.8
 
 
-def guess_supervised(path: Path) -> ExperimentGuess | None:
-    """A classification or regression; None for other data. TaskError for a broken table."""
+def guess_supervised(path: Path, overrides: Sequence[str] = ()) -> ExperimentGuess | None:
+    """A classification or regression; None for other data.
+
+    The guess for a table follows `overrides` of `table`. Raises TaskError for a broken table,
+    SettingsError for a wrong override.
+    """
     if path.is_file() and path.suffix.lower() in TABLE_SUFFIXES:
-        return _guess_table(path)
+        used_overrides = tuple(text for text in overrides if TABLE_OVERRIDE.match(text))
+        chosen = read_settings(_TableKeys, None, used_overrides).table
+        return replace(_guess_table(path, chosen), used_overrides=used_overrides)
     for suffixes, guess_folders in (
         (IMAGE_SUFFIXES, _guess_images),
         (TEXT_SUFFIXES, _guess_texts),
@@ -74,45 +93,68 @@ def _find_classes(path: Path, suffixes: Sequence[str]) -> ClassFolders | None:
     return folders if len(counts) > 1 and counts.min() >= MIN_FILES_PER_CLASS else None
 
 
+class _TableKeys(Settings):
+    """The part of an experiment that the guess for a table follows."""
+
+    table: TableSettings = Field(default_factory=TableSettings)
+
+
 @dataclass(frozen=True)
 class _TableColumns:
     """Columns of a table by their use, as indices."""
 
     target: int
     id: int | None
+    group: int | None
     numbers: list[int]
     categories: list[int]
-    dropped: list[int]
+    dropped: dict[int, str]
+    """Columns that are left out, with the reason."""
     has_missing: bool
 
 
-def _guess_table(path: Path) -> ExperimentGuess:
-    cells = read_table_file(path)
-    columns = _assign_columns(cells)
+def _guess_table(path: Path, chosen: TableSettings) -> ExperimentGuess:
+    """The guess for a table; `chosen` has the keys that the user has set."""
+    cells = read_table_file(path, chosen.named_columns())
+    columns = _assign_columns(cells, chosen)
     names = [_column_name(cells, column) for column in range(len(cells.names))]
-    is_class = _has_classes(cells, columns.target)
+    target_name = names[columns.target]
+    is_class = target_name in chosen.categorical or _has_classes(cells, columns.target)
     categorical = [*columns.categories, *([columns.target] if is_class else [])]
+    dropped = (*chosen.drop, *(names[column] for column in columns.dropped))
+    is_set = chosen.model_fields_set
+    impute = chosen.impute if "impute" in is_set else "median" if columns.has_missing else "none"
     table = {
-        "target": names[columns.target],
+        "target": target_name,
         **({"id": names[columns.id]} if columns.id is not None else {}),
-        **({"drop": tuple(names[column] for column in columns.dropped)} if columns.dropped else {}),
+        **({"group": names[columns.group]} if columns.group is not None else {}),
+        **({"features": chosen.features} if chosen.features is not None else {}),
+        **({"drop": dropped} if dropped else {}),
         **({"categorical": tuple(names[column] for column in categorical)} if categorical else {}),
-        **({"impute": "median"} if columns.has_missing else {}),
-        "standardize": True,
+        **({"impute": impute} if impute != "none" else {}),
+        "standardize": chosen.standardize if "standardize" in is_set else True,
     }
     y, classes = read_targets(cells, columns.target, is_class=is_class)
     settings = TableSettings.model_validate(table)
-    features = sorted([*columns.numbers, *columns.categories])
+    features = assign_columns(cells, settings).features
     examples = Examples(
         data_name=path.name,
         train={"y": y},
-        table=UnfittedTable(cells, tuple(features), settings),
+        table=UnfittedTable(cells, features, settings),
+        groups=read_groups(cells, assign_columns(cells, settings)),
     )
+    has_test = len(cells) >= MIN_ROWS_WITH_TEST
     # the network has an input per category of the training rows, so the rows are split as later
-    split = split_dataset(examples, None, TrainOptions().validation_split, 0.0, fold=None, seed=0)
+    split = split_dataset(
+        examples,
+        y if has_test and is_class else None,
+        TrainOptions().validation_split,
+        TEST_SHARE if has_test else 0.0,
+        fold=None,
+        seed=0,
+    )
     preprocessor, _ = fit_preprocessor(cells, features, settings, split[0])
     width = len(preprocessor.output_names)
-    target_name = names[columns.target]
     reason = f"a table of {len(cells):,} rows: predicts `{target_name}`, " + (
         f"{len(classes)} classes ({list_columns(classes)})"
         if is_class
@@ -120,14 +162,19 @@ def _guess_table(path: Path) -> ExperimentGuess:
     )
     reasons = [
         reason,
-        f"{len(columns.numbers)} columns of numbers and {len(columns.categories)} of categories "
-        f"are {width} inputs",
+        _describe_inputs(len(columns.numbers), len(columns.categories), width),
+        *cells.notes,
     ]
-    if columns.dropped:
-        reasons.append(
-            f"left out, because almost every row has another text: "
-            f"{list_columns([str(names[column]) for column in columns.dropped])}"
-        )
+    for cause in dict.fromkeys(columns.dropped.values()):
+        left_out = [
+            str(names[column]) for column in columns.dropped if columns.dropped[column] == cause
+        ]
+        reasons.append(f"left out, because {cause}: {list_columns(left_out)}")
+    if has_test:
+        reasons.append(f"{TEST_SHARE:.0%} of the rows are test rows, for `neural evaluate`")
+    keys: dict[str, object] = (
+        {"table": table} if is_class else {"table": table, "standardize_target": True}
+    )
     program = _write_program(
         path,
         input_shape=f"{width},",
@@ -135,33 +182,96 @@ def _guess_table(path: Path) -> ExperimentGuess:
         class_count=len(classes) if is_class else None,
         example_count=len(cells),
     )
-    return _create_guess(path, program, tuple(reasons), TABLE_CERTAINTY, table=table)
+    keys |= {"test": TEST_SHARE} if has_test else {}
+    keys |= {"stratify": True} if has_test and is_class else {}
+    return _create_guess(path, program, tuple(reasons), TABLE_CERTAINTY, **keys)
 
 
-def _assign_columns(cells: TableCells) -> _TableColumns:
-    """Decide the use of every column by its name and its cells."""
-    by_name = {name.casefold(): column for column, name in reversed([*enumerate(cells.names)])}
-    target = next((by_name[name] for name in TARGET_NAMES if name in by_name), None)
-    target = len(cells.names) - 1 if target is None or not cells.has_header else target
-    row_id, numbers, categories, dropped = None, list[int](), list[int](), list[int]()
+def _describe_inputs(number_count: int, category_count: int, width: int) -> str:
+    """`4 columns of numbers and 1 of categories are 7 inputs`."""
+    counts = ((number_count, "numbers"), (category_count, "categories"))
+    parts = [(count, f"of {kind}") for count, kind in counts if count]
+    (first_count, first_kind), *others = parts
+    noun = "column" if first_count == 1 else "columns"
+    columns = " and ".join(
+        [f"{first_count} {noun} {first_kind}", *(f"{count} {kind}" for count, kind in others)]
+    )
+    verb = "is" if number_count + category_count == 1 else "are"
+    return f"{columns} {verb} {width} input{'s' * (width != 1)}"
+
+
+def _assign_columns(cells: TableCells, chosen: TableSettings) -> _TableColumns:
+    """Decide the use of every column: as `chosen` says, else by its name and its cells."""
+    if chosen.target is None:
+        target = _column_name(cells, _guess_target(cells, chosen))
+        chosen = chosen.model_copy(update={"target": target})
+    roles = assign_columns(cells, chosen)
+    assert roles.target is not None
+    row_id, numbers, categories = roles.id, list[int](), list[int]()
+    dropped: dict[int, str] = {}
     has_missing = False
-    for column, name in enumerate(cells.names):
-        if column == target:
-            continue
-        words = cells.read_words(column)
+    for column in roles.features:
+        name, words = cells.names[column], cells.read_words(column)
         known = [word for word in words if word]
         is_unique = len(set(words)) == len(words)
-        if row_id is None and _is_id_name(name) and is_unique:
-            row_id = column
-        elif known and all(map(is_number, known)):
-            numbers.append(column)
-            has_missing |= len(known) < len(words)
-        elif 1 < len(set(known)) <= min(MAX_CATEGORIES, MAX_CATEGORY_SHARE * len(words)):
-            categories.append(column)
-            has_missing |= len(known) < len(words)
-        else:
-            dropped.append(column)
-    return _TableColumns(target, row_id, numbers, categories, dropped, has_missing)
+        is_category = _column_name(cells, column) in chosen.categorical
+        cause = None if is_category else _find_drop_cause(known, len(words))
+        if not is_category and chosen.features is None:
+            if row_id is None and _is_id_name(name) and is_unique:
+                row_id = column
+                continue
+            if cause is not None:
+                dropped[column] = cause
+                continue
+        # a feature that should be left out stays among the numbers: its error says what to do
+        is_category = is_category or (cause is None and not all(map(is_number, known)))
+        (categories if is_category else numbers).append(column)
+        has_missing |= len(known) < len(words)
+    if not numbers and not categories:
+        raise TaskError(
+            f"{cells.data_name}: no column is left for the inputs; "
+            + "; ".join(
+                f"left out, because {cause}: `{cells.names[column]}`"
+                for column, cause in dropped.items()
+            )
+        )
+    return _TableColumns(
+        roles.target, row_id, roles.group, numbers, categories, dropped, has_missing
+    )
+
+
+def _guess_target(cells: TableCells, chosen: TableSettings) -> int:
+    """The column with the first of TARGET_NAMES, else the last; none that has another use."""
+    used = {chosen.id, chosen.group, *chosen.drop, *(chosen.features or ())}
+    candidates = [
+        column for column in range(len(cells.names)) if _column_name(cells, column) not in used
+    ]
+    if not candidates:
+        raise TaskError(
+            f"{cells.data_name}: no column is left for the target; set `table.target` to its name"
+        )
+    by_name = {cells.names[column].casefold(): column for column in reversed(candidates)}
+    target = next((by_name[name] for name in TARGET_NAMES if name in by_name), None)
+    return candidates[-1] if target is None or not cells.has_header else target
+
+
+def _find_drop_cause(known: Sequence[str], row_count: int) -> str | None:
+    """Why a column is left out; None if it is one of numbers or categories.
+
+    `known` are its cells that are not missing.
+    """
+    if not known:
+        return "all cells are empty"
+    if all(map(is_number, known)):
+        return None
+    if all(map(is_date, known)):
+        return "the cells are dates"
+    if all(has_decimal_comma(word) or is_number(word) for word in known):
+        return "it looks like a number with a decimal comma"
+    if len(set(known)) == 1:
+        return "all rows have the same text"
+    is_few = len(set(known)) <= min(MAX_CATEGORIES, MAX_CATEGORY_SHARE * row_count)
+    return None if is_few else "almost every row has another text"
 
 
 def _column_name(cells: TableCells, column: int) -> str | int:

@@ -26,9 +26,16 @@ from neural.data.table_cells import (
     parse_table_text,
     read_table_file,
 )
-from neural.data.table_columns import TableSettings, list_columns, match_columns
+from neural.data.table_columns import (
+    TableSettings,
+    describe_extra_columns,
+    find_extra_columns,
+    list_columns,
+    match_columns,
+)
 from neural.data.table_examples import apply_preprocessor, fit_examples, reshape_features
 from neural.data.table_preprocessing import FittedColumn, TablePreprocessor
+from neural.data.target_scaler import TargetScaler
 from neural.language.network import Network
 from neural.tasks.task import TrainedRun
 
@@ -124,6 +131,12 @@ def load_preprocessor(run: TrainedRun) -> TablePreprocessor | None:
     return None if saved is None else TablePreprocessor.from_dict(saved)
 
 
+def load_target_scaler(run: TrainedRun) -> TargetScaler | None:
+    """How targets were standardised in training; None if they were not."""
+    saved = run.metadata("data/target_scaler")
+    return None if saved is None else TargetScaler.from_dict(saved)
+
+
 def table_settings(run: TrainedRun) -> TableSettings:
     """The settings of columns that the run was trained with."""
     return getattr(run.load_experiment(), "table", TableSettings())
@@ -187,7 +200,9 @@ def _convert_table(run: TrainedRun, network: Network, table: TableCells) -> Pred
     schema, settings, preprocessor = load_schema(run), table_settings(run), load_preprocessor(run)
     notes: list[str] = []
     if schema.columns and table.has_header:
-        positions = match_columns(table, schema.columns, schema.target, settings)
+        names = (schema.columns, schema.target, settings)
+        positions = match_columns(table, *names)
+        notes += describe_extra_columns(table, find_extra_columns(table, *names))
     else:
         positions = (
             _columns_by_position(table, network)
@@ -236,8 +251,8 @@ def _columns_by_number(table: TableCells, preprocessor: TablePreprocessor) -> li
     )
 
 
-def _suggest_key(name: str, is_missing: bool) -> str:
-    """What helps if a cell of data to predict for is not a number."""
-    if is_missing:
+def _suggest_key(name: str, cell: str) -> str:
+    """What helps if a cell of data to predict for is not a number; the cell is "" if missing."""
+    if not cell:
         return "fill it, or train again with `table.impute: median`"
     return f"replace it, or train again with `table.categorical: [{name}]`"

@@ -16,7 +16,12 @@ from neural.data.input_checks import check_inputs
 from neural.data.table_columns import MAX_LISTED_COLUMNS
 from neural.language.network import Network
 from neural.nn.lazy_torch import torch
-from neural.tasks.supervised.inputs import STANDARD_INPUT, load_class_names, load_inputs
+from neural.tasks.supervised.inputs import (
+    STANDARD_INPUT,
+    load_class_names,
+    load_inputs,
+    load_target_scaler,
+)
 from neural.tasks.task import TrainedRun
 
 if TYPE_CHECKING:
@@ -37,33 +42,13 @@ class PredictedRows:
     output_activation: str
     """Kind of outputs. `softmax`: class probabilities; `sigmoid`: P(yes); `linear`: values."""
     outputs: np.ndarray
-    """Outputs of the network, (examples, …, units)."""
+    """Outputs of the network, (examples, …, units); values are in the units of the data."""
     classes: tuple[str, ...]
     """Names of the classes; empty if they have none."""
     notes: tuple[str, ...] = ()
     """Notes about how the rows were read."""
     id_column: tuple[str, list[str]] | None = None
     """Name and values of the column that identifies rows, if the run has one."""
-
-    def to_dict(self, index: int) -> dict[str, Any]:
-        """The prediction for one example, as JSON."""
-        output = self.outputs[index]
-        if self.output_activation != "softmax":
-            return {
-                "probability" if self.output_activation == "sigmoid" else "value": _to_rounded_list(
-                    output
-                )
-            }
-        likely_class = output.argmax(axis=-1)
-        record: dict[str, Any] = {
-            "class": likely_class.tolist(),
-            "probabilities": _to_rounded_list(output),
-        }
-        return record | (
-            {"name": self.class_name(int(likely_class))}
-            if self.classes and output.ndim == 1
-            else {}
-        )
 
     def class_name(self, index: int) -> str:
         """The name of a class; its number if it has no name."""
@@ -135,21 +120,36 @@ class PredictedRows:
         return str(unit + 1) if is_independent else self.class_name(unit)
 
     def to_records(self) -> Iterator[dict[str, Any]]:
-        """One JSON object per example."""
-        return (self.to_dict(index) for index in range(len(self.outputs)))
+        """One JSON object per example, with the keys of `to_columns`.
+
+        With a prediction at every position, `predicted` is a list of them, and `probabilities` has
+        those of all classes at each position.
+        """
+        columns = self.to_columns()
+        if self.outputs.ndim > 2:
+            labels = self.predicted_labels()
+            columns["predicted"] = [_to_list(row) for row in labels]
+            if self.output_activation in ("softmax", "sigmoid"):
+                columns["probabilities"] = _to_rounded_list(self.class_probabilities())
+        return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
     def to_section(self, width: int) -> PageSection:
-        """A table with one row per example, the most likely class first."""
+        """A table with one row per example: its identifier or number, the most likely class first.
+
+        Examples are numbered from 0.
+        """
         heading = {"softmax": "most likely", "sigmoid": "P(yes)"}.get(
             self.output_activation, "value"
         )
-        rows = [(str(index), *self._format_row(index)) for index in range(len(self.outputs))]
-        return PageSection(title="", table_head=("", heading, ""), table_rows=rows)
+        count = len(self.outputs)
+        id_name, row_ids = self.id_column or ("", [str(index) for index in range(count)])
+        rows = [(row_ids[index], *self._format_row(index)) for index in range(count)]
+        return PageSection(title="", table_head=(id_name, heading, ""), table_rows=rows)
 
     def _format_row(self, index: int) -> tuple[str, str]:
         output = self.outputs[index]
         if self.output_activation != "softmax":
-            return shorten(" ".join(f"{value:.4g}" for value in output.ravel()), MAX_CELL), ""
+            return shorten(" ".join(map(_format_value, output.ravel())), MAX_CELL), ""
         if output.ndim > 1:  # a class at every position
             names = (self.class_name(int(label)) for label in output.argmax(axis=-1).ravel())
             return shorten(" ".join(names), MAX_CELL), ""
@@ -183,9 +183,13 @@ def predict_rows(run: TrainedRun, source: Any, model: nn.Module | None = None) -
     network = run.load_network()
     arrays, scale, notes, id_column = load_inputs(run, source)
     check_inputs(arrays, network, _format_source(source))
+    outputs = _compute_outputs(model or run.load_model(), network, arrays, scale)
+    target_scaler = load_target_scaler(run)
+    if target_scaler is not None:
+        outputs = target_scaler.inverse_transform(outputs)
     return PredictedRows(
         output_activation=network.output_activation,
-        outputs=_compute_outputs(model or run.load_model(), network, arrays, scale),
+        outputs=outputs,
         classes=load_class_names(run),
         notes=notes,
         id_column=id_column,
@@ -246,10 +250,17 @@ def _drop_single_unit(outputs: np.ndarray) -> np.ndarray:
     return outputs[..., 0] if outputs.shape[-1] == 1 else outputs
 
 
+def _format_value(value: float) -> str:
+    """Four significant digits; a large value as a whole number, `222700` and not `2.227e+05`."""
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
+
+
 def _to_list(values: np.ndarray) -> list[Any]:
     """Class names, class numbers, or values with 7 significant digits."""
     if values.dtype.kind != "f":
         return values.tolist()
+    if values.ndim > 1:
+        return [_to_list(row) for row in values]
     return [float(f"{value:.7g}") for value in values.tolist()]
 
 

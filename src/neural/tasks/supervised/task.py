@@ -7,7 +7,7 @@ takes two sequences, `source` and `target`; other networks take one input, `x`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -32,6 +32,7 @@ from neural.data.loading import load_data, locate_data, serialize_location
 from neural.data.splits import Fold
 from neural.data.table_columns import TableSettings
 from neural.data.table_preprocessing import PREPROCESSOR
+from neural.data.target_scaler import TARGET_SCALER, fit_target_scaler
 from neural.data.targets import IGNORE_INDEX, ClassTargets
 from neural.nn.lazy_torch import torch
 from neural.tasks._program_task import (
@@ -94,6 +95,10 @@ class SupervisedSettings(Experiment):
     table: TableSettings = Field(
         default_factory=TableSettings, description="Columns of a table, and how they are prepared."
     )
+    standardize_target: bool = Field(
+        False,
+        description="Compute the loss on (y − mean) / standard deviation; for targets of any scale.",
+    )
     stratify: bool = Field(
         False, description="Hold out the same share of every class; for targets that are classes."
     )
@@ -110,9 +115,9 @@ class SupervisedSettings(Experiment):
         description="Weights of classes in the training loss: `balanced`, or a number per class.",
     )
 
-    # Keys that a resumed run cannot change, because they select its data.
+    # Keys that a resumed run cannot change, because they select or convert its data.
     new_run_keys: ClassVar[frozenset[str]] = frozenset(
-        {"split_seed", "table", "stratify", "fold", "test"}
+        {"split_seed", "table", "standardize_target", "stratify", "fold", "test"}
     )
 
     def verify(self) -> Iterator[SettingsConflictError]:
@@ -141,6 +146,7 @@ class Supervised(ProgramTask):
         "data/majority_share": NUMBER,
         "data/feature_scales": NUMBERS_BY_NAME,
         "data/preprocessing": PREPROCESSOR,
+        "data/target_scaler": TARGET_SCALER,
         "data/class_weights": NUMBERS_BY_NAME,
     }
 
@@ -200,6 +206,11 @@ class Supervised(ProgramTask):
             test_split=test if isinstance(test, float) else 0.0,
             test_examples=test_examples,
         )
+        self.target_scaler = (
+            fit_target_scaler(self.data, self.network, self.prediction_mask)
+            if experiment.standardize_target
+            else None
+        )
         self.class_weights = resolve_class_weights(
             experiment.class_weights, self.data, self.prediction_mask
         )
@@ -231,7 +242,7 @@ class Supervised(ProgramTask):
         if targets.position_shape:
             return loss, {}
         with torch.no_grad():
-            metric_value = targets.score_predictions(logits, y, model.output_activation).mean()
+            metric_value = self.score_predictions(model, logits, y).mean()
         return loss, {f"train/{targets.metric}": metric_value}
 
     def loss_weights(self, batch: Batch) -> dict[str, float]:
@@ -271,7 +282,7 @@ class Supervised(ProgramTask):
                 if isinstance(targets, ClassTargets)
                 else logits[..., 0].numel()
             )
-            metric_values = targets.score_predictions(logits, y, model.output_activation)
+            metric_values = self.score_predictions(model, logits, y)
             loss_sum += self.validation_loss.compute(logits, y).item() * prediction_count
             metric_sum += metric_values.sum().item()
             loss_count += prediction_count
@@ -285,16 +296,32 @@ class Supervised(ProgramTask):
         """Logits and labels in the form that the loss takes, without padding.
 
         Labels that are classes keep their shape: padding is marked with IGNORE_INDEX, which the
-        loss ignores. From other labels, padding is removed.
+        loss ignores. From other labels, padding is removed. With `standardize_target`, values are
+        standardised.
         """
         targets = self.data.train.targets
         logits, y = self.compute_logits(model, batch), targets.to_loss_target(batch["y"])
+        y = y if self.target_scaler is None else self.target_scaler.transform(y)
         mask = self.prediction_mask(batch)
         if mask is None:
             return logits, y
         if isinstance(targets, ClassTargets):
             return logits, y.masked_fill(~mask, IGNORE_INDEX)
         return logits[mask], y[mask]
+
+    def score_predictions(self, model: Any, logits: Tensor, y: Tensor) -> Tensor:
+        """The metric of every prediction; `y` is in the form that the loss takes.
+
+        An absolute error is in the units of the data.
+        """
+        targets, scaler = self.data.train.targets, self.target_scaler
+        if scaler is None:
+            return targets.score_predictions(logits, y, model.output_activation)
+        return targets.score_predictions(
+            logits,
+            scaler.inverse_transform(y),
+            lambda outputs: scaler.inverse_transform(model.output_activation(outputs)),
+        )
 
     def prediction_mask(self, batch: Batch) -> Tensor | None:
         """True for predictions that are not padding; None if there is no padding.
@@ -328,6 +355,7 @@ class Supervised(ProgramTask):
             "data/target": examples.target,
             "data/classes": examples.classes,
             "data/preprocessing": self.data.preprocessor and self.data.preprocessor.to_dict(),
+            "data/target_scaler": self.target_scaler and self.target_scaler.to_dict(),
             "data/class_weights": self.class_weights and self.class_weights.by_name,
         }
         duplicates = self.data.duplicates
@@ -336,7 +364,7 @@ class Supervised(ProgramTask):
             if duplicates is None or not duplicates.held_out
             else {"data/duplicate_examples": duplicates.equal}
         )
-        summary = summarize_data(self.data, self.network)
+        summary = summarize_data(self.data, self.network, self.target_scaler)
         return {key: value for key, value in names.items() if value} | duplicate_count | summary
 
     def probe_batch(self) -> Batch:
@@ -372,9 +400,9 @@ class Supervised(ProgramTask):
         return Predictions([rows], rows.notes)
 
     @classmethod
-    def guess(cls, path: Path) -> ExperimentGuess | None:
+    def guess(cls, path: Path, overrides: Sequence[str] = ()) -> ExperimentGuess | None:
         """Classes or numbers from a table, or from a folder per class."""
-        return guess_supervised(path)
+        return guess_supervised(path, overrides)
 
     @classmethod
     def describe_input(cls, run: TrainedRun) -> str:
