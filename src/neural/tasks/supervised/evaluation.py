@@ -46,7 +46,7 @@ from neural.tasks.supervised.baselines import (
     predict_linear,
 )
 from neural.tasks.supervised.batch_inputs import find_real_predictions, get_model_inputs
-from neural.tasks.supervised.evaluation_data import EvaluationData, load_evaluation_data
+from neural.tasks.supervised.evaluation_data import EvaluationExamples, load_evaluation_data
 from neural.tasks.supervised.scores import (
     LOWER_IS_BETTER,
     SCORE_LABELS,
@@ -252,7 +252,7 @@ def evaluate(
 
 
 def predict_baselines(
-    data: EvaluationData, rows: PredictionRows, class_count: int
+    data: EvaluationExamples, rows: PredictionRows, class_count: int
 ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
     """Predictions of the baselines, fitted on the training examples; and notes."""
     assert data.train is not None
@@ -282,7 +282,10 @@ def predict_baselines(
 
 
 def collect_rows(
-    data: EvaluationData, split: ExampleSplit, indices: NDArray[np.int64], model: nn.Module | None
+    data: EvaluationExamples,
+    split: ExampleSplit,
+    indices: NDArray[np.int64],
+    model: nn.Module | None,
 ) -> PredictionRows:
     """Labels, inputs and, with a model, its predictions of the examples `indices` of a split."""
     batches = list(_iter_batch_rows(data, split, indices, model))
@@ -304,7 +307,7 @@ def get_target_kind(targets: Targets) -> TargetKind:
 
 
 def _iter_batch_rows(
-    data: EvaluationData, split: ExampleSplit, indices: NDArray[np.int64], model: Any
+    data: EvaluationExamples, split: ExampleSplit, indices: NDArray[np.int64], model: Any
 ) -> Iterator[tuple[NDArray, NDArray, Any, NDArray[np.int64]]]:
     """(truth, outputs, features, example numbers) of the rows of each batch."""
     network, targets = data.network, split.targets
@@ -365,7 +368,7 @@ def score_predictors(
     rows: PredictionRows,
     predictors: Mapping[str, NDArray[np.float64]],
     groups: NDArray[np.int64],
-    data: EvaluationData,
+    data: EvaluationExamples,
     run_name: str,
     notes: tuple[str, ...],
 ) -> SupervisedEvaluation:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class EvaluationData:
+class EvaluationExamples:
     """Labelled examples, and the training examples of the run if they still exist."""
 
     network: Network
@@ -47,7 +47,7 @@ class EvaluationData:
 
 def load_evaluation_data(
     run: TrainedRun, data: Any = None, *, allow_duplicates: bool = False
-) -> EvaluationData:
+) -> EvaluationExamples:
     """Test examples of the run, else its validation examples; or all examples of `data`.
 
     If `data` is the data of the run, only its held-out examples are used. Training examples in
@@ -65,7 +65,7 @@ def load_evaluation_data(
     return _load_other_data(run, task, data, allow_duplicates=allow_duplicates)
 
 
-def _load_held_out(run: TrainedRun, task: Any) -> EvaluationData:
+def _load_held_out(run: TrainedRun, task: Any) -> EvaluationExamples:
     dataset: Dataset = task.data
     notes, data_name = list(task.notes), dataset.examples.data_name
     if dataset.test is not None and len(dataset.test_indices):
@@ -84,7 +84,7 @@ def _load_held_out(run: TrainedRun, task: Any) -> EvaluationData:
     if not len(indices):
         raise TaskError(f"{run.name} has no held-out examples; name some with --data")
     groups = dataset.examples.groups if split is dataset.train else None
-    return EvaluationData(
+    return EvaluationExamples(
         network=task.network,
         split=split,
         indices=indices,
@@ -102,7 +102,7 @@ def _load_held_out(run: TrainedRun, task: Any) -> EvaluationData:
 
 def _load_other_data(
     run: TrainedRun, task: Any, data: Any, *, allow_duplicates: bool
-) -> EvaluationData:
+) -> EvaluationExamples:
     """All examples of `data`; `task` is None if the training data is gone."""
     network, schema = run.load_network(), load_schema(run)
     examples = load_labelled_examples(run, data)
@@ -124,7 +124,7 @@ def _load_other_data(
         notes += _check_training_overlap(
             task.data, split, run.name, allow=allow_duplicates, option=option
         )
-    return EvaluationData(
+    return EvaluationExamples(
         network=network,
         split=split,
         indices=np.arange(count),
