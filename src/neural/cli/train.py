@@ -235,6 +235,7 @@ def _print_plan(task: Task, *, as_json: bool) -> None:
         from neural.core.experiment import world_size
         from neural.workflows.training_time import estimate_seconds
 
+        click.echo("measuring a few steps …", err=True)
         times = estimate_seconds(task, world_size())
         plan = {**plan_training(task), **times._asdict()}
         click.echo(json.dumps(plan) if as_json else format_plan(plan))
