@@ -22,14 +22,14 @@ def detect_kind(path: Path) -> str | None:
 
     None if the kind is not clear or the file cannot be read.
     """
-    from neural.core.yaml_positions import iter_top_level_keys
-
     try:
         text = read_text_prefix(path, MAX_READ_BYTES)
     except OSError:
         return None
     if path.suffix.lower() not in (".yaml", ".yml"):
         return "program" if re.search(r"^\s*network\s+\w+\s*\{", text, re.M) else None
+    from neural.core.yaml_positions import iter_top_level_keys  # slow; programs do not need it
+
     keys = set(iter_top_level_keys(text))
     if "task" in keys:
         return "experiment"
