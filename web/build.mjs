@@ -17,23 +17,24 @@ const LICENCES =
 /**
  * esbuild plugin: `import panes from "panes:./folder"` is an array with the default export of every
  * *.tsx file in that folder, each with its file name as `key`. A new pane needs no other edit.
+ * `figures:./folder` does the same for figures (src/figure.ts).
  *
  * It is part of build.mjs because the checksum of the sources covers this file.
  */
 export const panesPlugin = {
   name: "panes",
   setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^panes:/ }, ({ path, resolveDir }) => ({
-      path: join(resolveDir, path.slice("panes:".length)),
-      namespace: "panes",
+    onResolve({ filter: /^(panes|figures):/ }, ({ path, resolveDir }) => ({
+      path: join(resolveDir, path.slice(path.indexOf(":") + 1)),
+      namespace: "folder",
     }))
-    onLoad({ filter: /.*/, namespace: "panes" }, ({ path: folder }) => {
+    onLoad({ filter: /.*/, namespace: "folder" }, ({ path: folder }) => {
       const files = readdirSync(folder)
         .filter((name) => name.endsWith(".tsx"))
         .sort()
-      const imports = files.map((name, i) => `import pane${i} from ${JSON.stringify(`./${name}`)}`)
+      const imports = files.map((name, i) => `import entry${i} from ${JSON.stringify(`./${name}`)}`)
       const entries = files.map(
-        (name, i) => `{ key: ${JSON.stringify(basename(name, ".tsx"))}, ...pane${i} }`,
+        (name, i) => `{ key: ${JSON.stringify(basename(name, ".tsx"))}, ...entry${i} }`,
       )
       const contents = `${imports.join("\n")}\nexport default [${entries.join(", ")}]`
       return { contents, loader: "js", resolveDir: folder, watchDirs: [folder] }

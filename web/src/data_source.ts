@@ -5,6 +5,7 @@ import { LruCache } from "./lru_cache"
 import {
   decodeBase64,
   decodeRun,
+  type Experiment,
   type Group,
   type Index,
   type Run,
@@ -24,7 +25,7 @@ export interface DataSource {
 }
 
 /** PAGE_VERSION of neural/report/run_report.py. */
-const PAGE_VERSION = 2
+const PAGE_VERSION = 3
 
 export interface PageData {
   version: number
@@ -32,6 +33,7 @@ export interface PageData {
   kind: "report" | "snapshot"
   runs: EncodedRun[]
   groups: Group[]
+  experiments: Experiment[]
   maps: Record<string, Record<string, string>>
 }
 
@@ -47,8 +49,8 @@ export class EmbeddedSource implements DataSource {
   }
 
   async index(): Promise<Index> {
-    const { title, kind, runs, groups } = this.page
-    return { title, kind, runs, groups }
+    const { title, kind, runs, groups, experiments } = this.page
+    return { title, kind, runs, groups, experiments }
   }
 
   async run(id: string): Promise<Run> {

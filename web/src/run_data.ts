@@ -1,5 +1,8 @@
 // Types of the page's data, and decoding. The keys are those of the JSON that neural/report/run_report.py writes.
 
+import type { FigureData } from "./figure"
+import type { Route } from "./route"
+
 export interface Curve {
   steps: number[]
   values: (number | null)[]
@@ -38,6 +41,32 @@ export interface Finding {
   kind: "claim" | "warning" | "note"
   /** Place among the advice, from 1 (the most important); null if there is nothing to do about it. */
   advice_rank: number | null
+  /** The picture of the finding; null if it has none. */
+  figure: FigureData | null
+  /** Views that show what the finding is about, such as one head at one step. */
+  links: FindingLink[]
+}
+
+export interface FindingLink {
+  text: string
+  route: Partial<Route>
+}
+
+/** Runs of one task on one data set, with one sentence about what they show. */
+export interface Experiment {
+  title: string
+  task: string
+  data: string
+  /** The result in one sentence with its number. */
+  headline: string
+  /** More sentences; may be empty. */
+  details: string[]
+  figures: FigureData[]
+  /** The view that shows more. */
+  link: FindingLink | null
+  /** Labels of its groups. */
+  groups: string[]
+  runs: string[]
 }
 
 /** Runs that differ only by their seed. */
@@ -155,6 +184,8 @@ export interface Index {
   kind: "report" | "snapshot" | "board"
   runs: RunSummary[]
   groups: Group[]
+  /** Cards of the first view. The board has none. */
+  experiments?: Experiment[]
 }
 
 /** A run as in the JSON: values of measures are base64 of 32-bit floats. */

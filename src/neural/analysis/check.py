@@ -38,6 +38,17 @@ ATTENTION_TOPICS = ("ATT", "EVO")
 MAX_QUOTED_RUNS = 3
 """Runs quoted in the evidence of a warning; further ones are only counted."""
 
+FigureData = dict[str, Any]
+"""JSON data of a picture on the page: `kind` is the name of a file in web/src/figures/."""
+
+
+class ViewLink(NamedTuple):
+    """A link to a view of the page, such as one head at one step."""
+
+    text: str
+    route: dict[str, str | int]
+    """Keys of the page's address: pane, run, step, layer, head, query."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -57,6 +68,10 @@ class Finding:
     """What to do, or an experiment that would decide."""
     kind: FindingKind = "claim"
     importance: Importance = "none"
+    figure: FigureData | None = None
+    """Picture of the finding on the page."""
+    links: tuple[ViewLink, ...] = ()
+    """Views of the page that show what the finding is about."""
 
     @property
     def formatted_value(self) -> str:
@@ -76,7 +91,11 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON data; NaN becomes None."""
-        return {**asdict(self), "number": self.number.to_dict()}
+        return {
+            **asdict(self),
+            "number": self.number.to_dict(),
+            "links": [link._asdict() for link in self.links],
+        }
 
 
 class AnalysisCheck(RegistryEntry):
@@ -115,6 +134,23 @@ class AnalysisCheck(RegistryEntry):
         Checks of attention (codes ATT… and EVO…) are for runs in which attention was measured.
         """
         return has_attention(run) if cls.code.startswith(ATTENTION_TOPICS) else True
+
+    def build_figure(self, finding: Finding, runs: Sequence[Run]) -> FigureData | None:
+        """The picture of a finding of this check about `runs`; None if it has none.
+
+        Called only for pages. By default the number with its interval, beside 0.
+        """
+        if finding.kind != "claim" or not math.isfinite(finding.number.value):
+            return None
+        return {
+            "kind": "estimates",
+            "unit": finding.unit,
+            "rows": [{"label": finding.code, "number": finding.number.to_dict()}],
+        }
+
+    def list_links(self, finding: Finding, runs: Sequence[Run]) -> list[ViewLink]:
+        """Views of the page that show what a finding of this check is about."""
+        return []
 
     def analyze(self, runs: Sequence[Run]) -> Finding | None:
         """The finding; None if there is nothing to report, "undecided" where the runs lack data."""

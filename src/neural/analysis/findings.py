@@ -13,6 +13,7 @@ import json
 import math
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from neural.analysis.advice import AdviceList, advise
 from neural.analysis.check import AnalysisCheck, Finding, FindingKind
@@ -72,6 +73,19 @@ def analyze_runs(
             (finding for finding in findings if finding is not None),
             key=lambda finding: finding.code,
         )
+    )
+
+
+def add_figures(findings: FindingList, runs: Sequence[Run]) -> FindingList:
+    """The findings with the pictures and links of their checks, for pages."""
+    checks = {check.code: check() for check in select_checks(runs)}
+    return FindingList(
+        replace(
+            finding,
+            figure=checks[finding.code].build_figure(finding, runs),
+            links=tuple(checks[finding.code].list_links(finding, runs)),
+        )
+        for finding in findings
     )
 
 

@@ -20,7 +20,7 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from neural.analysis.findings import analyze_runs
+from neural.analysis.findings import add_figures, analyze_runs
 from neural.board.responses import encode_json, format_error
 from neural.board.run_cache import OpenRun, RunCache
 from neural.board.run_index import RunIndex
@@ -153,7 +153,7 @@ def encode_findings(open_run: OpenRun) -> bytes:
 
 def analyze_run(run: Run) -> list[dict[str, Any]]:
     """Findings about one run alone, as JSON data."""
-    return findings_to_dicts(analyze_runs([run]))
+    return findings_to_dicts(add_figures(analyze_runs([run]), [run]))
 
 
 class IndexWatcher:

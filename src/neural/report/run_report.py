@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from neural.analysis.findings import FindingList, analyze_runs
+from neural.analysis.findings import FindingList, add_figures, analyze_runs
 from neural.analysis.run_loading import get_seed, group_experiments
 from neural.analysis.run_summary import (
     describe_network,
@@ -29,7 +29,10 @@ from neural.analysis.run_summary import (
 from neural.capture.labels import AxisLabels
 from neural.capture.map_encoding import encode_map
 from neural.core.files import write_atomically
+from neural.core.registry import UnknownNameError
 from neural.core.settings import flatten_settings
+from neural.report.headline import ExperimentGroup, HeadlineWriter
+from neural.report.headlines import registry as headlines
 from neural.report.html_page import render_page
 from neural.report.page_data import (
     MAX_MAP_BYTES,
@@ -43,7 +46,7 @@ from neural.report.page_data import (
 from neural.runs.errors import RunError, translate_errors
 from neural.runs.run import Run
 
-PAGE_VERSION = 2
+PAGE_VERSION = 3
 """Version of the format of a page's data (docs/report.md)."""
 ENVIRONMENT_KEYS = ("python", "platform", "cpus", "threads", "packages", "command", "commit")
 """Facts about the machine that the page shows; others are left out as private.
@@ -94,13 +97,15 @@ def build_page_data(
             str(step): base64.b64encode(packed).decode()
             for step, packed in compressed.steps.items()
         }
+    groups = build_groups(runs, run_ids)
     title = title or (runs[0].name if len(runs) == 1 else f"{len(runs)} runs")
     return {
         "version": PAGE_VERSION,
         "title": title,
         "kind": "report",
         "runs": run_entries,
-        "groups": build_group_data(runs, run_ids),
+        "groups": [group_to_dict(data, group) for data, group in groups],
+        "experiments": build_experiments(groups),
         "maps": maps,
     }
 
@@ -132,8 +137,8 @@ def build_run_data(run: Run, *, after_step: int = -1) -> dict[str, Any]:
     }
 
 
-def build_group_data(runs: Sequence[Run], run_ids: Sequence[str]) -> list[dict[str, Any]]:
-    """Groups of runs that differ only by their seed, with the findings about each group.
+def build_groups(runs: Sequence[Run], run_ids: Sequence[str]) -> list[tuple[str, ExperimentGroup]]:
+    """(data set, group) for each group of runs that differ only by their seed, with its findings.
 
     `run_ids` has the id of each run in the page.
     """
@@ -145,14 +150,55 @@ def build_group_data(runs: Sequence[Run], run_ids: Sequence[str]) -> list[dict[s
             # with several data sets, labels may repeat, so the data set is part of them
             is_unique = len(experiments) == 1 or label == data
             groups.append(
-                {
-                    "label": label if is_unique else f"{data}: {label}",
-                    "data": data,
-                    "runs": [page_ids[id(run)] for run in group],
-                    "findings": findings_to_dicts(analyze_runs(group)),
-                }
+                (
+                    data,
+                    ExperimentGroup(
+                        label=label if is_unique else f"{data}: {label}",
+                        runs=group,
+                        run_ids=[page_ids[id(run)] for run in group],
+                        findings=add_figures(analyze_runs(group), group),
+                    ),
+                )
             )
     return groups
+
+
+def group_to_dict(data: str, group: ExperimentGroup) -> dict[str, Any]:
+    """JSON data of a group of runs."""
+    return {
+        "label": group.label,
+        "data": data,
+        "runs": list(group.run_ids),
+        "findings": findings_to_dicts(group.findings),
+    }
+
+
+def build_experiments(groups: Sequence[tuple[str, ExperimentGroup]]) -> list[dict[str, Any]]:
+    """Experiments with their headlines: all groups of one task on one data set."""
+    experiments: dict[tuple[str, str], list[ExperimentGroup]] = {}
+    for data, group in groups:
+        task = str(group.runs[0].settings.get("task", ""))
+        experiments.setdefault((task, data), []).append(group)
+    return [_build_experiment(task, data, members) for (task, data), members in experiments.items()]
+
+
+def _build_experiment(task: str, data: str, groups: Sequence[ExperimentGroup]) -> dict[str, Any]:
+    try:
+        writer = headlines.get(task)()
+    except UnknownNameError:  # a task without a writer of its own
+        writer = HeadlineWriter()
+    headline = writer.write(groups)
+    return {
+        "title": groups[0].label if len(groups) == 1 else data,
+        "task": task,
+        "data": data,
+        "headline": headline.text,
+        "details": headline.details,
+        "figures": headline.figures,
+        "link": headline.link._asdict() if headline.link else None,
+        "groups": [group.label for group in groups],
+        "runs": [run_id for group in groups for run_id in group.run_ids],
+    }
 
 
 def findings_to_dicts(findings: FindingList) -> list[dict[str, Any]]:
@@ -268,6 +314,7 @@ def build_attention_page_data(
         "kind": "snapshot",
         "runs": [run],
         "groups": [{"label": name, "data": "", "runs": [name], "findings": []}],
+        "experiments": [],
         "maps": {name: {"0": base64.b64encode(packed_step).decode()}},
     }
 
