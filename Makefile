@@ -44,6 +44,7 @@ web: $(VENV)/ready
 	mkdir -p $(VENV)/web && cd web && node build.mjs ../$(VENV)/web
 	cmp $(VENV)/web/neural.js src/neural/report/bundle/neural.js
 	cmp $(VENV)/web/neural.css src/neural/report/bundle/neural.css
+	cmp $(VENV)/web/widget.js src/neural/report/bundle/widget.js
 
 docs: $(VENV)/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -74,6 +74,7 @@ FUNCTIONS = [
     "runs",
     "segment",
     "watch",
+    "widget",
 ]
 
 

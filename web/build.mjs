@@ -1,5 +1,6 @@
-// Bundles web/src into src/neural/report/bundle: one script and one style sheet. The build is
-// reproducible: the same sources give the same bytes.
+// Bundles web/src into src/neural/report/bundle: one script and one style sheet for pages, and one
+// module for notebooks, with its style inside. The build is reproducible: the same sources give the
+// same bytes.
 //
 //   npm ci && npm run build            into the package
 //   node build.mjs FOLDER              into another folder, to compare
@@ -66,16 +67,45 @@ async function buildBundle(folder) {
     legalComments: "none",
     banner: { js: `/* sources ${hashSources()}. ${LICENCES} */` },
   })
+  await buildWidget(`${folder}/widget.js`)
   // A page has the bundle inside a <script> element: no string in it may look like the end tag.
   const script = `${folder}/neural.js`
   const text = readFileSync(script, "utf8")
     .replaceAll("</script", "<\\/script")
     .replaceAll("<!--", "<\\!--")
   writeFileSync(script, text)
-  for (const file of ["neural.js", "neural.css"]) {
+  for (const file of ["neural.js", "neural.css", "widget.js"]) {
     const bytes = readFileSync(`${folder}/${file}`)
     console.log(`${file}  ${bytes.length} bytes, ${gzipSync(bytes).length} compressed`)
   }
+}
+
+/** The module for notebooks (src/widget.tsx). Its style is for a shadow root: `:host`, not `:root`. */
+async function buildWidget(file) {
+  const { outputFiles } = await build({
+    ...SHARED_OPTIONS,
+    entryPoints: { widget: "src/widget.tsx" },
+    outdir: "unused", // esbuild needs it to name the style sheet
+    write: false,
+    minify: true,
+    format: "esm",
+    target: "es2022",
+    charset: "ascii",
+    legalComments: "none",
+    banner: { js: `/* ${LICENCES} */` },
+  })
+  const [script, style] = [".js", ".css"].map(
+    (ending) => outputFiles.find(({ path }) => path.endsWith(ending)).text,
+  )
+  const hostStyle = style
+    .replaceAll(/:root(:not\([^)]*\)|\[[^\]]*\])?/g, (_, condition) =>
+      condition ? `:host(${condition})` : ":host",
+    )
+    .replaceAll(/(^|[},])body(?=[{,])/g, "$1.widget")
+  writeFileSync(
+    file,
+    script.replaceAll("WIDGET_STYLE", () => JSON.stringify(hostStyle)),
+  )
 }
 
 /** Checksum of all sources. tests/report/test_bundle.py compares it to find a stale bundle without Node. */

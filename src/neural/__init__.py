@@ -19,7 +19,10 @@ Text and other models
     segment(text)               segments of a text, with probabilities
     watch(model, batch)         the attention of any torch model, measured
 
-Every function does what the command of the same name does. `import neural` imports nothing heavy:
+Notebooks
+    widget(run or capture)      the attention view, interactive
+
+The functions do what the commands of the same names do. `import neural` imports nothing heavy:
 a function is loaded at its first use. Folders, in the order in which they may import each other:
 core, language, nn, optim, data, tasks, runs, capture, training, analysis, report, workflows; then
 sklearn, exports, imports, lsp and testing; then board and cli.
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     from neural.workflows.runs import runs
     from neural.workflows.segment import segment
     from neural.workflows.watch import watch
+    from neural.workflows.widget import widget
 
 __all__ = [
     "Blueprint",
@@ -67,6 +71,7 @@ __all__ = [
     "runs",
     "segment",
     "watch",
+    "widget",
 ]
 __version__ = "0.1.0"
 

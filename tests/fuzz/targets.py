@@ -226,7 +226,7 @@ def run(data: bytes) -> None:
     from neural.analysis.run_summary import describe_run
     from neural.cli.show import _format_run
     from neural.cli.top import render_frame
-    from neural.report.html_page import _encode_json
+    from neural.report.html_page import encode_json
     from neural.report.run_report import build_page_data
     from neural.runs.run import Run
     from neural.workflows.load_task import restore_experiment
@@ -243,7 +243,7 @@ def run(data: bytes) -> None:
         data = describe_run(opened)
         _format_run(opened, data, None)
         render_frame(opened)
-        _encode_json(build_page_data([opened])).encode()
+        encode_json(build_page_data([opened])).encode()
         restore_experiment(opened)
 
 

@@ -1,10 +1,18 @@
 """Maps are reduced to fit into a page."""
 
+import struct
+
 import numpy as np
 import pytest
 
 from neural.capture.map_encoding import decode_map, encode_map
-from neural.report.page_data import MAX_MAP_STEPS, compress_maps, downsample_map, load_step_maps
+from neural.report.page_data import (
+    MAX_MAP_STEPS,
+    compress_maps,
+    downsample_map,
+    load_step_maps,
+    share_map_bytes,
+)
 from neural.runs.run import Run
 from tests.report_runs import random_causal_maps, write_run
 
@@ -22,29 +30,55 @@ def test_maps_that_fit_are_unchanged(run):
     assert not compressed.downsampling and not compressed.notes
 
 
-def test_slightly_too_large_maps_are_rounded_except_the_last_with_a_note(run):
+def read_shapes(packed):
+    """Queries and keys of every map of a step."""
+    layers = struct.unpack_from("<4sBI", packed)[2]
+    offset, shapes = 9, []
+    for _ in range(layers):
+        (name_length,) = struct.unpack_from("<H", packed, offset)
+        offset += 2 + name_length
+        (length,) = struct.unpack_from("<I", packed, offset)
+        shapes.append(decode_map(packed[offset + 4 : offset + 4 + length]).shape[1:])
+        offset += 4 + length
+    return shapes
+
+
+def test_slightly_too_large_maps_are_rounded_with_a_note(run):
     total_bytes = sum(len(load_step_maps(run, step)) for step in run.map_steps())
     compressed = compress_maps(run, total_bytes * 95 // 100)
     assert sum(map(len, compressed.steps.values())) <= total_bytes * 95 // 100
-    assert compressed.steps[40] == load_step_maps(run, 40) and compressed.steps[
-        30
-    ] != load_step_maps(run, 30)
     assert not compressed.downsampling and "weights are off by up to 0.0" in compressed.notes[0]
+    assert all(read_shapes(packed) == [(31, 31)] * 2 for packed in compressed.steps.values())
 
 
-def test_too_large_maps_are_downsampled_except_the_last_with_a_note(run):
+def test_too_large_maps_are_downsampled_alike_at_all_steps_with_a_note(run):
     total_bytes = sum(len(load_step_maps(run, step)) for step in run.map_steps())
-    compressed = compress_maps(run, total_bytes * 13 // 20)
-    assert sum(map(len, compressed.steps.values())) <= total_bytes * 13 // 20
-    assert compressed.steps[40] == load_step_maps(run, 40)
-    assert sorted(compressed.steps) == run.map_steps() and sorted(compressed.downsampling) == [
-        0,
-        10,
-        20,
-        30,
-    ]
+    compressed = compress_maps(run, total_bytes // 2)
+    assert sum(map(len, compressed.steps.values())) <= total_bytes // 2
+    assert sorted(compressed.steps) == sorted(compressed.downsampling) == run.map_steps()
     (factor,) = set(compressed.downsampling.values())
-    assert f"{factor} × {factor} positions, except in the last step (40)" in compressed.notes[0]
+    size = -(-31 // factor)
+    # one resolution over the whole slider: a finer last step would look like sharper attention
+    assert all(read_shapes(packed) == [(size, size)] * 2 for packed in compressed.steps.values())
+    assert f"{factor} × {factor} positions; the run folder" in compressed.notes[0]
+
+
+def test_runs_share_the_bytes_by_need(run, tmp_path):
+    small = Run.open(write_run(tmp_path, "small", layers=1, heads=1, positions=5, snapshots=2))
+    without_maps = Run.create(tmp_path, "none", settings={"task": "supervised"}, program=None)
+    needs = [
+        sum(len(load_step_maps(each, step)) for step in each.map_steps())
+        for each in (run, small, without_maps)
+    ]
+    assert needs[2] == 0
+    enough = sum(needs)
+    assert share_map_bytes([run, small, without_maps], enough) == needs
+    # too little: the small run still gets all it needs, the large one the rest
+    short = enough - 1000
+    assert share_map_bytes([run, small, without_maps], short) == [short - needs[1], needs[1], 0]
+    # two large runs share equally what the small one leaves
+    first, third, second = share_map_bytes([run, small, run], needs[1] + needs[0])
+    assert third == needs[1] and abs(first - second) <= 1 and first + second <= needs[0]
 
 
 def test_a_cell_is_the_mean_of_its_queries_over_the_sum_of_its_keys():

@@ -29,6 +29,9 @@ SCRIPT_ESCAPES = str.maketrans(
 )
 """Characters that could end a script element or start a tag, as JSON escapes."""
 
+PLACEHOLDER = '<p class="muted loading" role="status">drawing…</p>'
+"""Painted before the data are parsed and the script runs, which then replaces it."""
+
 
 def render_page(data: dict[str, Any], title: str) -> str:
     """A report as one HTML file; `data` is the JSON data that run_report.py builds."""
@@ -38,13 +41,13 @@ def render_page(data: dict[str, Any], title: str) -> str:
         f"style-src '{_csp_hash(style)}'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-    json_text = _encode_json(data).translate(SCRIPT_ESCAPES)
+    json_text = encode_json(data).translate(SCRIPT_ESCAPES)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 {_render_head(title)}
 <style>{style}</style></head>
-<body><div id="app"></div>
+<body><div id="app">{PLACEHOLDER}</div>
 <noscript>This page needs JavaScript; all of its code is in the page.</noscript>
 <script type="application/json" id="neural-data">{json_text}</script>
 <script>{script}</script>
@@ -58,7 +61,7 @@ def render_board_page(title: str) -> str:
 <html lang="en"><head><meta charset="utf-8">
 {_render_head(title)}
 <link rel="stylesheet" href="bundle/neural.css"></head>
-<body><div id="app"></div>
+<body><div id="app">{PLACEHOLDER}</div>
 <noscript>The board needs JavaScript.</noscript>
 <script src="bundle/neural.js" defer></script>
 </body></html>
@@ -80,7 +83,8 @@ def _render_head(title: str) -> str:
 <link rel="icon" href="data:,"><title>{escape(title)}</title>"""
 
 
-def _encode_json(data: Any) -> str:
+def encode_json(data: Any) -> str:
+    """Compact JSON; NaN and infinity become null."""
     dump = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         return dump(data)
