@@ -73,6 +73,7 @@ FUNCTIONS = [
     "report",
     "runs",
     "segment",
+    "track",
     "watch",
     "widget",
 ]

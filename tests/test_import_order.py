@@ -23,6 +23,7 @@ ORDER = (
     "report",
     "workflows",
     "sklearn",
+    "callbacks",
     "exports",
     "imports",
     "lsp",
@@ -38,7 +39,7 @@ EXPORTED_BY_NAME = {
     "nn/source_export/bundle.py",
 }
 """Files that read our source as text, and therefore compare module names."""
-PUBLIC_FOLDERS = {"sklearn"}
+PUBLIC_FOLDERS = {"sklearn", "callbacks"}
 """Folders that users import names from: `from neural.sklearn import NetworkClassifier`."""
 
 

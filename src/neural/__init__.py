@@ -18,6 +18,8 @@ Runs: a run is the folder of one training, named by its path or a part of its na
 Text and other models
     segment(text)               segments of a text, with probabilities
     watch(model, batch)         the attention of any torch model, measured
+    track(model, probe)         the same during your own training loop, as a run
+    neural.callbacks            the same in the Trainers of Hugging Face and Lightning
 
 Notebooks
     widget(run or capture)      the attention view, interactive
@@ -25,7 +27,7 @@ Notebooks
 The functions do what the commands of the same names do. `import neural` imports nothing heavy:
 a function is loaded at its first use. Folders, in the order in which they may import each other:
 core, language, nn, optim, data, tasks, runs, capture, training, analysis, report, workflows; then
-sklearn, exports, imports, lsp and testing; then board and cli.
+sklearn, callbacks, exports, imports, lsp and testing; then board and cli.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from neural.workflows.report import report
     from neural.workflows.runs import runs
     from neural.workflows.segment import segment
+    from neural.workflows.track import track
     from neural.workflows.watch import watch
     from neural.workflows.widget import widget
 
@@ -70,6 +73,7 @@ __all__ = [
     "report",
     "runs",
     "segment",
+    "track",
     "watch",
     "widget",
 ]

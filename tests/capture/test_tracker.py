@@ -6,7 +6,8 @@ import torch
 
 import neural
 from neural.capture.map_encoding import decode_map
-from neural.capture.tracker import MAX_MAP_POSITIONS, AttentionTracker, preserve_model_state
+from neural.capture.snapshot_writer import MAX_MAP_POSITIONS
+from neural.capture.tracker import AttentionTracker, preserve_model_state
 from neural.capture.watch import watch
 from neural.core.experiment import Experiment, TrackingSettings
 from neural.runs.run import Run

@@ -17,22 +17,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neural.capture.capture_result import Capture
-from neural.capture.map_encoding import encode_map
-from neural.capture.measures import registry
+from neural.capture.snapshot_writer import SnapshotWriter
 from neural.capture.watch import NoAttentionError, watch
 from neural.core.experiment import TrackingSettings
 from neural.nn.lazy_torch import torch  # the real torch, imported at the first use
 from neural.runs.run import Run
-from neural.runs.run_reader import HALVES_PREFIX, HEAD_DIVERGENCE_KEY
 from neural.tasks.task import Task
 
 if TYPE_CHECKING:
     from torch import nn
 
-MAP_EXAMPLES = 1
-"""Number of probe examples whose maps are stored."""
-MAX_MAP_POSITIONS = 512
-"""Longer maps are cut to this many queries and keys."""
 DEFAULT_SUMMARY_MEASURE = "relative_entropy"
 """Measure in the progress line, if it is measured; it is between 0 and 1 for every network."""
 
@@ -48,9 +42,9 @@ class AttentionTracker:
         """
         self.task, self.run, self.settings = task, run, settings
         Capture(settings.measures)  # raises on an unknown measure before training starts
+        self._writer = SnapshotWriter(run) if run is not None else None
         self._probe: Any = None
-        self._written_layers: list[str] | None = None
-        """Layer names in the metadata; None before the first snapshot."""
+        self._has_logged_warnings = False
         self._summary_measure: str | None = None
         """Measure that `capture_snapshot` returns; None before the first snapshot."""
 
@@ -67,11 +61,13 @@ class AttentionTracker:
             if not capture:
                 return None
             arrays = capture.measure_arrays()
-            if self.run is not None:
-                self._write_metadata(capture)
-                self.run.log_arrays(step, arrays | capture.compare_layers() | extra_arrays(capture))
-                if self._should_keep_maps(step, last):
-                    self.run.log_maps(step, encode_maps(capture))
+            if self._writer is not None:
+                self._writer.write(
+                    step,
+                    capture,
+                    lambda: self.task.position_labels(self._probe),
+                    with_maps=self._should_keep_maps(step, last),
+                )
         return self._summarize(arrays)
 
     def _capture_probe(self, model: nn.Module, step: int) -> Capture:
@@ -90,40 +86,16 @@ class AttentionTracker:
             capture, messages = Capture(), [str(error)]
         else:
             messages = messages if capture else []  # a network without attention is no problem
-        if self.run is not None and self._written_layers is None:
+        if self.run is not None and not self._has_logged_warnings:
             for message in messages:
                 self.run.log_event(step, "warning", message)
-            # Without attention no layer names are written. [] marks that the warnings are logged:
-            # later snapshots do not repeat them.
-            self._written_layers = self._written_layers if capture else []
+            self._has_logged_warnings = True  # later snapshots do not repeat them
         return capture
 
     def _should_keep_maps(self, step: int, last: bool) -> bool:
         # computed from the step, not by counting snapshots: so a resumed run stores the same maps
         every = self.settings.maps_every
         return every > 0 and (last or step // max(1, self.settings.track_every) % every == 0)
-
-    def _write_metadata(self, capture: Capture) -> None:
-        """Write layer names, heads, units and labels; again if the captured layers change."""
-        layers = capture.layer_names()
-        if self.run is None or layers == self._written_layers:
-            return
-        self._written_layers = layers
-        self.run.set_metadata("attention/layers", layers)
-        self.run.set_metadata("attention/heads", [call.heads for call in capture])
-        measures = {
-            name: registry.get(name)
-            for name in (*capture.measure_arrays(), *capture.compare_layers())
-        }
-        descriptions = {
-            name: {"unit": measure.unit, "description": measure.summary()}
-            for name, measure in measures.items()
-        }
-        self.run.set_metadata("attention/measures", descriptions)
-        self.run.set_metadata(
-            "attention/maps", {"examples": MAP_EXAMPLES, "positions": MAX_MAP_POSITIONS}
-        )
-        self.run.set_metadata("probe/labels", self.task.position_labels(self._probe))
 
     def _summarize(self, arrays: dict[str, np.ndarray]) -> tuple[str, float] | None:
         """Name and mean of one measure, the same in all snapshots, for the progress line."""
@@ -137,30 +109,6 @@ class AttentionTracker:
             self._summary_measure = default if default in means else next(iter(means), None)
         name = self._summary_measure
         return None if name is None else (name, means[name])
-
-
-def extra_arrays(capture: Capture) -> dict[str, np.ndarray]:
-    """Further arrays for analyses, by their names in the run.
-
-    They are the means of measures on even and odd examples, and the divergences of pairs of heads.
-    """
-    arrays = {f"{HALVES_PREFIX}{name}": values for name, values in capture.half_means().items()}
-    divergence = capture.head_divergence()
-    return arrays if divergence is None else {**arrays, HEAD_DIVERGENCE_KEY: divergence}
-
-
-def encode_maps(capture: Capture) -> dict[str, bytes]:
-    """Encoded maps of the first MAP_EXAMPLES examples, by layer name; `decode_map` reads them."""
-    encoded = {}
-    for name, call in zip(capture.layer_names(), capture, strict=True):
-        if call.attention is None:
-            continue
-        causal, offset = call.attention.mask.causal, call.attention.first_query_position
-        signed = call.attention.is_signed
-        for example, weights in enumerate(call.maps(MAP_EXAMPLES, MAX_MAP_POSITIONS)):
-            key = name if example == 0 else f"{name}@{example}"
-            encoded[key] = encode_map(weights, causal=causal, query_offset=offset, signed=signed)
-    return encoded
 
 
 @contextmanager

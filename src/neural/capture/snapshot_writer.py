@@ -1,0 +1,98 @@
+"""Write captures of attention into a run folder: measures, maps, and what they are about.
+
+A snapshot is the attention of a fixed probe batch at one step. The tracker of our own trainings
+(capture/tracker.py) and `neural.track` write it with the same code, so their runs are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from neural.capture.capture_result import Capture
+from neural.capture.map_encoding import encode_map
+from neural.capture.measures import registry
+from neural.runs.run import Run
+from neural.runs.run_reader import HALVES_PREFIX, HEAD_DIVERGENCE_KEY
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MAP_EXAMPLES = 1
+"""Number of probe examples whose maps are stored."""
+MAX_MAP_POSITIONS = 512
+"""Longer maps are cut to this many queries and keys."""
+Labels = list[list[str]]
+"""Texts of the positions of each probe example, such as its tokens."""
+
+
+class SnapshotWriter:
+    """Writes the snapshots of one model into a run."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._written_layers: list[str] | None = None
+        """Layer names in the metadata; None before the first snapshot."""
+
+    def write(
+        self,
+        step: int,
+        capture: Capture,
+        get_labels: Callable[[], Labels | None],
+        *,
+        with_maps: bool,
+    ) -> None:
+        """Write the measures of a capture and, if asked, its maps.
+
+        `get_labels` is called only when metadata is written: at the first snapshot, and again if
+        the captured layers change.
+        """
+        if capture.layer_names() != self._written_layers:
+            self._write_metadata(capture, get_labels())
+        arrays = capture.measure_arrays() | capture.compare_layers() | extra_arrays(capture)
+        self.run.log_arrays(step, arrays)
+        if with_maps:
+            self.run.log_maps(step, encode_maps(capture))
+
+    def _write_metadata(self, capture: Capture, labels: Labels | None) -> None:
+        self._written_layers = capture.layer_names()
+        self.run.set_metadata("attention/layers", self._written_layers)
+        self.run.set_metadata("attention/heads", [call.heads for call in capture])
+        measures = {
+            name: registry.get(name)
+            for name in (*capture.measure_arrays(), *capture.compare_layers())
+        }
+        descriptions = {
+            name: {"unit": measure.unit, "description": measure.summary()}
+            for name, measure in measures.items()
+        }
+        self.run.set_metadata("attention/measures", descriptions)
+        self.run.set_metadata(
+            "attention/maps", {"examples": MAP_EXAMPLES, "positions": MAX_MAP_POSITIONS}
+        )
+        if labels is not None:
+            self.run.set_metadata("probe/labels", labels)
+
+
+def extra_arrays(capture: Capture) -> dict[str, np.ndarray]:
+    """Further arrays for analyses, by their names in the run.
+
+    They are the means of measures on even and odd examples, and the divergences of pairs of heads.
+    """
+    arrays = {f"{HALVES_PREFIX}{name}": values for name, values in capture.half_means().items()}
+    divergence = capture.head_divergence()
+    return arrays if divergence is None else {**arrays, HEAD_DIVERGENCE_KEY: divergence}
+
+
+def encode_maps(capture: Capture) -> dict[str, bytes]:
+    """Encoded maps of the first MAP_EXAMPLES examples, by layer name; `decode_map` reads them."""
+    encoded = {}
+    for name, call in zip(capture.layer_names(), capture, strict=True):
+        if call.attention is None:
+            continue
+        causal, offset = call.attention.mask.causal, call.attention.first_query_position
+        signed = call.attention.is_signed
+        for example, weights in enumerate(call.maps(MAP_EXAMPLES, MAX_MAP_POSITIONS)):
+            key = name if example == 0 else f"{name}@{example}"
+            encoded[key] = encode_map(weights, causal=causal, query_offset=offset, signed=signed)
+    return encoded
