@@ -22,6 +22,7 @@ from importlib import import_module
 from typing import Any
 
 from neural.capture import attention_functions
+from neural.capture.attention_interface import track_attention_interface
 from neural.capture.placement import CacheUpdate
 from neural.capture.recorder import ModuleForward, Recorder, is_attention
 from neural.capture.softmax_calls import SoftmaxCall
@@ -80,6 +81,7 @@ def intercept_attention(recorder: Recorder, *, softmax: bool | None) -> Iterator
 
     with ExitStack() as stack:
         stack.enter_context(_track_running_modules(recorder))
+        stack.enter_context(track_attention_interface(recorder))
         if CACHE_MODULE in sys.modules:  # else no model can use a cache
             stack.enter_context(_track_cache_updates(recorder))
         for module, name, record in (

@@ -172,7 +172,7 @@ class Recorder:
         """Called before the `forward` of a module of the model."""
         self.has_run = True
         forward = ModuleForward(module, self.modules[id(module)][0], is_silent=self.is_silent)
-        forward.recognised_before = self._recognised_count
+        forward.recognised_before = self.recognised_count
         role = _projection_role(forward.name, module) if self.running else None
         if role is not None and args and isinstance(args[0], torch.Tensor):
             self.running[-1].projection_inputs.setdefault(role, []).append(args[0])
@@ -198,7 +198,7 @@ class Recorder:
         if (
             is_outermost
             and _can_attend(forward)
-            and self._recognised_count == forward.recognised_before
+            and self.recognised_count == forward.recognised_before
         ):
             self.unrecognised[forward.path] = type(forward.module).__name__
 
@@ -360,7 +360,8 @@ class Recorder:
             self.running = running
 
     @property
-    def _recognised_count(self) -> int:
+    def recognised_count(self) -> int:
+        """Number of calls and refusals so far."""
         return len(self.capture.calls) + len(self.capture.refusals)
 
     def _check_calls(self, forward: ModuleForward) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from neural.capture.capture_result import Capture
 from neural.capture.map_encoding import encode_map
 from neural.capture.measures import registry
+from neural.capture.vector_encoding import VECTORS_KEY, encode_vectors
 from neural.runs.run import Run
 from neural.runs.run_reader import HALVES_PREFIX, HEAD_DIVERGENCE_KEY
 
@@ -41,8 +42,11 @@ class SnapshotWriter:
         get_labels: Callable[[], Labels | None],
         *,
         with_maps: bool,
+        with_vectors: bool = False,
     ) -> None:
-        """Write the measures of a capture and, if asked, its maps.
+        """Write the measures of a capture and, if asked, its maps, and its queries and keys.
+
+        Queries and keys are those of the first example; later ones replace them.
 
         `get_labels` is called only when metadata is written: at the first snapshot, and again if
         the captured layers change.
@@ -53,6 +57,9 @@ class SnapshotWriter:
         self.run.log_arrays(step, arrays)
         if with_maps:
             self.run.log_maps(step, encode_maps(capture))
+        if with_vectors:
+            layers = encode_vectors(capture, max_positions=MAX_MAP_POSITIONS)
+            self.run.set_metadata(VECTORS_KEY, {"step": step, "layers": layers})
 
     def _write_metadata(self, capture: Capture, labels: Labels | None) -> None:
         self._written_layers = capture.layer_names()

@@ -54,7 +54,8 @@ class AttentionTracker:
         """Measure the model on the probe and write the results into the run.
 
         Returns name and mean of one measure, the same in all snapshots; None if there is none.
-        The `last` snapshot of a run always stores maps: it is the one that users open first.
+        The `last` snapshot of a run always stores maps, and queries and keys: it is the one that
+        users open first.
         """
         with preserve_model_state(model):
             capture = self._capture_probe(model, step)
@@ -67,6 +68,7 @@ class AttentionTracker:
                     capture,
                     lambda: self.task.position_labels(self._probe),
                     with_maps=self._should_keep_maps(step, last),
+                    with_vectors=last and self.settings.maps_every > 0,
                 )
         return self._summarize(arrays)
 
