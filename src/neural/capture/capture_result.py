@@ -25,7 +25,7 @@ import numpy as np
 from neural.capture.attention_call import AttentionCall, full_precision
 from neural.capture.dense_weights import DenseAttentionCall
 from neural.capture.head_divergence import compute_head_divergence
-from neural.capture.labels import AxisLabels, label_axes
+from neural.capture.labels import AxisLabels, label_axes, label_two_sequences
 from neural.capture.measure import HeadMeasure, LayerMeasure, Measure, PairMeasure
 from neural.capture.measures import registry
 from neural.capture.statistics import aggregate_rows, is_applicable, measure_rows
@@ -170,6 +170,8 @@ class Capture(Sequence[CapturedCall]):
         """Modules that attended but are not measured: path → reason."""
         self.labels: list[list[str]] | None = None
         """Labels of the positions of each example, such as tokens; None without labels."""
+        self.decoder_labels: list[list[str]] | None = None
+        """Labels of the decoder's positions, if the model reads two sequences."""
 
     @overload
     def __getitem__(self, index: int) -> CapturedCall: ...
@@ -213,6 +215,13 @@ class Capture(Sequence[CapturedCall]):
         attention = self.calls[layer].attention
         if attention is None or not self.labels:
             return AxisLabels(None, None)
+        if self.decoder_labels:
+            return label_two_sequences(
+                self.calls[layer].path,
+                attention,
+                self.labels[example],
+                self.decoder_labels[example],
+            )
         return label_axes(attention, self.labels[example])
 
     def measure_arrays(self) -> dict[str, Float[np.ndarray, "layer head"]]:

@@ -73,6 +73,23 @@ def label_axes(call: AttentionCall, labels: Sequence[str]) -> AxisLabels:
     return AxisLabels(list(labels[first:last]) if is_known else None, list(labels))
 
 
+def label_two_sequences(
+    path: str, call: AttentionCall, source: Sequence[str], target: Sequence[str]
+) -> AxisLabels:
+    """Labels of a call of an encoder–decoder model: `source` is read by the encoder.
+
+    In cross-attention the queries are the target's positions and the keys the source's. In
+    self-attention both are of one sequence: of the target in modules of the decoder.
+    """
+    if call.known_positions == "keys":
+        return AxisLabels(
+            list(target) if call.queries == len(target) else None,
+            list(source) if call.positions == len(source) else None,
+        )
+    is_decoder = "decoder" in path.lower() or call.positions != len(source)
+    return label_axes(call, target if is_decoder else source)
+
+
 def _convert_array(labels: Any) -> Any:
     """An array of texts as a list; all other values as they are."""
     is_array = isinstance(labels, np.ndarray) and labels.ndim > 0

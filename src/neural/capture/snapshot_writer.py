@@ -79,6 +79,13 @@ class SnapshotWriter:
         )
         if labels is not None:
             self.run.set_metadata("probe/labels", labels)
+        if capture.decoder_labels is not None:  # the axes of layers have different labels
+            axis_labels = {
+                name: {"queries": axes.queries or [], "keys": axes.keys or []}
+                for layer, name in enumerate(self._written_layers)
+                for axes in (capture.axis_labels(layer),)
+            }
+            self.run.set_metadata("attention/axis_labels", axis_labels)
 
 
 def extra_arrays(capture: Capture) -> dict[str, np.ndarray]:

@@ -41,6 +41,11 @@ GENERAL_FIELDS: dict[str, MetadataField] = {
         mapping_of(mapping_of(is_text)),
         "a mapping of measures to mappings of texts (`unit`, `description`)",
     ),
+    # labels of the maps of each layer, if layers differ: an empty list for an axis without labels
+    "attention/axis_labels": MetadataField(
+        mapping_of(mapping_of(list_of(is_text))),
+        "a mapping of layers to mappings of lists of texts (`queries`, `keys`)",
+    ),
     # the probe: the fixed examples whose attention is recorded during training
     "probe/labels": MetadataField(
         list_of(list_of(is_text)), "a list of lists of texts, one list per example"

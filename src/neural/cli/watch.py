@@ -1,0 +1,222 @@
+"""`neural watch`: the attention of a model that somebody else built, measured and explained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from neural.cli import _formatting
+from neural.cli._options import json_option, out_option, runs_option
+
+if TYPE_CHECKING:
+    from neural.workflows.watch_models import HeadSummary, ModelCapture
+
+SHOWN_MEASURES = {
+    "entropy": "entropy",
+    "effective_keys": "keys",
+    "span": "span",
+    "first_key_mass": "first",
+    "previous_token_mass": "previous",
+    "induction_mass": "induction",
+}
+"""Measures in the table of heads, and the headers of their columns."""
+MAX_LISTED_HEADS = 24
+"""Heads with a role that are listed without --layer."""
+PLAIN_ROLES = ("mixed", "uniform", "")
+"""Names that are no role."""
+
+
+@click.command()
+@click.argument("targets", metavar="TARGET…", nargs=-1, required=True)
+@click.option(
+    "--input",
+    "-i",
+    "inputs",
+    multiple=True,
+    metavar="TEXT|FILE",
+    help="A text or a text file; several become one batch.",
+)
+@click.option(
+    "--pair", "pairs", multiple=True, nargs=2, metavar="TEXT TEXT", help="Two sentences together."
+)
+@click.option(
+    "--decoder",
+    "decoder_inputs",
+    multiple=True,
+    metavar="TEXT|FILE",
+    help="What the decoder of an encoder–decoder model reads; the input by default.",
+)
+@click.option("--layer", type=click.IntRange(0), help="Only this layer, all of its heads.")
+@click.option("--head", type=click.IntRange(0), help="Only this head.")
+@click.option(
+    "--build",
+    metavar="MODULE:FUNCTION",
+    help="Builds the model of a state dict (.pt, .safetensors).",
+)
+@click.option(
+    "--attention",
+    "implementation",
+    metavar="NAME",
+    help="attn_implementation of Hugging Face: sdpa, eager, flash_attention_2 …",
+)
+@click.option("--max-tokens", type=click.IntRange(1), help="Cut longer inputs.")
+@out_option("Write a page that works offline.", metavar="FILE.html")
+@click.option("--save", is_flag=True, help="Keep it as a run, for report, board and compare.")
+@click.option("--name", metavar="NAME", help="Name of the run; the model's by default.")
+@runs_option()
+@json_option()
+def command(targets: tuple[str, ...], root: Path, as_json: bool, **options: Any) -> None:
+    """Show what the heads of any model attend to: roles, measures, findings, a page.
+
+    \b
+    $ neural watch ./gpt2 --input "The cat sat on the mat" -o heads.html
+    $ neural watch my_package.models:build --input notes.txt --layer 2
+    $ neural watch ./bert --pair "It rains." "I take an umbrella." --json
+    $ neural watch checkpoints/checkpoint-* --input probe.txt --save
+
+    TARGET is a folder of Hugging Face (config, weights, tokenizer) or its name on the hub,
+    module:function that returns a model or (model, tokenizer), a .pt2 file, a state dict with
+    --build, or a run. Several targets are checkpoints of one model: they become one run, with a
+    slider over their steps.
+    """
+    from neural.cli._errors import report_errors
+
+    with report_errors():
+        _watch(targets, root, as_json=as_json, **options)
+
+
+def _watch(
+    targets: tuple[str, ...],
+    root: Path,
+    *,
+    inputs: tuple[str, ...],
+    pairs: tuple[tuple[str, str], ...],
+    decoder_inputs: tuple[str, ...],
+    layer: int | None,
+    head: int | None,
+    build: str | None,
+    implementation: str | None,
+    max_tokens: int | None,
+    out: Path | None,
+    save: bool,
+    name: str | None,
+    as_json: bool,
+) -> None:
+    from neural.report.run_report import write_report
+    from neural.workflows.watch_inputs import read_inputs
+    from neural.workflows.watch_models import (
+        find_findings,
+        format_json,
+        save_captures,
+        to_json,
+        watch_models,
+    )
+
+    if out is not None and out.suffix.lower() not in (".html", ".htm"):
+        raise click.UsageError(f"{out}: the page is HTML; name it {out.with_suffix('.html')}")
+    is_series = len(targets) > 1
+    captures = list(
+        watch_models(
+            targets,
+            texts=read_inputs(inputs),
+            pairs=pairs,
+            decoder_texts=read_inputs(decoder_inputs),
+            build=build,
+            implementation=implementation,
+            max_length=max_tokens,
+            runs=root,
+            on_progress=lambda target: click.echo(f"{target} …", err=True) if is_series else None,
+        )
+    )
+    last = captures[-1]
+    _check_selection(last, layer, head)
+    with save_captures(captures, root if save else None, name) as run:
+        findings = find_findings(run)
+        if as_json:
+            click.echo(format_json(to_json(last, findings)), nl=False)
+        else:
+            click.echo("\n".join(_format_heads(last, layer, head)))
+            click.echo("\n".join(_format_findings(findings)))
+        if out is not None:
+            if is_series:
+                write_report([run.path], out, title=name or last.watched.name)
+            else:
+                last.result.save(out, title=name)
+            click.echo(f"{out}; open it in a browser", err=as_json)
+        if save:
+            click.echo(f"run {run.path}", err=as_json)
+
+
+def _check_selection(capture: ModelCapture, layer: int | None, head: int | None) -> None:
+    layers = len(capture.result)
+    if layer is not None and layer >= layers:
+        raise click.UsageError(f"layer {layer} does not exist: there are {layers}, from 0")
+    heads = capture.result[layer or 0].heads
+    if head is not None and head >= heads:
+        raise click.UsageError(f"head {head} does not exist: there are {heads}, from 0")
+
+
+def _format_heads(capture: ModelCapture, layer: int | None, head: int | None) -> list[str]:
+    """Header, then a table: heads with a role, or all heads of the chosen layer."""
+    from neural.workflows.watch_models import summarize_heads
+
+    heads = summarize_heads(capture)
+    total = len(heads)
+    selected = [
+        summary
+        for summary in heads
+        if (layer is None or summary.layer == layer) and (head is None or summary.head == head)
+    ]
+    with_role = [summary for summary in selected if summary.role not in PLAIN_ROLES]
+    is_selection = layer is not None or head is not None
+    shown = selected if is_selection else with_role[:MAX_LISTED_HEADS]
+    parameters = sum(param.numel() for param in capture.watched.model.parameters())
+    layer_count = len(capture.result)
+    lines = [
+        _formatting.style_heading(capture.watched.name)
+        + f", {type(capture.watched.model).__name__}, {parameters:,} parameters",
+        f"  input: {capture.input.description}",
+        *(f"  note: {note}" for note in capture.notes),
+        "",
+        f"{layer_count} layer{'s' * (layer_count != 1)}, {total} heads: "
+        + _count_roles([summary.role for summary in heads]),
+    ]
+    if not shown:
+        return [*lines, "no head has a role; --layer N shows the heads of a layer"]
+    names = [name for name in SHOWN_MEASURES if any(name in summary.measures for summary in shown)]
+    rows = [("", "role", *(SHOWN_MEASURES[name] for name in names))]
+    rows += [_format_row(summary, names) for summary in shown]
+    lines += _formatting.format_table(rows, right_aligned=range(2, len(names) + 2))
+    if not is_selection and len(with_role) > len(shown):
+        lines.append(f"  and {len(with_role) - len(shown)} more; --layer N shows those of a layer")
+    return lines
+
+
+def _format_row(summary: HeadSummary, names: list[str]) -> tuple[str, ...]:
+    values = [
+        _formatting.format_measure(summary.measures[name]) if name in summary.measures else ""
+        for name in names
+    ]
+    return (f"L{summary.layer} h{summary.head}", summary.role, *values)
+
+
+def _count_roles(roles: list[str]) -> str:
+    """`3 previous token, 2 induction, 7 without a role`."""
+    counts = {role: roles.count(role) for role in dict.fromkeys(roles)}
+    named = sorted(
+        ((count, role) for role, count in counts.items() if role not in PLAIN_ROLES), reverse=True
+    )
+    parts = [f"{count} {role}" for count, role in named]
+    parts += [f"{counts['uniform']} uniform"] if counts.get("uniform") else []
+    without = counts.get("mixed", 0) + counts.get("", 0)
+    parts += [f"{without} without a role"] if without else []
+    return ", ".join(parts)
+
+
+def _format_findings(findings: Any) -> list[str]:
+    from neural.analysis.findings import format_findings
+
+    lines = list(format_findings(findings))
+    return ["", _formatting.style_heading("findings"), *(lines or ["  nothing notable"])]

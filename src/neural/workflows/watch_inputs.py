@@ -1,0 +1,212 @@
+"""Inputs of `neural watch`: texts, pairs of texts, files and random ids become one batch.
+
+A batch is the named inputs of a model, with a label for every position: the text of its token.
+Models with an encoder and a decoder have two sequences, and labels for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neural.nn.lazy_torch import torch
+from neural.workflows.watched_model import TargetError, WatchedModel
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+DEFAULT_TEXT = "The cat sat on the mat, and the cat sat on the rug."
+"""Input of a language model if the user gives none; it repeats words, so induction can show."""
+MAX_PATH_CHARACTERS = 1024
+"""Longer inputs are text, not the name of a file."""
+WORD_MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n", "ĉ": "\t"})
+"""Characters that tokenizers write for blanks, and the blanks."""
+
+
+@dataclass(frozen=True)
+class WatchInput:
+    """One batch for a model."""
+
+    batch: Mapping[str, Any]
+    """Named inputs."""
+    description: str
+    """What the input is, for people."""
+    labels: list[list[str]] | None = None
+    """Texts of the positions of each example."""
+    decoder_labels: list[list[str]] | None = None
+    """Texts of the decoder's positions, if there are two sequences."""
+    tokens: Tensor | None = None
+    """Token ids (B, T)."""
+    real: Tensor | None = None
+    """True for positions that are not padding (B, T)."""
+    notes: list[str] = field(default_factory=list)
+
+
+def read_inputs(values: Sequence[str]) -> list[str]:
+    """Texts; a value that names a file is the text of that file."""
+    texts = []
+    for value in values:
+        path = Path(value)
+        is_file = len(value) <= MAX_PATH_CHARACTERS and "\n" not in value and path.is_file()
+        try:
+            texts.append(path.read_text(encoding="utf-8") if is_file else value)
+        except (OSError, UnicodeDecodeError) as error:
+            raise TargetError(f"{value} cannot be read as text: {error}") from None
+    return texts
+
+
+def prepare_input(
+    watched: WatchedModel,
+    texts: Sequence[str],
+    *,
+    pairs: Sequence[tuple[str, str]] = (),
+    decoder_texts: Sequence[str] = (),
+    max_length: int | None = None,
+) -> WatchInput:
+    """Tokenize texts, or pairs of texts, into one padded batch with labels.
+
+    `decoder_texts` are read by the decoder of an encoder–decoder model, one per text; without
+    them, the decoder reads the same text. `max_length` cuts longer inputs.
+    """
+    if watched.tokenizer is None:
+        raise TargetError(
+            f"{watched.name} has no tokenizer: save it into the same folder "
+            "(tokenizer.save_pretrained), return (model, tokenizer) from the function, or use "
+            "neural.watch(model, ids, labels=…) in Python"
+        )
+    if texts and pairs:
+        raise TargetError("give either --input or --pair, not both")
+    notes: list[str] = []
+    if not texts and not pairs:
+        texts = [DEFAULT_TEXT]
+    tokenizer = watched.tokenizer
+    first = [pair[0] for pair in pairs] if pairs else list(texts)
+    second = [pair[1] for pair in pairs] if pairs else None
+    encoded = _tokenize(watched, first, second, max_length, notes)
+    ids = encoded["input_ids"]
+    if not ids.numel():
+        raise TargetError("the input has no tokens")
+    _check_ids(watched, ids)
+    unknown = getattr(tokenizer, "unk_token_id", None)
+    if unknown is not None and bool((ids == unknown).any()):
+        count = int((ids == unknown).sum())
+        notes.append(f"{count} tokens are not in the vocabulary and became {tokenizer.unk_token}")
+    batch: dict[str, Any] = dict(encoded)
+    decoder_labels = None
+    if watched.is_encoder_decoder:
+        decoder_ids = _prepare_decoder_ids(watched, decoder_texts or first, max_length, notes)
+        batch["decoder_input_ids"] = decoder_ids
+        decoder_labels = label_ids(tokenizer, decoder_ids)
+    kind = "pair" if pairs else "text"
+    count, length = ids.shape
+    plural = "s" * (count != 1)
+    description = f"{count} {kind}{plural}, {length} tokens" + (" with padding" * (count > 1))
+    real = encoded["attention_mask"].bool() if count > 1 and "attention_mask" in encoded else None
+    return WatchInput(
+        batch,
+        description,
+        label_ids(tokenizer, ids),
+        decoder_labels,
+        ids,
+        None if watched.is_encoder_decoder else real,
+        notes,
+    )
+
+
+def label_ids(tokenizer: Any, ids: Tensor) -> list[list[str]]:
+    """Texts of token ids; the marks that tokenizers write for blanks become blanks."""
+    if hasattr(tokenizer, "convert_ids_to_tokens"):
+        rows = [tokenizer.convert_ids_to_tokens(row) for row in ids.tolist()]
+        return [[str(token).translate(WORD_MARKS) for token in row] for row in rows]
+    return [[str(tokenizer.decode([token])) for token in row] for row in ids.tolist()]
+
+
+def _tokenize(
+    watched: WatchedModel,
+    first: list[str],
+    second: list[str] | None,
+    max_length: int | None,
+    notes: list[str],
+) -> dict[str, Tensor]:
+    tokenizer = watched.tokenizer
+    limit = max_length or _find_position_limit(watched)
+    is_hugging_face = hasattr(tokenizer, "convert_ids_to_tokens")
+    if not is_hugging_face:  # a tokenizer of another library: encode and decode
+        if second is not None or len(first) > 1:
+            raise TargetError("several texts or pairs need a tokenizer of Hugging Face")
+        ids = list(tokenizer.encode(first[0]))
+        return {"input_ids": torch.tensor([ids[:limit]])}
+    if len(first) > 1 and tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
+        if tokenizer.pad_token is None:
+            raise TargetError("the tokenizer has no padding token: give one text at a time")
+    encoded = tokenizer(
+        first,
+        second,
+        return_tensors="pt",
+        padding=len(first) > 1,
+        truncation=limit is not None,
+        max_length=limit,
+    )
+    if limit is not None and encoded["input_ids"].shape[1] == limit:
+        notes.append(f"inputs are cut to {limit:,} tokens")
+    accepted = _find_accepted_inputs(watched)
+    return {
+        name: tensor for name, tensor in encoded.items() if accepted is None or name in accepted
+    }
+
+
+def _find_accepted_inputs(watched: WatchedModel) -> set[str] | None:
+    """Names of the arguments of `forward`; None if it takes any."""
+    import inspect
+
+    parameters = inspect.signature(watched.model.forward).parameters.values()
+    has_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    is_hugging_face = watched.config is not None
+    if has_any and not is_hugging_face:
+        return None
+    return {parameter.name for parameter in parameters}
+
+
+def _find_position_limit(watched: WatchedModel) -> int | None:
+    """The longest input of the model; None if it is not known."""
+    config = watched.config
+    for name in ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"):
+        limit = getattr(config, name, None)
+        if isinstance(limit, int) and limit > 0:
+            # RoBERTa and its relatives count positions from padding_idx + 1
+            offset = 2 if getattr(config, "model_type", "") in ("roberta", "xlm-roberta") else 0
+            return limit - offset
+    return None
+
+
+def _check_ids(watched: WatchedModel, ids: Tensor) -> None:
+    """Raise TargetError if an id is outside the model's vocabulary."""
+    size = getattr(watched.config, "vocab_size", None)
+    largest = int(ids.max())
+    if isinstance(size, int) and largest >= size:
+        raise TargetError(
+            f"the tokenizer gives id {largest:,}, and the model has {size:,} embeddings: "
+            "tokenizer and model do not belong together"
+        )
+
+
+def _prepare_decoder_ids(
+    watched: WatchedModel, texts: Sequence[str], max_length: int | None, notes: list[str]
+) -> Tensor:
+    """Ids that the decoder reads: its start token, then the text."""
+    encoded = _tokenize(watched, list(texts), None, max_length, notes)["input_ids"]
+    config = watched.config
+    start = next(
+        (
+            value
+            for name in ("decoder_start_token_id", "bos_token_id", "pad_token_id")
+            if isinstance(value := getattr(config, name, None), int)
+        ),
+        0,
+    )
+    _check_ids(watched, encoded)
+    starts = torch.full((len(encoded), 1), start)
+    return torch.cat((starts, encoded[:, :-1]), dim=1)

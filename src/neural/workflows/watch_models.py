@@ -1,0 +1,269 @@
+"""`neural watch`: capture the attention of models that others built; save it as a run.
+
+    captures = list(watch_models(["gpt2-folder"], texts=["The cat sat"]))
+    with save_captures(captures, Path("runs")) as run:
+        analyze_runs([run])
+
+Several targets are checkpoints of one model: together they become one run with a step each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from neural.analysis.findings import RUN_KINDS, FindingList, analyze_runs
+from neural.capture.snapshot_writer import SnapshotWriter
+from neural.capture.tracker import preserve_model_state
+from neural.capture.watch import NoAttentionError
+from neural.report.capture_page import find_capture_roles
+from neural.runs.errors import RunError
+from neural.runs.find import DEFAULT_RUNS_DIR, RUN_MARKER, find_run
+from neural.runs.run import Run
+from neural.workflows.debug import load_subject
+from neural.workflows.watch import WatchResult, watch
+from neural.workflows.watch_inputs import WatchInput, prepare_input
+from neural.workflows.watched_model import (
+    TargetError,
+    WatchedModel,
+    find_step,
+    load_watched_model,
+)
+
+WATCHED_TASK = "watched"
+"""`task` in the settings of runs of `neural watch`; not the name of one of our tasks."""
+
+
+@dataclass(frozen=True)
+class ModelCapture:
+    """The attention of one model on one input."""
+
+    step: int
+    """Training step of a checkpoint; 0 for a single model."""
+    target: str
+    watched: WatchedModel
+    input: WatchInput
+    result: WatchResult
+    notes: list[str]
+    """Warnings and notes for people."""
+
+
+def watch_models(
+    targets: Sequence[str],
+    *,
+    texts: Sequence[str] = (),
+    pairs: Sequence[tuple[str, str]] = (),
+    decoder_texts: Sequence[str] = (),
+    build: str | None = None,
+    implementation: str | None = None,
+    max_length: int | None = None,
+    runs: Path = DEFAULT_RUNS_DIR,
+    on_progress: Callable[[str], None] = lambda target: None,
+) -> Iterator[ModelCapture]:
+    """Capture the attention of each target on the same input, in the order of their steps.
+
+    A target that is no model may be the path of a run, or its name in the folder `runs`.
+    TargetError if a target cannot be loaded or run; NoAttentionError if nothing was captured.
+    """
+    steps = {target: find_step(target, index) for index, target in enumerate(targets)}
+    if len(targets) == 1:
+        steps = {targets[0]: 0}
+    elif len(set(steps.values())) < len(targets):  # names without different numbers: their order
+        steps = {target: index for index, target in enumerate(targets)}
+    for target in sorted(targets, key=steps.__getitem__):
+        on_progress(target)
+        run_path = _find_run(target, runs)
+        if run_path is not None:
+            yield _capture_run(run_path, texts, steps[target])
+            continue
+        watched = load_watched_model(target, build=build, implementation=implementation)
+        prepared = prepare_input(
+            watched, texts, pairs=pairs, decoder_texts=decoder_texts, max_length=max_length
+        )
+        yield capture_model(watched, prepared, target=target, step=steps[target])
+
+
+def _find_run(target: str, runs: Path) -> Path | None:
+    """The folder of a run of this laboratory; None if the target is something else."""
+    path = Path(target)
+    if (path / RUN_MARKER).exists():
+        return path
+    if path.exists() or ":" in target or path.suffix:
+        return None
+    try:
+        return find_run(target, runs)
+    except RunError:
+        return None
+
+
+def _capture_run(path: Path, texts: Sequence[str], step: int) -> ModelCapture:
+    """The attention of a run's best checkpoint on the texts, or on its own probe."""
+    subject = load_subject(None, run=path, inputs=texts)
+    capture = subject.capture_attention()
+    if not capture:
+        raise TargetError(f"{subject.name} has no attention")
+    result = WatchResult()
+    result.calls, result.refusals = capture.calls, capture.refusals
+    result.model_name = subject.name
+    batch = max(call.attention.batch for call in capture if call.attention is not None)
+    if subject.source_labels is not None:
+        result.labels = [subject.source_labels] * batch
+        if subject.target_labels is not None:
+            result.decoder_labels = [subject.target_labels] * batch
+    watched = WatchedModel(subject.name, subject.model, source=subject.weights_description)
+    prepared = WatchInput({}, subject.input_description, result.labels, result.decoder_labels)
+    return ModelCapture(step, str(path), watched, prepared, result, [])
+
+
+def capture_model(
+    watched: WatchedModel, prepared: WatchInput, *, target: str = "", step: int = 0
+) -> ModelCapture:
+    """Run the model once and capture its attention."""
+    messages: list[str] = []
+    _check_weights(watched)
+    try:
+        with preserve_model_state(watched.model):
+            result = watch(
+                watched.model,
+                dict(prepared.batch),
+                tokens=None if watched.is_encoder_decoder else prepared.tokens,
+                real=prepared.real,
+                on_warning=messages.append,
+            )
+    except NoAttentionError:
+        raise
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise TargetError(f"{watched.name} failed on this input: {reason}") from error
+    if not result:
+        reason = messages[0] if messages else "no attention was recognised"
+        raise TargetError(f"{watched.name}: {reason.removeprefix('watch: ')}")
+    result.model_name = watched.name
+    result.labels, result.decoder_labels = prepared.labels, prepared.decoder_labels
+    return ModelCapture(step, target, watched, prepared, result, [*prepared.notes, *messages])
+
+
+def _check_weights(watched: WatchedModel) -> None:
+    """Raise TargetError for weights that are not finite: all measures would be NaN."""
+    for name, param in watched.model.named_parameters():
+        if param.is_floating_point() and not bool(param.isfinite().all()):
+            raise TargetError(
+                f"{watched.name}: the weight `{name}` has values that are not finite: the "
+                "training diverged, or the file is damaged"
+            )
+
+
+@contextmanager
+def save_captures(
+    captures: Sequence[ModelCapture], root: Path | None, name: str | None = None
+) -> Iterator[Run]:
+    """Write captures as one run, a step each, and open it; in a temporary folder without `root`."""
+    with TemporaryDirectory() as temporary:
+        path = _write_run(captures, Path(temporary) if root is None else root, name)
+        with Run.open(path) as run:
+            yield run
+
+
+def _write_run(captures: Sequence[ModelCapture], root: Path, name: str | None) -> Path:
+    last = captures[-1]
+    run = Run.create(
+        root,
+        name or last.watched.name,
+        settings={
+            "task": WATCHED_TASK,
+            "name": name or last.watched.name,
+            "model": type(last.watched.model).__name__,
+            "targets": [capture.target for capture in captures],
+            "input": last.input.description,
+        },
+        program=None,
+    )
+    try:
+        parameters = sum(param.numel() for param in last.watched.model.parameters())
+        run.set_metadata("parameters", parameters)
+        writer = SnapshotWriter(run)
+        for capture in captures:
+            writer.write(
+                capture.step,
+                capture.result,
+                lambda labels=capture.result.labels: labels,
+                with_maps=True,
+                with_vectors=capture is last,
+            )
+            for note in capture.notes:
+                run.log_event(capture.step, "warning", note)
+            run.heartbeat(capture.step)
+    except BaseException as error:
+        run.finish("failed", str(error))
+        raise
+    run.finish("finished")
+    return run.path
+
+
+def find_findings(run: Run) -> FindingList:
+    """Warnings and notes about the attention of a saved run; the same checks as for trainings."""
+    return FindingList(
+        finding for finding in analyze_runs([run], RUN_KINDS) if finding.supported == "yes"
+    )
+
+
+@dataclass(frozen=True)
+class HeadSummary:
+    """One head: its role and measures."""
+
+    layer: int
+    head: int
+    role: str
+    measures: dict[str, float]
+
+
+def summarize_heads(capture: ModelCapture) -> list[HeadSummary]:
+    """All heads by layer."""
+    roles = find_capture_roles(capture.result)
+    arrays = {
+        name: values for name, values in capture.result.measure_arrays().items() if values.ndim == 2
+    }
+    return [
+        HeadSummary(
+            layer,
+            head,
+            str(roles[layer, head]) if roles.size else "",
+            {name: float(values[layer, head]) for name, values in arrays.items()},
+        )
+        for layer, call in enumerate(capture.result)
+        for head in range(call.heads)
+    ]
+
+
+def to_json(capture: ModelCapture, findings: FindingList) -> dict[str, Any]:
+    """All that `neural watch` prints, as JSON data; NaN becomes None."""
+    names = capture.result.layer_names()
+    layers: list[dict[str, Any]] = [{"name": name, "heads": []} for name in names]
+    for head in summarize_heads(capture):
+        measures = {
+            name: value if np.isfinite(value) else None for name, value in head.measures.items()
+        }
+        layers[head.layer]["heads"].append({"role": head.role, "measures": measures})
+    return {
+        "model": type(capture.watched.model).__name__,
+        "source": capture.watched.source,
+        "input": capture.input.description,
+        "tokens": capture.input.labels,
+        "decoder_tokens": capture.input.decoder_labels,
+        "layers": layers,
+        "refusals": capture.result.refusals,
+        "notes": capture.notes,
+        "findings": [finding.to_dict() for finding in findings],
+    }
+
+
+def format_json(data: dict[str, Any]) -> str:
+    """JSON text."""
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,250 @@
+"""`neural watch`: models of Hugging Face, functions, exported programs, checkpoints."""
+
+import json
+
+import pytest
+import torch
+import transformers
+from click.testing import CliRunner
+
+from neural.cli.main import main
+from neural.runs.run import Run
+from tests.hugging_face_folders import (
+    TEXTS,
+    build_gpt2,
+    plant_previous_token_head,
+    save_folder,
+    train_tokenizer,
+)
+
+TEXT = TEXTS[0]
+
+
+def run_command(*arguments):
+    return CliRunner().invoke(main, ["watch", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """A folder of GPT-2 with a previous-token head in layer 1."""
+    tokenizer = train_tokenizer()
+    model = plant_previous_token_head(build_gpt2(tokenizer))
+    return save_folder(tmp_path_factory.mktemp("hf") / "planted", model, tokenizer)
+
+
+def test_a_planted_head_is_found_and_named(planted):
+    result = run_command(planted, "--input", TEXT)
+    assert result.exit_code == 0, result.output
+    assert "GPT2LMHeadModel" in result.output and "1 text, 13 tokens" in result.output
+    (row,) = [line for line in result.output.splitlines() if line.strip().startswith("L1 h0  ")]
+    assert row.split()[2:4] == ["previous", "token"]
+    assert "ATT008" in result.output
+
+
+def test_json_has_tokens_heads_and_findings(planted):
+    result = run_command(planted, "--input", TEXT, "--json")
+    data = json.loads(result.stdout)
+    assert data["tokens"] == [TEXT.split()]
+    assert [len(layer["heads"]) for layer in data["layers"]] == [2, 2]
+    assert data["layers"][1]["heads"][0]["role"] == "previous token"
+    assert data["layers"][1]["heads"][0]["measures"]["previous_token_mass"] > 0.9
+    assert {finding["code"] for finding in data["findings"]} >= {"ATT001", "ATT008"}
+
+
+def test_the_page_and_the_run_are_written(planted, tmp_path):
+    page, runs = tmp_path / "heads.html", tmp_path / "runs"
+    result = run_command(planted, "--input", TEXT, "-o", page, "--save", "--runs", runs)
+    assert result.exit_code == 0, result.output
+    assert '"rug"' in page.read_text(encoding="utf-8")
+    (path,) = runs.iterdir()
+    with Run.open(path) as run:
+        assert run.status.state == "finished" and run.map_steps() == [0]
+        assert run.metadata("probe/labels") == [TEXT.split()]
+    for command in (["report", "-o", str(tmp_path / "r.html")], ["analyze"]):
+        done = CliRunner().invoke(main, [command[0], str(path), *command[1:]])
+        assert done.exit_code == 0, done.output
+
+
+def test_several_texts_are_padded_and_padding_is_not_measured(planted):
+    alone = json.loads(run_command(planted, "--input", TEXT, "--json").stdout)
+    both = json.loads(
+        run_command(planted, "--input", TEXT, "--input", TEXT, "--input", "a cat", "--json").stdout
+    )
+    assert "3 texts" in both["input"]
+    head = both["layers"][1]["heads"][0]
+    assert head["role"] == "previous token"
+    expected = alone["layers"][1]["heads"][0]["measures"]["previous_token_mass"]
+    assert head["measures"]["previous_token_mass"] == pytest.approx(expected, abs=0.05)
+
+
+def test_a_text_file_is_an_input(planted, tmp_path):
+    file = tmp_path / "probe.txt"
+    file.write_text(TEXT, encoding="utf-8")
+    data = json.loads(run_command(planted, "-i", file, "--json").stdout)
+    assert data["tokens"] == [TEXT.split()]
+
+
+def test_pairs_have_special_tokens(tmp_path):
+    tokenizer = train_tokenizer(pair_template=True)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=32,
+    )
+    folder = save_folder(tmp_path / "bert", transformers.BertModel(config), tokenizer)
+    data = json.loads(run_command(folder, "--pair", "the cat sat", "the dog", "--json").stdout)
+    assert data["tokens"] == [["[CLS]", "the", "cat", "sat", "[SEP]", "the", "dog", "[SEP]"]]
+
+
+def test_encoder_decoder_models_have_two_token_axes(tmp_path):
+    tokenizer = train_tokenizer()
+    torch.manual_seed(0)
+    config = transformers.T5Config(
+        vocab_size=len(tokenizer),
+        d_model=16,
+        d_kv=8,
+        d_ff=32,
+        num_layers=1,
+        num_heads=2,
+        decoder_start_token_id=0,
+    )
+    model = transformers.T5ForConditionalGeneration(config)
+    folder = save_folder(tmp_path / "t5", model, tokenizer)
+    result = run_command(
+        folder,
+        "-i",
+        "the cat sat on the mat",
+        "--decoder",
+        "a dog",
+        "--json",
+        "--save",
+        "--runs",
+        tmp_path / "runs",
+    )
+    data = json.loads(result.stdout)
+    assert data["decoder_tokens"] == [["[PAD]", "a"]]
+    assert len(data["layers"]) == 3
+    (path,) = (tmp_path / "runs").iterdir()
+    with Run.open(path) as run:
+        labels = run.metadata("attention/axis_labels")
+        (cross,) = [name for name in labels if "EncDec" in name]
+        assert labels[cross] == {
+            "queries": ["[PAD]", "a"],
+            "keys": "the cat sat on the mat".split(),
+        }
+
+
+def test_a_series_of_checkpoints_is_one_run_with_their_steps(tmp_path):
+    tokenizer = train_tokenizer()
+    folders = []
+    for step, sharpness in ((0, 0.0), (50, 0.3), (100, 6.0), (150, 12.0)):
+        model = plant_previous_token_head(build_gpt2(tokenizer), sharpness=sharpness)
+        folders.append(save_folder(tmp_path / f"checkpoint-{step}", model, tokenizer))
+    # in any order: the steps decide
+    result = run_command(
+        *reversed(folders),
+        "--input",
+        TEXT,
+        "--save",
+        "--name",
+        "series",
+        "--runs",
+        tmp_path / "runs",
+        "-o",
+        tmp_path / "series.html",
+    )
+    assert result.exit_code == 0, result.output
+    (path,) = (tmp_path / "runs").iterdir()
+    with Run.open(path) as run:
+        assert run.map_steps() == [0, 50, 100, 150]
+        steps, mass = run.measure("previous_token_mass")
+        assert list(steps) == [0, 50, 100, 150] and mass[0, 1, 0] < 0.5 < mass[-1, 1, 0]
+    assert "previous token" in result.output and "since step" in result.output
+
+
+def test_state_dicts_with_a_builder(tmp_path, monkeypatch):
+    (tmp_path / "my_models.py").write_text(
+        "from tests.hugging_face_folders import build_gpt2, train_tokenizer\n"
+        "def build():\n    tokenizer = train_tokenizer()\n"
+        "    return build_gpt2(tokenizer), tokenizer\n"
+        "def number():\n    return 3\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    model = plant_previous_token_head(build_gpt2(train_tokenizer()))
+    torch.save({"model": model.state_dict(), "step": 7}, tmp_path / "step_7.pt")
+    result = run_command(tmp_path / "step_7.pt", "--build", "my_models:build", "-i", TEXT, "--json")
+    assert json.loads(result.stdout)["layers"][1]["heads"][0]["role"] == "previous token"
+    direct = run_command("my_models:build", "-i", TEXT)
+    assert direct.exit_code == 0, direct.output
+    for target, message in (
+        ("my_models:biuld", "did you mean `build`?"),
+        ("my_models:number", "returned int, not a torch.nn.Module"),
+        ("no_such_module:build", "No module named"),
+    ):
+        failed = run_command(target)
+        assert failed.exit_code == 2 and message in failed.output
+    no_builder = run_command(tmp_path / "step_7.pt")
+    assert no_builder.exit_code == 2 and "--build package.module:function" in no_builder.output
+
+
+def bad_folder(tmp_path, **changes):
+    tokenizer = train_tokenizer()
+    model = build_gpt2(tokenizer)
+    if changes.get("nan"):
+        model.transformer.h[0].attn.c_attn.weight.data[0, 0] = float("nan")
+    folder = save_folder(tmp_path / "bad", model, None if changes.get("bare") else tokenizer)
+    if changes.get("broken"):
+        (folder / "config.json").write_text("{")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"bare": True}, "has no tokenizer: save it into the same folder"),
+        ({"nan": True}, "`transformer.h.0.attn.c_attn.weight` has values that are not finite"),
+        ({"broken": True}, "config.json"),
+    ],
+)
+def test_bad_folders_are_messages(tmp_path, changes, message):
+    result = run_command(bad_folder(tmp_path, **changes), "-i", TEXT)
+    assert result.exit_code == 2 and message in result.output, result.output
+    assert "Traceback" not in result.output
+
+
+def test_other_bad_targets_are_messages(tmp_path, planted, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    (tmp_path / "empty").mkdir()
+    for arguments, message in (
+        ([tmp_path / "empty"], "has no config.json"),
+        (["nobody/no-such-model"], "the hub of Hugging Face cannot be reached"),
+        ([tmp_path / "missing.pt2"], "there is no such file"),
+        ([planted, "--layer", "9"], "layer 9 does not exist: there are 2"),
+        ([planted, "-i", "x", "--pair", "a", "b"], "either --input or --pair"),
+        ([planted, "-o", "page.pdf"], "name it page.html"),
+    ):
+        result = run_command(*arguments)
+        assert result.exit_code == 2 and message in result.output, result.output
+
+
+def test_words_outside_the_vocabulary_are_noted(planted):
+    result = run_command(planted, "-i", "the zebra sat")
+    assert "1 tokens are not in the vocabulary and became [UNK]" in result.output
+
+
+def test_a_model_without_attention_is_a_message(tmp_path, monkeypatch):
+    (tmp_path / "plain_models.py").write_text(
+        "import torch\nfrom tests.hugging_face_folders import train_tokenizer\n"
+        "class Plain(torch.nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.embedding = torch.nn.Embedding(99, 4)\n"
+        "    def forward(self, input_ids):\n        return self.embedding(input_ids)\n"
+        "def build():\n    return Plain(), train_tokenizer()\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    result = run_command("plain_models:build", "-i", TEXT)
+    assert result.exit_code == 2 and "no attention was recognised" in result.output
