@@ -1,12 +1,14 @@
 """`neural watch`: models of Hugging Face, functions, exported programs, checkpoints."""
 
 import json
+import os
 
 import pytest
 import torch
 import transformers
 from click.testing import CliRunner
 
+import neural
 from neural.cli.main import main
 from neural.runs.run import Run
 from tests.hugging_face_folders import (
@@ -189,6 +191,52 @@ def test_state_dicts_with_a_builder(tmp_path, monkeypatch):
         assert failed.exit_code == 2 and message in failed.output
     no_builder = run_command(tmp_path / "step_7.pt")
     assert no_builder.exit_code == 2 and "--build package.module:function" in no_builder.output
+
+
+class SmallDecoder(torch.nn.Module):
+    """One causal attention layer over token ids."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(20, 16)
+        self.block = SelfAttention()
+
+    def forward(self, ids):
+        return self.block(self.embedding(ids))
+
+
+class SelfAttention(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = torch.nn.Linear(16, 48)
+
+    def forward(self, x):
+        q, k, v = (part.unflatten(-1, (2, 8)).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def test_an_exported_program_reads_token_ids(tmp_path):
+    torch.manual_seed(0)
+    model = SmallDecoder().eval()
+    ids = torch.tensor([[5, 3, 9, 3]])
+    torch.export.save(torch.export.export(model, (ids,)), tmp_path / "small.pt2")
+    result = run_command(tmp_path / "small.pt2", "--ids", "5 3 9 3", "--json")
+    data = json.loads(result.stdout)
+    assert [layer["name"] for layer in data["layers"]] == ["block"]
+    expected = neural.watch(model, ids).measure_arrays()["entropy"]
+    entropies = [head["measures"]["entropy"] for head in data["layers"][0]["heads"]]
+    assert entropies == pytest.approx(expected[0].tolist(), abs=1e-6)
+    for numbers, message in (("5 x", "whole numbers"), ("-1", "not negative")):
+        failed = run_command(tmp_path / "small.pt2", "--ids", numbers)
+        assert failed.exit_code == 2 and message in failed.output
+
+
+def test_a_run_of_this_laboratory_is_a_target(tmp_path):
+    (tmp_path / "novel.txt").write_text("the cat sat on the mat. " * 80)
+    model = neural.fit(str(tmp_path / "novel.txt"), steps=2, runs=tmp_path / "runs")
+    result = run_command(os.fspath(model), "-i", "the cat", "--json")
+    data = json.loads(result.stdout)
+    assert data["tokens"][0] == list("the␣cat")
 
 
 def bad_folder(tmp_path, **changes):

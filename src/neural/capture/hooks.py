@@ -47,6 +47,8 @@ def intercept_attention(recorder: Recorder, *, softmax: bool | None) -> Iterator
         functional.scaled_dot_product_attention: attention_functions.record_sdpa,
         functional.multi_head_attention_forward: attention_functions.record_multi_head_attention,
         attending.apply_mechanism: attention_functions.record_attend,
+        # programs of torch.export call the operator itself
+        torch.ops.aten.scaled_dot_product_attention.default: attention_functions.record_sdpa,
     }
     if FLEX_MODULE in sys.modules:  # else it cannot be called, and importing it takes seconds
         flex_attention = sys.modules[FLEX_MODULE].flex_attention

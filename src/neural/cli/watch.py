@@ -48,6 +48,9 @@ PLAIN_ROLES = ("mixed", "uniform", "")
     metavar="TEXT|FILE",
     help="What the decoder of an encoder–decoder model reads; the input by default.",
 )
+@click.option(
+    "--ids", multiple=True, metavar="NUMBERS", help="Token ids, for models without a tokenizer."
+)
 @click.option("--layer", type=click.IntRange(0), help="Only this layer, all of its heads.")
 @click.option("--head", type=click.IntRange(0), help="Only this head.")
 @click.option(
@@ -94,6 +97,7 @@ def _watch(
     inputs: tuple[str, ...],
     pairs: tuple[tuple[str, str], ...],
     decoder_inputs: tuple[str, ...],
+    ids: tuple[str, ...],
     layer: int | None,
     head: int | None,
     build: str | None,
@@ -123,6 +127,7 @@ def _watch(
             texts=read_inputs(inputs),
             pairs=pairs,
             decoder_texts=read_inputs(decoder_inputs),
+            ids=ids,
             build=build,
             implementation=implementation,
             max_length=max_tokens,

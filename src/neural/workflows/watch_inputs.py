@@ -29,8 +29,8 @@ WORD_MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n", "ĉ": "\t"})
 class WatchInput:
     """One batch for a model."""
 
-    batch: Mapping[str, Any]
-    """Named inputs."""
+    batch: Mapping[str, Any] | tuple[Any, ...]
+    """Named inputs, or inputs in order."""
     description: str
     """What the input is, for people."""
     labels: list[list[str]] | None = None
@@ -73,8 +73,8 @@ def prepare_input(
     if watched.tokenizer is None:
         raise TargetError(
             f"{watched.name} has no tokenizer: save it into the same folder "
-            "(tokenizer.save_pretrained), return (model, tokenizer) from the function, or use "
-            "neural.watch(model, ids, labels=…) in Python"
+            "(tokenizer.save_pretrained), return (model, tokenizer) from the function, or give "
+            'token ids: --ids "5 3 9"'
         )
     if texts and pairs:
         raise TargetError("give either --input or --pair, not both")
@@ -112,6 +112,30 @@ def prepare_input(
         ids,
         None if watched.is_encoder_decoder else real,
         notes,
+    )
+
+
+def prepare_ids(watched: WatchedModel, rows: Sequence[str]) -> WatchInput:
+    """Token ids written as numbers, `"5 3 9"`, for models without a tokenizer."""
+    try:
+        parsed = [[int(word) for word in row.replace(",", " ").split()] for row in rows]
+    except ValueError:
+        raise TargetError('--ids takes whole numbers, such as --ids "5 3 9"') from None
+    if len({len(row) for row in parsed}) != 1 or not parsed[0]:
+        raise TargetError("--ids: all rows need the same number of ids, at least one")
+    ids = torch.tensor(parsed)
+    if int(ids.min()) < 0:
+        raise TargetError("--ids: token ids are not negative")
+    _check_ids(watched, ids)
+    tokenizer = watched.tokenizer
+    labels = [list(map(str, row)) for row in parsed]
+    accepted = _find_accepted_inputs(watched) or set()
+    batch = {"input_ids": ids} if "input_ids" in accepted else (ids,)
+    return WatchInput(
+        batch,
+        f"{len(parsed)} × {ids.shape[1]} token ids",
+        labels if tokenizer is None else label_ids(tokenizer, ids),
+        tokens=ids,
     )
 
 

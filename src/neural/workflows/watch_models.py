@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,7 +21,6 @@ import numpy as np
 
 from neural.analysis.findings import RUN_KINDS, FindingList, analyze_runs
 from neural.capture.snapshot_writer import SnapshotWriter
-from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import NoAttentionError
 from neural.report.capture_page import find_capture_roles
 from neural.runs.errors import RunError
@@ -29,7 +28,7 @@ from neural.runs.find import DEFAULT_RUNS_DIR, RUN_MARKER, find_run
 from neural.runs.run import Run
 from neural.workflows.debug import load_subject
 from neural.workflows.watch import WatchResult, watch
-from neural.workflows.watch_inputs import WatchInput, prepare_input
+from neural.workflows.watch_inputs import WatchInput, prepare_ids, prepare_input
 from neural.workflows.watched_model import (
     TargetError,
     WatchedModel,
@@ -61,6 +60,7 @@ def watch_models(
     texts: Sequence[str] = (),
     pairs: Sequence[tuple[str, str]] = (),
     decoder_texts: Sequence[str] = (),
+    ids: Sequence[str] = (),
     build: str | None = None,
     implementation: str | None = None,
     max_length: int | None = None,
@@ -84,8 +84,12 @@ def watch_models(
             yield _capture_run(run_path, texts, steps[target])
             continue
         watched = load_watched_model(target, build=build, implementation=implementation)
-        prepared = prepare_input(
-            watched, texts, pairs=pairs, decoder_texts=decoder_texts, max_length=max_length
+        prepared = (
+            prepare_ids(watched, ids)
+            if ids
+            else prepare_input(
+                watched, texts, pairs=pairs, decoder_texts=decoder_texts, max_length=max_length
+            )
         )
         yield capture_model(watched, prepared, target=target, step=steps[target])
 
@@ -129,14 +133,13 @@ def capture_model(
     messages: list[str] = []
     _check_weights(watched)
     try:
-        with preserve_model_state(watched.model):
-            result = watch(
-                watched.model,
-                dict(prepared.batch),
-                tokens=None if watched.is_encoder_decoder else prepared.tokens,
-                real=prepared.real,
-                on_warning=messages.append,
-            )
+        result = watch(
+            watched.model,
+            prepared.batch,
+            tokens=None if watched.is_encoder_decoder else prepared.tokens,
+            real=prepared.real,
+            on_warning=messages.append,
+        )
     except NoAttentionError:
         raise
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
@@ -145,9 +148,25 @@ def capture_model(
     if not result:
         reason = messages[0] if messages else "no attention was recognised"
         raise TargetError(f"{watched.name}: {reason.removeprefix('watch: ')}")
+    _name_exported_layers(watched, result)
     result.model_name = watched.name
     result.labels, result.decoder_labels = prepared.labels, prepared.decoder_labels
     return ModelCapture(step, target, watched, prepared, result, [*prepared.notes, *messages])
+
+
+def _name_exported_layers(watched: WatchedModel, result: WatchResult) -> None:
+    """Give the calls of a program of torch.export the paths of the modules that made them.
+
+    Such a program is one module; its graph remembers the others, in the order of the calls.
+    """
+    graph = getattr(watched.model, "graph", None)
+    nodes = [node for node in getattr(graph, "nodes", ()) if "attention" in str(node.target)]
+    if len(nodes) != len(result) or any(call.path for call in result):
+        return
+    for index, (node, call) in enumerate(zip(nodes, result, strict=True)):
+        stack = list((node.meta.get("nn_module_stack") or {}).values())
+        path = str(stack[-1][0]) if stack else ""
+        result.calls[index] = replace(call, path=path or f"attention_{index}")
 
 
 def _check_weights(watched: WatchedModel) -> None:
