@@ -64,6 +64,7 @@ FUNCTIONS = [
     "check",
     "evaluate",
     "export",
+    "figure",
     "fit",
     "generate",
     "load",

@@ -59,7 +59,10 @@ def list_commands(folder: Path, report: Path) -> Iterator[tuple[str, list[str]]]
     )
     yield (
         "All runs on one page",
-        ["report", "characters", "segmenter", "focus", "-o", str(report), *runs],
+        [
+            *("report", "characters", "segmenter", "focus", "-o", str(report)),
+            *("--title", "Attention in three experiments", *runs),
+        ],
     )
 
 

@@ -14,6 +14,7 @@ Runs: a run is the folder of one training, named by its path or a part of its na
     open_run(run)               settings, curves, attention and checkpoints of a run
     predict(run, data), evaluate(run, data), generate(run, prompt)
     analyze(run), report(run), export(run, format)
+    figure(run, kind)           a figure for a paper, as SVG, PDF or PNG
 
 Text and other models
     segment(text)               segments of a text, with probabilities
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from neural.workflows.analyze import analyze
     from neural.workflows.check import check
     from neural.workflows.evaluate import evaluate
+    from neural.workflows.figure import figure
     from neural.workflows.fit import fit
     from neural.workflows.generate import generate
     from neural.workflows.load import Blueprint, ProgramError, load, parse
@@ -64,6 +66,7 @@ __all__ = [
     "check",
     "evaluate",
     "export",
+    "figure",
     "fit",
     "generate",
     "load",

@@ -112,7 +112,7 @@ def test_unrelated_series_are_rarely_called_related():
 def test_three_seeds_are_too_few_for_any_correlation():
     correlation = correlate(create_curves(3, relation=0.99))
     assert correlation.verdict == "too few"
-    assert "too few seeds (3; at least 5)" in str(correlation)
+    assert "needs 5 seeds, has 3" in str(correlation)
 
 
 def test_a_constant_series_is_excluded_with_a_reason():

@@ -1,6 +1,7 @@
 """Warnings and notes about single runs: given for runs with the symptom only."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -179,7 +180,7 @@ def test_heads_with_the_same_map_are_duplicates(tmp_path):
         "duplicate_heads",
         write_synthetic_run(tmp_path, 1, maps=repeat_maps([SOFT, PREVIOUS, THIRD, PREVIOUS])),
     )
-    assert finding.evidence.startswith("at step 250: L0 h1 and h3 (0.000 bits)")
+    assert finding.evidence.startswith("at step 250: L0 h1 and L0 h3 (0.000 bits)")
     assert finding.number.value == 1 / 6
     uniform = repeat_maps([UNIFORM, UNIFORM, PREVIOUS])  # uniform heads do not count
     assert run_check("duplicate_heads", write_synthetic_run(tmp_path, 2, maps=uniform)) is None
@@ -237,10 +238,34 @@ def test_roles_from_measures(tmp_path, role, measure):
 def test_uniform_heads_have_no_role(tmp_path):
     arrays = {"relative_entropy": create_measure(0.98), "previous_token_mass": create_measure(0.1)}
     assert run_check("head_roles", write_synthetic_run(tmp_path, 0, arrays=arrays)) is None
+    # as with two keys: equal weights, half of them on the key before the query
     arrays["previous_token_mass"] = create_measure(0.1, L1h0=0.97)
-    finding = run_check("head_roles", write_synthetic_run(tmp_path, 1, arrays=arrays))
+    assert run_check("head_roles", write_synthetic_run(tmp_path, 1, arrays=arrays)) is None
+    arrays["relative_entropy"] = create_measure(0.98, L1h0=0.3)
+    finding = run_check("head_roles", write_synthetic_run(tmp_path, 2, arrays=arrays))
     assert finding.evidence == "L1 h0 previous token (0.10 → 0.97, since step 200)"
     assert finding.number.value == 1 / 12
+    assert finding.formatted_estimate == "1 of 12 heads"
+
+
+@pytest.mark.parametrize("keys", [2, 3, 4, 5, 8, 40])
+def test_a_uniform_head_is_never_called_anything_else(tmp_path, keys):
+    """Also without measures: with few keys, equal weights are local and at one distance."""
+    uniform = np.tril(np.ones((keys, keys)))
+    uniform /= uniform.sum(axis=1, keepdims=True)
+    labels = ["␣" if index % 2 else "a" for index in range(keys)]
+    run = write_synthetic_run(tmp_path, 0, maps=[np.stack([[uniform] * 4])] * 3, labels=labels)
+    assert set(assign_head_roles(find_head_roles(run)).ravel()) == {"uniform"}
+    assert run_check("head_roles", run) is None
+
+
+def test_a_head_on_few_of_many_keys_is_not_uniform(tmp_path):
+    """Weights that round to 0 are not masked keys."""
+    few = np.zeros((T, T))
+    for query in range(T):
+        few[query, [0, query // 2]] = 1.0
+    run = write_synthetic_run(tmp_path, 0, maps=repeat_maps([few / few.sum(1, keepdims=True)]))
+    assert find_head_roles(run)["uniform"].last_levels.item() < 0.6
 
 
 def test_roles_from_maps(tmp_path):
@@ -249,7 +274,7 @@ def test_roles_from_maps(tmp_path):
             tmp_path, 0, maps=repeat_maps([SOFT, THIRD, NEARBY, BLANKS]), labels=LABELS
         )
     )
-    assert assign_head_roles(roles).tolist() == [["mixed", "positional", "local", "delimiter"]]
+    assert assign_head_roles(roles).tolist() == [["uniform", "positional", "local", "delimiter"]]
     assert roles["positional"].scores.shape == (SNAPSHOTS, 1, 4)
     assert roles["local"].last_levels[0, 0] < 0.1
     assert roles["delimiter"].last_levels[0, 0] < 0.1  # as much as a uniform head
@@ -316,18 +341,17 @@ def test_phases_of_the_validation_loss(tmp_path):
         "training_phases", write_synthetic_run(tmp_path, 1, **create_losses(*curve))
     )
     assert finding.kind == "note"
-    assert [
-        phase.split()[0]
-        for phase in finding.evidence.removeprefix("valid/loss, steps: ").split(", ")
-    ] == [
-        "rapid",
-        "steady",
-        "dip",
+    phases = finding.evidence.removeprefix("valid/loss, steps: ").split(", ")
+    assert [re.split(r" at | \d", phase)[0] for phase in phases] == [
+        "rapid fall",
+        "steady fall",
+        "setback",
         "recovery",
-        "best",
-        "after",
+        "lowest",
+        "after the lowest",
     ]
-    assert "best at 950 (1.7)" in finding.evidence
+    assert "lowest at 950 (1.7)" in finding.evidence
+    assert finding.formatted_estimate == "lowest valid/loss 1.7 at step 950 of 1,050"
 
 
 def test_a_best_score_after_a_plateau_needs_patience(tmp_path):
@@ -402,8 +426,11 @@ def test_one_run_is_enough_and_affected_runs_are_named(tmp_path):
     data = (affected, healthy, {}, affected)
     runs = [write_synthetic_run(tmp_path, seed, **options) for seed, options in enumerate(data)]
     finding = run_check("saturated_logits", *runs)
-    assert finding.evidence.startswith(f"2 of 3 runs; {runs[0].name}: L0 h0 (83.00)")
-    assert runs[3].name in finding.evidence
+    assert finding.evidence.startswith("2 of 3 runs; seed 0: L0 h0 (83.00)")
+    assert "; seed 3: L0 h0" in finding.evidence
+    assert finding.formatted_estimate == "83 nats, mean of 2 runs", (
+        "no interval: they were selected"
+    )
     assert (finding.number.seeds, finding.supported) == (2, "yes")
 
 

@@ -342,7 +342,8 @@ def test_three_seeds_decide_nothing(tmp_path):
 
     finding = run_check("entropy_falls", write_seeds(tmp_path, 3, create_data))
     assert finding.supported == "undecided"
-    assert finding.evidence.startswith("too few seeds (3; at least 5)")
+    assert finding.evidence.startswith("needs 5 seeds, has 3; ")
+    assert finding.missing == "needs 5 seeds, has 3"
     assert finding.number.value == pytest.approx(-2, abs=0.05)
 
 
@@ -370,6 +371,23 @@ def test_runs_are_grouped_by_data_and_by_all_but_their_seed(tmp_path):
         for data, groups in group_experiments(runs).items()
     }
     assert group_sizes == {"handbook": {"wide": 2, "wide (2)": 1}, "my_text": {"wide": 1}}
+
+
+def test_folds_are_one_group_on_request(tmp_path):
+    runs = [
+        write_synthetic_run(
+            tmp_path,
+            seed,
+            settings={"name": f"wide_fold-{fold}-{count}_seed-{seed}", "fold": f"{fold}/{count}"},
+        )
+        for count in (2, 3)
+        for fold in range(1, count + 1)
+        for seed in range(2)
+    ]
+    (labels,) = group_experiments(runs, join_folds=True).values()
+    assert {label: len(group) for label, group in labels.items()} == {"wide": 4, "wide (2)": 6}
+    (labels,) = group_experiments(runs).values()
+    assert [len(group) for group in labels.values()] == [2] * 5
 
 
 def test_text_and_json_have_the_same_findings(tmp_path):
@@ -409,7 +427,7 @@ def test_a_run_that_has_not_finished_is_named(tmp_path):
 
 def test_a_check_may_have_no_finding(tmp_path, monkeypatch):
     monkeypatch.setattr(registry.get("entropy_falls"), "check_runs", lambda self, runs: None)
-    run = write_synthetic_run(tmp_path, 0, heads=[2])
+    run = write_synthetic_run(tmp_path, 0, heads=[2, 2])
     codes = [finding.code for finding in analyze_runs([run])]
     assert "EVO001" not in codes
     assert "EVO002" in codes

@@ -132,7 +132,7 @@ def test_a_new_warning_is_shown_as_a_notification(page, address, runs):
     page.mouse.move(chart["x"] + 0.99 * chart["width"], chart["y"] + 50)
     page.locator("figcaption", has_text="train/loss").get_by_text("step 280").wait_for()
     notification.get_by_text("all findings").click()
-    page.locator("li", has_text="attention logits are saturated").wait_for()
+    page.locator("main").get_by_text("attention logits are saturated").first.wait_for()
     notification.get_by_label("close").click()
     assert notification.count() == 0
 
@@ -145,7 +145,7 @@ def test_two_runs_are_compared_and_their_maps_subtracted(page, address, runs):
     page.locator(".chart", has_text="train/loss").locator(".legend li").nth(1).wait_for()
     assert page.locator(".chart", has_text="train/loss").locator(
         ".legend li"
-    ).all_inner_texts() == [runs["done"].name, runs["other"].name]
+    ).all_inner_texts() == ["done", "other"]
     page.locator(".heads canvas").nth(5).wait_for()
     before = read_canvases(page, ".heads canvas")
     page.get_by_label("step B").select_option("0")
@@ -196,13 +196,16 @@ def test_a_pasted_text_is_segmented_with_probabilities(page, address, runs):
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (390, "dark")])
-def test_every_view_fits_the_screen_and_has_a_key(page, address, runs, width, theme):
+def test_every_view_fits_the_screen_and_the_first_ten_have_a_key(page, address, runs, width, theme):
     page.emulate_media(color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(f"{address}/#/runs?run={runs['done'].name}")
     page.locator("nav button", has_text="Generate").wait_for()
     for number, name in enumerate(page.locator("nav button").all_inner_texts(), start=1):
-        page.keyboard.press(str(number))
+        if number <= 10:
+            page.keyboard.press(str(number % 10))
+        else:  # tabs after the tenth have no key
+            page.locator("nav button").nth(number - 1).click()
         page.locator("nav button.selected", has_text=name).wait_for()
         assert page.evaluate("location.hash").startswith(f"#/{name.lower()}")
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name

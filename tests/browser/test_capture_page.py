@@ -34,18 +34,29 @@ def test_rows_and_columns_have_their_labels_as_text(tab, page):
     ticks = tab.locator("svg .tick").all_text_contents()
     assert len(ticks) == 2 * len(WORDS)  # columns, then rows
     assert ticks[: len(WORDS)] == ticks[len(WORDS) :]
-    assert ticks[:2] == ["the", "cat"] and ticks[4] == "characteris…"
-    tokens = tab.locator(".token-strip span").all_text_contents()
+    ticks = tab.locator("svg .tick").evaluate_all(
+        "all => all.map(tick => tick.firstChild.textContent)"  # the second child is the tooltip
+    )
+    assert ticks[:2] == ["the", "cat"] and ticks[4] == "characteristically"
+    assert ticks[2].endswith("…")
+    tokens = tab.locator(".token-strip button").all_text_contents()
     assert tokens[2] == NASTY.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥")
     assert tokens[4] == "characteristically"
 
 
-def test_every_head_has_a_role_and_a_click_on_it_selects_the_head(tab, page):
+def test_every_thumbnail_has_a_role_and_a_click_on_a_role_shows_its_heads(tab, page):
     tab.goto(page)
+    badges = tab.locator(".heads .role-badge")
+    badges.first.wait_for()
+    assert badges.count() == 4
     roles = tab.locator(".roles button")
-    roles.first.wait_for()
-    assert roles.count() == 4
-    role = roles.nth(3).inner_text()
-    roles.nth(3).click()
-    tab.locator(".detail-card h2", has_text="L1 h1").wait_for()
-    assert tab.locator(".detail-card h2").inner_text() == f"L1 h1 {role}; layers.1.self_attn"
+    name, count = roles.first.inner_text().rsplit(" ", 1)
+    roles.first.click()
+    tab.locator(".heads.flat button").first.wait_for()
+    assert tab.locator(".heads.flat button").count() == int(count)
+    assert {name} == {
+        label.split(", ")[1]
+        for label in tab.locator(".heads.flat button").evaluate_all(
+            "all => all.map(button => button.getAttribute('aria-label'))"
+        )
+    }

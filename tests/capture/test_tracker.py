@@ -8,6 +8,7 @@ import neural
 from neural.capture.map_encoding import decode_map
 from neural.capture.snapshot_writer import MAX_MAP_POSITIONS
 from neural.capture.tracker import AttentionTracker, preserve_model_state
+from neural.capture.vector_encoding import VECTORS_KEY, decode_vectors
 from neural.capture.watch import watch
 from neural.core.experiment import Experiment, TrackingSettings
 from neural.runs.run import Run
@@ -114,6 +115,23 @@ def test_a_snapshot_is_written_to_the_run_folder(tmp_path):
     between = reader.measure("js_between")[1]
     assert between.shape == (3, 2, 2)
     assert np.isnan(between[-1]).tolist() == [[True, False], [True, True]]
+
+
+def test_the_last_snapshot_stores_queries_and_keys_of_the_first_example(tmp_path):
+    task, run = Counting(), create_run(tmp_path)
+    tracker = AttentionTracker(task, run, TrackingSettings(track_every=2, maps_every=1))
+    _, model = train(task, tracker)
+    run.commit()
+    assert run.metadata(VECTORS_KEY) is None
+    tracker.capture_snapshot(model, 7, last=True)
+    run.commit()
+    stored = run.metadata(VECTORS_KEY)
+    assert stored["step"] == 7
+    expected = watch(model.eval(), task.probe_batch()["x"])
+    for name, call in zip(expected.layer_names(), expected, strict=True):
+        queries, keys = decode_vectors(stored["layers"][name])
+        np.testing.assert_allclose(queries, call.attention.q[0].detach(), atol=1e-3)
+        np.testing.assert_allclose(keys, call.attention.k[0].detach(), atol=1e-3)
 
 
 def test_maps_are_stored_every_few_snapshots_and_can_be_decoded(tmp_path):

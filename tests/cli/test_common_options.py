@@ -99,8 +99,8 @@ def runs(tmp_path, monkeypatch):
 
 def test_every_verb_that_takes_a_run_is_covered():
     assert set(RUN_VERBS) == {
-        *("analyze", "calibrate", "caption", "compare", "debug", "evaluate", "export", "generate"),
-        *("predict", "report", "segment", "show", "top", "train"),
+        *("analyze", "calibrate", "caption", "compare", "debug", "evaluate", "export", "figure"),
+        *("generate", "predict", "report", "segment", "show", "top", "train"),
     }
 
 
@@ -268,6 +268,7 @@ JSON_WORDS = {
     "dynamics": ["--theory", "C=3", "m=4", "--alpha", "0.5"],
     "evaluate": SEGMENTER,
     "export": ["writer", "--to", "torch", "-o", "writer.pt2"],
+    "figure": ["small-a", "--kind", "curves", "-o", "small.svg"],
     "generate": ["writer", "--tokens", "3"],
     "import": ["encoder.pt", "--as", "nn.TransformerEncoder", "--set", "num_heads=2"],
     "predict": ["songs", "notes.txt", "--runs", "segmentation/runs"],
@@ -277,6 +278,7 @@ JSON_WORDS = {
     "study": ["evolve.yaml", "--dry-run"],
     "sweep": ["rates.yaml", "--dry-run"],
     "train": ["tiny.neural", "--dry-run"],
+    "watch": ["writer", "--input", "ab"],
 }
 """A command line for every verb with `--json`."""
 

@@ -5,7 +5,13 @@ import hashlib
 import json
 import re
 
-from neural.report.html_page import BUNDLE_DIR, embed_in_iframe, render_board_page, render_page
+from neural.report.html_page import (
+    BUNDLE_DIR,
+    PLACEHOLDER,
+    embed_in_iframe,
+    render_board_page,
+    render_page,
+)
 
 HOSTILE = "</script><img src=x onerror=alert(1)><!-- \u2028 &amp;"
 
@@ -49,4 +55,11 @@ def test_the_page_of_the_board_has_no_inline_script():
 def test_an_embedded_page_is_one_escaped_attribute():
     framed = embed_in_iframe('<p title="a">&amp;</p>')
     assert framed.count('"') == 12 and "&lt;p title=&quot;a&quot;&gt;&amp;amp;" in framed
-    assert 'sandbox="allow-scripts"' in framed
+    assert 'sandbox="allow-scripts allow-downloads"' in framed
+
+
+def test_a_placeholder_precedes_everything_that_takes_time():
+    html = render_page({"name": "x" * 1000}, "a page")
+    assert html.index(PLACEHOLDER) < html.index('id="neural-data"') < html.rindex("<script>")
+    board = render_board_page("runs")
+    assert board.index(PLACEHOLDER) < board.index("<script")

@@ -10,13 +10,16 @@ import pytest
 from neural.capture.map_encoding import decode_map
 from neural.core.page_section import PageSection
 from neural.report.page_data import (
+    NO_VECTORS,
     collect_recorded_data,
     encode_measure,
     get_measure_axes,
     load_sections,
     load_step_maps,
+    load_vectors,
     pack_step_maps,
 )
+from neural.report.run_report import build_page_data, build_run_data
 from neural.runs.evaluation_file import save_evaluation
 from neural.runs.run import Run
 from neural.tasks.language_model.task import LanguageModel
@@ -175,3 +178,36 @@ def test_the_page_shows_the_newest_evaluation(tmp_path):
     (path / "evaluation.json").write_text("[]")
     with Run.open(path) as run:
         assert any("evaluate the run again" in note for note in collect_recorded_data(run)["notes"])
+
+
+def write_vectors(path, step=30, width=2):
+    """Store queries and keys of the layer of a run: one head, 3 positions."""
+    numbers = base64.b64encode(np.arange(3 * width, dtype="<i2").tobytes()).decode()
+    scales = dict.fromkeys(("query_scale", "key_scale", "score_scale"), 0.5)
+    layer = {"shape": [1, 1, 3, 3, width], "queries": numbers, "keys": numbers, **scales}
+    with Run.reopen(path) as run:
+        (name,) = run.metadata("attention/layers")
+        run.set_metadata("attention/vectors", {"step": step, "layers": {name: layer, "x": 1}})
+        run.finish("finished")
+    return {name: layer}
+
+
+def test_queries_and_keys_are_sent_once_and_damaged_ones_never(tmp_path):
+    path = write_run(tmp_path, layers=1, heads=1, positions=3)
+    with Run.open(path) as run:
+        assert load_vectors(run) == NO_VECTORS
+    layers = write_vectors(path)
+    with Run.open(path) as run:
+        data = build_run_data(run)
+        assert data["vectors"] == layers and data["vector_step"] == 30
+        assert build_run_data(run, after_step=0)["vectors"] is None
+
+
+def test_queries_and_keys_of_all_runs_together_are_limited(tmp_path, monkeypatch):
+    paths = [write_run(tmp_path, name, layers=1, heads=1, positions=3) for name in "ab"]
+    for path in paths:
+        write_vectors(path)  # 2 × 16 characters of base64
+    for limit, expected in ((63, [True, False]), (64, [True, True])):
+        monkeypatch.setattr("neural.report.run_report.MAX_VECTOR_BYTES", limit)
+        runs = build_page_data([Run.open(path) for path in paths])["runs"]
+        assert [run["vectors"] is not None for run in runs] == expected

@@ -24,12 +24,11 @@ def test_the_plot_has_all_methods_and_the_diagonal(tmp_path):
     text = svg.read_text(encoding="utf-8")
     for label in (
         "P(boundary) &lt;1&gt;",
-        "none",
+        "uncalibrated",
         "_platt",
         "perfect",
         "observed frequency",
-        "elements",
-        ">100<",
+        "15 bins of 33 to 34 elements",
     ):
         assert label in text, label
     assert png.read_bytes().startswith(b"\x89PNG")

@@ -10,12 +10,16 @@ import pytest
 from neural.report.html_page import render_page
 from neural.report.run_report import (
     build_attention_page_data,
+    build_page_data,
     build_run_data,
+    join_titles,
     render_report,
     write_report,
 )
 from neural.runs.errors import RunError
+from neural.runs.evaluation_file import save_evaluation
 from neural.runs.run import Run
+from tests.analysis.synthetic_runs import write_synthetic_run
 from tests.report_runs import random_causal_maps, write_run
 
 
@@ -33,7 +37,8 @@ def read_page_data(html):
 def test_a_page_has_all_data_of_its_run(seeds):
     data = read_page_data(render_report(seeds[:1]))
     (run,) = data["runs"]
-    assert data["title"] == run["name"] == seeds[0].name
+    # the title is the name of the experiment, without the date that the folder's name begins with
+    assert data["title"] == "six" and run["name"] == seeds[0].name
     assert (run["state"], run["step"], run["steps"], run["seed"]) == ("finished", 40, 40, 0)
     assert run["best"]["score"] == pytest.approx(1.7)
     assert run["scalars"]["valid/loss"] == {
@@ -52,7 +57,7 @@ def test_seeds_are_one_group(seeds):
     data = read_page_data(render_report(seeds))
     (group,) = data["groups"]
     assert group["runs"] == [run["id"] for run in data["runs"]] and len(set(group["runs"])) == 2
-    assert data["title"] == "2 runs"
+    assert data["title"] == "six"
 
 
 def test_runs_of_the_same_name_have_different_ids(tmp_path, seeds):
@@ -124,3 +129,90 @@ def test_a_snapshot_is_a_page_of_one_step():
     )
     assert base64.b64decode(data["maps"]["GPT-2"]["0"]).startswith(b"NSTP")
     assert read_page_data(render_page(data, "a snapshot")) == data
+
+
+def test_a_title_names_at_most_three_experiments():
+    assert join_titles(["a"]) == "a"
+    assert join_titles(["a", "b", "a"]) == "a and b"
+    assert join_titles(["a", "b", "c"]) == "a, b and c"
+    assert join_titles(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+
+
+def test_the_trials_of_a_sweep_are_called_after_it(tmp_path):
+    sweep = tmp_path / "2026-01-02_03-04-05_widths"
+    sweep.mkdir()
+    (sweep / "trials.json").write_text("{}")
+    runs = [
+        write_synthetic_run(
+            sweep,
+            0,
+            scalars={"valid/loss": np.array([2.0, float(width)])},
+            settings={"name": f"width-{width}_seed-0", "width": width},
+        )
+        for width in (1, 2)
+    ]
+    data = build_page_data(runs)
+    assert data["title"] == "widths"
+    (experiment,) = data["experiments"]
+    assert experiment["title"] == "widths" and experiment["groups"] == ["width-1", "width-2"]
+    assert data["groups"][0]["score"]["estimate"]["value"] == 1.0
+
+
+def test_the_folds_of_a_sweep_are_one_group(tmp_path):
+    sweep = tmp_path / "2026-01-02_03-04-05_flowers"
+    sweep.mkdir()
+    (sweep / "trials.json").write_text("{}")
+    runs = [
+        write_synthetic_run(
+            sweep,
+            0,
+            scalars={"valid/loss": np.array([2.0, fold / 10])},
+            settings={"name": f"fold-{fold}-5_seed-0", "fold": f"{fold}/5", "task": "supervised"},
+        )
+        for fold in range(1, 6)
+    ]
+    data = build_page_data(runs)
+    (group,), (experiment,) = data["groups"], data["experiments"]
+    assert group["label"] == experiment["title"] == data["title"] == "flowers"
+    assert [run["fold"] for run in data["runs"]] == [f"{fold}/5" for fold in range(1, 6)]
+    assert group["score"]["folds"] == 5
+    assert experiment["cross_validation"]["rows"][0]["folds"] == pytest.approx(
+        [0.1, 0.2, 0.3, 0.4, 0.5]
+    )
+    # claims generalise over seeds; five folds of one seed are no five seeds
+    claims = [finding for finding in group["findings"] if finding["kind"] == "claim"]
+    assert all((finding["number"]["seeds"] or 0) <= 1 for finding in claims)
+
+
+def test_groups_of_two_data_sets_with_one_label_are_told_apart(tmp_path):
+    runs = [
+        write_synthetic_run(tmp_path, 0, settings={"name": "small", "data": data})
+        for data in ("birds", "trees")
+    ]
+    labels = [group["label"] for group in build_page_data(runs)["groups"]]
+    assert labels == ["birds: small", "trees: small"]
+    assert build_page_data(runs[:1])["groups"][0]["label"] == "small"
+
+
+def test_key_settings_leave_out_defaults_and_facts_of_the_data(tmp_path):
+    settings = {
+        "data": "handbook",
+        "vocabulary": "abc",
+        "fingerprint": "0123",
+        "validation_split": 0.1,
+        "context": 64,
+    }
+    run = write_synthetic_run(tmp_path, 0, settings=settings)
+    assert set(build_run_data(run)["changed_settings"]) == {"data", "context"}
+    other = write_synthetic_run(tmp_path, 1, settings=settings | {"validation_split": 0.2})
+    assert "validation_split" in build_run_data(other)["changed_settings"]
+
+
+def test_the_newest_evaluation_is_in_the_data(tmp_path):
+    run = write_synthetic_run(tmp_path, 0)
+    assert build_run_data(run)["evaluation"] is None
+    save_evaluation(run.path, {"data": "9 texts", "scores": {"bits": 2.0, "loss": 1.4}}, [])
+    evaluation = build_run_data(run)["evaluation"]
+    assert evaluation["data"] == "9 texts"
+    # the monitored metric first
+    assert [score["name"] for score in evaluation["scores"]] == ["loss", "bits"]

@@ -6,7 +6,11 @@ import math
 import pytest
 
 from neural.core.page_section import PageSection
-from neural.runs.evaluation_file import load_evaluation_sections, save_evaluation
+from neural.runs.evaluation_file import (
+    load_evaluation_sections,
+    load_evaluation_summary,
+    save_evaluation,
+)
 
 SECTIONS = [
     PageSection(title="run", text="on 3 examples", table_head=("", "a"), table_rows=[("x", 1.5)]),
@@ -48,3 +52,42 @@ def test_a_damaged_file_is_an_error_with_a_way_out(tmp_path, content):
     (tmp_path / "evaluation.json").write_text(content)
     with pytest.raises(ValueError, match=r"is not a valid evaluation: .*; evaluate the run again"):
         load_evaluation_sections(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "scores"),
+    [
+        (
+            {"data": "9 examples", "scores": {"loss": 1.5, "perplexity": None}},
+            {"loss": {"value": 1.5, "low": None, "high": None}},
+        ),
+        (
+            {
+                "data": "9 examples",
+                "rows": {
+                    "this run": {"accuracy": {"value": 0.9, "low": 0.8, "high": None}},
+                    "chance": {"accuracy": {"value": 0.1, "low": 0.0, "high": 0.2}},
+                },
+            },
+            {"accuracy": {"value": 0.9, "low": 0.8, "high": None}},
+        ),
+    ],
+)
+def test_a_summary_has_the_scores_of_the_run_alone(tmp_path, evaluation, scores):
+    assert load_evaluation_summary(tmp_path) is None
+    save_evaluation(tmp_path, evaluation, [])
+    summary = load_evaluation_summary(tmp_path)
+    assert summary.data == "9 examples" and summary.scores == scores and summary.time > 0
+
+
+def test_an_evaluation_without_scores_has_no_summary(tmp_path):
+    save_evaluation(tmp_path, {"note": "nothing was scored"}, [])
+    assert load_evaluation_summary(tmp_path) is None
+
+
+@pytest.mark.parametrize("scores", ['{"loss": "low"}', '{"loss": [1]}', "[1]", '{"loss": true}'])
+def test_a_summary_of_other_types_is_refused(tmp_path, scores):
+    text = '{"version": 1, "time": 1, "evaluation": {"scores": %s}, "sections": []}'
+    (tmp_path / "evaluation.json").write_text(text % scores)
+    with pytest.raises(ValueError, match="evaluate the run again"):
+        load_evaluation_summary(tmp_path)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from neural.cli._formatting import relative_path
 from neural.cli.main import main
 from neural.core.errors import TaskError
 from neural.training.engine import fit
@@ -81,7 +82,7 @@ def test_the_report_has_the_table_the_claims_and_every_plot(comparison, sweep):
     assert "| lvml | 9 |" in report
     assert "| soft then stalls" in report
     assert "after Holm's correction for the 0 tests" in report
-    assert "SAIF, soft − lvml: " in report and ", 2 seeds; at least 5 seeds are needed" in report
+    assert "SAIF, soft − lvml: " in report and ", 2 seeds; needs 5 seeds, has 2" in report
     names = {file.name for file in files}
     plots = {f"{name}_9.png" for name in ("curves", "heat_maps", "cells", "mosaics", "costs")}
     assert names == {"report.md", "table.json", *plots}
@@ -102,6 +103,7 @@ def test_the_command_resumes_a_sweep_folder_and_prints_the_table(comparison, swe
     assert (
         "paradigm" in result.output and "hybrid" in result.output and "report.md" in result.output
     )
+    assert f"neural report {relative_path(sweep.path)}" in result.output
     as_json = CliRunner().invoke(main, ["dynamics", str(sweep.path), "--json"])
     data = json.loads(as_json.stdout)
     assert {row["paradigm"] for row in data["table"]} == {"soft", "hybrid", "lvml"}

@@ -45,7 +45,7 @@ def test_a_run_is_shown_as_its_report_in_a_frame(tmp_path):
     register_html_reprs()
     page = extract_frame(run._repr_html_())
     assert (
-        f"<title>{run.name}</title>" in page
+        "<title>six</title>" in page
         and '"kind":"report"' in page
         and page == extract_frame(render_run(run))
     )

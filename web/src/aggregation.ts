@@ -1,9 +1,12 @@
 // Aggregation of curves over seeds: mean and standard error at the steps that all seeds have.
 
+import { widenColourRange } from "./ticks"
 import { countPerStep, type Curve, type Group, type Measure, type Run } from "./run_data"
 
 export interface Line {
   label: string
+  /** Identifies the line in all charts; the label may depend on the chart. */
+  key?: string
   steps: number[]
   values: (number | null)[]
   low?: (number | null)[]
@@ -16,7 +19,7 @@ export function aggregateSeeds(label: string, curves: Curve[]): Line {
     (curve) => new Map(curve.steps.map((step, index) => [step, curve.values[index]])),
   )
   const steps = curves[0].steps.filter((step) => valuesByStep.every((values) => values.has(step)))
-  const line: Required<Line> = {
+  const line: Line & Required<Pick<Line, "low" | "high">> = {
     label: `${label} (${curves.length} seeds)`,
     steps,
     values: [],
@@ -51,12 +54,13 @@ export function aggregateGroups(
   getCurve: (run: Run) => Curve | null,
 ): Line[] {
   const lines: Line[] = []
+  const runsById = new Map(runs.map((run) => [run.id, run]))
   for (const group of groups) {
-    const groupRuns = runs.filter((run) => group.runs.includes(run.id))
+    const groupRuns = group.runs.flatMap((id) => runsById.get(id) ?? [])
     const curves = groupRuns
       .map(getCurve)
       .filter((curve): curve is Curve => curve !== null && curve.steps.length > 0)
-    if (curves.length) lines.push(aggregateSeeds(group.label, curves))
+    if (curves.length) lines.push({ ...aggregateSeeds(group.label, curves), key: group.label })
   }
   return lines
 }
@@ -82,18 +86,58 @@ export function finiteMean(values: ArrayLike<number>): number | null {
   return count ? sum / count : null
 }
 
-/** Exponential moving average over about `span` points, bias-corrected; gaps stay gaps. */
+/**
+ * Moving average over about `span` points; gaps stay gaps. It is centred, so that it does not lag behind
+ * a falling loss. At the ends, where the window is cut, it follows the trend inside the window.
+ */
 export function smoothValues(values: (number | null)[], span: number): (number | null)[] {
-  if (span <= 1) return values
-  const decay = 1 - 1 / span
-  let sum = 0
-  let weight = 0
-  return values.map((value) => {
-    if (value === null) return null
-    sum = decay * sum + value
-    weight = decay * weight + 1
-    return sum / weight
+  // the average of an average has a triangular window, which is smoother than a rectangular one
+  const half = Math.round(span / 4)
+  return half < 1 ? values : fitAround(fitAround(values, half), half)
+}
+
+/** Value of a line fitted to the `half` points before and after; in a whole window that is their mean. */
+function fitAround(values: (number | null)[], half: number): (number | null)[] {
+  const indices = values.flatMap((value, index) => (value === null ? [] : index))
+  const [sums, moments] = [[0], [0]]
+  indices.forEach((index, position) => {
+    sums.push(sums[position] + values[index]!)
+    moments.push(moments[position] + position * values[index]!)
   })
+  const fitted: (number | null)[] = values.map(() => null)
+  indices.forEach((index, position) => {
+    const first = Math.max(0, position - half)
+    const end = Math.min(indices.length, position + half + 1)
+    const count = end - first
+    const middle = (first + end - 1) / 2
+    const sum = sums[end] - sums[first]
+    const slope =
+      count > 1
+        ? (moments[end] - moments[first] - middle * sum) / ((count * (count * count - 1)) / 12)
+        : 0
+    fitted[index] = sum / count + slope * (position - middle)
+  })
+  return fitted
+}
+
+/** Smallest number of values for which noise can be told from a trend. */
+const MIN_NOISY_POINTS = 20
+/** Turns per value above which a curve is noisy; pure noise has 2/3, a schedule hardly any. */
+const MIN_TURN_SHARE = 0.25
+
+/** Whether a curve goes up and down from value to value. */
+export function isNoisy(values: (number | null)[]): boolean {
+  const finite = values.filter((value): value is number => value !== null)
+  if (finite.length < MIN_NOISY_POINTS) return false
+  let turns = 0
+  for (let index = 2; index < finite.length; index++) {
+    const [before, after] = [
+      finite[index - 1] - finite[index - 2],
+      finite[index] - finite[index - 1],
+    ]
+    if (before * after < 0) turns++
+  }
+  return turns / (finite.length - 2) > MIN_TURN_SHARE
 }
 
 /** Minimum and maximum over all steps, so that colours are comparable between steps. */
@@ -104,5 +148,10 @@ export function valueRange(measure: Measure): [number, number] {
     low = Math.min(low, value)
     high = Math.max(high, value)
   }
-  return low < high ? [low, high] : Number.isFinite(low) ? [low - 0.5, low + 0.5] : [0, 1]
+  return low <= high ? [low, high] : [NaN, NaN]
+}
+
+/** The range for colours: never so narrow that rounding errors use the whole scale. */
+export function colourRange(measure: Measure): [number, number] {
+  return widenColourRange(...valueRange(measure), measure.unit)
 }

@@ -1,14 +1,26 @@
-// The frame around all panes: title, tabs, run selector, step slider, keyboard, theme.
+// The frame around all panes: which pane and run are shown, step slider, keyboard, theme, help.
 
-import { render } from "preact"
+import { Fragment, render } from "preact"
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
 
+import { findLastToken } from "./attention_matrix"
+import { getSelectedHead } from "./head_selection"
 import { KEY_HELP, handleKey } from "./keyboard"
-import { countHeads, lastIndexUpTo, snapshotSteps, type Index, type Run } from "./run_data"
+import {
+  countHeads,
+  lastIndexUpTo,
+  snapshotSteps,
+  type Group,
+  type Index,
+  type Run,
+} from "./run_data"
 import reportPanes from "panes:./panes"
 import { sortPanes, type Pane, type PaneProps } from "./pane"
+import { PageHeader } from "./components/page_header"
 import { PLAY_EVENT, StepSlider } from "./components/step_slider"
-import { errorMessage, stripDate, stripDates } from "./format"
+import { Digest } from "./digests/digest"
+import { errorMessage, stripDate } from "./format"
+import { labelExperiments, labelRuns, type RunLabel } from "./run_labels"
 import { parseRoute, writeRoute, type Navigate, type Route } from "./route"
 import type { DataSource } from "./data_source"
 import {
@@ -19,8 +31,8 @@ import {
   toggleTheme,
 } from "./theme"
 
-/** The key, in the address, of all panes of the report on one page. */
-const PRINT_VIEW = "all"
+/** The key, in the address, of the digest: what is printed. */
+const PRINT_VIEW = "print"
 
 /** Draw the page: the panes of the report and, on the board, `extraPanes`. */
 export function startApp(source: DataSource, extraPanes: Pane[] = []): void {
@@ -35,10 +47,8 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
   const [index, setIndex] = useState<Index | null>(null)
   const [errorText, setErrorText] = useState("")
   const [isHelpOpen, setHelpOpen] = useState(false)
-  const requested =
-    index &&
-    (index.runs.find((entry) => entry.id === route.run) ??
-      (source.live ? undefined : index.runs[0]))
+  const chosen = index?.runs.find((entry) => entry.id === route.run)
+  const requested = chosen ?? (source.live ? undefined : index?.runs[0])
   const shownGroups = index?.groups.filter((group) =>
     source.live ? group.runs.includes(requested?.id ?? "") : true,
   )
@@ -49,9 +59,11 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
     : (index?.runs ?? []).map((entry) => entry.id)
   const runs = useRuns(source, runIds, setErrorText)
   const selectedRun = runs.find((run) => run.id === requested?.id) ?? null
-  const shownPanes = index
-    ? panes.filter((pane) => findRunFor(pane, selectedRun, runs, index) !== undefined)
-    : []
+  const runsByPane = useMemo(
+    () => new Map(panes.map((pane) => [pane, index ? listRunsFor(pane, runs, index) : []])),
+    [panes, runs, index],
+  )
+  const shownPanes = panes.filter((pane) => runsByPane.get(pane)!.length > 0)
   // a snapshot outside a training has little more than its maps
   const defaultKey =
     index?.kind === "snapshot" ? "attention" : selectedRun && route.pane ? "overview" : ""
@@ -60,7 +72,12 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
     shownPanes.find((pane) => pane.key === defaultKey) ??
     shownPanes[0]
   const isPrintView = route.pane === PRINT_VIEW
-  const run = index && pane ? (findRunFor(pane, selectedRun, runs, index) ?? null) : null
+  // The run that the user chose stays, even if the pane has nothing of it. Until one is chosen, a
+  // pane shows the first run that it applies to.
+  const applicableRuns = (pane && runsByPane.get(pane)) ?? []
+  const isMissing = chosen !== undefined && !applicableRuns.includes(selectedRun)
+  const run =
+    isMissing || applicableRuns.includes(selectedRun) ? selectedRun : (applicableRuns[0] ?? null)
 
   useEffect(() => {
     source.index().then(setIndex, (error) => setErrorText(errorMessage(error)))
@@ -74,12 +91,13 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
 
   const steps = useMemo(() => (run ? snapshotSteps(run) : []), [run])
   const step = route.step ?? steps[steps.length - 1]
+  const hasSlider = Boolean(pane?.hasStepSlider) && !isPrintView && !isMissing
   // at the last step of a live run the route has no step, so that the page follows the newest one
   const stepForRoute = (next: number) =>
     source.live && next === steps[steps.length - 1] ? undefined : next
   useKeyboard({
     run,
-    steps: pane?.hasStepSlider && !isPrintView ? steps : [],
+    steps: hasSlider ? steps : [],
     step,
     route,
     navigate,
@@ -88,21 +106,17 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
     setTheme,
     setHelpOpen,
   })
-
-  const tabs = useRef<HTMLElement>(null)
-  useEffect(
-    () =>
-      tabs.current
-        ?.querySelector(".selected")
-        ?.scrollIntoView({ block: "nearest", inline: "center" }),
-    [pane?.key],
+  const labels = useMemo(() => (index ? labelRuns(index) : new Map<string, string>()), [index])
+  const experiments = useMemo(
+    () => (index && index.runs.length > 1 && !source.live ? labelExperiments(index) : []),
+    [index, source],
   )
 
   if (errorText && !index) return <p class="note">{errorText}</p>
   if (!index || !pane || runs.length < runIds.length)
     return (
       <p class="muted loading" role="status">
-        {errorText || "loading…"}
+        {errorText || (source.live ? "loading…" : "drawing…")}
       </p>
     )
   const props: PaneProps = {
@@ -115,81 +129,33 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
     navigate,
     theme,
   }
-  const missingNote =
+  const nameRun = (id: string) => labels.get(id) ?? stripDate(id)
+  const note =
     route.run && !requested
       ? `Run ${route.run} not found.`
       : isPrintView || !route.pane || pane.key === route.pane
         ? ""
-        : `${run ? stripDate(run.name) : "This page"} has nothing to show under “${route.pane}”.`
-  const names = stripDates(index.runs.map((entry) => entry.name))
+        : `${run ? nameRun(run.id) : "This page"} has nothing to show under “${route.pane}”.`
   return (
     <>
-      <header>
-        <div class="bar">
-          <h1 class="title" title={source.live && run ? run.name : undefined}>
-            {source.live && run ? stripDate(run.name) : index.title}
-          </h1>
-          <nav aria-label="tabs" ref={tabs}>
-            {shownPanes.map((tab, position) => (
-              <button
-                type="button"
-                key={tab.key}
-                class={tab === pane && !isPrintView ? "selected" : ""}
-                title={`key ${position + 1}`}
-                aria-current={tab === pane && !isPrintView ? "page" : undefined}
-                onClick={() => navigate({ pane: tab.key })}
-              >
-                {titlePane(tab, selectedRun, runs, index)}
-              </button>
-            ))}
-          </nav>
-          <span class="right">
-            {index.runs.length > 1 && !source.live ? (
-              <select
-                aria-label="run"
-                value={run?.id}
-                onChange={(event) => navigate({ run: event.currentTarget.value })}
-              >
-                {index.groups.map((group) => (
-                  <optgroup key={group.label} label={group.label}>
-                    {index.runs.map((entry, position) =>
-                      group.runs.includes(entry.id) ? (
-                        <option key={entry.id} value={entry.id}>
-                          {names[position]}
-                        </option>
-                      ) : null,
-                    )}
-                  </optgroup>
-                ))}
-              </select>
-            ) : null}
-            <button
-              type="button"
-              aria-label="theme"
-              title="light or dark (t)"
-              onClick={() => setTheme(toggleTheme())}
-            >
-              ◐
-            </button>
-            <button
-              type="button"
-              aria-label="print"
-              title="all tabs on one page, to print"
-              onClick={() => navigate({ pane: PRINT_VIEW })}
-            >
-              print
-            </button>
-            <button
-              type="button"
-              aria-label="help"
-              title="keys (?)"
-              onClick={() => setHelpOpen(!isHelpOpen)}
-            >
-              ?
-            </button>
-          </span>
-        </div>
-        {pane.hasStepSlider && !isPrintView ? (
+      <PageHeader
+        title={source.live && run ? stripDate(run.name) : index.title}
+        fullTitle={source.live && run ? run.name : undefined}
+        tabs={shownPanes.map((tab) => ({
+          key: tab.key,
+          title: titlePane(tab, selectedRun, runsByPane.get(tab)!, index),
+          isSelected: tab === pane && !isPrintView,
+          isEmpty: chosen !== undefined && !tab.applies({ run: selectedRun, index }),
+        }))}
+        onTab={(key) => navigate({ pane: key })}
+        experiments={experiments}
+        runId={isPrintView ? selectedRun?.id : run?.id}
+        onRun={(id) => navigate({ run: id })}
+        onTheme={() => setTheme(toggleTheme())}
+        onPrint={() => navigate({ pane: PRINT_VIEW })}
+        onHelp={() => setHelpOpen(!isHelpOpen)}
+      >
+        {hasSlider ? (
           <StepSlider
             steps={steps}
             step={step ?? 0}
@@ -197,29 +163,26 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
             onStep={(next) => navigate({ step: stepForRoute(next) }, { replace: true })}
           />
         ) : null}
-      </header>
+      </PageHeader>
       {isHelpOpen ? <Help onClose={() => setHelpOpen(false)} /> : null}
-      <main>
-        {[errorText, missingNote].filter(Boolean).map((text) => (
+      <main tabIndex={-1}>
+        {[errorText, note].filter(Boolean).map((text) => (
           <p key={text} class="note" role="status">
             {text}
           </p>
         ))}
         {isPrintView ? (
-          <p class="muted screen-only">All tabs on one page, to print or to save as PDF.</p>
-        ) : null}
-        {isPrintView ? (
-          shownPanes
-            .filter((pane) => reportPanes.includes(pane))
-            .map((pane) => (
-              <section key={pane.key} class="print-section">
-                <h1>{titlePane(pane, selectedRun, runs, index)}</h1>
-                <pane.component
-                  {...props}
-                  run={findRunFor(pane, selectedRun, runs, index) ?? null}
-                />
-              </section>
-            ))
+          <Digest {...props} run={selectedRun} panes={shownPanes} />
+        ) : isMissing ? (
+          <MissingPane
+            pane={pane}
+            runName={run ? nameRun(run.id) : "This page"}
+            others={firstOfGroups(applicableRuns, index).map(({ id }) => ({
+              id,
+              text: nameRun(id),
+            }))}
+            onRun={(id) => navigate({ run: id })}
+          />
         ) : (
           <pane.component key={pane.key} {...props} />
         )}
@@ -228,21 +191,73 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
   )
 }
 
-/** The run that a pane shows: the selected one, or the first that the pane applies to; undefined if none. */
-function findRunFor(
-  pane: Pane,
-  selectedRun: Run | null,
-  runs: Run[],
-  index: Index,
-): Run | null | undefined {
-  const applies = (run: Run | null) => pane.applies({ run, index })
-  return applies(selectedRun) ? selectedRun : runs.find(applies)
+/** The runs that a pane applies to; [null] if it applies without a run. */
+function listRunsFor(pane: Pane, runs: Run[], index: Index): (Run | null)[] {
+  const applicable = runs.filter((run) => pane.applies({ run, index }))
+  return applicable.length || !pane.applies({ run: null, index }) ? applicable : [null]
+}
+
+/** One run for each group of seeds. */
+function firstOfGroups(runs: (Run | null)[], index: Index): Run[] {
+  const known = new Set<Group | Run>()
+  return runs.filter((run): run is Run => {
+    if (!run) return false
+    const group = index.groups.find((group) => group.runs.includes(run.id)) ?? run
+    const isFirst = !known.has(group)
+    known.add(group)
+    return isFirst
+  })
 }
 
 /** Text of a pane's tab, for the run that it shows. */
-function titlePane(pane: Pane, selectedRun: Run | null, runs: Run[], index: Index): string {
-  const run = findRunFor(pane, selectedRun, runs, index) ?? null
+function titlePane(
+  pane: Pane,
+  selectedRun: Run | null,
+  applicable: (Run | null)[],
+  index: Index,
+): string {
+  const run = applicable.includes(selectedRun) ? selectedRun : (applicable[0] ?? null)
   return pane.titleFor?.({ run, index }) ?? pane.title
+}
+
+/** How many links to other runs a pane without content has at most. */
+const MAX_LINKED_RUNS = 12
+
+/** Instead of a pane that has nothing of the chosen run: what is missing, and the runs that have it. */
+function MissingPane({
+  pane,
+  runName,
+  others,
+  onRun,
+}: {
+  pane: Pane
+  runName: string
+  others: RunLabel[]
+  onRun: (id: string) => void
+}) {
+  return (
+    <section class="card missing" role="status">
+      <p>
+        <b>{runName}</b> has no {pane.missing ?? pane.title.toLowerCase()}.
+      </p>
+      {others.length ? (
+        <p>
+          Runs with {pane.title.toLowerCase()}:{" "}
+          {others.slice(0, MAX_LINKED_RUNS).map(({ id, text }, position) => (
+            <Fragment key={id}>
+              {position ? " · " : ""}
+              <button type="button" class="link" onClick={() => onRun(id)}>
+                {text}
+              </button>
+            </Fragment>
+          ))}
+          {others.length > MAX_LINKED_RUNS ? (
+            <span class="muted"> and {others.length - MAX_LINKED_RUNS} more in the selector</span>
+          ) : null}
+        </p>
+      ) : null}
+    </section>
+  )
 }
 
 /** The route as state: changes render at once; the URL is written when the slider rests. */
@@ -295,7 +310,11 @@ function useRuns(source: DataSource, ids: string[], onError: (errorText: string)
       for (const unsubscribe of unsubscribers) unsubscribe()
     }
   }, [source, key])
-  return runs.filter((run) => ids.includes(run.id))
+  // the same array as long as nothing changes: panes keep what they computed from it
+  return useMemo(() => {
+    const wanted = new Set(ids)
+    return runs.filter((run) => wanted.has(run.id))
+  }, [runs, key])
 }
 
 interface KeyContext {
@@ -318,7 +337,7 @@ function useKeyboard(state: KeyContext): void {
     const onKeyDown = (event: KeyboardEvent) => {
       const { run, steps, step, route, navigate, stepForRoute, shownPanes, setTheme, setHelpOpen } =
         latest.current
-      const [layer, head] = [route.layer ?? 0, route.head ?? 0]
+      const [layer, head] = getSelectedHead(run, route)
       const layers = run?.layers.length ?? 0
       const isHandled = handleKey(event, {
         move: (offset) => {
@@ -335,9 +354,10 @@ function useKeyboard(state: KeyContext): void {
           const [nextLayer, nextHead] = shiftHead(run, layer, head, offset)
           navigate({ layer: nextLayer, head: nextHead })
         },
-        layer: (offset) => navigate({ layer: Math.min(layers - 1, Math.max(0, layer + offset)) }),
+        layer: (offset) =>
+          navigate({ layer: Math.min(layers - 1, Math.max(0, layer + offset)), head }),
         query: (offset) => {
-          const lastQuery = (run?.labels?.queries.length ?? 512) - 1
+          const lastQuery = findLastToken(run?.labels?.queries)
           navigate({ query: Math.min(lastQuery, Math.max(0, (route.query ?? lastQuery) + offset)) })
         },
         pane: (position) => shownPanes[position] && navigate({ pane: shownPanes[position].key }),

@@ -49,6 +49,22 @@ export async function decodeStep(bytes: Uint8Array<ArrayBuffer>, step: number): 
   return { step, layers: await Promise.all(layers) }
 }
 
+/**
+ * Maps in the order of a run's layers. A layer without maps at this step, such as one whose weights were
+ * not finite, has no heads there; without it, the numbers of later layers would be wrong.
+ */
+export function alignLayers(maps: StepMaps, names: string[]): StepMaps {
+  if (maps.layers.length >= names.length) return maps
+  const layers = names.map(
+    (name) =>
+      maps.layers.find((layer) => layer.name === name) ?? {
+        ...{ name, heads: 0, queries: 1, keys: 1, causal: false, first: 0 },
+        ...{ signed: false, scale: 1, cells: new Uint8Array(0) },
+      },
+  )
+  return { ...maps, layers }
+}
+
 async function decodeLayer(bytes: Uint8Array<ArrayBuffer>, name: string): Promise<LayerMaps> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const signed = bytes[4] === SIGNED_VERSION

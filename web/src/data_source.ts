@@ -41,11 +41,13 @@ export interface PageData {
 export class EmbeddedSource implements DataSource {
   readonly live = false
   private runs = new Map<string, Run>()
+  private encoded: Map<string, EncodedRun>
   private mapCache = createMapCache()
 
   constructor(private page: PageData) {
     if (page.version !== PAGE_VERSION)
       throw new Error(`data of version ${page.version}; this page reads version ${PAGE_VERSION}`)
+    this.encoded = new Map(page.runs.map((run) => [run.id, run]))
   }
 
   async index(): Promise<Index> {
@@ -54,7 +56,7 @@ export class EmbeddedSource implements DataSource {
   }
 
   async run(id: string): Promise<Run> {
-    const encoded = this.page.runs.find((run) => run.id === id)
+    const encoded = this.encoded.get(id)
     if (!encoded) throw new Error(`this page has no run ${id}`)
     if (!this.runs.has(id)) this.runs.set(id, decodeRun(encoded))
     return this.runs.get(id)!

@@ -9,6 +9,7 @@
 import type { ComponentChild } from "preact"
 
 import type { DataSource } from "./data_source"
+import type { Table } from "./export/csv"
 import type { Navigate, Route } from "./route"
 import type { Run } from "./run_data"
 import type { Theme } from "./theme"
@@ -35,6 +36,8 @@ export interface FigureProps {
 /** The default export of a file in src/figures/. */
 export interface FigureDefinition {
   component: (props: FigureProps) => ComponentChild
+  /** Numbers of the figure, for CSV. */
+  table?: (figure: FigureData) => Table
 }
 
 export interface Figure extends FigureDefinition {

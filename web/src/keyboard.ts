@@ -7,7 +7,7 @@ export const KEY_HELP: [keys: string, description: string][] = [
   ["j k", "next head, previous head"],
   ["J K", "next layer, previous layer"],
   ["n p", "next token, previous token"],
-  ["1 … 9", "tabs, in their order"],
+  ["1 … 9 0", "the first ten tabs, in their order"],
   ["t", "light or dark theme"],
   ["?", "this help"],
 ]
@@ -47,7 +47,7 @@ export function handleKey(event: KeyboardEvent, actions: KeyActions): boolean {
   }
   const action =
     bindings[event.key] ??
-    (/^[1-9]$/.test(event.key) ? () => actions.pane(Number(event.key) - 1) : undefined)
+    (/^\d$/.test(event.key) ? () => actions.pane((Number(event.key) + 9) % 10) : undefined)
   return action !== undefined && action() !== false
 }
 

@@ -46,6 +46,12 @@ export interface PaneDefinition {
   /** Whether there is anything to show. If not, the tab is left out. */
   applies: (data: PaneData) => boolean
   component: (props: PaneProps) => ComponentChild
+  /** What a run lacks if the pane applies only to other runs of the page, and how to get it. */
+  missing?: string
+  /** Its part of the digest, which is what is printed; panes without one are left out there. */
+  digest?: (props: PaneProps) => ComponentChild
+  /** Position in the digest, if another than that of the tab. */
+  digestOrder?: number
   /** Whether the step slider is shown above the pane. */
   hasStepSlider?: boolean
 }

@@ -1,6 +1,7 @@
 // Types of the page's data, and decoding. The keys are those of the JSON that neural/report/run_report.py writes.
 
 import type { FigureData } from "./figure"
+import type { FocusData } from "./focus_data"
 import type { Route } from "./route"
 
 export interface Curve {
@@ -45,6 +46,8 @@ export interface Finding {
   figure: FigureData | null
   /** Views that show what the finding is about, such as one head at one step. */
   links: FindingLink[]
+  /** Why there is no verdict: "needs 5 seeds, has 1"; the evidence says it if empty. */
+  missing: string
 }
 
 export interface FindingLink {
@@ -64,16 +67,57 @@ export interface Experiment {
   figures: FigureData[]
   /** The view that shows more. */
   link: FindingLink | null
+  /** If its runs are folds: a row per group, the best first. */
+  cross_validation?: CrossValidation | null
   /** Labels of its groups. */
   groups: string[]
   runs: string[]
+  /** Comparison of paradigms, of experiments of the task `focus`. */
+  focus?: FocusData
 }
 
-/** Runs that differ only by their seed. */
+/** Scores of a cross-validation by group and fold, means over seeds. */
+export interface CrossValidation {
+  metric: string
+  /** Number of folds. */
+  folds: number
+  rows: {
+    label: string
+    /** Score of each fold; null if it has none yet. */
+    folds: (number | null)[]
+    /** Number of seeds of a fold. */
+    seeds: number
+    estimate: Interval
+    /** Against the first row; null for the first row itself. */
+    comparison: {
+      verdict: "better" | "worse" | "undecided"
+      difference: Interval
+      p: number | null
+    } | null
+  }[]
+}
+
+/** Best validation scores of the runs of a group. */
+export interface GroupScore {
+  /** The monitored metric: `valid/loss`. */
+  name: string
+  larger_is_better: boolean
+  /** Mean with its 95 % interval, over seeds or over folds. */
+  estimate: Interval
+  /** Smallest and largest score of a run. */
+  low: number
+  high: number
+  /** Number of folds of a cross-validation, or null. */
+  folds: number | null
+}
+
+/** Runs that differ only by their seed, or by the fold of a cross-validation. */
 export interface Group {
   label: string
   data: string
   runs: string[]
+  /** Null before the first validation; the board has none. */
+  score?: GroupScore | null
   findings: Finding[]
 }
 
@@ -94,6 +138,9 @@ export interface RunSummary {
   time: number | null
   message: string
   best: BestScore | null
+  seed?: number | null
+  /** The fold of a cross-validation that the run holds out: `2/5`. */
+  fold?: string | null
 }
 
 export interface Reliability {
@@ -110,6 +157,10 @@ export interface Reliability {
 export interface CalibratedQuestion {
   chosen: string
   why: string
+  elements?: number
+  documents?: number
+  /** What the intervals are computed over. */
+  interval_basis?: string
   diagrams: Record<string, Reliability>
   methods: Record<string, Record<string, Interval>>
 }
@@ -119,6 +170,54 @@ export interface Calibration {
   threshold: number
   f1: number
   questions: Record<string, CalibratedQuestion>
+}
+
+/** A validation document with its texts; the texts of a long document are cut. */
+export interface ShownDocument {
+  /** Index into `lengths` and `boundaries`. */
+  document: number
+  name: string
+  texts: string[]
+  /** Indices of true labels, if labels are the target. */
+  labels?: number[]
+}
+
+/** Validation documents of a segmentation run and their predictions at its best validation. */
+export interface SegmentationData {
+  step: number
+  /** Number of validation documents; a very large set is recorded in part. */
+  documents: number
+  /** Number of elements of each recorded document. */
+  lengths: number[]
+  /** Elements of each document at which a segment begins. */
+  boundaries: number[][]
+  /** Names of the labels; empty if boundaries are the target. */
+  labels: string[]
+  shown: ShownDocument[]
+  /** Uncalibrated (`none`) and, after `neural calibrate`, calibrated. */
+  predictions: {
+    method: string
+    threshold: number
+    /** Base64 of 32-bit floats: all documents one after the other. */
+    data: string
+  }[]
+  /** Indices of predicted labels of the shown documents; empty if boundaries are the target. */
+  predicted_labels: number[][]
+}
+
+/** Segmentation of a run whose documents are those of another run of the page. */
+export type SharedSegmentationData = Pick<
+  SegmentationData,
+  "step" | "predictions" | "predicted_labels"
+> & { documents_of: string }
+
+/** Scores of the newest `neural evaluate`. */
+export interface Evaluation {
+  time: number
+  /** What was scored: `180 validation examples of digits`. */
+  data: string
+  /** The most important one first. */
+  scores: { name: string; value: number; low: number | null; high: number | null }[]
 }
 
 export interface RunEvent {
@@ -140,6 +239,18 @@ export interface Section {
 export interface AxisLabels {
   queries: string[]
   keys: string[]
+}
+
+/** Queries and keys of all heads of a layer: base64 of 16-bit integers, which are multiples of a scale. */
+export interface HeadVectors {
+  /** Query heads, key heads (fewer with grouped-query attention), queries, keys, head width. */
+  shape: [heads: number, keyHeads: number, queries: number, keys: number, width: number]
+  queries: string
+  keys: string
+  query_scale: number
+  key_scale: number
+  /** Factor of the dot products in the softmax. */
+  score_scale: number
 }
 
 export interface Run extends RunSummary {
@@ -168,6 +279,15 @@ export interface Run extends RunSummary {
   layer_labels?: Record<string, AxisLabels> | null
   /** Role of every head by layer, such as "previous token"; "" where a layer has fewer heads. */
   roles?: string[][] | null
+  /** Score of every head's role at the end, as a multiple of its threshold; null without a role. */
+  role_strengths?: (number | null)[][] | null
+  /** Step since which every head has its role; null for heads without a role. */
+  role_onsets?: (number | null)[][] | null
+  /** Layer → queries and keys of the example that the maps show, at `vector_step`. */
+  vectors?: Record<string, HeadVectors> | null
+  vector_step?: number | null
+  /** Steps at which the focus on a few examples was recorded. */
+  example_steps?: number[]
   events: RunEvent[]
   checkpoints: { step: number; best: boolean; bytes: number }[]
   samples: { step: number; text: string }[]
@@ -176,6 +296,9 @@ export interface Run extends RunSummary {
   /** Score of samples → description. */
   scores?: Record<string, string>
   calibration: Calibration | null
+  evaluation?: Evaluation | null
+  /** Of runs of the task `segmentation` that recorded their validation documents. */
+  segmentation?: SegmentationData | SharedSegmentationData | null
   sections: Section[]
 }
 
@@ -200,10 +323,18 @@ export function decodeBase64(base64: string): Uint8Array<ArrayBuffer> {
   return bytes
 }
 
+/** A run with its measures. Their values are decoded on first use: a page may have hundreds of runs. */
 export function decodeRun(encoded: EncodedRun): Run {
   const measures: Record<string, Measure> = {}
   for (const [name, { data, ...rest }] of Object.entries(encoded.measures)) {
-    measures[name] = { ...rest, values: new Float32Array(decodeBase64(data).buffer) }
+    let decoded: Float32Array | null = null
+    measures[name] = {
+      ...rest,
+      get values() {
+        decoded ??= new Float32Array(decodeBase64(data).buffer)
+        return decoded
+      },
+    }
   }
   return { ...encoded, measures }
 }
@@ -228,6 +359,12 @@ export function mergeRun(known: Run, update: Run): Run {
     scalars,
     measures,
     map_steps: mergeSorted([known.map_steps, update.map_steps]),
+    // sent with the complete run only
+    roles: update.roles ?? known.roles,
+    role_strengths: update.role_strengths ?? known.role_strengths,
+    role_onsets: update.role_onsets ?? known.role_onsets,
+    vectors: update.vectors ?? known.vectors,
+    vector_step: update.vector_step ?? known.vector_step,
     events: mergeEvents([...known.events, ...update.events]),
   }
 }
@@ -289,10 +426,11 @@ export function mergeSorted(lists: number[][]): number[] {
   return [...new Set(lists.flat())].sort((a, b) => a - b)
 }
 
-/** All steps with maps or measures of attention. */
+/** All steps with maps or measures of attention, or with the focus on examples. */
 export function snapshotSteps(run: Run): number[] {
   return mergeSorted([
     run.map_steps,
+    run.example_steps ?? [],
     ...Object.values(run.measures).map((measure) => measure.steps),
   ])
 }

@@ -44,9 +44,29 @@ export function forceLightTheme(onChange: () => void): () => void {
   }
 }
 
+const THEME_EVENT = "neural-theme"
+
+/** Run `action` while the page is drawn in the light theme. For pictures that are saved as files. */
+export async function withLightTheme<T>(action: () => Promise<T>): Promise<T> {
+  if (currentTheme() === "light") return action()
+  const announce = () => document.dispatchEvent(new Event(THEME_EVENT))
+  const restore = forceLightTheme(announce)
+  try {
+    // two frames: one until the components have the new theme, one until their charts are drawn
+    for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame)
+    return await action()
+  } finally {
+    restore()
+  }
+}
+
 /** Subscribe to changes of the system theme. Returns the unsubscribe function. */
 export function onColourSchemeChange(onChange: () => void): () => void {
   const query = matchMedia("(prefers-color-scheme: dark)")
   query.addEventListener("change", onChange)
-  return () => query.removeEventListener("change", onChange)
+  document.addEventListener(THEME_EVENT, onChange)
+  return () => {
+    query.removeEventListener("change", onChange)
+    document.removeEventListener(THEME_EVENT, onChange)
+  }
 }

@@ -2,7 +2,13 @@ import assert from "node:assert/strict"
 import { test } from "node:test"
 import { deflateSync } from "node:zlib"
 
-import { decodeStep, expandCausal, countVisibleKeys, weightAt } from "../src/attention_maps"
+import {
+  alignLayers,
+  decodeStep,
+  expandCausal,
+  countVisibleKeys,
+  weightAt,
+} from "../src/attention_maps"
 
 /** Encode one layer as the Python side does. */
 function encodeStep(
@@ -82,4 +88,19 @@ test("other formats and versions are rejected with a message", async () => {
 
 test("a query before the first key has no visible keys", () => {
   assert.deepEqual([...expandCausal(Uint8Array.from([9]), 1, 2, 2, -1)], [0, 0, 9, 0])
+})
+
+test("a layer without maps at a step keeps its place", () => {
+  const layer = { queries: 2, keys: 2, causal: false, first: 0, signed: false, scale: 1 }
+  const cells = new Uint8Array(4)
+  const maps = { step: 7, layers: [{ ...layer, name: "b", heads: 1, cells }] }
+  const aligned = alignLayers(maps, ["a", "b"])
+  assert.deepEqual(
+    aligned.layers.map(({ name, heads }) => [name, heads]),
+    [
+      ["a", 0],
+      ["b", 1],
+    ],
+  )
+  assert.equal(alignLayers(maps, ["b"]), maps)
 })

@@ -34,3 +34,9 @@ test("tabs are sorted by their order", () => {
     [...orders].sort((a, b) => a - b),
   )
 })
+
+test("the digest shows experiments, findings, losses, attention, calibration and samples", () => {
+  const keys = panes.filter((pane) => pane.digest).map((pane) => pane.key)
+  for (const key of ["overview", "findings", "curves", "attention", "calibration", "samples"])
+    assert.ok(keys.includes(key), `${key} has no digest`)
+})

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from neural.analysis.confidence_intervals import MIN_SEEDS, SeedEstimate, estimate_mean
 from neural.analysis.correlation import Curve, correlate
+from neural.analysis.head_roles import format_head
 from neural.analysis.run_loading import (
     MissingDataError,
+    count_attention_layers,
+    get_seed,
     has_attention,
     load_loss_curve,
     load_mean_curve,
@@ -39,15 +42,36 @@ MAX_QUOTED_RUNS = 3
 """Runs quoted in the evidence of a warning; further ones are only counted."""
 
 FigureData = dict[str, Any]
-"""JSON data of a picture on the page: `kind` is the name of a file in web/src/figures/."""
+"""Data of a picture on the page: `kind` is the name of a file in web/src/figures/.
+
+All values are JSON data. Only a run is given as the `Run` itself: `add_figures` (findings.py)
+replaces it by the id that the run has on the page.
+"""
 
 
 class ViewLink(NamedTuple):
     """A link to a view of the page, such as one head at one step."""
 
     text: str
-    route: dict[str, str | int]
+    route: dict[str, Any]
     """Keys of the page's address: pane, run, step, layer, head, query."""
+
+
+class Symptom(NamedTuple):
+    """The problem that a check found in one run; for checks of kind "note", the fact."""
+
+    number: float
+    """How large it is, in the unit of the check."""
+    evidence: str
+    """A sentence with names and numbers."""
+    advice: str = ""
+    """What to do about this run, such as a key with its value; the check's own advice if empty."""
+    importance: Importance | None = None
+    """How much it matters in this run; as much as the check says if None."""
+    text: str = ""
+    """The number as a reader would say it, such as "5 of 16 heads"; number and unit if empty."""
+    figure: FigureData | None = None
+    """Picture of this run's symptom, without the key `run`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +96,18 @@ class Finding:
     """Picture of the finding on the page."""
     links: tuple[ViewLink, ...] = ()
     """Views of the page that show what the finding is about."""
+    text: str = ""
+    """The number of a single run as a reader would say it: "5 of 16 heads"."""
+    missing: str = ""
+    """Why there is no verdict: "needs 5 seeds, has 1"; the evidence says it if empty."""
+    symptoms: tuple[tuple[Run, Symptom], ...] = field(default=(), repr=False, compare=False)
+    """For warnings and notes, the affected runs with their symptoms; not part of the JSON data."""
 
     @property
     def formatted_value(self) -> str:
         """The number with interval and unit, shares in percent; a dash for NaN."""
+        if self.text:
+            return self.text
         if not math.isfinite(self.number.value):
             return "–"
         if self.unit.startswith("of "):  # a share: "1 of the heads" would read as one head
@@ -84,15 +116,22 @@ class Finding:
 
     @property
     def formatted_estimate(self) -> str:
-        """The formatted value; for a claim, with the number of seeds."""
-        if self.kind != "claim" or not math.isfinite(self.number.value):
+        """The formatted value, with the number of seeds or runs that it is the mean of."""
+        if not math.isfinite(self.number.value):
             return self.formatted_value
+        if self.kind != "claim":
+            count = self.number.seeds
+            return self.formatted_value + (f", mean of {count} runs" if count > 1 else "")
         return f"{self.formatted_value}, {self.number.seeds} seed{'s' * (self.number.seeds != 1)}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON data; NaN becomes None."""
         return {
-            **asdict(self),
+            **{
+                entry.name: getattr(self, entry.name)
+                for entry in fields(self)
+                if entry.name != "symptoms"
+            },
             "number": self.number.to_dict(),
             "links": [link._asdict() for link in self.links],
         }
@@ -126,26 +165,38 @@ class AnalysisCheck(RegistryEntry):
     kind: ClassVar[FindingKind] = "claim"
     importance: ClassVar[Importance] = "none"
     """Place of the finding in the advice of `neural analyze`; "none" keeps it out."""
+    has_sign: ClassVar[bool] = True
+    """Whether the sign of the number decides the claim, so that 0 is neither yes nor no."""
+    min_layers: ClassVar[int] = 1
+    """Layers with attention that a check of attention needs, such as 2 to compare layers."""
 
     @classmethod
     def applies_to(cls, run: Run) -> bool:
         """Whether the check is about this kind of run; if not, nothing is said about it.
 
-        Checks of attention (codes ATT… and EVO…) are for runs in which attention was measured.
+        Checks of attention (codes ATT… and EVO…) are for runs in which attention was measured, in
+        at least `min_layers` layers.
         """
-        return has_attention(run) if cls.code.startswith(ATTENTION_TOPICS) else True
+        if not cls.code.startswith(ATTENTION_TOPICS):
+            return True
+        layers = count_attention_layers(run)
+        # old runs may have measures but not the list of layers: they are not left out
+        return has_attention(run) and (not layers or layers >= cls.min_layers)
 
     def build_figure(self, finding: Finding, runs: Sequence[Run]) -> FigureData | None:
         """The picture of a finding of this check about `runs`; None if it has none.
 
         Called only for pages. By default the number with its interval, beside 0.
         """
-        if finding.kind != "claim" or not math.isfinite(finding.number.value):
+        if not math.isfinite(finding.number.value):
             return None
+        count = finding.number.seeds
+        label = f"mean of {count} seeds" if count > 1 else "1 seed"
         return {
             "kind": "estimates",
             "unit": finding.unit,
-            "rows": [{"label": finding.code, "number": finding.number.to_dict()}],
+            "reference": 0,
+            "rows": [{"label": label, "number": finding.number.to_dict()}],
         }
 
     def list_links(self, finding: Finding, runs: Sequence[Run]) -> list[ViewLink]:
@@ -165,11 +216,14 @@ class AnalysisCheck(RegistryEntry):
 
     def create_finding(self, supported: Supported, number: SeedEstimate, evidence: str) -> Finding:
         """A finding with code, claim and unit of this check; undecided below five seeds."""
+        missing = ""
         # without any seed, the evidence already says which data is missing
         if number.seeds < MIN_SEEDS and number.seeds:
-            supported = "undecided"
-            if not evidence.startswith("too few"):  # the text of a Correlation says it already
-                evidence = f"too few seeds ({number.seeds}; at least {MIN_SEEDS}); {evidence}"
+            supported, missing = "undecided", describe_missing_seeds(number.seeds)
+            if not evidence.startswith(missing):  # the text of a Correlation says it already
+                evidence = f"{missing}; {evidence}"
+        elif supported == "undecided" and self.has_sign and number.low <= 0 <= number.high:
+            missing = "the interval contains 0"
         return Finding(
             code=self.code,
             claim=self.claim,
@@ -178,20 +232,8 @@ class AnalysisCheck(RegistryEntry):
             unit=self.unit,
             evidence=evidence,
             advice=self.advice,
+            missing=missing,
         )
-
-
-class Symptom(NamedTuple):
-    """The problem that a check found in one run; for checks of kind "note", the fact."""
-
-    number: float
-    """How large it is, in the unit of the check."""
-    evidence: str
-    """A sentence with names and numbers."""
-    advice: str = ""
-    """What to do about this run, such as a key with its value; the check's own advice if empty."""
-    importance: Importance | None = None
-    """How much it matters in this run; as much as the check says if None."""
 
 
 class DiagnosticCheck(AnalysisCheck):
@@ -203,6 +245,31 @@ class DiagnosticCheck(AnalysisCheck):
     kind: ClassVar[FindingKind] = "warning"
     importance: ClassVar[Importance] = "low"
 
+    def build_figure(self, finding: Finding, runs: Sequence[Run]) -> FigureData | None:
+        """The picture of the first affected run; None if its symptom has none."""
+        for run, symptom in finding.symptoms:
+            if symptom.figure is not None:
+                return {**symptom.figure, "run": run}
+        return None
+
+    def list_links(self, finding: Finding, runs: Sequence[Run]) -> list[ViewLink]:
+        """Views of the heads that the picture marks, at the step of its maps."""
+        figure = self.build_figure(finding, runs) or {}
+        return [
+            ViewLink(
+                format_head(mark["layer"], mark["head"]),
+                {
+                    "pane": "attention",
+                    "run": figure["run"],
+                    **({"step": figure["step"]} if figure.get("step") is not None else {}),
+                    "layer": mark["layer"],
+                    "head": mark["head"],
+                },
+            )
+            for mark in figure.get("marks", ())
+            if "head" in mark
+        ]
+
     def find_symptom(self, run: Run) -> Symptom | None:
         """The symptom, or None; MissingDataError where the data was not recorded."""
         raise NotImplementedError
@@ -210,6 +277,7 @@ class DiagnosticCheck(AnalysisCheck):
     def check_runs(self, runs: Sequence[Run]) -> Finding | None:
         """Supported if at least one run has the symptom; the number is the mean over those runs.
 
+        It has no interval: runs that were selected by their symptom say nothing about other seeds.
         MissingDataError if no run has the data.
         """
         checked, missing = [], list[MissingDataError]()
@@ -223,14 +291,16 @@ class DiagnosticCheck(AnalysisCheck):
         affected = [(run, symptom) for run, symptom in checked if symptom is not None]
         if not affected:
             return None
+        names = _name_runs(runs)
         quotes = [
-            symptom.evidence if len(runs) == 1 else f"{run.name}: {symptom.evidence}"
+            symptom.evidence if len(runs) == 1 else f"{names[id(run)]}: {symptom.evidence}"
             for run, symptom in affected[:MAX_QUOTED_RUNS]
         ]
         if len(affected) > MAX_QUOTED_RUNS:
             quotes.append(f"and {len(affected) - MAX_QUOTED_RUNS} more")
         count = "" if len(runs) == 1 else f"{len(affected)} of {len(checked)} runs; "
-        number = estimate_mean(symptom.number for _, symptom in affected)
+        mean = estimate_mean(symptom.number for _, symptom in affected)
+        number = replace(mean, low=math.nan, high=math.nan)
         finding = self.create_finding("yes", number, count + "; ".join(quotes))
         # one advice for all runs: that of the first, because they differ only by their seed
         _, first = affected[0]
@@ -238,6 +308,8 @@ class DiagnosticCheck(AnalysisCheck):
             finding,
             advice=first.advice or self.advice,
             importance=first.importance or self.importance,
+            text=first.text if len(affected) == 1 else "",
+            symptoms=tuple(affected),
         )
 
     def create_finding(self, supported: Supported, number: SeedEstimate, evidence: str) -> Finding:
@@ -253,6 +325,21 @@ class DiagnosticCheck(AnalysisCheck):
             kind=self.kind,
             importance=self.importance,
         )
+
+
+def _name_runs(runs: Sequence[Run]) -> dict[int, str]:
+    """Short names of runs by `id`: their seeds, or the names of their folders if seeds repeat."""
+    seeds = [get_seed(run) for run in runs]
+    is_unique = None not in seeds and len(set(seeds)) == len(seeds)
+    return {
+        id(run): f"seed {seed}" if is_unique else run.name
+        for run, seed in zip(runs, seeds, strict=True)
+    }
+
+
+def describe_missing_seeds(seeds: int) -> str:
+    """What a claim lacks that was tested with fewer than MIN_SEEDS seeds."""
+    return f"needs {MIN_SEEDS} seeds, has {seeds}"
 
 
 def decide_above(estimate: SeedEstimate, threshold: float = 0.0) -> Supported:
@@ -274,7 +361,7 @@ def decide_below(estimate: SeedEstimate, threshold: float = 0.0) -> Supported:
 class CorrelationCheck(AnalysisCheck):
     """Base class of checks whether two curves are related beyond the trend that all seeds share.
 
-    The number is from −1 to 1: the Spearman correlation of the two curves of a seed, minus that of
+    The number is from −2 to 2: the Spearman correlation of the two curves of a seed, minus that of
     the first curve of one seed with the second curve of another (analysis/correlation.py).
     """
 
@@ -298,7 +385,10 @@ class CorrelationCheck(AnalysisCheck):
             supported = "yes" if correlation.excess.value * self.expected_sign >= 0 else "no"
         elif correlation.verdict == "unrelated":
             supported = "no"
-        return self.create_finding(supported, correlation.excess, str(correlation))
+        finding = self.create_finding(supported, correlation.excess, str(correlation))
+        if len(runs) < MIN_SEEDS:
+            return replace(finding, missing=describe_missing_seeds(len(runs)))
+        return finding
 
 
 class LossCorrelationCheck(CorrelationCheck):

@@ -102,18 +102,22 @@ def estimate_share(counts: Sequence[int], totals: Sequence[int]) -> SeedEstimate
     for the effective number of independent trials. Where the shares of seeds differ by more than
     binomial sampling explains (design effect above 1), that number is below the sum of `totals`,
     and the quantile moves from that of the normal distribution towards that of Student's t.
+
+    One seed has no interval: its heads share one training, so they do not show how seeds differ.
     """
     pairs = [(count, total) for count, total in zip(counts, totals, strict=True) if total]
     if not pairs:
         return SeedEstimate(value=math.nan, low=math.nan, high=math.nan, seeds=0)
     hits, trials = np.array(pairs, dtype=float).T
     seeds, share = len(pairs), float(hits.sum() / trials.sum())
+    if seeds == 1:
+        return SeedEstimate(value=share, low=math.nan, high=math.nan, seeds=1)
     variance_within = share * (1 - share) * float((1 / trials).mean())
-    variance_between = float((hits / trials).var(ddof=1)) if seeds > 1 else 0.0
+    variance_between = float((hits / trials).var(ddof=1))
     design_effect = max(1.0, variance_between / variance_within) if variance_within else 1.0
     normal_quantile, student_quantile = (
         -float(ndtri(INTERVAL_ALPHA / 2)),
-        -float(stdtrit(max(1, seeds - 1), INTERVAL_ALPHA / 2)),
+        -float(stdtrit(seeds - 1, INTERVAL_ALPHA / 2)),
     )
     z = normal_quantile + (student_quantile - normal_quantile) * math.sqrt(1 - 1 / design_effect)
     effective_trials = float(trials.sum()) / design_effect

@@ -144,12 +144,18 @@ class Correlation:
             "related": "related beyond the shared trend",
             "unrelated": "not related beyond the shared trend",
             "undecided": f"undecided{self._explain_undecided()}",
-            "too few": f"too few seeds ({self.seeds}; at least {MIN_SEEDS})",
+            "too few": f"needs {MIN_SEEDS} seeds, has {self.seeds}"
+            + " that can be used" * bool(self.excluded),
         }[self.verdict]
-        text = (
-            f"{verdict}: of changes {self.changes}; of levels {self.levels}; "
-            f"raw {self.raw}, partial {self.partial}"
-        )
+        # numbers that these curves do not give are left out
+        numbers = {
+            "of changes": self.changes if math.isfinite(self.changes.excess.value) else None,
+            "of levels": self.levels if math.isfinite(self.levels.excess.value) else None,
+            "raw": self.raw if math.isfinite(self.raw.value) else None,
+            "partial": self.partial if math.isfinite(self.partial.value) else None,
+        }
+        known = [f"{name} {number}" for name, number in numbers.items() if number is not None]
+        text = verdict + (f": {'; '.join(known)}" if known else "; no correlation can be computed")
         if self.permutation_count:
             text += f"; {self.permutation_count:,} permutations"
         if self.excluded:
@@ -193,14 +199,14 @@ def correlate(
     options = {"permutations": permutations, "seed": seed}
     p, permutation_count = permutation_test(change_matrix, **options)
     changes = Association(
-        excess=_clip_interval(estimate_mean(_excess_over_other_seeds(change_matrix))),
+        excess=_clip_interval(estimate_mean(_excess_over_other_seeds(change_matrix)), limit=2.0),
         p=p,
         reliability=_estimate_root_reliability(first_halves, np.diff)
         * _estimate_root_reliability(second_halves, np.diff),
     )
     level_matrix = _correlate_levels(*align_pairs(included))
     levels = Association(
-        excess=_clip_interval(estimate_mean(_excess_over_other_seeds(level_matrix))),
+        excess=_clip_interval(estimate_mean(_excess_over_other_seeds(level_matrix)), limit=2.0),
         p=permutation_test(level_matrix, **options)[0],
         reliability=_estimate_root_reliability(first_halves)
         * _estimate_root_reliability(second_halves),
@@ -229,10 +235,13 @@ def correlate(
     )
 
 
-def _clip_interval(correlation: SeedEstimate) -> SeedEstimate:
-    """Limit the interval to −1 … 1."""
-    low, high = np.clip([correlation.low, correlation.high], -1, 1).tolist()
-    return replace(correlation, low=low, high=high)
+def _clip_interval(estimate: SeedEstimate, limit: float = 1.0) -> SeedEstimate:
+    """Limit the interval to −limit … limit; the true value lies there, so no coverage is lost.
+
+    A correlation has the limit 1, a difference of two correlations 2.
+    """
+    low, high = np.clip([estimate.low, estimate.high], -limit, limit).tolist()
+    return replace(estimate, low=low, high=high)
 
 
 def align_pairs(pairs: Sequence[tuple[Curve, Curve]]) -> tuple[np.ndarray, np.ndarray]:

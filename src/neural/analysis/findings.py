@@ -12,11 +12,12 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from neural.analysis.advice import AdviceList, advise
-from neural.analysis.check import AnalysisCheck, Finding, FindingKind
+from neural.analysis.check import AnalysisCheck, Finding, FindingKind, ViewLink
 from neural.analysis.checks import registry
 from neural.analysis.run_loading import get_seed
 from neural.core.html_document import render_table, render_verdict, render_with_detail
@@ -76,17 +77,40 @@ def analyze_runs(
     )
 
 
-def add_figures(findings: FindingList, runs: Sequence[Run]) -> FindingList:
-    """The findings with the pictures and links of their checks, for pages."""
+def add_figures(
+    findings: FindingList, runs: Sequence[Run], run_ids: Sequence[str] | None = None
+) -> FindingList:
+    """The findings with the pictures and links of their checks, for pages.
+
+    `run_ids` are the ids of the runs on the page; by default their names.
+    """
     checks = {check.code: check() for check in select_checks(runs)}
-    return FindingList(
-        replace(
-            finding,
-            figure=checks[finding.code].build_figure(finding, runs),
-            links=tuple(checks[finding.code].list_links(finding, runs)),
-        )
-        for finding in findings
-    )
+    # by identity, because two runs may have the same name
+    ids = {
+        id(run): run_id
+        for run, run_id in zip(runs, run_ids or [run.name for run in runs], strict=True)
+    }
+    with_figures = []
+    for finding in findings:
+        check = checks[finding.code]
+        figure = check.build_figure(finding, runs)
+        links = [
+            ViewLink(text, _replace_runs(route, ids))
+            for text, route in check.list_links(finding, runs)
+        ]
+        with_figures.append(replace(finding, figure=_replace_runs(figure, ids), links=tuple(links)))
+    return FindingList(with_figures)
+
+
+def _replace_runs(data: Any, ids: Mapping[int, str]) -> Any:
+    """Figure data with the page's id instead of each run."""
+    if isinstance(data, Run):
+        return ids[id(data)]
+    if isinstance(data, dict):
+        return {key: _replace_runs(value, ids) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_replace_runs(value, ids) for value in data]
+    return data
 
 
 def analyze_claims(runs: Sequence[Run]) -> FindingList:
@@ -122,7 +146,8 @@ def format_runs_report(runs: Sequence[Run]) -> str:
     seeds = [get_seed(run) for run in runs]
     seed_list = f", seeds {', '.join(map(str, seeds))}" if None not in seeds else ""
     states = [(run.name, run.status.state) for run in runs]
-    lines = [f"{len(runs)} run{'s' * (len(runs) != 1)}{seed_list}; intervals are 95 %, over seeds"]
+    intervals = "; intervals are 95 %, over seeds" if len(runs) > 1 else ""
+    lines = [f"{len(runs)} run{'s' * (len(runs) != 1)}{seed_list}{intervals}"]
     lines += [
         f"not finished: {name} ({state})" for name, state in states if state != "finished"
     ] + [""]

@@ -282,7 +282,7 @@ def _decide_claims(claim_tests: Sequence[_ClaimTest]) -> list[ClaimVerdict]:
         text = "; ".join(comparison.text for comparison in test.comparisons)
         seeds = weakest.number.seeds
         if seeds < MIN_SEEDS and not test.is_exact:
-            text += f"; at least {MIN_SEEDS} seeds are needed"
+            text += f"; needs {MIN_SEEDS} seeds, has {seeds}"
         elif (
             weakest.is_ranked
             and supported == "undecided"
@@ -358,7 +358,7 @@ def _compare_values(
     """
     estimate = estimate_mean(differences)
     finite = [difference for difference in differences if math.isfinite(difference)]
-    text = f"{estimate}, {len(finite)} seeds"
+    text = f"{estimate}, {len(finite)} seed{'s' * (len(finite) != 1)}"
     if len(finite) < MIN_SEEDS:
         return _Comparison(estimate, NO_TEST, text)
     tails = mean_test(map(directed, finite))

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,6 +30,8 @@ from neural.runs.run import Run
 
 TARGET_ACCURACY = 0.9
 """Validation accuracy that counts as reached target in `steps_to_target`."""
+RESULTS_FOLDER = "dynamics"
+"""Folder beside the runs of a comparison, with the test result of each run."""
 TIME_SCORES = ("steps_to_target", "seconds_to_target", "switch_share")
 """Scores in which NaN means "never"; they are summarized by `estimate_time_to_reach`.
 
@@ -87,9 +90,72 @@ def read_result(path: Path) -> FocusResult:
             if name.startswith("shown_")
         }
         metadata["classes"] = tuple(metadata["classes"])
+        metadata["scores"] = {name: float(score) for name, score in metadata["scores"].items()}
         return FocusResult(**metadata, heat_map=arrays["heat"], examples=examples)
-    except (TaskError, ValueError, KeyError, TypeError) as problem:
+    except (TaskError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise RunError(f"{path} cannot be read: {problem}") from None
+
+
+def load_results(runs: Sequence[Run]) -> tuple[list[FocusResult], Literal["test", "validation"]]:
+    """Results of runs, and the data that they are of, which is the same for all.
+
+    Test results are those that `neural dynamics` saved. If a run has none, or was trained further
+    since, the results of all runs are their last validations. Runs without a validation are left
+    out.
+    """
+    try:
+        return [_read_test_result(run) for run in runs], "test"
+    except (RunError, OSError):  # missing, outdated or damaged
+        results = [summarize_validation(run) for run in runs]
+        return [result for result in results if result is not None], "validation"
+
+
+def _read_test_result(run: Run) -> FocusResult:
+    """The test result of a run; RunError or OSError without one that is newer than the run."""
+    path = run.path.parent / RESULTS_FOLDER / f"{run.path.name}.npz"
+    if path.stat().st_mtime < (run.status.time or 0.0):
+        raise RunError(f"{path} is older than the training of {run.name}")
+    result = read_result(path)
+    if result.paradigm != label_paradigm(run.settings):
+        raise RunError(f"{path} is the result of another run")
+    return result
+
+
+def summarize_validation(run: Run) -> FocusResult | None:
+    """The last validation of a run as a result, without examples; None if there is none."""
+    names = [name for name in run.scalar_names() if name.startswith("valid/")]
+    segments = run.metadata("focus/segments") or run.settings.get("segments")
+    if "valid/accuracy" not in names or not isinstance(segments, int):
+        return None
+    scores = {name.removeprefix("valid/"): float(run.scalars(name)[1][-1]) for name in names}
+    with suppress(RunError):  # no training step was logged
+        scores |= measure_speed(run)
+    training = run.settings.get("training")
+    seed = training.get("seed") if isinstance(training, dict) else None
+    return FocusResult(
+        run=run.name,
+        paradigm=label_paradigm(run.settings),
+        segments=segments,
+        seed=seed if isinstance(seed, int) else 0,
+        classes=tuple(run.metadata("focus/classes") or ()),
+        scores=scores,
+        heat_map=np.zeros((1, 1)),
+        examples={},
+    )
+
+
+def label_paradigm(settings: Mapping[str, Any]) -> str:
+    """`soft`, or with an estimator and its number of samples: `hard, topk 2`.
+
+    The estimator selects the segments that are classified in training; "exact" means all of them,
+    and is left out of the label.
+    """
+    paradigm, estimator = str(settings.get("paradigm", "")), settings.get("estimator")
+    return (
+        paradigm
+        if estimator in (None, "exact")
+        else f"{paradigm}, {estimator} {settings.get('samples')}"
+    )
 
 
 def measure_speed(run: Run, target_accuracy: float = TARGET_ACCURACY) -> dict[str, float]:

@@ -10,13 +10,14 @@ role at the end if the last level of its score, which is the mean since its last
 threshold. The last value alone is not used: noise may lift it over the threshold
 (analysis/change_points.py). The scores of the first four roles are measures, recorded at every
 snapshot; those of the last three are computed from the maps of the first probe example, at
-snapshots that have maps:
+snapshots that have maps, and so is that of "uniform" where its measure was not recorded:
 
     uniform          entropy divided by that of a uniform head
     sink             mass on the first key, beyond that of a uniform head
     previous token   mass on the key before the query
     induction        mass on the token after the previous occurrence of the query token
-    positional       mass at one distance, the same for all queries; the largest over distances
+    positional       mass at one distance, the same for all queries, beyond that of a uniform head;
+                     the largest over distances
     local            mass within 3 positions, beyond that of a uniform head
     delimiter        mass on blanks, punctuation and special tokens such as [SEP], beyond that of
                      a uniform head
@@ -30,11 +31,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from neural.analysis.change_points import estimate_last_level, find_onset
-from neural.analysis.run_loading import MissingDataError, load_measure
+from neural.analysis.run_loading import MissingDataError, finite_mean, load_measure
 from neural.capture.map_encoding import add_map_location, decode_map, to_shares
 from neural.runs.run import Run
 
@@ -56,9 +58,13 @@ ROLE_THRESHOLDS = {
 }
 """Smallest score of a head with the role.
 
-A head with several roles gets the one whose score is the largest multiple of its threshold. But a
-previous-token head is not called positional: all its mass is at one distance in any case.
+A uniform head is uniform whatever else it scores: with few keys, equal weights are also local or at
+one distance. Another head with several roles gets the one whose score is the largest multiple of
+its threshold. But a previous-token head is not called positional: all its mass is at one distance
+in any case.
 """
+ROLES_OF_NO_PATTERN = ("mixed", "uniform", "")
+"""Names in the result of `assign_head_roles` that are no role: "uniform" has no pattern at all."""
 MAX_LOCAL_DISTANCE = 3
 """Largest distance of query and key, in positions, that counts as local."""
 
@@ -97,13 +103,31 @@ def _head_last_level(scores: np.ndarray) -> float:
     return estimate_last_level(finite) if len(finite) else math.nan
 
 
+_FOUND_ROLES: WeakKeyDictionary[Run, tuple[int, dict[str, RoleScores]]] = WeakKeyDictionary()
+"""Open run that has ended → its change counter and its roles.
+
+A page needs the roles of a run several times, and all its maps are decoded for them.
+"""
+
+
 def find_head_roles(run: Run) -> dict[str, RoleScores]:
     """Scores of all roles that the run has data for; MissingDataError without any."""
+    if run.status.state == "running":
+        return _compute_head_roles(run)
+    counter, roles = _FOUND_ROLES.get(run, (None, {}))
+    if counter != run.change_counter():
+        counter = run.change_counter()
+        roles = _compute_head_roles(run)
+        _FOUND_ROLES[run] = counter, roles
+    return dict(roles)
+
+
+def _compute_head_roles(run: Run) -> dict[str, RoleScores]:
     measure_names, roles = set(run.measure_names()), {}
     for name, source in ROLE_MEASURES.items():
         if source in measure_names:
             roles[name] = RoleScores(name, *load_measure(run, source))
-    roles |= _roles_from_maps(run)
+    roles |= {name: role for name, role in _roles_from_maps(run).items() if name not in roles}
     if not roles:
         raise MissingDataError(
             f"{run.name} has no measure `relative_entropy` and no maps; see `tracking`"
@@ -132,7 +156,7 @@ def score_single_snapshot(
         {} if layer_maps is None else dict(_score_layer(to_shares(layer_maps), texts))
         for layer_maps, texts in zip(maps, labels, strict=True)
     ]
-    for name in dict.fromkeys(name for layer in layers for name in layer):
+    for name in dict.fromkeys(name for layer in layers for name in layer if name not in roles):
         snapshot = [layer.get(name, np.full(1, np.nan)) for layer in layers]
         roles[name] = RoleScores(name, step, _stack_snapshots([snapshot]))
     return roles
@@ -154,6 +178,8 @@ def assign_head_roles(roles: dict[str, RoleScores]) -> np.ndarray:
         )
         region = np.s_[:layers, :heads]  # the arrays of roles may have different shapes
         is_measured[region] |= np.isfinite(role.last_levels)
+        if name == "uniform":
+            relative_score[relative_score >= 1] = np.inf
         wins = (relative_score >= 1) & (relative_score > best_scores[region])
         if name == "positional":
             wins &= names[region] != "previous token"
@@ -281,6 +307,7 @@ def _score_layer(maps: np.ndarray, labels: list[str] | None) -> Iterator[tuple[s
     has_choice = visible.sum(axis=1) > 1  # queries that see more than one key
     if not has_choice.any():
         return
+    yield "uniform", _measure_relative_entropy(maps, distance)
     yield (
         "positional",
         _score_positional(maps[:, has_choice], distance[has_choice], visible[has_choice]),
@@ -294,7 +321,7 @@ def _score_layer(maps: np.ndarray, labels: list[str] | None) -> Iterator[tuple[s
         ),
     )
     if labels is not None and len(labels) >= keys:
-        delimiters = np.array([_is_delimiter(label) for label in labels[:keys]])
+        delimiters = np.array([is_delimiter(label) for label in labels[:keys]])
         if delimiters.any() and not delimiters.all():
             yield (
                 "delimiter",
@@ -306,18 +333,45 @@ def _score_layer(maps: np.ndarray, labels: list[str] | None) -> Iterator[tuple[s
             )
 
 
-def _score_positional(maps: np.ndarray, distance: np.ndarray, visible: np.ndarray) -> np.ndarray:
-    """Mean mass at one distance of key from query, the largest over all distances, [head].
+def _measure_relative_entropy(maps: np.ndarray, distance: np.ndarray) -> np.ndarray:
+    """Entropy over that of a uniform head, averaged over queries that see several keys, [head].
 
-    `distance` and `visible` are [query, key].
+    A weight of 0 does not tell a masked key from one that rounds to 0, so only keys after the query
+    of a causal map and after the last key with any weight count as masked. Too many visible keys
+    make a head less uniform, never more.
+    """
+    is_causal = not maps[:, distance > 0].any()
+    last_key = np.flatnonzero(maps.any(axis=(0, 1)))[-1]
+    visible = np.broadcast_to(np.arange(maps.shape[2]) <= last_key, distance.shape)
+    key_count = (visible & (distance <= 0) if is_causal else visible).sum(axis=1)
+    total = maps.sum(axis=2, keepdims=True)
+    rows = maps / np.where(total > 0, total, 1)
+    entropy = -(rows * np.log(np.where(rows > 0, rows, 1))).sum(axis=2)
+    relative = np.where(key_count > 1, entropy / np.log(np.maximum(key_count, 2)), np.nan)
+    return finite_mean(relative, axis=1)
+
+
+def _score_positional(maps: np.ndarray, distance: np.ndarray, visible: np.ndarray) -> np.ndarray:
+    """Mean mass at one distance of key from query, beyond a uniform head's, [head].
+
+    The largest over all distances; rescaled as `_excess_mass`. `distance` and `visible` are
+    [query, key].
     """
     shifted_distance = (distance - distance.min())[visible]
     query_count = np.bincount(shifted_distance)
     is_common = query_count >= len(distance) / 2  # distances that most queries can attend to
     if not is_common.any():
         return np.zeros(len(maps))
-    masses = [np.bincount(shifted_distance, head[visible]) for head in maps]
-    return np.array([(mass[is_common] / query_count[is_common]).max() for mass in masses])
+    uniform = np.broadcast_to(1 / visible.sum(axis=1, keepdims=True), visible.shape)
+
+    def mean_mass(weights: np.ndarray) -> np.ndarray:
+        """Mean weight at each common distance; `weights` is [query, key]."""
+        mass = np.bincount(shifted_distance, weights[visible])
+        return mass[is_common] / query_count[is_common]
+
+    expected = mean_mass(uniform)
+    excess = [(mean_mass(head) - expected) / np.maximum(1 - expected, 1e-9) for head in maps]
+    return np.clip([head_excess.max() for head_excess in excess], 0, 1)
 
 
 def _excess_mass(maps: np.ndarray, key_mask: np.ndarray, visible: np.ndarray) -> np.ndarray:
@@ -334,7 +388,7 @@ def _excess_mass(maps: np.ndarray, key_mask: np.ndarray, visible: np.ndarray) ->
     return np.clip((mass - expected) / (1 - expected), 0, 1)
 
 
-def _is_delimiter(label: str) -> bool:
+def is_delimiter(label: str) -> bool:
     """Whether a token is blank, punctuation, or special: `[SEP]`, `<s>`."""
     is_special = len(label) > 2 and (label[0] + label[-1]) in ("[]", "<>")
     return is_special or (bool(label) and not any(map(str.isalnum, label)))

@@ -34,6 +34,29 @@ MIN_RELATIVE_RISE = 1e-3
 """A rise below this share of the first score does not count, however smooth the curve is."""
 
 
+PHASE_NAMES_OF_SCORES: dict[PhaseName, str] = {
+    "rapid": "rapid rise",
+    "steady": "steady rise",
+    "best": "highest",
+    "after": "after the highest",
+}
+"""Names of phases of a score, which rises; others are called by their own name."""
+PHASE_NAMES_OF_LOSSES: dict[PhaseName, str] = {
+    "rapid": "rapid fall",
+    "steady": "steady fall",
+    "dip": "setback",
+    "best": "lowest",
+    "after": "after the lowest",
+}
+"""Names of phases of a loss, which falls: a dip of the negated loss is a rise of the loss."""
+
+
+def name_phase(name: PhaseName, *, larger_is_better: bool) -> str:
+    """Name of a phase in texts, by the direction in which the metric improves."""
+    names = PHASE_NAMES_OF_SCORES if larger_is_better else PHASE_NAMES_OF_LOSSES
+    return names.get(name, name)
+
+
 class Phase(NamedTuple):
     """An interval of a curve; the next phase starts with the last validation of this one."""
 

@@ -58,6 +58,11 @@ def has_attention(run: Run) -> bool:
     return bool(run.metadata("attention/layers") or run.measure_names())
 
 
+def count_attention_layers(run: Run) -> int:
+    """Number of layers whose attention was measured; 0 where the run does not say."""
+    return len(run.metadata("attention/layers") or ())
+
+
 def load_mean_curve(run: Run, name: str) -> Curve:
     """A measure averaged over layers and heads at each step, also on two halves of the examples."""
     steps, values = load_measure(run, name)
@@ -181,21 +186,26 @@ def select_one_per_seed(runs: Iterable[Run]) -> list[Run]:
     return list(selected.values())
 
 
-def group_experiments(runs: Iterable[Run]) -> dict[str, dict[str, list[Run]]]:
+def group_experiments(
+    runs: Iterable[Run], *, join_folds: bool = False
+) -> dict[str, dict[str, list[Run]]]:
     """Runs by data set, then by label; the runs of a list differ only by their seed.
 
-    The label is the name of the experiment without its seed. A second group with the same name but
-    other settings has the label "name (2)".
+    With `join_folds` they may also be different folds of one cross-validation. The label is the
+    name of the experiment without its seed. A second group with the same name but other settings
+    has the label "name (2)".
     """
+    repetition = r"[_ -]*(?:seed-?\d+|fold-\d+-\d+)" if join_folds else r"[_ -]*seed-?\d+"
     groups: dict[str, dict[str, dict[str, list[Run]]]] = {}
     for run in select_one_per_seed(runs):
         label = re.sub(
-            r"[_ -]*seed-?\d+",
+            repetition,
             "",
             str(run.settings.get("name") or run.settings.get("task") or "runs"),
         )
         by_settings = groups.setdefault(get_dataset_name(run), {}).setdefault(label or "runs", {})
-        by_settings.setdefault(_settings_key(run.settings, with_seed=False), []).append(run)
+        key = _settings_key(run.settings, with_seed=False, with_fold=not join_folds)
+        by_settings.setdefault(key, []).append(run)
     return {
         data: {
             label if number == 1 else f"{label} ({number})": group
@@ -219,12 +229,15 @@ def get_dataset_name(run: Run) -> str:
     return re.sub(r"\W+", "_", stem).strip("_") or "data"
 
 
-def _settings_key(settings: dict[str, Any], *, with_seed: bool) -> str:
+def _settings_key(settings: dict[str, Any], *, with_seed: bool, with_fold: bool = True) -> str:
     """A key that is equal for runs with equal settings.
 
-    The name is not compared; the seed is compared if `with_seed`.
+    The name is not compared; the seed is compared if `with_seed`. Without `with_fold`, of a fold
+    (`2/5`) only the number of folds is compared.
     """
     compared = {key: value for key, value in settings.items() if key != "name"}
+    if not with_fold and isinstance(compared.get("fold"), str):
+        compared["fold"] = compared["fold"].partition("/")[2]
     training = compared.get("training")
     if not with_seed and isinstance(training, dict):
         compared["training"] = {key: value for key, value in training.items() if key != "seed"}

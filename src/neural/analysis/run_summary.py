@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -165,19 +166,24 @@ def summarize_phases(run: Run) -> list[dict[str, Any]]:
 def get_changed_settings(run: Run) -> dict[str, Any]:
     """Settings that differ from their defaults, without name and network program.
 
-    Keys are flat: `{"training.seed": 1}`.
+    Values that the task filled in are left out where they are the usual ones, and where they only
+    identify the data, such as its fingerprint. Keys are flat: `{"training.seed": 1}`.
     """
     task = _find_task(str(run.settings.get("task", "")))
-    defaults = (
-        flatten_settings(task.Settings.model_construct().model_dump(mode="json", warnings=False))
-        if task
-        else {}
-    )
+    defaults: dict[str, Any] = {}
     excluded = {"name", "network"} if run.program is not None else {"name"}
+    filled_defaults: Mapping[str, Any] = {}
+    if task is not None:
+        constructed = task.Settings.model_construct()
+        defaults = flatten_settings(constructed.model_dump(mode="json", warnings=False))
+        excluded |= task.Settings.data_keys
+        filled_defaults = task.Settings.filled_defaults
     return {
         key: value
         for key, value in flatten_settings(run.settings).items()
-        if key not in excluded and (key not in defaults or defaults[key] != value)
+        if key not in excluded
+        and (key not in defaults or defaults[key] != value)
+        and (key not in filled_defaults or filled_defaults[key] != value)
     }
 
 

@@ -114,7 +114,7 @@ def _format_group(group: FindingGroup) -> list[str]:
             lines += ["", _formatting.style_heading(heading)]
         if kind == "claim" and len(runs) < MIN_SEEDS and kind_findings:
             lines += [
-                f"  {len(runs)} of the {MIN_SEEDS} seeds that a decision needs; so far",
+                f"  needs {MIN_SEEDS} seeds, has {len(runs)}; so far",
                 *_format_undecided(kind_findings),
             ]
         else:

@@ -151,7 +151,10 @@ def run_comparison(path: str, *, workers: int | None, runs: Path, as_json: bool)
             _format_verdicts(verdicts),
             textwrap.wrap(correction, _formatting.terminal_width()),
             [*_format_warnings(groups), *failures],
-            [f"report: {relative_path(files[0])}"],
+            [
+                f"report: {relative_path(files[0])}",
+                f"as a page, with mosaics over time: neural report {relative_path(sweep.path)}",
+            ],
         ]
         click.echo("\n\n".join("\n".join(section) for section in sections if section))
     sys.exit(exit_code)

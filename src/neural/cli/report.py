@@ -14,9 +14,11 @@ from neural.cli._options import STANDARD_STREAM, out_option, runs_option
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN]…", type=RUN)
 @out_option("File to write.", default=Path("report.html"), allow_stdout=True)
-@click.option("--title", help="Heading of the page; the name of the run by default.")
+@click.option("--title", help="Heading of the page; the names of the experiments by default.")
 @click.option(
-    "--pdf", is_flag=True, help="Also write a PDF beside it, printed by a browser on this machine."
+    "--pdf",
+    is_flag=True,
+    help="Also write a digest of a few pages as PDF beside it, printed by a browser.",
 )
 @click.option(
     "--plots",

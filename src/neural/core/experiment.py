@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -172,5 +172,9 @@ class Experiment(Settings):
         default_factory=TrackingSettings, description="What to capture."
     )
 
+    filled_defaults: ClassVar[Mapping[str, Any]] = {}
+    """Values that a task fills in for keys whose default is None, such as a share of 0.1."""
+    data_keys: ClassVar[frozenset[str]] = frozenset()
+    """Keys that a task fills in to recognise its data again; they are no choice of the user."""
     new_run_keys: ClassVar[frozenset[str]] = frozenset()
     """Keys that a resumed run cannot change: no effect, or they would change the held-out data."""

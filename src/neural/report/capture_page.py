@@ -19,8 +19,10 @@ from neural.capture.capture_result import Capture, CapturedCall
 from neural.capture.labels import AxisLabels
 from neural.capture.map_encoding import encode_map
 from neural.capture.measures import registry
-from neural.capture.tracker import MAX_MAP_POSITIONS
+from neural.capture.snapshot_writer import MAX_MAP_POSITIONS
+from neural.capture.vector_encoding import encode_vectors
 from neural.core.files import write_atomically
+from neural.report.head_role_data import list_role_strengths
 from neural.report.html_page import render_page
 from neural.report.page_data import MAX_MAP_BYTES, compress_step
 from neural.report.run_report import build_attention_page_data
@@ -77,7 +79,7 @@ def build_capture_page_data(
     between = {
         key: values[np.ix_(layers, layers)] for key, values in capture.compare_layers().items()
     }
-    roles = _name_roles(
+    roles, strengths = _name_roles(
         measures, [(capture[layer], maps[layer], layer_labels[layer]) for layer in layers]
     )
     entries = {key: registry.get(key) for key in (*measures, *between)}
@@ -92,6 +94,10 @@ def build_capture_page_data(
         settings=settings,
         layer_labels={names[layer]: layer_labels[layer] for layer in layers},
         roles=roles.tolist() if roles.size else None,
+        role_strengths=strengths if roles.size else None,
+        vectors=encode_vectors(capture, example=example, max_positions=MAX_MAP_POSITIONS)
+        if step.downsampling == 1  # merged cells have no vector of their own
+        else None,
         downsampling=step.downsampling,
     )
 
@@ -111,22 +117,26 @@ def find_capture_roles(capture: Capture, example: int = 0) -> np.ndarray:
         )
         for layer, call in enumerate(capture)
     ]
-    return _name_roles(capture.measure_arrays(), calls)
+    return _name_roles(capture.measure_arrays(), calls)[0]
 
 
 def _name_roles(
     measures: Mapping[str, np.ndarray],
     calls: Sequence[tuple[CapturedCall, np.ndarray | None, AxisLabels]],
-) -> np.ndarray:
-    """Roles of the heads of `calls`: each a call with its maps, [head, query, key], and labels."""
+) -> tuple[np.ndarray, list[list[float | None]]]:
+    """Roles of the heads of `calls`, [layer, head], and how clear they are.
+
+    Each of `calls` is a call with its maps, [head, query, key], and labels.
+    """
     roles = score_single_snapshot(
         {key: values for key, values in measures.items() if values.ndim == 2},
         [maps if _is_aligned(call) else None for call, maps, _ in calls],
         [labels.keys for _, _, labels in calls],
     )
     if not roles:
-        return np.full((len(calls), 0), "", dtype=object)
-    return assign_head_roles(roles)
+        return np.full((len(calls), 0), "", dtype=object), []
+    names = assign_head_roles(roles)
+    return names, list_role_strengths(names, roles)
 
 
 def _is_aligned(call: CapturedCall) -> bool:

@@ -69,10 +69,13 @@ def render_board_page(title: str) -> str:
 
 
 def embed_in_iframe(html: str, *, height: int = 640) -> str:
-    """A page in a sandboxed iframe: its script runs but cannot access the page around it."""
+    """A page in a sandboxed iframe: its script runs but cannot access the page around it.
+
+    Its pictures can be saved as files.
+    """
     return (
-        f'<iframe sandbox="allow-scripts" srcdoc="{escape(html)}" width="100%" height="{height}" '
-        'style="border:0" loading="lazy"></iframe>'
+        f'<iframe sandbox="allow-scripts allow-downloads" srcdoc="{escape(html)}" width="100%" '
+        f'height="{height}" style="border:0" loading="lazy"></iframe>'
     )
 
 

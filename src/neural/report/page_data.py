@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from neural.analysis.run_loading import get_monitored_metric
 from neural.analysis.sample_quality import REAL_TEXT_KEY, SAMPLES_KEY, describe_measures
 from neural.capture.map_encoding import (
     MAP_HEADER,
@@ -31,11 +32,15 @@ from neural.capture.map_encoding import (
 )
 from neural.capture.measure import PairMeasure
 from neural.capture.measures import registry
+from neural.capture.vector_encoding import VECTORS_KEY, check_vectors
 from neural.core.errors import TaskError
 from neural.core.registry import UnknownNameError
-from neural.runs.evaluation_file import load_evaluation_sections
+from neural.report.segmentation_data import load_segmentation_data
+from neural.runs.errors import RunError
+from neural.runs.evaluation_file import load_evaluation_sections, load_evaluation_summary
 from neural.runs.run import Run
 from neural.tasks import registry as tasks
+from neural.tasks.focus.recorded_examples import FOCUS_ARRAY
 from neural.tasks.segmentation.calibration_selection import CalibrationChoice, RunCalibration
 
 MeasureAxes = Literal["head", "layer", "pair"]
@@ -51,6 +56,8 @@ SKIP_SIZE_RATIO = 1.5
 
 The prediction is the size of the maps of the middle step times the number of steps.
 """
+NO_VECTORS: dict[str, Any] = {"vectors": None, "vector_step": None}
+"""Page data of a run without queries and keys."""
 MIN_STEP_BYTES = 1000
 """If the maps of every step are smaller than this, they are not compressed further."""
 QUANTIZATION_LEVELS = (127, 63)
@@ -73,8 +80,10 @@ def collect_recorded_data(run: Run, *, after: int = -1) -> dict[str, Any]:
         "layers": run.metadata("attention/layers") or [],
         "heads": run.metadata("attention/heads") or [],
         "labels": load_map_labels(run),
+        "layer_labels": run.metadata("attention/axis_labels"),
         "map_steps": [step for step in run.map_steps() if step > after],
         "downsampling": {},
+        "example_steps": load_example_steps(run),
         "events": [
             {"step": step, "kind": kind, "text": text, "time": time}
             for step, kind, text, time in run.events()
@@ -90,9 +99,29 @@ def collect_recorded_data(run: Run, *, after: int = -1) -> dict[str, Any]:
         },
         "scores": describe_measures() if run.metadata(SAMPLES_KEY) else {},
         "calibration": calibration,
+        "segmentation": load_segmentation_data(run),
+        "evaluation": load_evaluation_scores(run),
         "sections": [*evaluation_sections, *load_sections(run)],
         "notes": [*errors, *evaluation_errors],
     }
+
+
+def load_example_steps(run: Run) -> list[int]:
+    """Steps at which a focus run recorded its examples; none for other tasks and older runs."""
+    try:
+        return run.measure(FOCUS_ARRAY)[0].tolist()
+    except RunError:
+        return []
+
+
+def load_vectors(run: Run) -> dict[str, Any]:
+    """Queries and keys of the maps' example at one step (capture/vector_encoding.py), if stored."""
+    stored = run.metadata(VECTORS_KEY)
+    layers = check_vectors(stored.get("layers")) if isinstance(stored, dict) else {}
+    step = stored.get("step") if isinstance(stored, dict) else None
+    if not layers or type(step) is not int:
+        return NO_VECTORS
+    return {"vectors": layers, "vector_step": step}
 
 
 def load_sections(run: Run) -> list[dict[str, Any]]:
@@ -115,6 +144,20 @@ def load_evaluation_data(run: Run) -> tuple[list[dict[str, Any]], list[str]]:
         {**section.to_dict(), "title": _title_section(index, section.title)}
         for index, section in enumerate(sections)
     ], []
+
+
+def load_evaluation_scores(run: Run) -> dict[str, Any] | None:
+    """Scores of the newest `neural evaluate`, the monitored metric first; None without any."""
+    try:
+        summary = load_evaluation_summary(run.path)
+    except ValueError:  # `load_evaluation_data` reports it
+        return None
+    if summary is None:
+        return None
+    monitored = get_monitored_metric(str(run.settings.get("task", "")))[0].removeprefix("valid/")
+    names = sorted(summary.scores, key=lambda name: name != monitored)
+    scores = [{"name": name, **summary.scores[name]} for name in names]
+    return {"time": summary.time, "data": summary.data, "scores": scores}
 
 
 def _title_section(index: int, title: str) -> str:
@@ -234,6 +277,9 @@ def _encode_calibration_choice(choice: CalibrationChoice) -> dict[str, Any]:
     return {
         "chosen": choice.calibrator.name(),
         "why": choice.reason,
+        "elements": choice.elements,
+        "documents": choice.documents,
+        "interval_basis": choice.interval_basis,
         "diagrams": {name: diagram.to_dict() for name, diagram in choice.diagrams.items()},
         "methods": {name: scores.to_dict() for name, scores in choice.methods.items()},
     }
@@ -258,44 +304,62 @@ class CompressedMaps(NamedTuple):
     """Sentences about what was left out."""
 
 
+def share_map_bytes(runs: Sequence[Run], max_bytes: int = MAX_MAP_BYTES) -> list[int]:
+    """How many bytes the maps of each run may take, together `max_bytes`.
+
+    A run that needs less than an equal share, or has no maps, leaves the rest to the others.
+    """
+    needs = [sum(map(len, _load_maps(run).values())) for run in runs]
+    shares = [0] * len(runs)
+    remaining_bytes = max_bytes
+    # from the smallest need up, so that what a run leaves is known before larger runs get theirs
+    order = sorted(range(len(runs)), key=needs.__getitem__)
+    for position, index in enumerate(order):
+        shares[index] = min(needs[index], remaining_bytes // (len(order) - position))
+        remaining_bytes -= shares[index]
+    return shares
+
+
 def compress_maps(run: Run, max_bytes: int = MAX_MAP_BYTES) -> CompressedMaps:
     """The maps of a run in about `max_bytes` or less.
 
     Of more than MAX_MAP_STEPS steps, that many are evenly chosen. If their maps are too large,
     weights are rounded to fewer levels. If that is not enough, neighbouring cells are merged, as
-    few as possible. The last step stays exact if it takes no more than a third of the bytes.
+    few as possible. All steps have the same resolution: a change of it would look like a change of
+    attention.
     """
-    all_steps = run.map_steps()
-    steps = all_steps
+    exact = _load_maps(run)
+    steps = list(exact)
+    all_step_count = len(run.map_steps())
     notes = []
-    if len(all_steps) > MAX_MAP_STEPS:
-        indices = np.linspace(0, len(all_steps) - 1, MAX_MAP_STEPS).astype(int)
-        steps = [all_steps[index] for index in indices]
-        notes.append(f"maps of {len(steps)} of {len(all_steps)} steps, evenly chosen")
-    exact = {step: load_step_maps(run, step) for step in steps}
+    if len(steps) < all_step_count:
+        notes.append(f"maps of {len(steps)} of {all_step_count} steps, evenly chosen")
     if _total_bytes(exact) <= max_bytes:
         return CompressedMaps(exact, {}, notes)
-    last = steps[-1]
-    exact_last = {last: exact.pop(last)} if len(exact[last]) <= max_bytes / 3 else {}
     factor, levels, reduced = 1, 0, exact  # for type checkers only: the loop always sets them
-    remaining_bytes = max_bytes - _total_bytes(exact_last)
     for factor, levels in _compression_settings():
         # the middle step predicts the total, which saves compressing all steps
         sample_bytes = len(_downsample_step(run, steps[len(steps) // 2], factor, levels))
         predicted_bytes = sample_bytes * len(exact)
-        if predicted_bytes > SKIP_SIZE_RATIO * remaining_bytes and sample_bytes >= MIN_STEP_BYTES:
+        if predicted_bytes > SKIP_SIZE_RATIO * max_bytes and sample_bytes >= MIN_STEP_BYTES:
             continue
         reduced = {step: _downsample_step(run, step, factor, levels) for step in exact}
-        if _total_bytes(reduced) <= remaining_bytes or all(
+        if _total_bytes(reduced) <= max_bytes or all(
             len(packed) < MIN_STEP_BYTES for packed in reduced.values()
         ):
             break
     reduction = _describe_reduction(factor, levels)
-    exception = f", except in the last step ({last:,})" if exact_last else ""
-    notes.append(f"to keep this file small, {reduction}{exception}; the run folder has all weights")
-    return CompressedMaps(
-        {**reduced, **exact_last}, dict.fromkeys(reduced, factor) if factor > 1 else {}, notes
-    )
+    notes.append(f"to keep this file small, {reduction}; the run folder has all weights")
+    return CompressedMaps(reduced, dict.fromkeys(reduced, factor) if factor > 1 else {}, notes)
+
+
+def _load_maps(run: Run) -> dict[int, bytes]:
+    """Step → its maps, packed; at most MAX_MAP_STEPS steps, evenly chosen."""
+    steps = run.map_steps()
+    if len(steps) > MAX_MAP_STEPS:
+        indices = np.linspace(0, len(steps) - 1, MAX_MAP_STEPS).astype(int)
+        steps = [steps[index] for index in indices]
+    return {step: load_step_maps(run, step) for step in steps}
 
 
 class CompressedStep(NamedTuple):

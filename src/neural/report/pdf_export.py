@@ -32,14 +32,15 @@ def find_browser() -> str:
             return path
     raise BrowserError(
         f"no browser that can print was found: none of {', '.join(BROWSER_COMMANDS)} is installed. "
-        "Open the page in a browser and use its `print` button, which shows everything on one page"
+        "Open the page in a browser and use its `print` button, which shows a digest of all experiments"
     )
 
 
-def print_to_pdf(html_path: Path, pdf_path: Path, *, fragment: str = "#/all") -> None:
+def print_to_pdf(html_path: Path, pdf_path: Path, *, fragment: str = "#/print") -> None:
     """Print an HTML file as PDF; the PDF appears complete or not at all.
 
-    `fragment` is the URL fragment to open; `#/all` shows all sections of a report on one page.
+    `fragment` is the URL fragment to open; `#/print` shows the digest of a report: a few pages that
+    show all experiments.
     """
     # the sandbox of Chromium does not work for root
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0

@@ -1,4 +1,4 @@
-"""Reliability diagrams: predicted probability against observed frequency, and bin counts below.
+"""Reliability diagrams: predicted probability against observed frequency in bins.
 
 A calibration method maps predicted probabilities to others that agree better with observed
 frequencies. An element is one prediction, such as that of a segment boundary before a sentence. In
@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 from neural.report.plots import PLOT_STYLE, save_figure
 from neural.tasks.segmentation.calibration_error import ReliabilityDiagram
+from neural.tasks.segmentation.calibration_selection import describe_method
 
 COLORS = ("0.55", "C0", "C1", "C2")
 """By order of the diagrams; the first one, grey, is the uncalibrated baseline."""
@@ -40,38 +41,49 @@ def draw_reliability(
 
 
 def _draw_diagrams(diagrams: Mapping[str, ReliabilityDiagram], title: str, xlabel: str) -> Figure:
-    figure = Figure(figsize=(6, 7.5), layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
-    above.plot([0, 1], [0, 1], color="0.3", linewidth=1, linestyle="--", label=" perfect")
+    """A point for each bin, with its 95 % interval, and a faint line over the range of the bin.
+
+    Points are not joined: what lies between two bins was not observed.
+    """
+    figure = Figure(figsize=(6, 6), layout="constrained")
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color="0.3", linewidth=1, linestyle="--", label=" perfect")
     for index, (name, diagram) in enumerate(diagrams.items()):
         color = COLORS[index % len(COLORS)]
-        observed = np.array(diagram.observed_frequency)
-        above.errorbar(
+        observed, edges = np.array(diagram.observed_frequency), select_bin_edges(diagram)
+        axes.hlines(observed, *edges, colors=color, linewidth=1, alpha=0.35)
+        axes.errorbar(
             np.array(diagram.mean_probability),
             observed,
             yerr=np.stack([observed - diagram.low, diagram.high - observed]),
             color=color,
             marker=MARKERS[index % len(MARKERS)],
             markersize=5,
-            linewidth=1.2,
+            linestyle="none",
             elinewidth=1,
             capsize=2,
-            label=f" {name}",  # a space, because matplotlib hides labels that start with _
+            # a space, because matplotlib hides labels that start with _
+            label=f" {describe_method(name)}",
         )
-        # the bars of all methods share the width of a bin
-        edges = np.array([0.0, *diagram.edges, 1.0])  # `diagram.edges` are the inner ones
-        width = np.diff(edges) / len(diagrams)
-        below.bar(
-            edges[:-1] + index * width,
-            diagram.all_counts,  # also of empty bins
-            width=width * 0.92,
-            align="edge",
-            color=color,
-        )
-    above.set(ylabel="observed frequency (95 % intervals)", ylim=(-0.02, 1.02), title=title)
-    above.legend(loc="upper left")
-    below.set(xlabel=xlabel, ylabel="elements", xlim=(-0.02, 1.02), yscale="log", ylim=(0.7, None))
-    below.set_axisbelow(True)
-    # plain numbers, because the default is powers in math text, which PLOT_STYLE turns off
-    below.yaxis.set_major_formatter(lambda count, _: f"{count:,.0f}")
+    counts = next(iter(diagrams.values())).counts
+    axes.set(
+        xlabel=f"{xlabel}; {len(counts)} bins of {_format_range(counts)} elements",
+        ylabel="observed frequency (95 % intervals)",
+        xlim=(-0.02, 1.02),
+        ylim=(-0.02, 1.02),
+        title=title,
+    )
+    axes.legend(loc="upper left")
     return figure
+
+
+def select_bin_edges(diagram: ReliabilityDiagram) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper edges of the bins that are not empty."""
+    edges = np.array([0.0, *diagram.edges, 1.0])  # `diagram.edges` are the inner ones
+    occupied = np.array(diagram.all_counts) > 0
+    return edges[:-1][occupied], edges[1:][occupied]
+
+
+def _format_range(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

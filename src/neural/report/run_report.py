@@ -10,6 +10,8 @@ statistics of them by layer and head. Samples are generated texts.
 from __future__ import annotations
 
 import base64
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from neural.analysis.findings import FindingList, add_figures, analyze_runs
+from neural.analysis.findings import RUN_KINDS, FindingList, add_figures, analyze_runs
 from neural.analysis.run_loading import get_seed, group_experiments
 from neural.analysis.run_summary import (
     describe_network,
@@ -28,26 +30,36 @@ from neural.analysis.run_summary import (
 )
 from neural.capture.labels import AxisLabels
 from neural.capture.map_encoding import encode_map
+from neural.capture.vector_encoding import MAX_VECTOR_BYTES, count_vector_bytes
 from neural.core.files import write_atomically
 from neural.core.registry import UnknownNameError
 from neural.core.settings import flatten_settings
+from neural.report.group_scores import build_cross_validation, get_fold
+from neural.report.head_role_data import NO_ROLE_DATA, collect_role_data
 from neural.report.headline import ExperimentGroup, HeadlineWriter
 from neural.report.headlines import registry as headlines
 from neural.report.html_page import render_page
 from neural.report.page_data import (
     MAX_MAP_BYTES,
+    NO_VECTORS,
     MeasureAxes,
     collect_recorded_data,
     compress_maps,
     encode_measure,
+    load_vectors,
     pack_step_maps,
     read_head_count,
+    share_map_bytes,
 )
+from neural.report.segmentation_data import share_documents
 from neural.runs.errors import RunError, translate_errors
+from neural.runs.find import SWEEP_MARKER
 from neural.runs.run import Run
 
 PAGE_VERSION = 3
 """Version of the format of a page's data (docs/report.md)."""
+MAX_NAMED_EXPERIMENTS = 3
+"""Experiments named in the title of a page; further ones are only counted."""
 ENVIRONMENT_KEYS = ("python", "platform", "cpus", "threads", "packages", "command", "commit")
 """Facts about the machine that the page shows; others are left out as private.
 
@@ -78,10 +90,14 @@ def build_page_data(
 ) -> dict[str, Any]:
     """All JSON data of a report; the maps of all runs together have about `max_map_bytes`."""
     run_ids = _unique_names(runs)
-    run_entries, maps = [], {}
-    for run, run_id in zip(runs, run_ids, strict=True):
-        compressed = compress_maps(run, max_map_bytes // len(runs))
+    run_entries, maps, vector_bytes = [], {}, 0
+    shares = share_map_bytes(runs, max_map_bytes)
+    for run, run_id, map_bytes in zip(runs, run_ids, shares, strict=True):
+        compressed = compress_maps(run, map_bytes)
         run_data = build_run_data(run)
+        vector_bytes += count_vector_bytes(run_data["vectors"] or {})
+        if vector_bytes > MAX_VECTOR_BYTES or compressed.downsampling:
+            run_data |= NO_VECTORS  # merged cells have no vector of their own
         run_entries.append(
             {
                 **run_data,
@@ -97,15 +113,16 @@ def build_page_data(
             str(step): base64.b64encode(packed).decode()
             for step, packed in compressed.steps.items()
         }
+    share_documents(run_entries)
     groups = build_groups(runs, run_ids)
-    title = title or (runs[0].name if len(runs) == 1 else f"{len(runs)} runs")
+    experiments = build_experiments(groups)
     return {
         "version": PAGE_VERSION,
-        "title": title,
+        "title": title or join_titles([experiment["title"] for experiment in experiments]),
         "kind": "report",
         "runs": run_entries,
         "groups": [group_to_dict(data, group) for data, group in groups],
-        "experiments": build_experiments(groups),
+        "experiments": experiments,
         "maps": maps,
     }
 
@@ -113,11 +130,16 @@ def build_page_data(
 def build_run_data(run: Run, *, after_step: int = -1) -> dict[str, Any]:
     """JSON data of one run without its maps; only rows of steps greater than `after_step`."""
     environment = run.environment
+    # updates of a page that is open leave out what takes long; the page keeps what it has
+    has_ended = run.status.state != "running"
     return {
         **_summarize_run(run),
         **collect_recorded_data(run, after=after_step),
+        **(collect_role_data(run) if after_step < 0 and has_ended else NO_ROLE_DATA),
+        **(load_vectors(run) if after_step < 0 else NO_VECTORS),
         "id": run.name,
         "seed": get_seed(run),
+        "fold": run.settings.get("fold") if get_fold(run) else None,
         "settings": flatten_settings(run.settings),
         "changed_settings": list(get_changed_settings(run)),
         "network": describe_network(run),
@@ -138,29 +160,79 @@ def build_run_data(run: Run, *, after_step: int = -1) -> dict[str, Any]:
 
 
 def build_groups(runs: Sequence[Run], run_ids: Sequence[str]) -> list[tuple[str, ExperimentGroup]]:
-    """(data set, group) for each group of runs that differ only by their seed, with its findings.
+    """(data set, group) for each group of runs that differ only by seed or fold, with findings.
 
     `run_ids` has the id of each run in the page.
     """
     # by identity, because two runs may have the same name
     page_ids = {id(run): run_id for run, run_id in zip(runs, run_ids, strict=True)}
-    groups, experiments = [], group_experiments(runs)
-    for data, runs_by_label in experiments.items():
-        for label, group in runs_by_label.items():
-            # with several data sets, labels may repeat, so the data set is part of them
-            is_unique = len(experiments) == 1 or label == data
-            groups.append(
-                (
-                    data,
-                    ExperimentGroup(
-                        label=label if is_unique else f"{data}: {label}",
-                        runs=group,
-                        run_ids=[page_ids[id(run)] for run in group],
-                        findings=add_figures(analyze_runs(group), group),
-                    ),
-                )
+    members = [
+        (data, name_group(label, group), group)
+        for data, runs_by_label in group_experiments(runs, join_folds=True).items()
+        for label, group in runs_by_label.items()
+    ]
+    counts = Counter(label for _, label, _ in members)
+    groups = []
+    for data, label, group in members:
+        group_ids = [page_ids[id(run)] for run in group]
+        groups.append(
+            (
+                data,
+                ExperimentGroup(
+                    # groups of two data sets may have the same label
+                    label=label if counts[label] == 1 else f"{data}: {label}",
+                    runs=group,
+                    run_ids=group_ids,
+                    findings=analyze_group(group, group_ids),
+                ),
             )
+        )
     return groups
+
+
+def analyze_group(runs: Sequence[Run], run_ids: Sequence[str]) -> FindingList:
+    """Findings of a group with their figures; `run_ids` are the ids of the runs on the page.
+
+    Claims generalise over seeds. Folds are no seeds, so claims are about the runs of one fold;
+    warnings and notes are about all runs.
+    """
+    fold = get_fold(runs[0])
+    same_fold = [index for index, run in enumerate(runs) if get_fold(run) == fold]
+    if len(same_fold) == len(runs):
+        return add_figures(analyze_runs(runs), runs, run_ids)
+    fold_runs, fold_ids = zip(*((runs[index], run_ids[index]) for index in same_fold), strict=True)
+    findings = [
+        *add_figures(analyze_runs(fold_runs, ("claim",)), fold_runs, fold_ids),
+        *add_figures(analyze_runs(runs, RUN_KINDS), runs, run_ids),
+    ]
+    return FindingList(sorted(findings, key=lambda finding: finding.code))
+
+
+def name_group(label: str, runs: Sequence[Run]) -> str:
+    """The label of a group, or the name of its sweep if nothing else distinguishes its runs."""
+    return (label == "runs" and find_sweep_name(runs)) or label
+
+
+def find_sweep_name(runs: Sequence[Run]) -> str | None:
+    """Name, without its date, of the sweep that all of these runs are trials of."""
+    folders = {run.path.resolve().parent for run in runs}
+    if len(folders) > 1:
+        return None
+    (folder,) = folders
+    return remove_date(folder.name) if (folder / SWEEP_MARKER).is_file() else None
+
+
+def remove_date(name: str) -> str:
+    """The name of a folder without the date and time that it begins with."""
+    return re.sub(r"^\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_(?=.)", "", name)
+
+
+def join_titles(titles: Sequence[str]) -> str:
+    """Title of a page from those of its experiments: "a, b and c"; at most three are named."""
+    unique = list(dict.fromkeys(titles))
+    named, rest = unique[:MAX_NAMED_EXPERIMENTS], len(unique) - MAX_NAMED_EXPERIMENTS
+    last = f"{rest} more" if rest > 0 else (named.pop() if len(named) > 1 else "")
+    return ", ".join(named) + (f" and {last}" if last else "")
 
 
 def group_to_dict(data: str, group: ExperimentGroup) -> dict[str, Any]:
@@ -169,6 +241,7 @@ def group_to_dict(data: str, group: ExperimentGroup) -> dict[str, Any]:
         "label": group.label,
         "data": data,
         "runs": list(group.run_ids),
+        "score": group.score and group.score.to_dict(),
         "findings": findings_to_dicts(group.findings),
     }
 
@@ -188,16 +261,20 @@ def _build_experiment(task: str, data: str, groups: Sequence[ExperimentGroup]) -
     except UnknownNameError:  # a task without a writer of its own
         writer = HeadlineWriter()
     headline = writer.write(groups)
+    scores = {group.label: group.score for group in groups if group.score is not None}
+    runs = [run for group in groups for run in group.runs]
     return {
-        "title": groups[0].label if len(groups) == 1 else data,
+        "title": groups[0].label if len(groups) == 1 else find_sweep_name(runs) or data,
         "task": task,
         "data": data,
         "headline": headline.text,
         "details": headline.details,
         "figures": headline.figures,
         "link": headline.link._asdict() if headline.link else None,
+        "cross_validation": build_cross_validation(scores),
         "groups": [group.label for group in groups],
         "runs": [run_id for group in groups for run_id in group.run_ids],
+        **writer.build_data(groups),
     }
 
 
@@ -232,6 +309,8 @@ def build_attention_page_data(
     settings: Mapping[str, Any] | None = None,
     layer_labels: Mapping[str, AxisLabels] | None = None,
     roles: Sequence[Sequence[str]] | None = None,
+    role_strengths: Sequence[Sequence[float | None]] | None = None,
+    vectors: Mapping[str, Mapping[str, Any]] | None = None,
     downsampling: int = 1,
 ) -> dict[str, Any]:
     """Page data of a single capture of attention, without a run: as one run with one step, 0.
@@ -240,8 +319,9 @@ def build_attention_page_data(
     the texts of the tokens; `layer_labels` replaces them by texts for each layer. `measures` are
     [layer, head] or [layer]; measures `between` layers are [layer, layer]. `units` and
     `descriptions` are those of the measures. `roles` are the names of the heads' roles by layer
-    and head. `downsampling`: how many positions were merged into a cell of the maps. The page shows
-    `settings` as those of a run.
+    and head, `role_strengths` how clear they are (report/head_role_data.py). `vectors` are queries
+    and keys (capture/vector_encoding.py). `downsampling`: how many positions were merged into a
+    cell of the maps. The page shows `settings` as those of a run.
     """
     encoded_maps = {
         layer: weights if isinstance(weights, bytes) else encode_map(weights, causal=causal)
@@ -298,6 +378,10 @@ def build_attention_page_data(
         if layer_labels
         else None,
         "roles": [list(names) for names in roles] if roles is not None else None,
+        "role_strengths": role_strengths,
+        "role_onsets": None,
+        "vectors": vectors or None,
+        "vector_step": 0 if vectors else None,
         "labels": {"queries": list(queries or keys or []), "keys": list(keys or queries or [])}
         if queries or keys
         else None,

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from neural.core.files import read_small_file, write_atomically
 from neural.core.json_values import parse_json
@@ -35,23 +36,80 @@ def save_evaluation(
     return path
 
 
+class EvaluationSummary(NamedTuple):
+    """Scores of the run itself in its newest evaluation, without those of baselines."""
+
+    time: float
+    """When it was evaluated, in seconds since 1970."""
+    data: str
+    """What was scored: `180 validation examples of digits`; may be empty."""
+    scores: dict[str, dict[str, float | None]]
+    """By name: `value`, and the ends of its interval, `low` and `high`, or None."""
+
+
 def load_evaluation_sections(folder: Path) -> list[PageSection]:
     """Tables of the newest evaluation; none without one. ValueError if the file is not valid."""
-    path = folder / EVALUATION_FILE
-    try:
-        saved = parse_json(read_small_file(path).decode())
-        if not isinstance(saved, dict) or saved.get("version") != EVALUATION_FILE_VERSION:
-            raise ValueError(f"its version is not {EVALUATION_FILE_VERSION}")
+    with _describe_errors():
+        saved = _read_evaluation(folder)
+        if saved is None:
+            return []
         sections = saved["sections"]
         if not isinstance(sections, list):
             raise ValueError("`sections` must be a list")
         return [_parse_section(section) for section in sections]
+
+
+def load_evaluation_summary(folder: Path) -> EvaluationSummary | None:
+    """Scores of the newest evaluation; None without any. ValueError if the file is not valid.
+
+    Tasks write the scores of a run as `scores` (numbers), or as the first of `rows` (intervals); the
+    other rows are baselines.
+    """
+    with _describe_errors():
+        saved = _read_evaluation(folder)
+        if saved is None:
+            return None
+        evaluation = saved["evaluation"]
+        scores = evaluation.get("scores")
+        if scores is None:
+            scores = next(iter((evaluation.get("rows") or {}).values()), {})
+        intervals = {name: _parse_interval(score) for name, score in scores.items()}
+        known = {name: interval for name, interval in intervals.items() if interval is not None}
+        data = evaluation.get("data", "")
+        if not isinstance(data, str) or not all(isinstance(name, str) for name in known):
+            raise ValueError("`data` and names of scores must be texts")
+        return EvaluationSummary(float(saved["time"]), data, known) if known else None
+
+
+def _read_evaluation(folder: Path) -> dict[str, Any] | None:
+    """The file as JSON; None without one."""
+    try:
+        saved = parse_json(read_small_file(folder / EVALUATION_FILE).decode())
     except FileNotFoundError:
-        return []
+        return None
+    if not isinstance(saved, dict) or saved.get("version") != EVALUATION_FILE_VERSION:
+        raise ValueError(f"its version is not {EVALUATION_FILE_VERSION}")
+    return saved
+
+
+@contextmanager
+def _describe_errors() -> Iterator[None]:
+    """Raise ValueError with a way out for everything that a damaged file causes."""
+    try:
+        yield
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"{path.name} is not a valid evaluation: {error}; evaluate the run again"
+            f"{EVALUATION_FILE} is not a valid evaluation: {error}; evaluate the run again"
         ) from None
+
+
+def _parse_interval(score: Any) -> dict[str, float | None] | None:
+    """A score with its interval; None if it has no number."""
+    interval = score if isinstance(score, dict) else {"value": score}
+    ends = {key: interval.get(key) for key in ("value", "low", "high")}
+    if not all(end is None or _is_finite(end) for end in ends.values()):
+        raise ValueError("scores must be numbers")
+    return ends if ends["value"] is not None else None
 
 
 def _parse_section(saved: Any) -> PageSection:

@@ -23,12 +23,14 @@ from typing import Any
 from neural.analysis.focus_checks import find_focus_warnings
 from neural.analysis.focus_claims import ClaimVerdict, count_tests, evaluate_claims
 from neural.analysis.focus_results import (
+    RESULTS_FOLDER,
     TIME_SCORES,
     FocusGroups,
     FocusResult,
     estimate_score,
     estimate_time_to_reach,
     group_results,
+    label_paradigm,
     measure_speed,
     read_result,
 )
@@ -45,7 +47,6 @@ from neural.tasks.focus.task import Focus
 from neural.workflows.load_task import load_task, restore_task
 from neural.workflows.sweep import Sweep
 
-RESULTS_FOLDER = "dynamics"
 NUM_DRAWN_EXAMPLES = 3
 """Number of test examples that are saved for plots."""
 COLUMNS = (
@@ -118,7 +119,7 @@ def evaluate_run(path: Path) -> FocusResult:
             examples = _collect_examples(task, model)
         return FocusResult(
             run=run.name,
-            paradigm=_paradigm_label(run.settings),
+            paradigm=label_paradigm(run.settings),
             segments=task.data.segments,
             seed=task.experiment.training.seed,
             classes=task.data.classes,
@@ -274,20 +275,6 @@ def to_json(groups: FocusGroups, verdicts: Sequence[ClaimVerdict]) -> dict[str, 
         "tests": count_tests(verdicts),
         "warnings": [asdict(warning) for warning in find_focus_warnings(groups)],
     }
-
-
-def _paradigm_label(settings: Mapping[str, Any]) -> str:
-    """`soft`, or with an estimator and its number of samples: `hard, topk 2`.
-
-    The estimator selects the segments that are classified in training; "exact" means all of them,
-    and is left out of the label.
-    """
-    paradigm, estimator = str(settings["paradigm"]), settings.get("estimator")
-    return (
-        paradigm
-        if estimator in (None, "exact")
-        else f"{paradigm}, {estimator} {settings['samples']}"
-    )
 
 
 def _collect_examples(task: Focus, model: Any) -> dict[str, Any]:

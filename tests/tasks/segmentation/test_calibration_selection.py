@@ -35,7 +35,7 @@ def test_an_overconfident_model_gets_a_temperature(overconfident):
     assert isinstance(overconfident.calibrator, Temperature)
     assert overconfident.calibrator.temperature == pytest.approx(2, rel=0.15)
     assert overconfident.reason.startswith(
-        "temperature: on held-out documents its log loss is lower than that of none by 0."
+        "temperature: on held-out documents its log loss is lower than uncalibrated by 0."
     )
     assert (
         overconfident.methods["temperature"].ece_debiased.value
@@ -53,7 +53,7 @@ def test_a_model_that_predicts_yes_too_often_gets_a_shift():
 def test_a_calibrated_model_gets_no_calibration():
     choice = choose_calibration(*draw_scores())
     assert choice.calibrator == None_()
-    assert choice.reason.startswith("none: no method has a lower log loss on held-out documents")
+    assert choice.reason.startswith("uncalibrated: no method has a lower log loss on held-out documents")
     assert (
         choice.perfect_model_error.low
         <= choice.methods["none"].ece.value
@@ -63,7 +63,8 @@ def test_a_calibrated_model_gets_no_calibration():
 
 def test_every_method_is_in_the_table_from_the_simplest_on(overconfident):
     lines = overconfident.format_table().splitlines()
-    assert [line.split()[0] for line in lines[1:-3]] == list(overconfident.methods)
+    names = ["uncalibrated", *list(overconfident.methods)[1:]]
+    assert [line.split()[0] for line in lines[1:-3]] == names
     assert list(overconfident.methods)[:2] == ["none", "temperature"]
     assert lines[2].startswith("temperature ←")
     assert lines[-1] == overconfident.reason

@@ -17,6 +17,7 @@ from neural.tasks.segmentation.inference import compute_logits
 from neural.tasks.segmentation.model_builder import build_segmenter
 from neural.tasks.segmentation.settings import PRESETS, SegmentationSettings, apply_preset
 from neural.tasks.segmentation.task import Segmentation
+from neural.tasks.task import split_scores
 from neural.training.engine import fit
 from neural.training.loss_module import LossModule, compute_shares
 from neural.workflows.load_model import load_best_model
@@ -208,6 +209,26 @@ def test_the_first_element_is_not_a_boundary_target(folder):
     loss = task.loss(model, batch)[0]
     batch["target"][:, 0] = 1  # not a target
     torch.testing.assert_close(task.loss(model, batch)[0], loss)
+
+
+@pytest.mark.parametrize("data", ["songs.jsonl", "labelled.jsonl"])
+def test_predictions_of_the_validation_documents_are_logged_and_can_be_scored(folder, data):
+    task = create_task(folder, data=data)
+    scores, arrays = split_scores(task.evaluate(build_model(task)))
+    record = task.metadata()["segmentation/held_out"]
+    assert len(arrays["valid/boundary_probabilities"]) == sum(record["lengths"])
+    assert record["documents"] == len(task.valid)
+    is_predicted = arrays["valid/boundary_probabilities"] > scores["valid/threshold"]
+    starts = np.cumsum([0, *record["lengths"][:-1]])
+    is_true = np.zeros(len(is_predicted), bool)
+    for start, boundaries in zip(starts, record["boundaries"], strict=True):
+        is_true[start + np.array(boundaries, int)] = True
+    f1 = 2 * (is_predicted & is_true).sum() / (is_predicted.sum() + is_true.sum())
+    assert scores["valid/f1"] == pytest.approx(f1)
+    assert record["shown"][0]["texts"] == list(task.documents[len(task.train)].elements)
+    if task.experiment.learn == "labels":
+        assert len(arrays["valid/predicted_labels"]) == sum(record["lengths"])
+        assert record["shown"][0]["labels"] == task.valid[0].target.tolist()
 
 
 def test_labels_are_the_target_if_the_data_has_them(folder):
@@ -454,7 +475,7 @@ def test_averaged_weights_are_used_with_the_inputs_standardized(folder):
     run = create_run(task, folder / "runs")
     result = fit(task, run)
     rebuilt = load_best_model(run.path, _TaskWithoutData(task))
-    assert task.evaluate(rebuilt) == result.scores
+    assert split_scores(task.evaluate(rebuilt))[0] == result.scores
 
 
 class _TaskWithoutData:

@@ -3,6 +3,7 @@
 import { formatGradient } from "../draw/colours"
 import { formatNumber } from "../format"
 import type { Theme } from "../theme"
+import { isConstant, labelEnds } from "../ticks"
 
 export function ColourScale({
   low,
@@ -26,6 +27,28 @@ export function ColourScale({
       </span>
     </span>
   )
+}
+
+/** Colour bar of a measure. `values`: its smallest and largest value; `range`: the ends of the colours. */
+export function MeasureScale({
+  values,
+  range,
+  unit,
+  theme,
+}: {
+  values: [number, number]
+  range: [number, number]
+  unit: string
+  theme: Theme
+}) {
+  if (isConstant(...values))
+    return (
+      <span class="scale">
+        constant: {labelEnds(values[0], values[0])[0]} {unit}
+      </span>
+    )
+  const [low, high] = labelEnds(...range)
+  return <ColourScale low={low} high={high} unit={unit} theme={theme} />
 }
 
 /** Colour bar of attention maps, which use a square-root scale. `scale`: the largest |weight|. */

@@ -1,10 +1,13 @@
-// Thumbnails of all heads at one step: one row per layer, one column per head.
+// Thumbnails of all heads at one step: one row per layer and one column per head, or in a given order.
 
 import { useLayoutEffect, useRef } from "preact/hooks"
 
 import type { LayerMaps } from "../attention_maps"
 import { formatHead } from "../format"
+import { isRole, type HeadIndex } from "../head_selection"
 import type { Theme } from "../theme"
+import "../styles/attention.css"
+import { joinClasses } from "./token_strip"
 
 const DRAW_MARK = "neural heads drawn"
 
@@ -18,6 +21,12 @@ interface Props<Kind extends Layer> {
   theme: Theme
   draw: (canvas: HTMLCanvasElement, layer: Kind, head: number, theme: Theme) => void
   onHead: (layer: number, head: number) => void
+  /** Role of each head by layer, shown below its thumbnail. */
+  roles?: string[][] | null
+  /** The heads to show, in this order; all heads, by layer, if it is missing. */
+  order?: HeadIndex[] | null
+  /** A short text for each head, such as the value of the measure that orders them. */
+  note?: (layer: number, head: number) => string
 }
 
 export function HeadGrid<Kind extends Layer>({
@@ -28,72 +37,114 @@ export function HeadGrid<Kind extends Layer>({
   theme,
   draw,
   onHead,
+  roles,
+  order,
+  note,
 }: Props<Kind>) {
   const container = useRef<HTMLDivElement>(null)
   const maxHeads = Math.max(...layers.map((maps) => maps.heads))
+  const shown =
+    order?.filter(([row, column]) => column < (layers[row]?.heads ?? 0)) ??
+    layers.flatMap((maps, row) =>
+      Array.from({ length: maps.heads }, (_, column): HeadIndex => [row, column]),
+    )
+  const orderKey = shown.join(" ")
 
   useLayoutEffect(() => {
     const start = performance.now()
     const canvases = container.current!.querySelectorAll("canvas")
-    let drawn = 0
-    for (const maps of layers)
-      for (let index = 0; index < maps.heads; index++) draw(canvases[drawn++], maps, index, theme)
+    shown.forEach(([row, column], index) => {
+      draw(canvases[index], layers[row], column, theme)
+    })
     if (performance.getEntriesByName(DRAW_MARK).length >= 100) performance.clearMeasures(DRAW_MARK) // bounded: a page may be open for days
     performance.measure(DRAW_MARK, {
       start,
       end: performance.now(),
-      detail: { step, maps: drawn },
+      detail: { step, maps: shown.length },
     })
-  }, [layers, theme])
+  }, [layers, theme, draw, orderKey])
 
   useLayoutEffect(() => {
     if (container.current!.contains(document.activeElement))
       container.current!.querySelector<HTMLElement>(".selected")?.focus()
   }, [layer, head])
 
+  const hasSelected = shown.some(([row, column]) => row === layer && column === head)
+  const thumbnail = (row: number, column: number, isFirst: boolean) => {
+    const maps = layers[row]
+    const isSelected = row === layer && column === head
+    const role = roles?.[row]?.[column]
+    const name = `${formatHead(row, column)}${role ? `, ${role}` : ""}`
+    // roving tab stop: one for the whole grid; j, k, J and K move it
+    return (
+      <button
+        type="button"
+        key={`${row} ${column}`}
+        title={`${name}, ${maps.name}`}
+        class={isSelected ? "selected" : ""}
+        tabIndex={isSelected || (isFirst && !hasSelected) ? 0 : -1}
+        aria-pressed={isSelected}
+        aria-label={name}
+        data-layer={row}
+        data-head={column}
+        onClick={() => onHead(row, column)}
+      >
+        <canvas
+          class={joinClasses("hatched", maps.keys > 100 && "smooth-pixels")}
+          role="img"
+          aria-label={`attention map of ${formatHead(row, column)}`}
+          style={{ aspectRatio: `${maps.keys} / ${maps.queries}` }}
+        />
+        {order ? (
+          <span class="thumbnail-name">
+            {formatHead(row, column)} {note?.(row, column)}
+          </span>
+        ) : null}
+        {roles ? <RoleBadge role={role} /> : null}
+      </button>
+    )
+  }
   return (
     <div
-      class="heads"
+      class={order ? "heads flat" : "heads"}
       ref={container}
       role="group"
       aria-label="heads"
       style={{ "--heads": String(maxHeads) }}
     >
-      <div class="row" aria-hidden="true">
-        <span />
-        {Array.from({ length: maxHeads }, (_, index) => (
-          <span key={index} class="name column-label">
-            h{index}
-          </span>
-        ))}
-      </div>
-      {layers.map((maps, row) => (
-        <div class="row" key={maps.name}>
-          <span class="name" title={maps.name}>
-            {formatHead(row)}
-          </span>
-          {Array.from({ length: maps.heads }, (_, index) => {
-            const isSelected = row === layer && index === head
-            // roving tab stop: one for the whole grid; j, k, J and K move it
-            return (
-              <button
-                type="button"
-                key={index}
-                title={`${formatHead(row, index)}, ${maps.name}`}
-                class={isSelected ? "selected" : ""}
-                tabIndex={isSelected ? 0 : -1}
-                aria-pressed={isSelected}
-                onClick={() => onHead(row, index)}
-              >
-                <canvas
-                  class={maps.keys > 100 ? "smooth-pixels" : ""}
-                  style={{ aspectRatio: `${maps.keys} / ${maps.queries}` }}
-                />
-              </button>
-            )
-          })}
-        </div>
-      ))}
+      {order ? (
+        shown.map(([row, column], index) => thumbnail(row, column, index === 0))
+      ) : (
+        <>
+          <div class="row" aria-hidden="true">
+            <span />
+            {Array.from({ length: maxHeads }, (_, index) => (
+              <span key={index} class="name column-label">
+                h{index}
+              </span>
+            ))}
+          </div>
+          {layers.map((maps, row) => (
+            <div class="row" key={maps.name}>
+              <span class="name" title={maps.name}>
+                {formatHead(row)}
+              </span>
+              {Array.from({ length: maps.heads }, (_, column) =>
+                thumbnail(row, column, row === 0 && column === 0),
+              )}
+            </div>
+          ))}
+        </>
+      )}
     </div>
+  )
+}
+
+/** The role of a head; "uniform" is no role and plain, and "mixed" is left blank. */
+export function RoleBadge({ role }: { role: string | undefined }) {
+  return (
+    <span class={isRole(role) ? "role-badge" : "role-badge plain"}>
+      {role && role !== "mixed" ? role : "\u00a0"}
+    </span>
   )
 }

@@ -1,56 +1,50 @@
-// The role of every head as a table: one row per layer, one column per head.
+// How many heads have each role; a click shows only these heads.
 
-import { formatHead } from "../format"
+import { formatInteger } from "../format"
+import { countRoles, isRole } from "../head_selection"
+import { joinClasses } from "./token_strip"
 
 interface Props {
   /** Names by layer and head; "" where a layer has fewer heads. */
   roles: string[][]
-  layer: number
-  head: number
-  onHead: (layer: number, head: number) => void
+  /** The role whose heads are shown; "" for all. */
+  selected: string
+  onRole: (role: string) => void
 }
 
-export function HeadRoles({ roles, layer, head, onHead }: Props) {
-  const columns = Math.max(0, ...roles.map((names) => names.length))
+/** What the names mean, for tooltips (neural/analysis/head_roles.py defines them). */
+export const ROLE_DESCRIPTIONS: Record<string, string> = {
+  uniform: "attends to all visible keys alike: no role",
+  mixed: "none of the known roles",
+  sink: "attends to the first key",
+  "previous token": "attends to the key before the query",
+  induction: "attends to the token after the previous occurrence of the query's token",
+  positional: "attends at one distance, the same for all queries",
+  local: "attends within 3 positions",
+  delimiter: "attends to blanks, punctuation and special tokens",
+}
+
+export function HeadRoles({ roles, selected, onRole }: Props) {
+  const counts = countRoles(roles)
+  const heads = counts.reduce((sum, [, count]) => sum + count, 0)
+  const withRole = counts.reduce((sum, [role, count]) => sum + (isRole(role) ? count : 0), 0)
   return (
-    <>
-      <h2>
-        Head roles <small>what each head does; mixed: none of the known roles</small>
-      </h2>
-      <div class="scroll-x">
-        <table class="roles">
-          <thead>
-            <tr>
-              <td />
-              {Array.from({ length: columns }, (_, index) => (
-                <th key={index} scope="col">
-                  h{index}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {roles.map((names, row) => (
-              <tr key={row}>
-                <th scope="row">{formatHead(row)}</th>
-                {names.map((name, index) => (
-                  <td key={index}>
-                    {name ? (
-                      <button
-                        type="button"
-                        class={row === layer && index === head ? "link selected" : "link"}
-                        onClick={() => onHead(row, index)}
-                      >
-                        {name}
-                      </button>
-                    ) : null}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </>
+    <div class="roles" role="group" aria-label="roles">
+      <span class="muted">
+        {formatInteger(withRole)} of {formatInteger(heads)} heads have a role:
+      </span>
+      {counts.map(([role, count]) => (
+        <button
+          type="button"
+          key={role}
+          class={joinClasses(role === selected && "selected", !isRole(role) && "plain")}
+          aria-pressed={role === selected}
+          title={ROLE_DESCRIPTIONS[role] ?? ""}
+          onClick={() => onRole(role === selected ? "" : role)}
+        >
+          {role} <b>{formatInteger(count)}</b>
+        </button>
+      ))}
+    </div>
   )
 }

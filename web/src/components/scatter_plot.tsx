@@ -4,7 +4,9 @@ import { valueRange } from "../aggregation"
 import { layerColour } from "../draw/colours"
 import { lastIndexUpTo, type Measure } from "../run_data"
 import { formatHead, formatNumber } from "../format"
+import "../styles/scatter_plot.css"
 import type { Theme } from "../theme"
+import { chooseTicks, padRange, type Ticks } from "../ticks"
 
 interface Props {
   /** Axis labels. */
@@ -19,16 +21,37 @@ interface Props {
   onHead: (layer: number, head: number) => void
 }
 
-const [WIDTH, HEIGHT, MARGIN] = [560, 346, 62]
-const MAX_LABELLED = 16
+const [WIDTH, HEIGHT, TOP, RIGHT, BOTTOM] = [560, 346, 20, 30, 52]
+/** Of 10.5 px digits; SVG text cannot be measured before it is drawn. */
+const CHARACTER_WIDTH = 6.4
+const LABEL_HEIGHT = 12
+/** With more heads than this, only the selected one has a trail. */
+const MAX_TRAILS = 16
 const TRAIL_STEPS = 12
 
+interface Point {
+  row: number
+  column: number
+  x: number
+  y: number
+  isSelected: boolean
+}
+
+interface Box {
+  left: number
+  top: number
+  width: number
+  height: number
+}
+
 export function ScatterPlot({ labels, x, y, step, layers, layer, head, theme, onHead }: Props) {
-  const [xRange, yRange] = [valueRange(x), valueRange(y)]
+  const [xRange, yRange] = [padRange(...valueRange(x)), padRange(...valueRange(y))]
+  const [xTicks, yTicks] = [chooseTicks(...xRange, 5), chooseTicks(...yRange, 5)]
+  const margin = 34 + CHARACTER_WIDTH * Math.max(...yTicks.labels.map((label) => label.length))
   const toX = (value: number) =>
-    MARGIN + ((value - xRange[0]) / (xRange[1] - xRange[0])) * (WIDTH - MARGIN - 46)
+    margin + ((value - xRange[0]) / (xRange[1] - xRange[0])) * (WIDTH - margin - RIGHT)
   const toY = (value: number) =>
-    HEIGHT - 52 - ((value - yRange[0]) / (yRange[1] - yRange[0])) * (HEIGHT - 64)
+    HEIGHT - BOTTOM - ((value - yRange[0]) / (yRange[1] - yRange[0])) * (HEIGHT - TOP - BOTTOM)
   const current = lastIndexUpTo(x.steps, step)
   const heads = x.shape[2]
   const findPoint = (index: number, row: number, column: number): [number, number] | null => {
@@ -40,75 +63,138 @@ export function ScatterPlot({ labels, x, y, step, layers, layer, head, theme, on
     ]
     return Number.isFinite(a) && Number.isFinite(b) ? [toX(a), toY(b)] : null
   }
-  const isCrowded = layers * heads > MAX_LABELLED
-  const points = []
-  for (let row = 0; row < layers; row++) {
+  const points: Point[] = []
+  for (let row = 0; row < layers; row++)
     for (let column = 0; column < heads; column++) {
-      const point = findPoint(current, row, column)
-      if (!point) continue
-      const isSelected = row === layer && column === head
-      const trail = []
-      if (!isCrowded || isSelected)
-        for (let index = Math.max(0, current - TRAIL_STEPS); index <= current; index++)
-          trail.push(findPoint(index, row, column))
-      const path = trail
-        .filter((position) => position !== null)
-        .map(([a, b]) => `${a.toFixed(1)},${b.toFixed(1)}`)
-        .join(" ")
-      const colour = layerColour(row, layers, theme)
-      points.push(
-        <g
-          key={`${row} ${column}`}
-          class={isSelected ? "point selected" : "point"}
-          onClick={() => onHead(row, column)}
-        >
-          <title>{`${formatHead(row, column)}: ${formatNumber(x.values[(current * layers + row) * heads + column])}, ${formatNumber(y.values[(y.steps.indexOf(x.steps[current]) * layers + row) * heads + column])}`}</title>
-          {path ? <polyline points={path} stroke={colour} /> : null}
-          <circle cx={point[0]} cy={point[1]} r={isSelected ? 7 : 5} fill={colour} />
-          <text x={point[0] + 8} y={point[1] + 3.5}>
-            {formatHead(row, column)}
-          </text>
-        </g>,
-      )
+      const position = findPoint(current, row, column)
+      if (position)
+        points.push({
+          row,
+          column,
+          x: position[0],
+          y: position[1],
+          isSelected: row === layer && column === head,
+        })
     }
+  const placed = placeLabels(points)
+  const hasTrails = layers * heads <= MAX_TRAILS
+  const drawTrail = (row: number, column: number) => {
+    const trail = []
+    for (let index = Math.max(0, current - TRAIL_STEPS); index <= current; index++)
+      trail.push(findPoint(index, row, column))
+    return trail
+      .filter((position) => position !== null)
+      .map(([a, b]) => `${a.toFixed(1)},${b.toFixed(1)}`)
+      .join(" ")
   }
-  const gridShares = [0, 0.25, 0.5, 0.75, 1]
   return (
     <svg
-      class={isCrowded ? "scatter dense" : "scatter"}
+      class="scatter"
       viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
       role="img"
-      aria-label="heads by two measures"
+      aria-label={`${points.length} heads by ${labels[0]} and ${labels[1]}`}
     >
-      {gridShares.map((share) => {
-        const [a, b] = [
-          xRange[0] + share * (xRange[1] - xRange[0]),
-          yRange[0] + share * (yRange[1] - yRange[0]),
-        ]
-        return (
-          <g key={share} class="grid">
-            <line x1={toX(a)} x2={toX(a)} y1={toY(yRange[0])} y2={toY(yRange[1])} />
-            <line x1={toX(xRange[0])} x2={toX(xRange[1])} y1={toY(b)} y2={toY(b)} />
-            <text x={toX(a)} y={HEIGHT - 34} text-anchor="middle">
-              {formatNumber(a)}
-            </text>
-            <text x={MARGIN - 6} y={toY(b) + 3.5} text-anchor="end">
-              {formatNumber(b)}
-            </text>
-          </g>
-        )
-      })}
-      <text class="axis" x={(MARGIN + WIDTH - 46) / 2} y={HEIGHT - 14} text-anchor="middle">
-        {labels[0]}
+      {xTicks.values.map((value, index) => (
+        <g key={value} class="grid">
+          <line x1={toX(value)} x2={toX(value)} y1={TOP} y2={HEIGHT - BOTTOM} />
+          <text x={toX(value)} y={HEIGHT - BOTTOM + 18} text-anchor="middle">
+            {xTicks.labels[index]}
+          </text>
+        </g>
+      ))}
+      {yTicks.values.map((value, index) => (
+        <g key={value} class="grid">
+          <line x1={margin} x2={WIDTH - RIGHT} y1={toY(value)} y2={toY(value)} />
+          <text x={margin - 6} y={toY(value) + 3.5} text-anchor="end">
+            {yTicks.labels[index]}
+          </text>
+        </g>
+      ))}
+      <text class="axis" x={(margin + WIDTH - RIGHT) / 2} y={HEIGHT - 14} text-anchor="middle">
+        {addOffset(labels[0], xTicks)}
       </text>
       <text
         class="axis"
-        transform={`translate(11 ${HEIGHT / 2 - 20}) rotate(-90)`}
+        transform={`translate(12 ${(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)`}
         text-anchor="middle"
       >
-        {labels[1]}
+        {addOffset(labels[1], yTicks)}
       </text>
-      {points}
+      {/* the selected head last: on top of the others */}
+      {[...points]
+        .sort((a, b) => Number(a.isSelected) - Number(b.isSelected))
+        .map((point) => {
+          const { row, column, isSelected } = point
+          const colour = layerColour(row, layers, theme)
+          const path = hasTrails || isSelected ? drawTrail(row, column) : ""
+          const box = placed.get(point)
+          return (
+            <g
+              key={`${row} ${column}`}
+              class={["point", isSelected ? "selected" : "", box ? "" : "unlabelled"].join(" ")}
+              onClick={() => onHead(row, column)}
+            >
+              <title>{`${formatHead(row, column)}: ${formatNumber(x.values[(current * layers + row) * heads + column])}, ${formatNumber(y.values[(y.steps.indexOf(x.steps[current]) * layers + row) * heads + column])}`}</title>
+              {path ? <polyline points={path} stroke={colour} /> : null}
+              <circle cx={point.x} cy={point.y} r={isSelected ? 7 : 5} fill={colour} />
+              <text
+                x={box ? box.left : Math.min(point.x + 8, WIDTH - labelWidth(point))}
+                y={box ? box.top + LABEL_HEIGHT - 3 : point.y - 8}
+              >
+                {formatHead(row, column)}
+              </text>
+            </g>
+          )
+        })}
     </svg>
+  )
+}
+
+/** An axis with an offset says so: its labels are what is added to it. */
+function addOffset(label: string, ticks: Ticks): string {
+  return ticks.offset ? `${label}: ${ticks.offset} +` : label
+}
+
+function labelWidth({ row, column }: Point): number {
+  return formatHead(row, column).length * CHARACTER_WIDTH
+}
+
+/**
+ * Boxes of labels that overlap neither each other nor a point. The selected head and the extremes come
+ * first; a label without space is left out and shown while the pointer is on its point.
+ */
+function placeLabels(points: Point[]): Map<Point, Box> {
+  const extremes = new Set<Point>()
+  for (const key of ["x", "y"] as const) {
+    const sorted = [...points].sort((a, b) => a[key] - b[key])
+    if (sorted.length) extremes.add(sorted[0]).add(sorted[sorted.length - 1])
+  }
+  const rank = (point: Point) => (point.isSelected ? 0 : extremes.has(point) ? 1 : 2)
+  const dots = points.map(({ x, y }) => ({ left: x - 5, top: y - 5, width: 10, height: 10 }))
+  const placed = new Map<Point, Box>()
+  for (const point of [...points].sort((a, b) => rank(a) - rank(b))) {
+    const [width, height] = [labelWidth(point), LABEL_HEIGHT]
+    const candidates: Box[] = [
+      { left: point.x + 9, top: point.y - height / 2, width, height },
+      { left: point.x - 9 - width, top: point.y - height / 2, width, height },
+      { left: point.x - width / 2, top: point.y - 9 - height, width, height },
+      { left: point.x - width / 2, top: point.y + 9, width, height },
+    ].filter(({ left, top }) => left >= 30 && left + width <= WIDTH && top >= 0)
+    const isFree = (box: Box) =>
+      ![...placed.values()].some((other) => overlaps(box, other)) &&
+      !dots.some((dot, index) => points[index] !== point && overlaps(box, dot))
+    // the selected head always has its label
+    const box = candidates.find(isFree) ?? (point.isSelected ? candidates[0] : undefined)
+    if (box) placed.set(point, box)
+  }
+  return placed
+}
+
+function overlaps(a: Box, b: Box): boolean {
+  return (
+    a.left < b.left + b.width &&
+    b.left < a.left + a.width &&
+    a.top < b.top + b.height &&
+    b.top < a.top + a.height
   )
 }

@@ -55,7 +55,8 @@ export function StepSlider({ steps, step, onStep, live = false }: Props) {
         value={index}
         onInput={(event) => onStep(steps[Number(event.currentTarget.value)])}
       />
-      <output>
+      {/* announced when the step was chosen, not while it plays */}
+      <output aria-live={playing ? "off" : "polite"}>
         step <b>{formatInteger(steps[index])}</b>{" "}
         <span class="muted">
           of {formatInteger(steps[steps.length - 1])}

@@ -1,6 +1,7 @@
 // Colours: scales for maps and measures, and one colour for each layer or run.
 
 import type { Theme } from "../theme"
+import { DEFAULT_WEIGHT_SCALE, scaleWeight, type WeightScaleName } from "./weight_scale"
 
 type Colour = [red: number, green: number, blue: number]
 
@@ -29,39 +30,42 @@ const DIVERGING_STOPS: Record<Theme, [less: Colour, none: Colour, more: Colour]>
   light: [
     [11, 94, 168],
     [250, 250, 250],
-    [190, 78, 0],
+    [168, 22, 104],
   ],
   dark: [
     [95, 176, 240],
     [26, 31, 38],
-    [245, 160, 75],
+    [250, 130, 190],
   ],
 }
 
-/** Qualitative palette, distinguishable with red-green colour blindness (after Okabe and Ito, 2008). */
+/** Qualitative palette without orange, which means a warning; distinguishable with red-green colour blindness (after Okabe and Ito, 2008). */
 const LINE_COLOURS: Record<Theme, string[]> = {
-  light: ["#0b66b0", "#d1620a", "#0d8a63", "#b6478c", "#8a6d00", "#5a55c8", "#c2323e", "#4d7f9c"],
-  dark: ["#5fb0f0", "#f0a050", "#48c79c", "#e58cc3", "#dcc24a", "#a5a1ff", "#f27d85", "#8fc1dc"],
+  light: ["#0b66b0", "#0d8a63", "#b6478c", "#8a6d00", "#5a55c8", "#c2323e", "#4d7f9c", "#59636e"],
+  dark: ["#5fb0f0", "#48c79c", "#e58cc3", "#dcc24a", "#a5a1ff", "#f27d85", "#8fc1dc", "#b3bcc7"],
 }
+
+/** Colours repeat after this many lines. */
+export const LINE_COLOUR_COUNT = LINE_COLOURS.light.length
 
 export function lineColour(index: number, theme: Theme): string {
   const colours = LINE_COLOURS[theme]
   return colours[index % colours.length]
 }
 
-/** From the first layer, blue, to the last, orange. Lightness is monotonic, so that the order is visible to everybody. */
+/** From the first layer, dark blue, to the last, pink. Lightness is monotonic, so that the order is visible to everybody. */
 const LAYER_STOPS: Record<Theme, Colour[]> = {
   light: [
-    [16, 52, 122],
-    [104, 50, 158],
-    [182, 48, 118],
-    [208, 100, 8],
+    [16, 42, 112],
+    [92, 46, 158],
+    [172, 52, 150],
+    [222, 92, 156],
   ],
   dark: [
-    [104, 146, 255],
-    [190, 132, 240],
-    [248, 146, 156],
-    [255, 214, 112],
+    [98, 138, 255],
+    [172, 140, 250],
+    [236, 152, 222],
+    [255, 205, 225],
   ],
 }
 
@@ -127,14 +131,25 @@ export function luminance(colour: Colour): number {
 
 const pixelTables = new Map<string, Uint32Array>()
 
-/** The scale as 256 RGBA pixels, little-endian, as ImageData stores them. */
-export function getPixels(theme: Theme): Uint32Array {
-  return cachePixels(theme, (level) => scaleColour(level / 255, theme))
+/** The scale as 256 RGBA pixels, little-endian, as ImageData stores them: of the levels 255·√weight. */
+export function getPixels(
+  theme: Theme,
+  scale: WeightScaleName = DEFAULT_WEIGHT_SCALE,
+): Uint32Array {
+  return cachePixels(`${theme} ${scale}`, (level) =>
+    scaleColour(scaleWeight((level / 255) ** 2, scale), theme),
+  )
 }
 
-/** The diverging scale as 256 pixels: those of the levels −128 … 127. */
-export function getSignedPixels(theme: Theme): Uint32Array {
-  return cachePixels(`${theme} signed`, (index) => divergingColour((index - 128) / 127, theme))
+/** The diverging scale as 256 pixels: those of the levels −128 … 127, which are ±127·√|weight|. */
+export function getSignedPixels(
+  theme: Theme,
+  scale: WeightScaleName = DEFAULT_WEIGHT_SCALE,
+): Uint32Array {
+  return cachePixels(`${theme} ${scale} signed`, (index) => {
+    const root = (index - 128) / 127
+    return divergingColour(scaleWeight(Math.sign(root) * root ** 2, scale), theme)
+  })
 }
 
 function cachePixels(name: string, colourAt: (index: number) => Colour): Uint32Array {

@@ -1,54 +1,126 @@
-// Estimates with their intervals as dots and bars on one axis, with a line at 0 where it is in range.
+// Estimates with their intervals as dots and bars on one axis, against a reference such as 0.
 
+import type { Table } from "../export/csv"
+import type { FigureData, FigureDefinition, FigureProps } from "../figure"
 import { formatNumber } from "../format"
-import type { FigureDefinition, FigureProps } from "../figure"
-import type { Interval } from "../run_data"
+import { chooseTicks } from "../ticks"
+import "../styles/findings.css"
 
 interface Row {
   label: string
-  number: Interval
+  number: { value: number | null; low?: number | null; high?: number | null }
+  /** The number in words; by default value, interval and unit. */
+  text?: string
 }
 
-const [WIDTH, ROW_HEIGHT, LABEL_WIDTH, VALUE_WIDTH] = [420, 22, 130, 60]
+interface EstimatesFigure {
+  kind: "estimates"
+  rows: Row[]
+  /** Unit of all numbers. One that begins with "of " marks shares, which are shown in percent. */
+  unit?: string
+  /** Where a line is drawn, such as 0; without one, the axis fits the numbers. */
+  reference?: number
+  /** A range of values, such as that which a claim predicts. */
+  band?: { low: number; high: number; label: string }
+  /** Ends of the axis, if they shall not depend on the numbers. */
+  range?: [number, number]
+}
 
-/** `figure.rows`: a label and an estimate each; `figure.unit`: the unit of all of them. */
 function Estimates({ figure }: FigureProps) {
-  const rows = (figure.rows as Row[]).filter((row) => row.number.value !== null)
+  const { rows: allRows, unit = "", reference, band, range } = figure as unknown as EstimatesFigure
+  const rows = allRows.filter((row) => row.number.value !== null)
   if (!rows.length) return null
+  const isShare = unit.startsWith("of ")
+  const format = (value: number) => formatNumber(isShare ? 100 * value : value)
   const ends = rows.flatMap(({ number }) =>
-    [number.value, number.low, number.high].filter((end): end is number => end !== null),
+    [number.value, number.low, number.high].filter((end): end is number => typeof end === "number"),
   )
-  const [low, high] = [Math.min(0, ...ends), Math.max(0, ...ends)]
-  const toX = (value: number) =>
-    LABEL_WIDTH + ((value - low) / (high - low || 1)) * (WIDTH - LABEL_WIDTH - VALUE_WIDTH)
-  const height = rows.length * ROW_HEIGHT + 4
+  const shown = [
+    ...ends,
+    ...(reference === undefined ? [] : [reference]),
+    ...(band ? [band.low, band.high] : []),
+  ]
+  const [low, high] = range ?? widen(Math.min(...shown), Math.max(...shown))
+  const toX = (value: number) => `${(100 * (value - low)) / (high - low)}%`
+  const scale = isShare ? 100 : 1
+  const ticks = chooseTicks(scale * low, scale * high, 4)
   return (
-    <svg
-      class="estimates"
-      viewBox={`0 0 ${WIDTH} ${height}`}
+    <div
+      class="figure-estimates"
       role="img"
-      aria-label={rows.map((row) => `${row.label} ${formatNumber(row.number.value)}`).join(", ")}
+      aria-label={rows.map((row) => `${row.label}: ${describe(row, format)}`).join("; ")}
     >
-      <line class="zero" x1={toX(0)} x2={toX(0)} y1={0} y2={height} />
-      {rows.map(({ label, number }, index) => {
-        const y = index * ROW_HEIGHT + ROW_HEIGHT / 2 + 2
-        return (
-          <g key={label}>
-            <text x={LABEL_WIDTH - 8} y={y + 4} text-anchor="end">
-              {label}
-            </text>
-            {number.low !== null && number.high !== null ? (
-              <line class="interval" x1={toX(number.low)} x2={toX(number.high)} y1={y} y2={y} />
+      {rows.map((row) => {
+        const { value, low: start, high: end } = row.number
+        return [
+          <span key={`${row.label} label`} class="label">
+            {row.label}
+          </span>,
+          <span key={`${row.label} track`} class="track">
+            {band ? (
+              <span
+                class="band"
+                title={band.label}
+                style={{
+                  left: toX(band.low),
+                  width: `${(100 * (band.high - band.low)) / (high - low)}%`,
+                }}
+              />
             ) : null}
-            <circle cx={toX(number.value!)} cy={y} r={4} />
-            <text x={WIDTH - VALUE_WIDTH + 8} y={y + 4}>
-              {formatNumber(number.value)}
-            </text>
-          </g>
-        )
+            {reference !== undefined && reference >= low && reference <= high ? (
+              <span class="reference" style={{ left: toX(reference) }} />
+            ) : null}
+            {typeof start === "number" && typeof end === "number" ? (
+              <span
+                class="interval"
+                style={{ left: toX(start), width: `${(100 * (end - start)) / (high - low)}%` }}
+              />
+            ) : null}
+            <span class="dot" style={{ left: toX(value!) }} />
+          </span>,
+          <span key={`${row.label} value`} class="value">
+            {describe(row, format)}
+            {isShare && row.text === undefined ? " %" : ""}
+          </span>,
+        ]
       })}
-    </svg>
+      <span />
+      <span class="axis" aria-hidden="true">
+        {ticks.values.map((value, index) => (
+          <span key={value} style={{ left: toX(value / scale) }}>
+            {ticks.labels[index]}
+          </span>
+        ))}
+      </span>
+      <span class="muted">{band ? `shaded: ${band.label}` : ""}</span>
+    </div>
   )
 }
 
-export default { component: Estimates } satisfies FigureDefinition
+function describe({ number, text }: Row, format: (value: number) => string): string {
+  if (text !== undefined) return text
+  const hasInterval = typeof number.low === "number" && typeof number.high === "number"
+  const interval = hasInterval ? ` (${format(number.low!)} … ${format(number.high!)})` : ""
+  return format(number.value!) + interval
+}
+
+/** A range with a margin, so that no dot is cut. */
+function widen(low: number, high: number): [number, number] {
+  const margin = 0.06 * (high - low) || Math.abs(high) || 1
+  return [low - margin, high + margin]
+}
+
+function tabulate(figure: FigureData): Table {
+  const { rows } = figure as unknown as EstimatesFigure
+  return {
+    head: ["name", "value", "low", "high"],
+    rows: rows.map(({ label, number }) => [
+      label,
+      number.value,
+      number.low ?? null,
+      number.high ?? null,
+    ]),
+  }
+}
+
+export default { component: Estimates, table: tabulate } satisfies FigureDefinition

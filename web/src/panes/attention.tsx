@@ -1,35 +1,83 @@
 // Attention of a run at one step: all heads, one head in detail, similarity of layers, heads as points.
 
-import { useEffect, useState } from "preact/hooks"
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
 
-import { drawAttentionMap } from "../draw/heatmap"
-import type { StepMaps } from "../attention_maps"
+import { drawAttentionMap, drawMapDifference } from "../draw/heatmap"
+import { alignLayers, type LayerMaps, type StepMaps } from "../attention_maps"
+import { parseOptions, type AttentionView } from "../attention_options"
+import {
+  arrangeHeads,
+  getSelectedHead,
+  listHeads,
+  listSortKeys,
+  readHeadMeasure,
+  SORT_BY_LAYER,
+} from "../head_selection"
 import { lastIndexUpTo, valuesAtStep, type Measure, type Run } from "../run_data"
-import { errorMessage, formatHead, formatNumber, formatInteger, formatName } from "../format"
+import { errorMessage, formatInteger, formatName, formatNumber } from "../format"
 import type { PaneDefinition, PaneProps } from "../pane"
-import { HeadDetail } from "../components/head_detail"
-import { HeadGrid } from "../components/head_grid"
+import { AttentionToolbar, Choice } from "../components/attention_toolbar"
+import { describeHeads, HeadDetail } from "../components/head_detail"
+import { HeadGrid, RoleBadge } from "../components/head_grid"
 import { HeadRoles } from "../components/head_roles"
-import { WeightScale } from "../components/colour_scale"
 import { ScatterPlot } from "../components/scatter_plot"
 import { LayerSimilarity } from "../components/layer_similarity"
 import { Select } from "../components/form_controls"
 import { DescriptionList } from "../components/description_list"
 import type { DataSource } from "../data_source"
+import { AttentionDigest } from "../digests/attention"
+import { ExportMenu, Picture, type Table } from "../export"
+import type { Theme } from "../theme"
+import "../styles/attention.css"
 
 function AttentionPane(props: PaneProps) {
   const { run, source, index, route, navigate, theme } = props
   const step = route.step ?? Infinity
-  const { maps, errorText } = useNearestMaps(source, run, step)
+  const options = parseOptions(route)
+  const { maps: loadedMaps, errorText } = useNearestMaps(source, run, step)
+  const maps = useMemo(
+    () => loadedMaps && alignLayers(loadedMaps, run?.layers ?? []),
+    [loadedMaps, run?.layers],
+  )
+  const { maps: loadedBase, errorText: baseError } = useNearestMaps(
+    source,
+    options.minus === null ? null : run,
+    options.minus ?? 0,
+  )
+  const base = useMemo(
+    () =>
+      options.minus === null || !loadedBase ? null : alignLayers(loadedBase, run?.layers ?? []),
+    [options.minus, loadedBase, run?.layers],
+  )
+  const { colours } = options
+  const drawThumbnail = useCallback(
+    (canvas: HTMLCanvasElement, layerMaps: LayerMaps, index: number, theme: Theme) => {
+      const baseLayer = base?.layers.find(({ name }) => name === layerMaps.name)
+      if (baseLayer && hasSameShape(layerMaps, baseLayer))
+        drawMapDifference(canvas, layerMaps, baseLayer, index, theme, colours)
+      else drawAttentionMap(canvas, layerMaps, index, theme, colours)
+    },
+    [base, colours],
+  )
   if (!run) return <p class="muted">no run yet</p>
-  const [layer, head] = [route.layer ?? 0, route.head ?? 0]
-  const layerMaps = maps?.layers[Math.min(layer, maps.layers.length - 1)]
+  const [layer, head] = getSelectedHead(run, route)
+  const layerMaps = maps?.layers[layer]
+  const isDrawable = layerMaps !== undefined && head < layerMaps.heads
   const labels = run.layer_labels ? run.layer_labels[layerMaps?.name ?? ""] : run.labels
   const role = run.roles?.[layer]?.[head]
   const selectHead = (newLayer: number, newHead: number) =>
-    navigate({ layer: newLayer, head: newHead })
+    navigate({ layer: newLayer, head: newHead, heads: undefined })
   // a snapshot opens with this pane: its notes, such as untrained weights, must be visible here
-  const notes = [errorText, ...(index.kind === "snapshot" ? run.notes : [])].filter(Boolean)
+  const notes = [errorText, baseError, ...(index.kind === "snapshot" ? run.notes : [])].filter(
+    Boolean,
+  )
+  const views: AttentionView[] = [
+    "map",
+    "lines",
+    "list",
+    ...(run.map_steps.length > 1 ? (["steps"] as const) : []),
+    ...(layerMaps && run.vectors?.[layerMaps.name] ? (["products"] as const) : []),
+  ]
   const linked = (
     <div class="attention-layout">
       {maps && layerMaps ? (
@@ -37,49 +85,78 @@ function AttentionPane(props: PaneProps) {
           <section class="card grid-card">
             <h2>
               All heads{" "}
-              <small>layers down, heads across{describeMapStep(run, maps.step, step)}</small>
+              <small>
+                {countLayersAndHeads(maps)}
+                {describeMapStep(run, maps.step, step)}
+              </small>
             </h2>
-            <HeadGrid
-              layers={maps.layers}
-              step={maps.step}
+            <ArrangedHeads
+              {...props}
+              run={run}
+              maps={maps}
+              step={step}
               layer={layer}
               head={head}
-              theme={theme}
-              draw={drawAttentionMap}
+              draw={drawThumbnail}
               onHead={selectHead}
             />
             <p class="muted hint">
-              <WeightScale theme={theme} signed={layerMaps.signed} scale={layerMaps.scale} />{" "}
               <span>
                 <kbd>j</kbd> <kbd>k</kbd> next head, <kbd>J</kbd> <kbd>K</kbd> next layer,{" "}
                 <kbd>?</kbd> all keys
               </span>
             </p>
-            {run.roles ? (
-              <HeadRoles roles={run.roles} layer={layer} head={head} onHead={selectHead} />
-            ) : null}
           </section>
           <section class="card detail-card">
             <h2>
-              {formatHead(layer, head)}{" "}
-              <small>{role ? `${role}; ${layerMaps.name}` : layerMaps.name}</small>
+              {capitalize(describeHeads(maps, layer, head, options))}{" "}
+              {options.scope === "head" ? (
+                <small>
+                  {role ? <RoleBadge role={role} /> : null} {layerMaps.name}
+                  {describeOnset(run, layer, head)}
+                </small>
+              ) : null}
+              {base ? <small>minus step {formatInteger(base.step)}</small> : null}
             </h2>
-            <HeadDetail
-              maps={layerMaps}
-              head={Math.min(head, layerMaps.heads - 1)}
-              theme={theme}
-              queries={labels?.queries}
-              keys={labels?.keys}
-              query={route.query}
-              onQuery={(query) => navigate({ query })}
-              positionsPerCell={run.downsampling[String(maps.step)] ?? 1}
+            <AttentionToolbar
+              options={options}
+              views={views}
+              layer={layer}
+              head={head}
+              layerHeads={layerMaps.heads}
+              allHeads={maps.layers.reduce((sum, { heads }) => sum + heads, 0)}
+              steps={run.map_steps}
+              navigate={navigate}
             />
-            <HeadMeasures run={run} layer={layer} head={head} step={step} />
+            {isDrawable ? null : (
+              <p class="muted">
+                {layerMaps.name} has no weights at step {formatInteger(maps.step)}: they were not
+                finite.
+              </p>
+            )}
+            {isDrawable ? (
+              <HeadDetail
+                source={source}
+                run={run}
+                maps={maps}
+                base={base}
+                layer={layer}
+                head={head}
+                options={options}
+                labels={labels}
+                query={route.query}
+                navigate={navigate}
+                theme={theme}
+              />
+            ) : null}
+            {options.scope === "head" ? (
+              <HeadMeasures run={run} layer={layer} head={head} step={step} />
+            ) : null}
           </section>
         </>
       ) : null}
       <LayerComparison {...props} />
-      <HeadScatter {...props} onHead={selectHead} />
+      <HeadScatter {...props} layer={layer} head={head} onHead={selectHead} />
     </div>
   )
   return (
@@ -99,24 +176,119 @@ function AttentionPane(props: PaneProps) {
   )
 }
 
-/** Maps of the last step ≤ `step` that has any. The previous maps stay until the new ones are loaded. */
+/** The grid of all heads with its order and its filter. */
+function ArrangedHeads({
+  run,
+  maps,
+  step,
+  layer,
+  head,
+  route,
+  navigate,
+  theme,
+  draw,
+  onHead,
+}: PaneProps & {
+  run: Run
+  maps: StepMaps
+  step: number
+  layer: number
+  head: number
+  draw: (canvas: HTMLCanvasElement, layer: LayerMaps, head: number, theme: Theme) => void
+  onHead: (layer: number, head: number) => void
+}) {
+  const sortKeys = listSortKeys(run)
+  const sort = sortKeys.includes(String(route.sort)) ? String(route.sort) : SORT_BY_LAYER
+  const role = run.roles?.flat().includes(String(route.role)) ? String(route.role) : ""
+  const order = useMemo(
+    () => (sort === SORT_BY_LAYER && !role ? null : arrangeHeads(run, sort, role, step)),
+    [run, sort, role, step],
+  )
+  const value = readHeadMeasure(run, sort, step)
+  const picture = useRef<HTMLElement>(null)
+  return (
+    <>
+      <div class="toolbar">
+        {listHeads(run).length > 1 && sortKeys.length > 1 ? (
+          <Choice
+            label="sort by"
+            value={sort}
+            choices={sortKeys.map((key) => [key, formatName(key)])}
+            onChange={(key) => navigate({ sort: key === SORT_BY_LAYER ? undefined : key })}
+          />
+        ) : null}
+        <ExportMenu name={`all heads step ${maps.step}`} picture={() => picture.current} />
+      </div>
+      {run.roles ? (
+        <HeadRoles
+          roles={run.roles}
+          selected={role}
+          onRole={(name) => navigate({ role: name || undefined })}
+        />
+      ) : null}
+      <figure class="picture heads-picture" ref={picture}>
+        <HeadGrid
+          layers={maps.layers}
+          step={maps.step}
+          layer={layer}
+          head={head}
+          theme={theme}
+          draw={draw}
+          onHead={onHead}
+          roles={run.roles}
+          order={order}
+          note={value ? (row, column) => formatNumber(value([row, column])) : undefined}
+        />
+      </figure>
+    </>
+  )
+}
+
+/** `4 layers × 4 heads`; the total if layers differ. */
+function countLayersAndHeads({ layers }: StepMaps): string {
+  const counts = layers.map(({ heads }) => heads)
+  const count = (value: number, noun: string) => `${value} ${noun}${value === 1 ? "" : "s"}`
+  return new Set(counts).size === 1
+    ? `${count(layers.length, "layer")} × ${count(counts[0], "head")}`
+    : `${count(layers.length, "layer")}, ${counts.reduce((sum, value) => sum + value, 0)} heads`
+}
+
+function describeOnset(run: Run, layer: number, head: number): string {
+  const onset = run.role_onsets?.[layer]?.[head]
+  return onset === null || onset === undefined || run.map_steps.length < 2
+    ? ""
+    : `; has its role since step ${formatInteger(onset)}`
+}
+
+function hasSameShape(a: LayerMaps, b: LayerMaps): boolean {
+  return a.heads === b.heads && a.queries === b.queries && a.keys === b.keys
+}
+
+function capitalize(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+/**
+ * Maps of the last step ≤ `step` that has any. Those of the previous step stay until the new ones are
+ * loaded; those of another run do not.
+ */
 function useNearestMaps(
   source: DataSource,
   run: Run | null,
   step: number,
 ): { maps: StepMaps | null; errorText: string } {
-  const [maps, setMaps] = useState<StepMaps | null>(null)
+  const [loaded, setLoaded] = useState<{ id: string; maps: StepMaps } | null>(null)
   const [errorText, setErrorText] = useState("")
   const index = run ? Math.max(0, lastIndexUpTo(run.map_steps, step)) : 0
   const mapStep = run?.map_steps[index]
   const id = run?.id
   useEffect(() => {
-    if (id === undefined || mapStep === undefined || !run) return setMaps(null)
+    if (id === undefined || mapStep === undefined || !run) return setLoaded(null)
     let current = true
     source.maps(id, mapStep).then(
-      (loaded) => {
+      (maps) => {
         if (!current) return
-        setMaps(loaded)
+        setLoaded({ id, maps })
         setErrorText("")
       },
       (error) => current && setErrorText(errorMessage(error)),
@@ -129,7 +301,7 @@ function useNearestMaps(
       current = false
     }
   }, [source, id, mapStep])
-  return { maps, errorText }
+  return { maps: loaded && loaded.id === id ? loaded.maps : null, errorText }
 }
 
 function describeMapStep(run: Run, mapStep: number, step: number): string {
@@ -179,12 +351,17 @@ function LayerComparison({ run, route, navigate, theme }: PaneProps) {
         <Select label="" value={name} options={names} onChange={(pair) => navigate({ pair })} />
       </h2>
       <p class="muted">{measure.description}</p>
-      <LayerSimilarity
-        measure={measure}
-        layers={run.layers}
-        step={route.step ?? Infinity}
-        theme={theme}
-      />
+      <Picture
+        name={`layers ${name}`}
+        csv={() => tabulatePairs(measure, run.layers, route.step ?? Infinity)}
+      >
+        <LayerSimilarity
+          measure={measure}
+          layers={run.layers}
+          step={route.step ?? Infinity}
+          theme={theme}
+        />
+      </Picture>
     </section>
   )
 }
@@ -194,8 +371,14 @@ function HeadScatter({
   route,
   navigate,
   theme,
+  layer,
+  head,
   onHead,
-}: PaneProps & { onHead: (layer: number, head: number) => void }) {
+}: PaneProps & {
+  layer: number
+  head: number
+  onHead: (layer: number, head: number) => void
+}) {
   const names = Object.keys(run?.measures ?? {}).filter(
     (name) => run!.measures[name].axes === "head",
   )
@@ -213,7 +396,7 @@ function HeadScatter({
       <h2>
         Heads as points{" "}
         <small>
-          from the first layer, blue, to the last, {theme === "dark" ? "yellow" : "orange"}
+          from the first layer, blue, to the last, pink
           {run.state === "snapshot" ? "" : "; lines show their path over training"}
         </small>
       </h2>
@@ -231,19 +414,52 @@ function HeadScatter({
           onChange={(measure) => navigate({ y: measure })}
         />
       </div>
-      <ScatterPlot
-        labels={[formatAxis(x, run.measures[x]), formatAxis(y, run.measures[y])]}
-        x={run.measures[x]}
-        y={run.measures[y]}
-        step={route.step ?? Infinity}
-        layers={layers}
-        layer={route.layer ?? 0}
-        head={route.head ?? 0}
-        theme={theme}
-        onHead={onHead}
-      />
+      <Picture
+        name={`heads ${x} ${y}`}
+        csv={() => tabulateHeads(run, [x, y], route.step ?? Infinity)}
+      >
+        <ScatterPlot
+          labels={[formatAxis(x, run.measures[x]), formatAxis(y, run.measures[y])]}
+          x={run.measures[x]}
+          y={run.measures[y]}
+          step={route.step ?? Infinity}
+          layers={layers}
+          layer={layer}
+          head={head}
+          theme={theme}
+          onHead={onHead}
+        />
+      </Picture>
     </section>
   )
+}
+
+/** A row per head with its measures at a step. */
+function tabulateHeads(run: Run, names: string[], step: number): Table {
+  const columns = names.map((name) => run.measures[name])
+  const values = columns.map((measure) => valuesAtStep(measure, step))
+  const [, layers, heads] = columns[0].shape
+  const rows = Array.from({ length: layers * heads }, (_, index) => [
+    Math.floor(index / heads),
+    index % heads,
+    ...values.map((row) => row?.[index] ?? null),
+  ])
+  return { head: ["layer", "head", ...names], rows }
+}
+
+/** A row per pair of layers with a value. */
+function tabulatePairs(measure: Measure, layers: string[], step: number): Table {
+  const values = valuesAtStep(measure, step) ?? new Float32Array()
+  const size = measure.shape[1]
+  const rows = Array.from(values, (value, index): (string | number)[] => [
+    layers[Math.floor(index / size)],
+    layers[index % size],
+    value,
+  ])
+  return {
+    head: ["layer", "other layer", "value"],
+    rows: rows.filter((row) => Number.isFinite(row[2])),
+  }
 }
 
 function formatAxis(name: string, measure: Measure): string {
@@ -252,6 +468,9 @@ function formatAxis(name: string, measure: Measure): string {
 
 export default {
   title: "Attention",
+  digest: AttentionDigest,
+  missing:
+    "attention maps: its network has no attention, or they were not recorded (tracking.maps_every)",
   order: 40,
   component: AttentionPane,
   hasStepSlider: true,

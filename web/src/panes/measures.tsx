@@ -1,15 +1,19 @@
-// One attention measure over time: lines per layer and head, and a heatmap of all heads.
+// One attention measure over time: lines per layer and head, and a heatmap of all heads. With a single
+// snapshot, a table of all heads.
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 
-import { valueRange, finiteMean } from "../aggregation"
+import { colourRange, finiteMean, valueRange } from "../aggregation"
+import { ChartGroup } from "../chart_group"
 import { layerColour } from "../draw/colours"
 import { findCell, drawHeatmap } from "../draw/heatmap"
+import { ExportMenu, type Table } from "../export"
 import { lastIndexUpTo, type Measure, type Run } from "../run_data"
 import { formatHead, formatNumber, formatInteger, formatName } from "../format"
 import type { PaneDefinition, PaneProps } from "../pane"
 import { LineChart, type ChartLine } from "../components/line_chart"
-import { ColourScale } from "../components/colour_scale"
+import { MeasureScale } from "../components/colour_scale"
+import { MeasureTable } from "../components/measure_table"
 import { Select } from "../components/form_controls"
 import type { Theme } from "../theme"
 
@@ -27,12 +31,16 @@ function MeasuresPane({ run, route, navigate, theme }: PaneProps) {
     () => (measure?.axes === "head" ? buildHeadLines(measure, layer, route.head ?? 0, theme) : []),
     [measure, layer, route.head, theme],
   )
+  const group = useMemo(() => new ChartGroup(), [name])
   if (!run || !measure) return <p class="muted">no attention measures</p>
   const shared = {
     unit: measure.unit,
     theme,
     step: route.step,
     onStep: (step: number) => navigate({ step }),
+    description: measure.description,
+    group,
+    isEager: route.pane === "print",
   }
   return (
     <>
@@ -63,14 +71,25 @@ function MeasuresPane({ run, route, navigate, theme }: PaneProps) {
           ) : null}
         </div>
       ) : null}
-      <MeasureHeatmap
-        measure={measure}
-        run={run}
-        step={route.step ?? Infinity}
-        theme={theme}
-        selected={[layer, route.head ?? 0]}
-        onSelect={(layer, head, step) => navigate({ layer, head, step })}
-      />
+      {measure.steps.length > 1 ? (
+        <MeasureHeatmap
+          measure={measure}
+          run={run}
+          step={route.step ?? Infinity}
+          theme={theme}
+          selected={[layer, route.head ?? 0]}
+          onSelect={(layer, head, step) => navigate({ layer, head, step })}
+        />
+      ) : (
+        <MeasureTable
+          name={name}
+          measure={measure}
+          run={run}
+          theme={theme}
+          selected={[layer, route.head ?? 0]}
+          onSelect={(layer, head) => navigate({ layer, head })}
+        />
+      )}
     </>
   )
 }
@@ -87,9 +106,11 @@ interface HeatmapProps {
 /** Heatmap with a row per head and a column per snapshot. */
 function MeasureHeatmap({ measure, run, step, theme, selected, onSelect }: HeatmapProps) {
   const canvas = useRef<HTMLCanvasElement>(null)
+  const figure = useRef<HTMLElement>(null)
   const [snapshots, layers] = measure.shape
   const heads = measure.axes === "head" ? measure.shape[2] : 1
-  const range = valueRange(measure)
+  const values = valueRange(measure)
+  const range = colourRange(measure)
   useLayoutEffect(() => {
     const transposed = new Float32Array(measure.values.length)
     for (let snapshot = 0; snapshot < snapshots; snapshot++)
@@ -111,17 +132,12 @@ function MeasureHeatmap({ measure, run, step, theme, selected, onSelect }: Heatm
     onSelect(Math.floor(row / heads), row % heads, measure.steps[snapshot])
   }
   return (
-    <figure class="measure-heatmap">
+    <figure class="measure-heatmap" ref={figure}>
       <figcaption>
         <b>{heads > 1 ? "every head" : "every layer"} over time</b>{" "}
-        <ColourScale
-          low={formatNumber(range[0])}
-          high={formatNumber(range[1])}
-          unit={measure.unit}
-          theme={theme}
-        />
+        <MeasureScale values={values} range={range} unit={measure.unit} theme={theme} />
         {snapshot >= 0 ? (
-          <span class="cursor-value">
+          <span class="cursor-value" data-export="omit">
             <span class="muted">
               {heads > 1 ? formatHead(Math.floor(row / heads), row % heads) : formatHead(row)}, step{" "}
               {formatInteger(measure.steps[snapshot])}{" "}
@@ -129,6 +145,11 @@ function MeasureHeatmap({ measure, run, step, theme, selected, onSelect }: Heatm
             <b>{formatNumber(measure.values[snapshot * layers * heads + row])}</b>
           </span>
         ) : null}
+        <ExportMenu
+          name={heads > 1 ? "heads-over-time" : "layers-over-time"}
+          picture={() => figure.current}
+          csv={() => tabulateMeasure(measure)}
+        />
       </figcaption>
       <div class="heatmap-rows">
         <div class="heatmap-labels">
@@ -167,6 +188,23 @@ function MeasureHeatmap({ measure, run, step, theme, selected, onSelect }: Heatm
       </div>
     </figure>
   )
+}
+
+/** A row per step, a column per head or layer. */
+function tabulateMeasure(measure: Measure): Table {
+  const [, layers] = measure.shape
+  const heads = measure.axes === "head" ? measure.shape[2] : 1
+  const size = layers * heads
+  const names = Array.from({ length: size }, (_, row) =>
+    heads > 1 ? formatHead(Math.floor(row / heads), row % heads) : formatHead(row),
+  )
+  return {
+    head: ["step", ...names],
+    rows: measure.steps.map((step, snapshot) => [
+      step,
+      ...measure.values.subarray(snapshot * size, (snapshot + 1) * size),
+    ]),
+  }
 }
 
 /** Measures of heads or layers. Measures of pairs of layers are in the attention pane. */
@@ -219,6 +257,7 @@ function finiteOrNull(value: number): number | null {
 
 export default {
   title: "Measures",
+  missing: "measures of attention",
   order: 30,
   component: MeasuresPane,
   hasStepSlider: true,

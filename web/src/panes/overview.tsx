@@ -1,45 +1,117 @@
-// Summary of a run: progress, best scores, losses, main findings, settings and environment.
+// The first view: a card per experiment and the table of runs; of one run its scores, main findings
+// and settings.
 
 import {
   formatBytes,
   formatCount,
-  formatTime,
-  formatNumber,
-  formatSetting,
   formatDuration,
   formatInteger,
+  formatName,
+  formatNumber,
+  formatSetting,
+  formatTime,
+  stripDate,
 } from "../format"
-import type { Finding, Run } from "../run_data"
+import { countHeads, type Evaluation, type Finding, type Group, type Run } from "../run_data"
+import { ExperimentsDigest } from "../digests/experiments"
 import type { PaneDefinition, PaneProps } from "../pane"
-import { DescriptionList } from "../components/description_list"
-import { Verdict } from "../components/verdict"
+import { formatMetric } from "../metric_names"
+import { labelRuns } from "../run_labels"
+import { CaptureSummary } from "../components/capture_summary"
 import { CurveChart, filterSameTask } from "../components/curve_chart"
+import { DescriptionList } from "../components/description_list"
+import { ExperimentCards } from "../components/experiment_cards"
+import { FigureView } from "../components/figure_view"
+import { FoldTable } from "../components/fold_table"
 import { RunState } from "../components/run_state"
+import { RunTable, formatInterval } from "../components/run_table"
+import { Verdict } from "../components/verdict"
+import "../styles/overview.css"
+
+const MAX_MAIN_FINDINGS = 6
+/** Characters of a title that the header shows uncut on wide screens. */
+const MAX_HEADER_TITLE = 36
 
 function OverviewPane(props: PaneProps) {
+  const { run, index, route } = props
+  if (index.kind === "snapshot" && run) return <CaptureOverview {...props} run={run} />
+  if (index.kind === "board") return run ? <RunOverview {...props} run={run} /> : <NoRun />
+  if (!run) return <NoRun />
+  if (index.runs.length === 1)
+    return (
+      <>
+        <ExperimentCards {...props} />
+        <RunOverview {...props} run={run} />
+      </>
+    )
+  return route.run ? <RunOverview {...props} run={run} /> : <Story {...props} />
+}
+
+function NoRun() {
+  return <p class="muted">no run yet</p>
+}
+
+/** All experiments of the page. */
+function Story(props: PaneProps) {
+  const { index } = props
+  const experiments = index.experiments ?? []
+  return (
+    <>
+      <h2 class={`page-title${index.title.length > MAX_HEADER_TITLE ? " long" : ""}`}>
+        {index.title}
+      </h2>
+      <ExperimentCards {...props} />
+      <RunTable {...props} />
+      {experiments.map(({ title, task, data, cross_validation: table }) =>
+        table ? <FoldTable key={`${task} ${data}`} title={title} table={table} /> : null,
+      )}
+    </>
+  )
+}
+
+function CaptureOverview(props: PaneProps & { run: Run }) {
+  const { run } = props
+  const rows = run.changed_settings.map((key): [string, string] => [
+    formatName(key),
+    formatSetting(run.settings[key]),
+  ])
+  return (
+    <>
+      <h2 class="page-title">{stripDate(run.name)}</h2>
+      <CaptureSummary {...props} />
+      {rows.length ? (
+        <section>
+          <h2>Capture</h2>
+          <DescriptionList rows={rows} />
+        </section>
+      ) : null}
+    </>
+  )
+}
+
+function RunOverview(props: PaneProps & { run: Run }) {
   const { run, runs, groups, navigate, index } = props
-  if (!run) return <p class="muted">no run yet</p>
-  const findings = groups.find((group) => group.runs.includes(run.id))?.findings ?? []
-  const decided = rankDecided(findings)
+  const group = groups.find((entry) => entry.runs.includes(run.id))
   const taskRuns = filterSameTask(run, runs)
   const lossNames = ["valid/loss", "train/loss"].filter((name) =>
     taskRuns.some((taskRun) => name in taskRun.scalars),
   )
-  const changed = run.changed_settings.map((key): [string, string] => [
-    key,
-    formatSetting(run.settings[key]),
-  ])
-  const rest = Object.keys(run.settings).filter(
-    (key) => !run.changed_settings.includes(key) && run.settings[key] !== run.program,
-  )
+  const isAmongOthers = index.kind === "report" && index.runs.length > 1
   return (
     <>
-      {runs.length > 1 ? <RunTable {...props} /> : null}
+      {isAmongOthers ? (
+        <p class="screen-only">
+          <button type="button" class="link" onClick={() => navigate({ run: undefined })}>
+            ← all experiments
+          </button>
+        </p>
+      ) : null}
       <div class="columns">
         <section class="card">
-          <h2>
-            {run.name} {run.state === "snapshot" ? null : <RunState state={run.state} />}
+          <h2 title={run.name}>
+            {labelRuns(index).get(run.id) ?? stripDate(run.name)} <RunState state={run.state} />
           </h2>
+          <MainScore run={run} />
           <DescriptionList rows={listFacts(run)} />
           {run.notes.map((text) => (
             <p key={text} class="note">
@@ -55,43 +127,8 @@ function OverviewPane(props: PaneProps) {
           </section>
         ) : null}
       </div>
-      {findings.length ? (
-        <section>
-          <h2>Findings</h2>
-          <ul class="finding-list">
-            {decided.slice(0, 6).map((finding) => (
-              <li key={finding.code}>
-                <Verdict finding={finding} /> {finding.claim}{" "}
-                <span class="muted">{finding.formatted}</span>
-              </li>
-            ))}
-          </ul>
-          {decided.length ? null : (
-            <p class="muted">no claim is decided by this run alone so far</p>
-          )}
-          <p>
-            <button type="button" class="link" onClick={() => navigate({ pane: "findings" })}>
-              all {findings.length} findings, with their evidence
-            </button>
-          </p>
-        </section>
-      ) : null}
-      <div class="columns">
-        {changed.length ? (
-          <section>
-            <h2>
-              {index.kind === "snapshot" ? "Snapshot" : "Settings that differ from the default"}
-            </h2>
-            <DescriptionList rows={changed} />
-          </section>
-        ) : null}
-        {run.program ? (
-          <section>
-            <h2>The network</h2>
-            <pre>{run.program}</pre>
-          </section>
-        ) : null}
-      </div>
+      <MainFindings {...props} group={group} />
+      <KeySettings run={run} />
       {run.events.length ? (
         <section>
           <h2>Events</h2>
@@ -114,12 +151,7 @@ function OverviewPane(props: PaneProps) {
           />
         </section>
       ) : null}
-      {rest.length ? (
-        <details>
-          <summary>All other settings ({rest.length})</summary>
-          <DescriptionList rows={rest.map((key) => [key, formatSetting(run.settings[key])])} />
-        </details>
-      ) : null}
+      <OtherSettings run={run} />
       {Object.keys(run.environment).length ? (
         <details>
           <summary>Environment</summary>
@@ -135,7 +167,109 @@ function OverviewPane(props: PaneProps) {
   )
 }
 
-/** Decided findings: warnings first, then claims, then notes. */
+/** The score of the newest evaluation, or else of the best validation. */
+function MainScore({ run }: { run: Run }) {
+  if (run.evaluation) return <EvaluationScore {...run.evaluation} />
+  if (!run.best) return null
+  const { name, score, step } = run.best
+  return (
+    <p class="main-score">
+      <b>{formatNumber(score)}</b>
+      <span>
+        {formatMetric(name)}{" "}
+        <span class="muted">at the best validation, step {formatInteger(step)}</span>
+      </span>
+    </p>
+  )
+}
+
+function EvaluationScore({ time, data, scores }: Evaluation) {
+  const [main, ...others] = scores
+  const interval = formatInterval(main)
+  return (
+    <>
+      <p class="main-score">
+        <b>{formatNumber(main.value)}</b>
+        <span>
+          {formatMetric(main.name)}{" "}
+          <span class="muted">
+            {interval === "–" ? "" : `(${interval}) `}
+            {data ? `on ${data}, ` : ""}evaluated {formatTime(time)}
+          </span>
+        </span>
+      </p>
+      {others.length ? (
+        <p class="muted">
+          {others
+            .map(({ name, value }) => `${formatMetric(name)} ${formatNumber(value)}`)
+            .join(" · ")}
+        </p>
+      ) : null}
+    </>
+  )
+}
+
+/** Decided findings with their pictures: warnings first, then claims, then notes. */
+function MainFindings(props: PaneProps & { group: Group | undefined }) {
+  const { group, runs, source, navigate, route, theme } = props
+  const findings = group?.findings ?? []
+  if (!group || !findings.length) return null
+  const decided = rankDecided(findings)
+  return (
+    <section>
+      <h2>
+        Main findings{" "}
+        {group.runs.length > 1 ? (
+          <small>
+            about {group.label}, {formatCount(group.runs.length, "run")}
+          </small>
+        ) : null}
+      </h2>
+      <ul class="main-findings">
+        {decided.slice(0, MAX_MAIN_FINDINGS).map((finding) => (
+          <li key={finding.code} class="card">
+            <p>
+              <Verdict finding={finding} /> <b>{finding.claim}</b>{" "}
+              <span class="muted">{finding.formatted}</span>
+            </p>
+            {finding.figure ? (
+              <FigureView
+                figure={finding.figure}
+                runs={runs}
+                source={source}
+                navigate={navigate}
+                route={route}
+                theme={theme}
+                isCard
+              />
+            ) : null}
+            {finding.links.length ? (
+              <p>
+                {finding.links.slice(0, 6).map((link) => (
+                  <button
+                    type="button"
+                    key={link.text}
+                    class="link head-link"
+                    onClick={() => navigate(link.route)}
+                  >
+                    {link.text}
+                  </button>
+                ))}
+              </p>
+            ) : null}
+          </li>
+        ))}
+      </ul>
+      {decided.length ? null : <p class="muted">No claim is decided by these runs so far.</p>}
+      <p class="screen-only">
+        <button type="button" class="link" onClick={() => navigate({ pane: "findings" })}>
+          all {findings.length} findings, with their evidence
+        </button>
+      </p>
+    </section>
+  )
+}
+
 function rankDecided(findings: Finding[]): Finding[] {
   const rank = (finding: Finding) =>
     finding.kind === "warning" ? 0 : finding.kind === "note" ? 2 : 1
@@ -144,26 +278,90 @@ function rankDecided(findings: Finding[]): Finding[] {
     .sort((a, b) => rank(a) - rank(b))
 }
 
+/** Settings that differ from their defaults, and programs. */
+function KeySettings({ run }: { run: Run }) {
+  const programs = listPrograms(run)
+  const keys = listKeySettings(run)
+  return (
+    <div class="columns">
+      {keys.length ? (
+        <section>
+          <h2>Key settings</h2>
+          <SettingList run={run} keys={keys} />
+        </section>
+      ) : null}
+      {programs.map(([title, text]) => (
+        <section key={title}>
+          <h2>{title}</h2>
+          <pre>{text}</pre>
+        </section>
+      ))}
+    </div>
+  )
+}
+
+function OtherSettings({ run }: { run: Run }) {
+  const keySettings = new Set(listKeySettings(run))
+  const keys = Object.keys(run.settings).filter(
+    (key) => !keySettings.has(key) && !isProgram(run.settings[key]),
+  )
+  return keys.length ? (
+    <details>
+      <summary>All other settings ({keys.length})</summary>
+      <SettingList run={run} keys={keys} />
+    </details>
+  ) : null
+}
+
+function SettingList({ run, keys }: { run: Run; keys: string[] }) {
+  return <DescriptionList rows={keys.map((key) => [key, formatSetting(run.settings[key])])} />
+}
+
+/** Without what the program says, which is shown beside them: the optimizer would be listed twice. */
+function listKeySettings(run: Run): string[] {
+  const isInProgram = (value: unknown) =>
+    typeof value === "string" && value.length > 3 && Boolean(run.program?.includes(value))
+  return run.changed_settings.filter(
+    (key) => !isProgram(run.settings[key]) && !isInProgram(run.settings[key]),
+  )
+}
+
+/** Titles and texts; a program that is also a setting is listed once. */
+function listPrograms(run: Run): [string, string][] {
+  const others = Object.entries(run.settings).flatMap(([key, value]): [string, string][] =>
+    isProgram(value) && value !== run.program ? [[`Program: ${formatName(key)}`, value]] : [],
+  )
+  return run.program ? [["The network", run.program], ...others] : others
+}
+
+function isProgram(value: unknown): value is string {
+  return typeof value === "string" && value.trim().includes("\n")
+}
+
 function listFacts(run: Run): [string, string][] {
   const rows: [string, string][] = []
-  if (run.state !== "snapshot")
-    rows.push([
-      "step",
-      formatInteger(run.step) + (run.steps ? ` of ${formatInteger(run.steps)}` : ""),
-    ])
+  rows.push([
+    "step",
+    formatInteger(run.step) + (run.steps ? ` of ${formatInteger(run.steps)}` : ""),
+  ])
   if (run.best) {
     const { name, score, step, scores } = run.best
+    if (run.evaluation)
+      rows.push([
+        "best validation",
+        `${formatMetric(name)} ${formatNumber(score)}, step ${formatInteger(step)}`,
+      ])
     const otherScores = Object.entries(scores)
       .filter(([other]) => other !== name)
-      .map(([other, value]) => `${other.replace("valid/", "")} ${formatNumber(value)}`)
-    rows.push(["best", `${name} ${formatNumber(score)}, step ${formatInteger(step)}`])
+      .map(([other, value]) => `${formatMetric(other)} ${formatNumber(value)}`)
     if (otherScores.length) rows.push(["other scores", otherScores.join(" · ")])
   }
   const { name, input_shape, output_shape, parameters } = run.network
   if (name) rows.push(["network", `${name}: ${input_shape} → ${output_shape}`])
   if (parameters) rows.push(["parameters", formatInteger(parameters)])
   if (run.layers.length)
-    rows.push(["attention", `${formatCount(run.layers.length, "layer")}, ${formatHeadCounts(run)}`])
+    rows.push(["attention", `${formatCount(run.layers.length, "layer")} × ${describeHeads(run)}`])
+  if (run.fold) rows.push(["fold", run.fold])
   if (run.seed !== null) rows.push(["seed", String(run.seed)])
   if (run.started)
     rows.push([
@@ -177,51 +375,9 @@ function listFacts(run: Run): [string, string][] {
   return rows
 }
 
-function formatHeadCounts(run: Run): string {
-  const counts = [...new Set(run.heads)]
+function describeHeads(run: Run): string {
+  const counts = [...new Set(run.layers.map((_, layer) => countHeads(run, layer)))]
   return counts.length === 1 ? formatCount(counts[0], "head") : `${counts.join(" or ")} heads`
-}
-
-function RunTable({ runs, groups, run, navigate }: PaneProps) {
-  return (
-    <section>
-      <h2>{runs.length} runs</h2>
-      <div class="scroll-x">
-        <table class="list">
-          <thead>
-            <tr>
-              <th>run</th>
-              <th>experiment</th>
-              <th>seed</th>
-              <th>state</th>
-              <th class="right">step</th>
-              <th class="right">best</th>
-            </tr>
-          </thead>
-          <tbody>
-            {runs.map((entry) => (
-              <tr key={entry.id} class={entry.id === run?.id ? "selected" : ""}>
-                <td>
-                  <button type="button" class="link" onClick={() => navigate({ run: entry.id })}>
-                    {entry.name}
-                  </button>
-                </td>
-                <td>{groups.find((group) => group.runs.includes(entry.id))?.label ?? ""}</td>
-                <td>{entry.seed ?? "–"}</td>
-                <td>
-                  <RunState state={entry.state} />
-                </td>
-                <td class="right">{formatInteger(entry.step)}</td>
-                <td class="right">
-                  {entry.best ? `${entry.best.name} ${formatNumber(entry.best.score)}` : "–"}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </section>
-  )
 }
 
 function formatEnvironment(value: unknown): string {
@@ -236,5 +392,6 @@ export default {
   title: "Overview",
   order: 10,
   component: OverviewPane,
+  digest: ExperimentsDigest,
   applies: ({ run, index }) => run !== null || index.kind !== "board",
 } satisfies PaneDefinition

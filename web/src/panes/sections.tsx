@@ -56,6 +56,7 @@ export function formatCell(cell: string | number | null): string {
 
 export default {
   title: "Task",
+  missing: "evaluation and no sections of its task",
   titleFor: ({ run }) => run?.sections[0]?.title || "Task",
   order: 80,
   component: SectionsPane,

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
 
-import { layerColour, luminance, shadeCell, shadeSigned } from "../../src/draw/colours"
+import { layerColour, lineColour, luminance, shadeCell, shadeSigned } from "../../src/draw/colours"
 
 const THEMES = ["light", "dark"] as const
 
@@ -56,3 +56,32 @@ test("later layers are lighter, and each has a contrast of 3 or more to the card
       )
   }
 })
+
+test("no line and no layer is orange, which means a warning", () => {
+  const parseHex = (css: string) =>
+    css.startsWith("#") && css.length === 7
+      ? `rgb(${[1, 3, 5].map((start) => Number.parseInt(css.slice(start, start + 2), 16)).join(" ")})`
+      : css
+  for (const theme of THEMES) {
+    const colours = Array.from({ length: 12 }, (_, index) => [
+      lineColour(index, theme),
+      layerColour(index, 12, theme),
+    ]).flat()
+    for (const colour of colours) {
+      const hue = hueOf(parseColour(parseHex(colour)))
+      assert.ok(hue < 12 || hue > 43, `${theme} ${colour} has the hue ${hue.toFixed(0)}°`)
+    }
+  }
+})
+
+function hueOf([red, green, blue]: [number, number, number]): number {
+  const [max, min] = [Math.max(red, green, blue), Math.min(red, green, blue)]
+  if (max === min) return 0
+  const sector =
+    max === red
+      ? (green - blue) / (max - min)
+      : max === green
+        ? 2 + (blue - red) / (max - min)
+        : 4 + (red - green) / (max - min)
+  return (60 * sector + 360) % 360
+}

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from neural.analysis.check import DiagnosticCheck, Importance, Symptom
+from neural.analysis.figure_data import build_head_grid, mark_head
 from neural.analysis.head_roles import ROLE_THRESHOLDS, RoleScores, format_heads, load_last_maps
 from neural.analysis.run_loading import MissingDataError, finite_mean, load_measure
 from neural.runs.run import Run
@@ -38,13 +39,29 @@ class AttentionSinks(DiagnosticCheck):
         is_sink = last_levels >= ROLE_THRESHOLDS["sink"]
         if not is_sink.any():
             return None
-        first_step = min(role.find_onset_step(*head) for head in np.argwhere(is_sink).tolist())
+        onsets = {
+            tuple(head): role.find_onset_step(*head) for head in np.argwhere(is_sink).tolist()
+        }
+        first_step = min(onsets.values())
+        marks = [
+            mark_head(
+                layer,
+                head,
+                "sink",
+                detail=f"{last_levels[layer, head]:.2f} beyond uniform",
+                onset=onset,
+            )
+            for (layer, head), onset in onsets.items()
+        ]
+        head_count = int(np.isfinite(last_levels).sum())
         evidence = (
             f"{format_heads(is_sink, last_levels)}; the first of them since step {first_step:,}"
         )
         return Symptom(
-            float(is_sink.sum() / np.isfinite(last_levels).sum()),
+            float(is_sink.sum() / head_count),
             evidence + _describe_entropy_without_sink(run, is_sink),
+            text=f"{is_sink.sum()} of {head_count} heads",
+            figure=build_head_grid(run, marks),
         )
 
 

@@ -46,12 +46,23 @@ class BackgroundShortcut(FocusCheck):
         if not found_shares or not right_by_shortcut > MAX_SHORTCUT_SHARE:
             return None
         worst_metric = min(found_shares, key=lambda name: found_shares[name])
-        class_index = int(worst_metric.removeprefix(CLASS_METRIC_PREFIX))
-        is_named = class_index < len(state.classes)
-        label = state.classes[class_index] if is_named else str(class_index)
+        label = _name_class(state, worst_metric)
+        rows = [
+            {"label": _name_class(state, name), "number": {"value": value}}
+            for name, value in state.scores.items()
+            if name.startswith(CLASS_METRIC_PREFIX)
+        ]
+        unit = "of the class's examples"
         return Symptom(
             found_shares[worst_metric],
             f"the focus is right in only {found_shares[worst_metric]:.0%} of the examples of class "
             f"{label}, and {right_by_shortcut:.0%} of all examples are classified right with a "
             "wrong focus",
+            figure={"kind": "estimates", "unit": unit, "range": [0, 1], "rows": rows},
         )
+
+
+def _name_class(state: FocusState, metric: str) -> str:
+    """Name of the class that a metric is about; its index if it has none."""
+    index = int(metric.removeprefix(CLASS_METRIC_PREFIX))
+    return state.classes[index] if index < len(state.classes) else str(index)

@@ -24,7 +24,7 @@ class BalancedEntropy(CorrelationCheck):
     """Tests whether generated text is better at the steps at which entropy is more balanced.
 
     The balance of a head is 1 if its entropy is half of the maximum, and 0 if its entropy is 0 or
-    the maximum; it is averaged over heads. The number, from −1 to 1, is the correlation of the
+    the maximum; it is averaged over heads. The number, from −2 to 2, is the correlation of the
     balance with the distance from real text, beyond the trend that all seeds share
     (analysis/correlation.py). Better text has a smaller distance, so the claim predicts a negative
     number.
@@ -33,6 +33,13 @@ class BalancedEntropy(CorrelationCheck):
     code: ClassVar[str] = "EVO009"
     claim: ClassVar[str] = "balanced entropy goes with better generated text"
     expected_sign: ClassVar[int] = -1
+
+    @classmethod
+    def applies_to(cls, run: Run) -> bool:
+        """Runs whose generated text was scored."""
+        return super().applies_to(run) and any(
+            name.startswith("generation/") for name in run.scalar_names()
+        )
 
     def load_curves(self, run: Run) -> tuple[Curve, Curve]:
         """Mean balance of all heads, and the distance from real text."""

@@ -13,6 +13,7 @@ from typing import ClassVar
 from neural.analysis.check import DiagnosticCheck, Importance, Symptom
 from neural.analysis.checks.overfitting import Overfitting
 from neural.analysis.confidence_intervals import format_number
+from neural.analysis.figure_data import build_curve
 from neural.analysis.phases import MIN_RELATIVE_RISE, estimate_noise_threshold
 from neural.analysis.run_loading import estimate_loss_change_error, load_monitored_score
 from neural.runs.run import Run
@@ -65,7 +66,17 @@ class BestCheckpoint(DiagnosticCheck):
             f"{format_number(float(values[-1]))} at the end, step {steps[-1]:,}"
         )
         importance: Importance = "none" if _overfits(run) else self.importance
-        return Symptom(fall / max(best_value, 1e-12), evidence, importance=importance)
+        best_word = "highest" if score.larger_is_better else "lowest"
+        side = "below" if score.larger_is_better else "above"
+        relative_fall = fall / max(best_value, 1e-12)
+        figure = build_curve([score.name], marks=[(steps[peak], best_word), (steps[-1], "last")])
+        return Symptom(
+            relative_fall,
+            evidence,
+            importance=importance,
+            text=f"{score.name} ended {100 * relative_fall:.0f} % {side} its {best_word}",
+            figure=figure,
+        )
 
 
 def _overfits(run: Run) -> bool:

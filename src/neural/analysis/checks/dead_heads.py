@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from neural.analysis.check import DiagnosticCheck, Symptom
+from neural.analysis.figure_data import build_head_grid, mark_head
 from neural.analysis.head_roles import RoleScores, compute_output_norms, format_head
 from neural.analysis.run_loading import MissingDataError, load_measure
 from neural.runs.run import Run
@@ -60,4 +61,14 @@ class DeadHeads(DiagnosticCheck):
         evidence = ", ".join(
             f"{format_head(*head)} {reason}" for head, reason in sorted(reasons.items())
         )
-        return Symptom(len(reasons) / max(1, int(np.isfinite(last_levels).sum())), evidence)
+        head_count = max(1, int(np.isfinite(last_levels).sum()))
+        marks = [
+            mark_head(*head, "dead", detail=why.replace("`", ""))
+            for head, why in sorted(reasons.items())
+        ]
+        return Symptom(
+            len(reasons) / head_count,
+            evidence,
+            text=f"{len(reasons)} of {head_count} heads",
+            figure=build_head_grid(run, marks),
+        )

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from neural.analysis.check import DiagnosticCheck, Symptom
+from neural.analysis.figure_data import build_head_grid, mark_head
 from neural.analysis.head_roles import compute_output_norms, format_head
 from neural.runs.run import Run
 
@@ -30,7 +31,7 @@ class DominatingHead(DiagnosticCheck):
 
     def find_symptom(self, run: Run) -> Symptom | None:
         """Compare the output norms of the heads of each layer."""
-        ratios: dict[str, float] = {}
+        ratios: dict[tuple[int, int], float] = {}
         for layer, norms in compute_output_norms(run).items():
             if len(norms) > 1:
                 top_head = int(np.argmax(norms))
@@ -39,11 +40,13 @@ class DominatingHead(DiagnosticCheck):
                     ratio = (
                         float(norms[top_head] / median_of_others) if median_of_others else np.inf
                     )
-                    ratios[format_head(layer, top_head)] = ratio
+                    ratios[layer, top_head] = ratio
         if not ratios:
             return None
         evidence = ", ".join(
-            f"{name} has {ratio:.1f} times the median output norm of its layer's other heads"
-            for name, ratio in ratios.items()
+            f"{format_head(*head)} has {ratio:.1f} times the median output norm of its layer's "
+            "other heads"
+            for head, ratio in ratios.items()
         )
-        return Symptom(max(ratios.values()), evidence)
+        marks = [mark_head(*head, f"{ratio:.1f} ×") for head, ratio in ratios.items()]
+        return Symptom(max(ratios.values()), evidence, figure=build_head_grid(run, marks))

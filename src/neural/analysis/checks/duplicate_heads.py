@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from neural.analysis.check import DiagnosticCheck, Symptom
+from neural.analysis.figure_data import build_head_grid, mark_head
 from neural.analysis.head_roles import format_head, load_last_maps
 from neural.analysis.run_loading import finite_mean
 from neural.runs.run import Run
@@ -48,20 +49,34 @@ class DuplicateHeads(DiagnosticCheck):
     def find_symptom(self, run: Run) -> Symptom | None:
         """Compare the last stored maps of every layer, [head, query, key]."""
         step, layers = load_last_maps(run)
-        duplicates, pair_count = [], 0
+        duplicates, pair_count, partners = [], 0, dict[tuple[int, int], list[int]]()
         for layer, maps in enumerate(layers):
             is_uniform = [_relative_entropy(head) >= MIN_UNIFORM_ENTROPY for head in maps]
             for i, j in combinations(range(len(maps)), 2):
                 pair_count += 1
                 divergence = mean_js_divergence(*_without_sink(maps[i], maps[j]))
                 if divergence < MAX_DIVERGENCE_BITS and not (is_uniform[i] and is_uniform[j]):
-                    duplicates.append(f"{format_head(layer, i)} and h{j} ({divergence:.3f} bits)")
+                    duplicates.append(
+                        f"{format_head(layer, i)} and {format_head(layer, j)} "
+                        f"({divergence:.3f} bits)"
+                    )
+                    partners.setdefault((layer, i), []).append(j)
+                    partners.setdefault((layer, j), []).append(i)
         if not duplicates:
             return None
         unquoted = len(duplicates) - MAX_QUOTED_PAIRS
         more = f" and {unquoted} more" if unquoted > 0 else ""
         evidence = f"at step {step:,}: {', '.join(duplicates[:MAX_QUOTED_PAIRS])}{more}"
-        return Symptom(len(duplicates) / pair_count, evidence)
+        marks = [
+            mark_head(*head, "= " + ", ".join(f"h{other}" for other in others))
+            for head, others in sorted(partners.items())
+        ]
+        return Symptom(
+            len(duplicates) / pair_count,
+            evidence,
+            text=f"{len(duplicates)} of {pair_count} pairs of heads",
+            figure=build_head_grid(run, marks),
+        )
 
 
 def _without_sink(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from neural.analysis.check import LossCorrelationCheck
 class EntropyAndLoss(LossCorrelationCheck):
     """Tests whether the validation loss is related to the entropy of the attention weights.
 
-    The entropy is averaged over layers and heads. The number, from −1 to 1, is their correlation
+    The entropy is averaged over layers and heads. The number, from −2 to 2, is their correlation
     over training steps, beyond the trend that all seeds share (analysis/correlation.py).
     """
 

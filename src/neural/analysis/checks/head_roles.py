@@ -11,7 +11,13 @@ from typing import ClassVar
 import numpy as np
 
 from neural.analysis.check import DiagnosticCheck, FindingKind, Symptom
-from neural.analysis.head_roles import assign_head_roles, find_head_roles, format_head
+from neural.analysis.figure_data import build_head_grid, mark_head
+from neural.analysis.head_roles import (
+    ROLES_OF_NO_PATTERN,
+    assign_head_roles,
+    find_head_roles,
+    format_head,
+)
 from neural.runs.run import Run
 
 MAX_QUOTED_HEADS = 12
@@ -34,17 +40,21 @@ class HeadRoles(DiagnosticCheck):
         """Find the heads with a role; the evidence has role, first and last score, and onset."""
         roles = find_head_roles(run)
         names = assign_head_roles(roles)
-        descriptions = []
-        for layer, head in np.argwhere(~np.isin(names, ["mixed", "uniform", ""])):
+        descriptions, marks = [], []
+        for layer, head in np.argwhere(~np.isin(names, ROLES_OF_NO_PATTERN)):
             role = roles[names[layer, head]]
             scores, onset = role.scores[:, layer, head], role.find_onset_step(layer, head)
-            descriptions.append(
-                f"{format_head(layer, head)} {role.name} "
-                f"({scores[0]:.2f} → {scores[-1]:.2f}, since step {onset:,})"
-            )
+            detail = f"{scores[0]:.2f} → {scores[-1]:.2f}, since step {onset:,}"
+            descriptions.append(f"{format_head(layer, head)} {role.name} ({detail})")
+            marks.append(mark_head(layer, head, role.name, detail=detail, onset=onset))
         if not descriptions:
             return None
         unquoted = len(descriptions) - MAX_QUOTED_HEADS
         more = f" and {unquoted} more" if unquoted > 0 else ""
-        share = len(descriptions) / int((names != "").sum())
-        return Symptom(share, ", ".join(descriptions[:MAX_QUOTED_HEADS]) + more)
+        head_count = int((names != "").sum())
+        return Symptom(
+            len(descriptions) / head_count,
+            ", ".join(descriptions[:MAX_QUOTED_HEADS]) + more,
+            text=f"{len(descriptions)} of {head_count} heads",
+            figure=build_head_grid(run, marks, tone="note"),
+        )

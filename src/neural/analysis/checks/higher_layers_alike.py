@@ -27,6 +27,7 @@ class HigherLayersAlike(AnalysisCheck):
     """
 
     code: ClassVar[str] = "EVO011"
+    min_layers: ClassVar[int] = 4
     claim: ClassVar[str] = "the higher half of the layers is most alike (layers 4–6 of 6)"
     unit: ClassVar[str] = "squared Hellinger distance"
 

@@ -23,6 +23,7 @@ class LateLayersDiverse(AnalysisCheck):
     """
 
     code: ClassVar[str] = "EVO010"
+    min_layers: ClassVar[int] = 2
     claim: ClassVar[str] = (
         "the heads of later layers differ more from each other than those of early ones"
     )

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from neural.analysis.check import DiagnosticCheck, Symptom
+from neural.analysis.figure_data import build_curve
 from neural.analysis.layer_divergence import load_matched_curves
 from neural.runs.run import Run
 
@@ -27,6 +28,7 @@ class LayersBecameAlike(DiagnosticCheck):
     """
 
     code: ClassVar[str] = "ATT007"
+    min_layers: ClassVar[int] = 2
     claim: ClassVar[str] = "layers became alike"
     unit: ClassVar[str] = "squared Hellinger distance"
     advice: ClassVar[str] = "train with fewer layers and compare"
@@ -44,4 +46,13 @@ class LayersBecameAlike(DiagnosticCheck):
         ]
         unquoted = len(pairs) - MAX_QUOTED_PAIRS
         more = f" and {unquoted} more" if unquoted > 0 else ""
-        return Symptom(float(last[alike].min()), ", ".join(pairs[:MAX_QUOTED_PAIRS]) + more)
+        figure = build_curve(
+            series=[
+                (f"L{i} and L{j}", steps, values[:, i, j])
+                for i, j in np.argwhere(alike)[:MAX_QUOTED_PAIRS]
+            ],
+            levels=[(MAX_DISTANCE, "alike below")],
+            y_label="distance of layers",
+        )
+        evidence = ", ".join(pairs[:MAX_QUOTED_PAIRS]) + more
+        return Symptom(float(last[alike].min()), evidence, figure=figure)

@@ -14,6 +14,7 @@ import numpy as np
 
 from neural.analysis.change_points import estimate_last_level, find_onset
 from neural.analysis.check import DiagnosticCheck, FindingKind, Symptom
+from neural.analysis.figure_data import build_curve
 from neural.analysis.layer_divergence import load_excess_curves
 from neural.analysis.run_loading import finite_mean
 from neural.runs.run import Run
@@ -31,8 +32,9 @@ class LayersSpecialised(DiagnosticCheck):
     """
 
     code: ClassVar[str] = "ATT009"
+    min_layers: ClassVar[int] = 2
     claim: ClassVar[str] = "layers specialised"
-    unit: ClassVar[str] = "of the training"
+    unit: ClassVar[str] = "of the training came before layers diverged"
     kind: ClassVar[FindingKind] = "note"
 
     def find_symptom(self, run: Run) -> Symptom | None:
@@ -43,19 +45,34 @@ class LayersSpecialised(DiagnosticCheck):
         steps, excess = load_excess_curves(run)
         # [step, layer, layer] is filled only above the diagonal: copy it below
         symmetric = np.where(np.isfinite(excess), excess, excess.swapaxes(1, 2))
-        descriptions, shares = [], []
-        for layer, curve in enumerate(finite_mean(symmetric, axis=2).T):
+        descriptions, shares, marks = [], [], []
+        layer_excess = finite_mean(symmetric, axis=2)  # [step, layer]
+        for layer, curve in enumerate(layer_excess.T):
             last_level = estimate_last_level(curve)
             onset_index = find_onset(curve, last_level / 2) if last_level >= MIN_EXCESS else None
             if onset_index is not None and curve[0] < last_level / 2:
                 descriptions.append(
-                    f"L{layer} at step {steps[onset_index]:,} ({curve[0]:.2f} → {curve[-1]:.2f})"
+                    f"L{layer} at step {steps[onset_index]:,} "
+                    f"(divergence {round(curve[0], 2) + 0.0:.2f} → {curve[-1]:.2f})"
                 )
                 shares.append(steps[onset_index] / steps[-1])
+                marks.append((int(steps[onset_index]), f"L{layer}"))
         if not descriptions:
             return None
+        first_step, first_layer = min(marks)
+        text = f"{first_layer} diverged at step {first_step:,} of {steps[-1]:,}"
+        if len(marks) > 1:
+            text = (
+                f"{len(marks)} of {len(layer_excess.T)} layers diverged, the first at step "
+                f"{first_step:,} of {steps[-1]:,}"
+            )
         return Symptom(
             float(np.mean(shares)),
-            f"{', '.join(descriptions)}; in brackets, the divergence from other layers beyond "
-            "that of random groups of heads",
+            ", ".join(descriptions),
+            text=text,
+            figure=build_curve(
+                series=[(f"L{layer}", steps, curve) for layer, curve in enumerate(layer_excess.T)],
+                marks=marks,
+                y_label="divergence from other layers",
+            ),
         )

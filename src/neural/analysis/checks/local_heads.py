@@ -7,6 +7,7 @@ its attention weight lies.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -30,6 +31,7 @@ class LocalHeads(AnalysisCheck):
     """
 
     code: ClassVar[str] = "EVO003"
+    has_sign: ClassVar[bool] = False
     claim: ClassVar[str] = "some heads become local (1–3 characters) while others look further back"
     unit: ClassVar[str] = "of the heads"
 
@@ -60,4 +62,7 @@ class LocalHeads(AnalysisCheck):
             f"heads that became local, by seed: {', '.join(count_texts)}; "
             f"with others that look further in {sum(has_both)} of {len(has_both)} seeds"
         )
-        return self.create_finding(supported, share, evidence)
+        finding = self.create_finding(supported, share, evidence)
+        if len(count_texts) == 1:
+            return replace(finding, text=f"{count_texts[0]} heads")
+        return finding

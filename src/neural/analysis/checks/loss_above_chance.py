@@ -18,6 +18,7 @@ import numpy as np
 from neural.analysis.change_points import estimate_curve_noise
 from neural.analysis.check import DiagnosticCheck, Importance, Symptom
 from neural.analysis.confidence_intervals import format_number
+from neural.analysis.figure_data import build_curve
 from neural.analysis.run_loading import LOSS_METRIC, MissingDataError, load_scalar_curve
 from neural.runs.run import Run
 
@@ -69,12 +70,13 @@ class LossAboveChance(DiagnosticCheck):
             f"the lowest {LOSS_METRIC} is {format_number(lowest)}; predicting the same for every "
             f"example gives {format_number(chance)}"
         )
+        figure = build_curve([LOSS_METRIC], levels=[(chance, "chance")])
         if gain <= 0:
-            return Symptom(lowest / chance, evidence)
+            return Symptom(lowest / chance, evidence, figure=figure)
         evidence += f"; the difference, {format_number(gain)}, " + (
             f"may be noise: up to {format_number(noise)} can be chance, as much as the loss varies "
             "between validations"
             if gain <= noise
             else f"is at most {100 * MIN_RELATIVE_GAIN:g} % of it"
         )
-        return Symptom(lowest / chance, evidence, UNCLEAR_GAIN_ADVICE)
+        return Symptom(lowest / chance, evidence, UNCLEAR_GAIN_ADVICE, figure=figure)

@@ -27,6 +27,7 @@ class LowerLayersAlike(AnalysisCheck):
     """
 
     code: ClassVar[str] = "EVO004"
+    min_layers: ClassVar[int] = 3
     claim: ClassVar[str] = "lower layers are more alike than lower and higher ones"
     unit: ClassVar[str] = "squared Hellinger distance"
 

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from neural.analysis.check import DiagnosticCheck, Importance, Symptom
+from neural.analysis.figure_data import build_curve
 from neural.analysis.run_loading import MissingDataError, load_scalar_curve
 from neural.runs.run import Run
 
@@ -55,4 +56,5 @@ class MajorityAccuracy(DiagnosticCheck):
             f"valid/accuracy is {accuracy:.1%}; the largest class is {majority:.1%} of the "
             "validation examples"
         )
-        return Symptom(accuracy, evidence)
+        figure = build_curve(["valid/accuracy"], levels=[(majority, "largest class")])
+        return Symptom(accuracy, evidence, figure=figure)

@@ -16,6 +16,7 @@ import numpy as np
 from neural.analysis.check import DiagnosticCheck, Importance, Symptom
 from neural.analysis.confidence_intervals import format_number
 from neural.analysis.correlation import Curve
+from neural.analysis.figure_data import build_curve
 from neural.analysis.phases import estimate_noise_threshold
 from neural.analysis.run_loading import (
     LOSS_METRIC,
@@ -78,7 +79,10 @@ class Overfitting(DiagnosticCheck):
             f"{steps[lowest]:,} to {format_number(float(losses[-1]))} at step {steps[-1]:,}, while "
             f"train/loss falls from {format_number(fall[0])} to {format_number(fall[1])}"
         )
-        return Symptom(rise / max(abs(float(losses[lowest])), 1e-12), evidence)
+        figure = build_curve([LOSS_METRIC, "train/loss"], marks=[(steps[lowest], "lowest")])
+        relative_rise = rise / max(abs(float(losses[lowest])), 1e-12)
+        text = f"{LOSS_METRIC} is {100 * relative_rise:.0f} % above its lowest"
+        return Symptom(relative_rise, evidence, text=text, figure=figure)
 
 
 def _measure_fall(train: Curve, steps: np.ndarray, lowest: int) -> tuple[float, float] | None:

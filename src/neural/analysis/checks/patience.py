@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from neural.analysis.check import DiagnosticCheck, FindingKind, Symptom
+from neural.analysis.figure_data import build_curve
 from neural.analysis.phases import estimate_noise_threshold, find_longest_plateau
 from neural.analysis.run_loading import estimate_loss_change_error, load_monitored_score
 from neural.runs.run import Run
@@ -53,4 +54,5 @@ class Patience(DiagnosticCheck):
             f"no new best of {score.name} in {plateau.validations} validations after step "
             f"{start:,}, then one at {end:,}; {setting}"
         )
-        return Symptom(float(plateau.validations), evidence)
+        figure = build_curve([score.name], interval=(start, end, "no new best"))
+        return Symptom(float(plateau.validations), evidence, figure=figure)

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from neural.analysis.check import DiagnosticCheck, Importance, Symptom
+from neural.analysis.figure_data import build_head_grid, mark_head
 from neural.analysis.head_roles import format_heads
 from neural.analysis.run_loading import load_measure
 from neural.runs.run import Run
@@ -42,4 +43,8 @@ class SaturatedLogits(DiagnosticCheck):
             return None
         first_step = steps[int(np.argmax((values > MAX_LOGIT).any(axis=(1, 2))))]
         evidence = f"{format_heads(high, last)}; above {MAX_LOGIT:.0f} since step {first_step:,}"
-        return Symptom(float(last[high].max()), evidence)
+        marks = [
+            mark_head(layer, head, f"{last[layer, head]:.0f} nats", onset=first_step)
+            for layer, head in np.argwhere(high)
+        ]
+        return Symptom(float(last[high].max()), evidence, figure=build_head_grid(run, marks))

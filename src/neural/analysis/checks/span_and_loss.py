@@ -11,7 +11,7 @@ class SpanAndLoss(LossCorrelationCheck):
     """Tests whether the validation loss is related to the span of the heads.
 
     The span of a head is its mean distance between query and key, weighted by attention; it is
-    averaged over heads. The number, from −1 to 1, is the correlation of loss and span over training
+    averaged over heads. The number, from −2 to 2, is the correlation of loss and span over training
     steps, beyond the trend that all seeds share (analysis/correlation.py).
     """
 

@@ -25,6 +25,7 @@ class SpansWiden(AnalysisCheck):
     """
 
     code: ClassVar[str] = "EVO002"
+    min_layers: ClassVar[int] = 2
     claim: ClassVar[str] = "early layers look nearby, later ones further back"
     unit: ClassVar[str] = "positions"
 

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from neural.analysis.change_points import has_level_shift
-from neural.analysis.check import AnalysisCheck, Finding
+from neural.analysis.check import AnalysisCheck, FigureData, Finding
 from neural.analysis.confidence_intervals import estimate_mean
 from neural.analysis.correlation import Curve
 from neural.analysis.layer_divergence import load_excess_curves
@@ -35,6 +35,8 @@ class Specialisation(AnalysisCheck):
     """
 
     code: ClassVar[str] = "EVO005"
+    has_sign: ClassVar[bool] = False
+    min_layers: ClassVar[int] = 2
     claim: ClassVar[str] = (
         "layers specialise about two fifths into the training (step 2,000 of 5,000)"
     )
@@ -42,6 +44,12 @@ class Specialisation(AnalysisCheck):
     advice: ClassVar[str] = (
         "the onset is known to one snapshot: track more often for a better estimate"
     )
+
+    def build_figure(self, finding: Finding, runs: Sequence[Run]) -> FigureData | None:
+        """The onset with its interval, and the range that the claim predicts."""
+        figure = super().build_figure(finding, runs)
+        band = {"low": EARLIEST_ONSET, "high": LATEST_ONSET, "label": "about two fifths"}
+        return figure and {**figure, "band": band}
 
     def check_runs(self, runs: Sequence[Run]) -> Finding:
         """Supported if all seeds have an onset and its 95 % interval is within 0.2 to 0.6.
@@ -69,7 +77,15 @@ class Specialisation(AnalysisCheck):
                 onset_share,
                 "needs two layers with attention, and three snapshots of them",
             )
-        evidence = f"divergence between layers changes by {rises} over {rises.seeds} seeds"
+        seeds = f" over {rises.seeds} seeds" if rises.seeds > 1 else ""
+        evidence = f"divergence between layers changes by {rises}{seeds}"
+        if len(curves) == 1:  # one run has an onset, but it does not show whether all rise
+            finding = self.create_finding("undecided", onset_share, evidence)
+            if not math.isfinite(onset_share.value):
+                return finding
+            (curve,) = curves
+            onset = f"step {find_curve_onset(curve):,.0f} of {curve.steps[-1]:,}"
+            return replace(finding, text=onset)
         if not rises.low > 0:
             supported = "no" if rises.high < 0 else "undecided"
             return self.create_finding(supported, onset_share, f"{evidence}: no clear rise")

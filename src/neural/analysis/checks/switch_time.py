@@ -13,7 +13,9 @@ import math
 from typing import ClassVar
 
 from neural.analysis.check import Symptom
+from neural.analysis.figure_data import build_curve
 from neural.analysis.focus_checks import FocusCheck, FocusState
+from neural.runs.run import Run
 
 LATE_SWITCH_SHARE = 0.6
 """A switch after this share of the training steps is too late."""
@@ -33,6 +35,14 @@ class SwitchTime(FocusCheck):
     claim: ClassVar[str] = "the switch came at the wrong time"
     unit: ClassVar[str] = "of the steps came before the switch"
     advice: ClassVar[str] = 'set the time: `hybrid(switch="step", value=…)`'
+
+    def find_symptom(self, run: Run) -> Symptom | None:
+        """The symptom at the last validation, with the accuracy around the switch as its picture."""
+        symptom = super().find_symptom(run)
+        if symptom is None:
+            return None
+        switches = [(step, "switch") for step, kind, _, _ in run.events() if kind == "switch"]
+        return symptom._replace(figure=build_curve(["valid/accuracy"], marks=switches[:1]))
 
     def find_focus_symptom(self, state: FocusState) -> Symptom | None:
         """Check the time of the switch; None for paradigms that are not hybrid."""

@@ -15,6 +15,7 @@ import numpy as np
 from neural.analysis.change_points import estimate_curve_noise
 from neural.analysis.check import DiagnosticCheck, Importance, Symptom
 from neural.analysis.confidence_intervals import format_number
+from neural.analysis.figure_data import build_curve
 from neural.analysis.phases import MIN_SCORES_FOR_NOISE
 from neural.analysis.run_loading import LOSS_METRIC, estimate_loss_change_error, load_loss_curve
 from neural.runs.run import Run
@@ -67,7 +68,14 @@ class Undertrained(DiagnosticCheck):
             f"{format_number(fall.standard_error)} in the last quarter of the training (steps "
             f"{fall.first_step:,} to {fall.last_step:,}), {fall.share:.0%} of its whole fall"
         )
-        return Symptom(fall.share, evidence, _suggest_length(run, fall.last_step))
+        interval = (fall.first_step, fall.last_step, "last quarter")
+        return Symptom(
+            fall.share,
+            evidence,
+            _suggest_length(run, fall.last_step),
+            text=f"{100 * fall.share:.0f} % of the whole fall came in the last quarter",
+            figure=build_curve([LOSS_METRIC], interval=interval),
+        )
 
 
 def measure_late_fall(

@@ -18,6 +18,8 @@ MAX_SCALE = 10.0
 """A feature with a larger root mean square is unscaled."""
 MIN_SCALE = 0.01
 """If all features have a smaller root mean square, they are unscaled."""
+MAX_DRAWN_FEATURES = 8
+"""Features in the picture, the largest first."""
 
 
 class UnscaledFeatures(DiagnosticCheck):
@@ -54,4 +56,10 @@ class UnscaledFeatures(DiagnosticCheck):
         evidence = f"feature `{name}` has the root mean square {format_number(largest)}" + (
             f", the smallest one {format_number(smallest)}" if len(known) > 1 else ""
         )
-        return Symptom(float(largest), evidence)
+        largest_first = sorted(known.items(), key=lambda item: -item[1])[:MAX_DRAWN_FEATURES]
+        rows = [
+            {"label": feature, "number": {"value": float(scale)}}
+            for feature, scale in largest_first
+        ]
+        figure = {"kind": "estimates", "unit": self.unit, "reference": 0, "rows": rows}
+        return Symptom(float(largest), evidence, figure=figure)

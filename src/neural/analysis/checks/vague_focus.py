@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from neural.analysis.check import Symptom
+from neural.analysis.figure_data import build_curve
 from neural.analysis.focus_checks import GOOD_ACCURACY, HIGH_CONFIDENCE, FocusCheck, FocusState
 
 
@@ -33,4 +34,7 @@ class VagueFocus(FocusCheck):
             f"{accuracy:.0%} of the examples are classified right, but the largest weight is only "
             f"{confidence:.2f} on average"
         )
-        return Symptom(confidence, evidence)
+        figure = build_curve(
+            ["valid/accuracy", "valid/focus_confidence"], levels=[(HIGH_CONFIDENCE, "sure")]
+        )
+        return Symptom(confidence, evidence, figure=figure)

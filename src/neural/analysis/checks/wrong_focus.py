@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from neural.analysis.check import Symptom
+from neural.analysis.figure_data import build_curve
 from neural.analysis.focus_checks import (
     HIGH_CONFIDENCE,
     LOW_DETECTION_SHARE,
@@ -42,4 +43,7 @@ class WrongFocus(FocusCheck):
             f"the largest weight is {confidence:.2f} on average, but it is on a wrong segment in "
             f"{wrong_share:.0%} of the examples"
         )
-        return Symptom(focus_accuracy, evidence)
+        figure = build_curve(
+            ["valid/focus_confidence", "valid/focus_accuracy"], levels=[(HIGH_CONFIDENCE, "sure")]
+        )
+        return Symptom(focus_accuracy, evidence, figure=figure)

@@ -80,6 +80,8 @@ class CaptionsSettings(FocusTaskSettings):
         None, description="Number of features of a region; taken from the data."
     )
 
+    data_keys: ClassVar[frozenset[str]] = frozenset({"vocabulary", "features"})
+
 
 class Captions(FocusTask):
     """Describe pictures and locate every word, trained on captions alone."""

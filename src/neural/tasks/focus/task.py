@@ -10,6 +10,7 @@ segment; examples store indices of units, their members (data.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,6 +28,11 @@ from neural.tasks.focus import array_files, mosaics, token_files
 from neural.tasks.focus.base_task import FocusTask, FocusTaskSettings
 from neural.tasks.focus.data import SegmentData, SegmentSplit
 from neural.tasks.focus.model import FocusModel, load_network, write_default_program
+from neural.tasks.focus.recorded_examples import (
+    EXAMPLES_KEY,
+    RecordedExamples,
+    select_examples,
+)
 from neural.tasks.focus.segment_batch import SegmentBatch
 from neural.tasks.focus.training_plan import SegmentGrowth, parse_paradigm
 
@@ -195,12 +201,22 @@ class Focus(FocusTask):
         return f"{format_summary(self.focus)}\n\n{format_summary(self.classifier)}"
 
     def metadata(self) -> dict[str, Any]:
-        """Classes, number of segments, paradigm and estimator."""
+        """Classes, number of segments, recorded examples, paradigm and estimator."""
         return {
             "focus/classes": list(self.data.classes),
             "focus/segments": self.data.segments,
+            EXAMPLES_KEY: self.recorded_examples.to_metadata(),
             **super().metadata(),
         }
+
+    @cached_property
+    def recorded_examples(self) -> RecordedExamples:
+        """Validation examples whose focus is recorded, for the pages of the run."""
+        return select_examples(self.data)
+
+    def evaluate(self, model: Any) -> dict[str, Any]:
+        """All metrics on the validation examples; focus and predictions of the recorded ones."""
+        return {**super().evaluate(model), **self.recorded_examples.record(self, model)}
 
     def score_batch(self, model: Any, batch: Batch) -> SegmentBatch:
         """A batch with focus scores; each unit (a distinct image or word) is computed once."""

@@ -194,6 +194,11 @@ class LanguageModelSettings(Experiment):
 
     # Keys that a resumed run cannot change: its network is already written.
     new_run_keys: ClassVar[frozenset[str]] = frozenset({"preset", "architecture"})
+    filled_defaults: ClassVar[Mapping[str, Any]] = {
+        "units": "characters",
+        "validation_split": DEFAULT_VALIDATION_SPLIT,
+    }
+    data_keys: ClassVar[frozenset[str]] = frozenset({"vocabulary", "fingerprint"})
 
     def verify(self) -> Iterator[SettingsConflictError]:
         """Yield conflicts: preset and program, duplicate characters, a vocabulary for bytes."""

@@ -387,8 +387,9 @@ def _root_interval(square: ConfidenceInterval) -> ConfidenceInterval:
 class ReliabilityDiagram:
     """Reliability diagram: observed frequency by predicted probability, in bins.
 
-    Tuples have one entry per bin that is not empty, in the order of the probabilities, unless their
-    docstring says otherwise.
+    Bins have about equal counts; those in files of older versions have equal widths. Tuples have
+    one entry per bin that is not empty, in the order of the probabilities, unless their docstring
+    says otherwise.
     """
 
     counts: tuple[int, ...]
@@ -422,13 +423,14 @@ def compute_reliability(
     sources: SourcePairs = None,
     bins: int = DEFAULT_BINS,
 ) -> ReliabilityDiagram:
-    """Reliability diagram with the equal-width bins of the plain error.
+    """Reliability diagram with bins of equal counts, as those of the equal-mass error.
 
-    Intervals are Wilson's (1927), which are valid also for frequencies of 0 and 1. Elements of one
+    With bins of equal width, most elements would be in one or two bins, and single elements in the
+    others. Intervals are Wilson's (1927), which are valid also for frequencies of 0 and 1. Elements of one
     document or source are correlated, so the count of a bin is replaced by its effective sample
     size: the count divided by the design effect, which is at least 1.
     """
-    edges = equal_width_edges(bins)
+    edges = equal_mass_edges(p, bins)
     grouping = RowGrouping(documents, int(documents.max()) + 1, sources)
     sums = _group_bin_sums(grouping, edges, p, hits)
     all_counts = sums.documents[:, 0].sum(axis=0)

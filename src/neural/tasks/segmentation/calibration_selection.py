@@ -89,7 +89,7 @@ class CalibrationChoice:
         header = ("method", "log loss", "Brier", "ECE", "equal mass", "debiased")
         rows = [
             (
-                name + " ←" * (name == self.calibrator.name()),
+                describe_method(name) + " ←" * (name == self.calibrator.name()),
                 str(scores.log_loss),
                 f"{scores.brier.value:.4f}",
                 _format_interval(scores.ece),
@@ -171,6 +171,11 @@ class CalibrationChoice:
             raise ValueError(
                 f"{path} is not a valid calibration: {error}; calibrate again"
             ) from None
+
+
+def describe_method(name: str) -> str:
+    """Name of a calibration method for the user: the method `none` is "uncalibrated"."""
+    return "uncalibrated" if name == "none" else name
 
 
 def calibrator_from_dict(saved: Mapping[str, Any]) -> Calibrator:
@@ -341,13 +346,17 @@ def _explain_choice(
     """Sentence for the user: the chosen method and its gain in log loss over `none`."""
     if document_ids.max() == 0:
         return (
-            "none: there is only one document, so methods cannot be compared "
+            "uncalibrated: there is only one document, so methods cannot be compared "
             "on held-out documents; use more documents"
         )
     best = min(method_scores, key=lambda name: method_scores[name].log_loss.value)
-    tie = "" if best == chosen else f"; {best} does equally well, and {chosen} is simpler"
+    tie = (
+        ""
+        if best == chosen
+        else f"; {best} does equally well, and {describe_method(chosen)} is simpler"
+    )
     if chosen == "none":
-        return f"none: no method has a lower log loss on held-out documents{tie}"
+        return f"uncalibrated: no method has a lower log loss on held-out documents{tie}"
     gain = estimate_mean(
         element_log_losses(held_out_probabilities["none"], truth)
         - element_log_losses(held_out_probabilities[chosen], truth),
@@ -356,7 +365,7 @@ def _explain_choice(
     )
     caveat = "" if gain.low > 0 else ": the interval includes 0, so more documents are needed"
     return (
-        f"{chosen}: on held-out documents its log loss is lower than that of none "
+        f"{chosen}: on held-out documents its log loss is lower than uncalibrated "
         f"by {gain} nats{tie}{caveat}"
     )
 

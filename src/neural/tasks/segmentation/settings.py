@@ -313,6 +313,7 @@ class SegmentationSettings(Experiment):
 
     # Keys that cannot change when a run resumes: another split would move held-out documents.
     new_run_keys: ClassVar[frozenset[str]] = frozenset({"split_seed"})
+    data_keys: ClassVar[frozenset[str]] = frozenset({"fingerprint"})
 
     def verify(self) -> Iterator[SettingsConflictError]:
         """Yield errors of the attention heads.

@@ -45,6 +45,14 @@ from neural.tasks.segmentation.evaluation import evaluate
 from neural.tasks.segmentation.evaluation_data import load_task_documents
 from neural.tasks.segmentation.feature_cache import dependency_versions, resolve_features
 from neural.tasks.segmentation.guess import guess_segmentation
+from neural.tasks.segmentation.held_out import (
+    HELD_OUT_FIELD,
+    HELD_OUT_KEY,
+    PREDICTED_LABELS_KEY,
+    PROBABILITIES_KEY,
+    describe_held_out,
+    select_recorded,
+)
 from neural.tasks.segmentation.inference import (
     boundary_probabilities,
     choose_threshold,
@@ -76,7 +84,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from neural.language.catalogue import Catalogue
-    from neural.tasks.task import Batch
+    from neural.tasks.task import Batch, Scores
 
 MAX_PROBE_ELEMENTS = 256
 """A longer probe is cut to about this many elements, because attention maps grow as the square."""
@@ -96,7 +104,8 @@ class Segmentation(Task):
     metadata_fields: ClassVar[Mapping[str, MetadataField]] = {
         "data/document_hashes": MetadataField(
             mapping_of(list_of(is_text)), "a mapping of `train` and `valid` to lists of texts"
-        )
+        ),
+        HELD_OUT_KEY: HELD_OUT_FIELD,
     }
 
     def __init__(self, experiment: Experiment, folder: Path, catalogue: Catalogue) -> None:
@@ -261,8 +270,8 @@ class Segmentation(Task):
             "element_weights": element_weights,
         }
 
-    def evaluate(self, model: Any) -> dict[str, float]:
-        """Metrics of the validation documents.
+    def evaluate(self, model: Any) -> Scores:
+        """Metrics of the validation documents, and arrays of the predictions (held_out.py).
 
         `valid/loss` is the mean log loss in nats, without weights and smoothing. Boundary metrics
         use the setting `threshold`. By default the threshold is chosen so that the predicted
@@ -279,7 +288,7 @@ class Segmentation(Task):
             for p, example in zip(predicted, self.valid, strict=True)
         ]
         losses = -np.log(np.concatenate(target_probabilities).clip(np.finfo(np.float64).tiny))
-        results = {"valid/loss": float(losses.mean()) if len(losses) else 0.0}
+        results: Scores = {"valid/loss": float(losses.mean()) if len(losses) else 0.0}
         probabilities = [boundary_probabilities(p, self.classes.target_kind) for p in predicted]
         threshold = self.settings.threshold or choose_threshold(probabilities, self.boundary_rate)
         results["valid/threshold"] = threshold
@@ -302,6 +311,12 @@ class Segmentation(Task):
                 for score, value in metric.scores(counts.sum(axis=0)).items()
                 if not score.endswith("_macro")
             }
+        recorded = select_recorded(self.valid)
+        if recorded:
+            results[PROBABILITIES_KEY] = np.concatenate([probabilities[i] for i in recorded])
+            if self.classes.target_kind == "labels":
+                labels = [predicted[i].argmax(axis=1) for i in recorded]
+                results[PREDICTED_LABELS_KEY] = np.concatenate(labels)
         return results
 
     def probe_batch(self) -> Batch:
@@ -344,7 +359,7 @@ class Segmentation(Task):
         return format_parameter_table(self._build_on_meta())
 
     def metadata(self) -> dict[str, Any]:
-        """Metadata that is saved with a run: target, features and document hashes."""
+        """Metadata that is saved with a run: target, features, hashes, validation documents."""
         settings = self.settings
         return {
             "segmentation": {
@@ -355,6 +370,7 @@ class Segmentation(Task):
                 "documents": [len(self.train), len(self.valid)],
             },
             "data/document_hashes": self.hashes,
+            HELD_OUT_KEY: describe_held_out(self.valid, self.documents, self.classes),
         }
 
     @classmethod

@@ -34,6 +34,7 @@ from neural.data.table_columns import TableSettings
 from neural.data.table_preprocessing import PREPROCESSOR
 from neural.data.target_scaler import TARGET_SCALER, fit_target_scaler
 from neural.data.targets import IGNORE_INDEX, ClassTargets
+from neural.language.train_options import TrainOptions
 from neural.nn.lazy_torch import torch
 from neural.tasks._program_task import (
     ProgramTask,
@@ -115,6 +116,9 @@ class SupervisedSettings(Experiment):
         description="Weights of classes in the training loss: `balanced`, or a number per class.",
     )
 
+    filled_defaults: ClassVar[Mapping[str, Any]] = {
+        "validation_split": TrainOptions().validation_split
+    }
     # Keys that a resumed run cannot change, because they select or convert its data.
     new_run_keys: ClassVar[frozenset[str]] = frozenset(
         {"split_seed", "table", "standardize_target", "stratify", "fold", "test"}

@@ -2,12 +2,13 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks"
 
+import { ChartGroup } from "../../chart_group"
 import { lineColour } from "../../draw/colours"
 import type { Group, Run } from "../../run_data"
 import type { PaneDefinition, PaneProps } from "../../pane"
 import { compareCurveNames, CurveChart, MEASURE_PREFIX } from "../../components/curve_chart"
-import { formatSetting } from "../../format"
-import { Checkbox } from "../../components/form_controls"
+import { formatSetting, stripDates } from "../../format"
+import { CurveControls } from "../../components/curve_controls"
 import type { DataSource } from "../../data_source"
 import { CheckpointDifference } from "../checkpoint_difference"
 import { formatRunIds, parseComparedRuns } from "../compared_runs"
@@ -25,8 +26,10 @@ function ComparePane(props: PaneProps) {
     [route.run, route.with],
   )
   const runs = useFollowedRuns(source, ids)
-  const groups: Group[] = runs.map((run) => ({
-    label: run.name,
+  const group = useMemo(() => new ChartGroup(), [])
+  const shortNames = stripDates(runs.map((run) => run.name))
+  const groups: Group[] = runs.map((run, position) => ({
+    label: shortNames[position],
     data: "",
     runs: [run.id],
     findings: [],
@@ -47,9 +50,9 @@ function ComparePane(props: PaneProps) {
     <>
       <div class="toolbar">
         {runs.map((run, index) => (
-          <span key={run.id} class="chip">
+          <span key={run.id} class="chip" title={run.name}>
             <i style={{ background: lineColour(index, theme) }} />
-            {run.name}
+            {shortNames[index]}
             <button
               type="button"
               aria-label={`remove ${run.name}`}
@@ -73,15 +76,10 @@ function ComparePane(props: PaneProps) {
             ))}
           </select>
         ) : null}
-        <Checkbox
-          label="logarithmic"
-          checked={route.log === "y"}
-          onChange={(checked) => navigate({ log: checked ? "y" : undefined })}
-        />
-        <Checkbox
-          label="smooth"
-          checked={route.smooth === "y"}
-          onChange={(checked) => navigate({ smooth: checked ? "y" : undefined })}
+        <CurveControls
+          route={route}
+          navigate={navigate}
+          canSmooth={names.some((name) => name.startsWith("train/"))}
         />
       </div>
       {runs.length < ids.length ? (
@@ -99,7 +97,7 @@ function ComparePane(props: PaneProps) {
       {runs.length > 1 ? (
         <div class="charts">
           {names.map((name) => (
-            <CurveChart key={name} {...chartProps} name={name} />
+            <CurveChart key={name} {...chartProps} name={name} group={group} />
           ))}
         </div>
       ) : null}
@@ -108,7 +106,7 @@ function ComparePane(props: PaneProps) {
       {runs.length > 1 ? (
         <div class="charts">
           {measures.map((name) => (
-            <CurveChart key={name} {...chartProps} name={MEASURE_PREFIX + name} />
+            <CurveChart key={name} {...chartProps} name={MEASURE_PREFIX + name} group={group} />
           ))}
         </div>
       ) : null}
@@ -121,6 +119,7 @@ function SettingDifferences({ runs }: { runs: Run[] }) {
   const keys = [...new Set(runs.flatMap((run) => Object.keys(run.settings)))].filter(
     (key) => key !== "name" && key !== "network",
   )
+  const shortNames = stripDates(runs.map((run) => run.name))
   const differing = keys
     .filter((key) => new Set(runs.map((run) => formatSetting(run.settings[key]))).size > 1)
     .sort()
@@ -137,8 +136,10 @@ function SettingDifferences({ runs }: { runs: Run[] }) {
         <thead>
           <tr>
             <th>setting</th>
-            {runs.map((run) => (
-              <th key={run.id}>{run.name}</th>
+            {runs.map((run, position) => (
+              <th key={run.id} title={run.name}>
+                {shortNames[position]}
+              </th>
             ))}
           </tr>
         </thead>
