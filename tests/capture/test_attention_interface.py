@@ -5,81 +5,24 @@ import pytest
 import torch
 import transformers
 from transformers import AttentionInterface, AttentionMaskInterface
-from transformers.masking_utils import eager_mask, flash_attention_mask, sdpa_mask
+from transformers.masking_utils import eager_mask, flash_attention_mask
 
 import neural
 from neural.capture.watch import NoAttentionError
+from tests.capture.opaque_attention import (
+    OPAQUE,
+    OPAQUE_DENSE,
+    attend_like_flash,
+    collect_opaque_weights,
+    register_opaque_functions,
+)
 
 BATCH, LENGTH, VOCABULARY = 2, 13, 29
 
 
-@torch.library.custom_op("neural_tests::opaque_attention", mutates_args=())
-def opaque_attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bias: torch.Tensor, scale: float, cap: float
-) -> torch.Tensor:
-    """Attention as a kernel that no torch function shows; computed in float64."""
-    groups = q.shape[1] // k.shape[1]
-    k, v = (x.double().repeat_interleave(groups, 1) for x in (k, v))
-    scores = torch.einsum("bhqd,bhkd->bhqk", q.double(), k) * scale
-    scores = cap * torch.tanh(scores / cap) if cap else scores
-    # without torch.softmax, so that nothing can be intercepted
-    weights = torch.exp(scores + bias - (scores + bias).amax(-1, keepdim=True))
-    weights = weights / weights.sum(-1, keepdim=True)
-    return torch.einsum("bhqk,bhke->bhqe", weights, v).to(q.dtype)
-
-
-def flash_like(
-    module,
-    query,
-    key,
-    value,
-    attention_mask,
-    scaling=None,
-    dropout=0.0,
-    sliding_window=None,
-    softcap=None,
-    is_causal=None,
-    position_ids=None,
-    cu_seq_lens_k=None,
-    s_aux=None,
-    shift=0,
-    **kwargs,
-):
-    """Semantics of flash attention: padding mask, causal from the end, window, packed documents."""
-    queries, keys = query.shape[2], key.shape[2]
-    is_causal = module.is_causal if is_causal is None else is_causal
-    distance = torch.arange(keys) - torch.arange(keys - queries, keys)[:, None]
-    visible = torch.ones(query.shape[0], 1, queries, keys, dtype=torch.bool)
-    if is_causal:
-        visible &= distance <= shift
-    if sliding_window is not None:
-        visible &= distance.abs() < sliding_window
-    if attention_mask is not None:
-        if attention_mask.ndim == 2:
-            visible &= attention_mask[:, None, None].bool()
-        elif attention_mask.dtype == torch.bool:
-            visible &= attention_mask[..., :keys]
-        else:
-            visible = visible & (attention_mask[..., :keys] > -1)
-    if position_ids is not None and query.shape[0] == 1 and queries == keys:
-        document = (position_ids[0] == 0).cumsum(0)
-        visible &= document[:, None] == document
-    if cu_seq_lens_k is not None:
-        document = torch.bucketize(torch.arange(keys), cu_seq_lens_k[1:], right=True)
-        visible &= document[:, None] == document
-    bias = torch.zeros(visible.shape, dtype=torch.float64).masked_fill(~visible, -1e30)
-    if s_aux is not None:  # a key of zeros, whose score is the learned sink, and a value of zeros
-        sink = s_aux.double().reshape(1, -1, 1, 1).expand(len(query), -1, queries, 1)
-        bias = torch.cat((bias.expand(-1, query.shape[1], -1, -1), sink), -1)
-        key, value = (torch.nn.functional.pad(x, (0, 0, 0, 1)) for x in (key, value))
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    output = opaque_attention(query, key, value, bias, scale, softcap or 0.0)
-    return output.transpose(1, 2).contiguous(), None
-
-
 def look_ahead(*args, **kwargs):
     """Attention that sees one later key: no mask that transformers passes says so."""
-    return flash_like(*args, **kwargs, shift=1)
+    return attend_like_flash(*args, **kwargs, shift=1)
 
 
 def not_a_softmax(module, query, key, value, attention_mask, **kwargs):
@@ -91,9 +34,8 @@ def not_a_softmax(module, query, key, value, attention_mask, **kwargs):
 
 @pytest.fixture(autouse=True)
 def registered():
+    register_opaque_functions()
     for name, function, mask in (
-        ("opaque", flash_like, flash_attention_mask),
-        ("opaque_with_dense_mask", flash_like, sdpa_mask),
         ("look_ahead", look_ahead, flash_attention_mask),
         ("not_a_softmax", not_a_softmax, eager_mask),
     ):
@@ -136,7 +78,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("padding", ["none", "left", "right"])
-@pytest.mark.parametrize("implementation", ["opaque", "opaque_with_dense_mask"])
+@pytest.mark.parametrize("implementation", [OPAQUE, OPAQUE_DENSE])
 @pytest.mark.parametrize("name", MODELS)
 def test_opaque_functions_give_the_weights_of_eager(name, implementation, padding):
     ids, real = random_ids(), torch.ones(BATCH, LENGTH, dtype=torch.long)
@@ -158,7 +100,7 @@ def test_soft_caps_are_recorded():
     options = {"num_key_value_heads": 2, "head_dim": 8, "attn_logit_softcapping": 3.0}
     options |= {"sliding_window": 5, "query_pre_attn_scalar": 8}
     ids = random_ids()
-    capture = neural.watch(build("gemma2", "opaque", **options), ids, on_warning=pytest.fail)
+    capture = neural.watch(build("gemma2", OPAQUE, **options), ids, on_warning=pytest.fail)
     weights = build("gemma2", "eager", **options)(ids, output_attentions=True).attentions
     for call, expected in zip(capture, weights, strict=True):
         assert np.abs(call.maps() - expected.detach().numpy()).max() < 1e-5
@@ -168,7 +110,7 @@ def test_learned_sinks_are_recorded():
     options = {"num_key_value_heads": 2, "head_dim": 8, "sliding_window": 5, "num_local_experts": 2}
     options |= {"num_experts_per_tok": 1}
     ids = random_ids()
-    capture = neural.watch(build("gpt_oss", "opaque", **options), ids, on_warning=pytest.fail)
+    capture = neural.watch(build("gpt_oss", OPAQUE, **options), ids, on_warning=pytest.fail)
     weights = build("gpt_oss", "eager", **options)(ids, output_attentions=True).attentions
     for call, expected in zip(capture, weights, strict=True):
         maps = call.maps()
@@ -180,7 +122,7 @@ def test_learned_sinks_are_recorded():
 def test_packed_documents_are_recorded():
     ids = random_ids(batch=1)
     positions = torch.cat((torch.arange(5), torch.arange(LENGTH - 5)))[None]
-    model = build("llama", "opaque", num_key_value_heads=2)
+    model = build("llama", OPAQUE, num_key_value_heads=2)
     capture = neural.watch(
         model, {"input_ids": ids, "position_ids": positions}, on_warning=pytest.fail
     )
@@ -193,7 +135,7 @@ def test_packed_documents_are_recorded():
 
 def test_cached_generation_is_recorded():
     ids = random_ids()
-    model = build("llama", "opaque", num_key_value_heads=2)
+    model = build("llama", OPAQUE, num_key_value_heads=2)
     cache = model(ids[:, :-1], use_cache=True).past_key_values
     capture = neural.watch(model, {"input_ids": ids[:, -1:], "past_key_values": cache})
     whole = neural.watch(model, ids)
@@ -211,13 +153,13 @@ def test_what_the_arguments_do_not_explain_is_refused():
 
 
 def test_dropout_is_refused_with_advice():
-    model = build("llama", "opaque", num_key_value_heads=2, attention_dropout=0.5).train()
+    model = build("llama", OPAQUE, num_key_value_heads=2, attention_dropout=0.5).train()
     with pytest.raises(NoAttentionError, match=r"applies dropout: call model\.eval\(\) first"):
         neural.watch(model, random_ids())
 
 
 def test_outputs_are_bit_identical_and_the_registry_is_restored():
-    model, ids = build("mistral", "opaque", **MODELS["mistral"]), random_ids()
+    model, ids = build("mistral", OPAQUE, **MODELS["mistral"]), random_ids()
     before = model(ids).last_hidden_state
     lookup = AttentionInterface.get_interface
     with neural.watch(model):
@@ -228,6 +170,6 @@ def test_outputs_are_bit_identical_and_the_registry_is_restored():
 
 
 def test_half_precision_is_recorded():
-    model = build("llama", "opaque", num_key_value_heads=2).to(torch.bfloat16)
+    model = build("llama", OPAQUE, num_key_value_heads=2).to(torch.bfloat16)
     capture = neural.watch(model, random_ids(), on_warning=pytest.fail)
     assert len(capture) == 2 and np.allclose(capture[0].maps().sum(-1), 1, atol=1e-4)

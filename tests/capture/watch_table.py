@@ -4,13 +4,17 @@
     python -m tests.capture.watch_table --models gpt_oss,llama     some models
     python -m tests.capture.watch_table --write docs/watching.md   replace the table in that page
 
-Every model of hf_models.py × eager attention and SDPA × no, left and right padding × dynamic and
-static cache (where the model generates): a pass over the text, then one token, then two tokens.
+Every model of hf_models.py × eager attention, SDPA, FlexAttention and an opaque operator with the
+semantics of flash attention (opaque_attention.py) × no, left and right padding × dynamic and static
+cache (where the model generates): a pass over the text, then one token, then two tokens. Some
+models also read two documents, packed into one sequence.
 
 The reference does not depend on what is checked. It is one eager pass over the whole text, in
 double precision, without a cache, with `output_attentions=True`; each attention module's weights
 are taken from its own output. The measures are recomputed below in NumPy, from these weights and
-the true position of every query and key. A cached pass must give the rows of its tokens.
+the true position of every query and key. A cached pass must give the rows of its tokens. Where a
+model computes something else with a cache or with the opaque operator than without, the weights are
+those of the same pass; the operator stores its own.
 
 A case passes if every attention module that ran was measured, with the right number of calls and
 heads, and all maps and measures agree to 1e-5; or if a message that names the module refuses it.
@@ -38,10 +42,39 @@ from torch import nn
 from neural.capture.capture_result import Capture, CapturedCall
 from neural.capture.watch import NoAttentionError, watch
 from tests.capture.hf_models import MODELS, VOCABULARY, TinyModel
+from tests.capture.opaque_attention import (
+    OPAQUE,
+    OPAQUE_DENSE,
+    collect_opaque_weights,
+    register_opaque_functions,
+)
 
 TOLERANCE = 1e-5
-UNSUPPORTED_ERRORS = (ValueError, RuntimeError, KeyError)
-"""Errors of models that do not support SDPA, a static cache, or a mask."""
+IMPLEMENTATIONS = ("eager", "sdpa", "flex_attention", OPAQUE)
+"""Columns "by" of the table: `attn_implementation` of transformers."""
+OPAQUE_IMPLEMENTATIONS = (OPAQUE, OPAQUE_DENSE)
+PACKED_MODELS = (
+    "llama",
+    "mistral",
+    "mixtral",
+    "qwen2",
+    "qwen3",
+    "gemma2",
+    "gemma3",
+    "phi3",
+    "cohere2",
+    "olmo2",
+    "starcoder2",
+    "deepseek_v3",
+    "gpt_oss",
+    "modernbert",
+)
+"""Models that also read two documents, packed into one sequence."""
+PADDINGS = ("no", "left", "right", "packed")
+FIRST_DOCUMENT = 4
+"""Tokens of the first of two packed documents."""
+UNSUPPORTED_ERRORS = (ValueError, RuntimeError, KeyError, AttributeError, TypeError, IndexError)
+"""Errors of models that do not support an implementation, a static cache, or a mask."""
 TARGET_LENGTH = 5
 """Tokens of the target sequence, before any is generated."""
 PADDED_TOKENS = 3
@@ -85,7 +118,7 @@ class Case:
         parts = (
             self.model.name,
             self.implementation,
-            f"{self.padding} padding",
+            self.padding if self.padding == "packed" else f"{self.padding} padding",
             self.cache or "no cache",
         )
         return ", ".join(parts)
@@ -122,10 +155,11 @@ def list_cases(names: list[str]) -> Iterator[Case]:
         model = MODELS[name]
         paddings = ("no", "left", "right") if model.pads and (model.inputs is None) else ("no",)
         caches = ("dynamic", "static") if model.caches else (None,)
-        for implementation, padding, cache in itertools.product(
-            ("eager", "sdpa"), paddings, caches
-        ):
-            yield Case(model, implementation, padding, cache)
+        for implementation in IMPLEMENTATIONS:
+            for padding, cache in itertools.product(paddings, caches):
+                yield Case(model, implementation, padding, cache)
+            if name in PACKED_MODELS:
+                yield Case(model, implementation, "packed", None)
 
 
 # the reference
@@ -220,12 +254,17 @@ def in_double_precision() -> Iterator[None]:
 
 
 def compute_measures(
-    weights: np.ndarray, counted: np.ndarray, queries: np.ndarray | None, extra: bool
+    weights: np.ndarray,
+    counted: np.ndarray,
+    queries: np.ndarray | None,
+    extra: bool,
+    starts: np.ndarray | None = None,
 ) -> dict[str, np.ndarray]:
     """Recompute the measures of every head, (H,), from weights (B, H, Q, K).
 
     `counted` (B, Q): queries that are not padding. `queries` (Q,): their positions; those of the
-    keys are 0 … K − 1. `extra`: the rest of a row to 1 is the weight of a learned sink.
+    keys are 0 … K − 1. `extra`: the rest of a row to 1 is the weight of a learned sink. `starts`
+    (Q,): first key of the document of each query, if several are packed.
     """
     sums: dict[str, list[list[float]]] = {
         name: [[] for _ in range(weights.shape[1])] for name in MEASURES
@@ -250,7 +289,7 @@ def compute_measures(
         }
         if len(nonzero) > 1:
             values["relative_entropy"] = entropy / np.log(len(nonzero))
-            values["first_key_mass"] = row[first_keys[b][0]]
+            values["first_key_mass"] = row[first_keys[b][0] if starts is None else starts[q]]
         if extra:
             values["extra_key_mass"] = sink
         if queries is not None:
@@ -350,6 +389,8 @@ class Rows:
     """Positions of the queries among the columns; None if keys are of another sequence."""
     is_loose: bool = False
     """Compare only the maps: the model computes different weights with its cache."""
+    starts: np.ndarray | None = None
+    """First key of the document of each query; None if there is one document."""
 
 
 def select_rows(
@@ -384,7 +425,11 @@ def select_rows(
         counted = current.counted[:, number * whole.shape[2] :][:, : whole.shape[2]]
     if is_cross or queries[-1] != whole.shape[3] - 1:  # also pooled or compressed keys
         queries = None
-    return Rows(whole, counted, queries, reference.is_of_pass)
+    starts = None
+    # dense masks do not say which of the visible keys is the first of a document
+    if case.padding == "packed" and case.implementation == OPAQUE:
+        starts = np.where(np.arange(whole.shape[2]) < FIRST_DOCUMENT, 0, FIRST_DOCUMENT)
+    return Rows(whole, counted, queries, reference.is_of_pass, starts)
 
 
 def compare(
@@ -418,7 +463,7 @@ def compare(
         outcome.unplaced.add(call.path)
         if queries is not None or not call.note:
             raise Mismatch(f"{where}: positions are left out, with the note `{call.note}`")
-    expected = compute_measures(whole, counted, queries, extra)
+    expected = compute_measures(whole, counted, queries, extra, rows.starts)
     without = {"queries_and_keys": set(), "keys": NEED_QUERY_POSITIONS, "none": NEED_KEY_POSITIONS}
     left_out = without[known or "none"]
     for name in MEASURES:
@@ -451,7 +496,7 @@ def make_texts(model: TinyModel, padding: str, length: int) -> tuple[torch.Tenso
     generator = torch.Generator().manual_seed(2)
     ids = torch.randint(3, VOCABULARY, (2, length), generator=generator)
     real = torch.ones_like(ids)
-    if padding != "no":
+    if padding in ("left", "right"):
         first = 0 if padding == "left" else model.length - PADDED_TOKENS
         real[1, first : first + PADDED_TOKENS] = 0
         ids = torch.where(real == 1, ids, dict(model.settings).get("pad_token_id") or 0)
@@ -460,7 +505,7 @@ def make_texts(model: TinyModel, padding: str, length: int) -> tuple[torch.Tenso
 
 def add_mask(case: Case, inputs: dict[str, Any], real: torch.Tensor) -> dict[str, Any]:
     """The inputs, with an attention mask if there is padding."""
-    return inputs if case.padding == "no" else {**inputs, "attention_mask": real}
+    return inputs if case.padding in ("no", "packed") else {**inputs, "attention_mask": real}
 
 
 def list_passes(case: Case) -> tuple[dict[str, Any], list[Pass]]:
@@ -472,6 +517,12 @@ def list_passes(case: Case) -> tuple[dict[str, Any], list[Pass]]:
         inputs = model.inputs()
         return inputs, [Pass(inputs, 0, 0, np.ones((0, 0), bool))]
     steps = model.steps if model.caches else ()
+    if case.padding == "packed":
+        ids = make_texts(model, "no", model.length)[0][:1]
+        lengths = FIRST_DOCUMENT, model.length - FIRST_DOCUMENT
+        positions = torch.cat([torch.arange(length) for length in lengths])[None]
+        inputs = {"input_ids": ids, "position_ids": positions}
+        return inputs, [Pass(inputs, 0, model.length, np.ones((1, model.length), bool))]
     ids, real = make_texts(model, case.padding, model.length + sum(steps))
     whole = add_mask(case, {"input_ids": ids}, real)
     passes = []
@@ -577,15 +628,26 @@ def track_modules(model: nn.Module) -> Iterator[set[str]]:
 
 def run_case(case: Case) -> Outcome:
     """Run one case; raises Mismatch if something is measured wrongly or left out silently."""
+    with torch.compiler.set_stance("force_eager"):  # transformers compiles its FlexAttention
+        return _run_case(case)
+
+
+def _run_case(case: Case) -> Outcome:
+    register_opaque_functions()
     outcome = Outcome()
     whole, passes = list_passes(case)
     try:
         model = case.model.build(case.implementation)
-        unwatched = [
-            get_output(output) for output in run_passes(case, model, passes, lambda _, run: run())
-        ]
+        with collect_opaque_weights() as opaque_calls:
+            unwatched = [
+                get_output(output)
+                for output in run_passes(case, model, passes, lambda _, run: run())
+            ]
     except UNSUPPORTED_ERRORS as error:
         outcome.unsupported = f"{type(error).__name__}: {error}".splitlines()[0][:100]
+        return outcome
+    if case.implementation in OPAQUE_IMPLEMENTATIONS and not opaque_calls:
+        outcome.unsupported = "its attention does not use AttentionInterface"
         return outcome
     reference = compute_reference(case, whole)
     if not is_consistent(case, reference, passes, unwatched):
@@ -636,22 +698,30 @@ def is_consistent(
     case: Case, reference: Reference, passes: list[Pass], outputs: list[torch.Tensor]
 ) -> bool:
     """Whether the model's outputs are the same with its cache as without."""
-    if not case.model.caches:
+    if not case.model.caches and case.implementation in ("eager", "sdpa"):
         return True
     for current, output in zip(passes, outputs, strict=True):
-        whole = reference.output[:, current.start : current.start + current.queries]
-        if (whole - output).abs()[current.real_rows].max() > 1e-3:
+        whole = reference.output
+        if current.queries:
+            whole = whole[:, current.start : current.start + current.queries]
+        real_rows = current.real_rows if whole.shape[:2] == current.counted.shape else slice(None)
+        if not (whole - output).abs()[real_rows].max() <= 1e-3:
             return False
     return True
 
 
 def compute_pass_references(case: Case, passes: list[Pass]) -> dict[int, Reference]:
-    """Weights that an eager model returns in each pass, with the same cache."""
-    model, references = case.model.build("eager"), {}
+    """Weights of each pass, with the same cache: of an eager model, or of the opaque operator."""
+    is_opaque = case.implementation in OPAQUE_IMPLEMENTATIONS
+    model, references = case.model.build(case.implementation if is_opaque else "eager"), {}
+    paths = {id(module): path for path, module in model.named_modules()}
 
     def observe(current: Pass, run: Callable[[], Any]) -> None:
-        with collect_weights(model) as reference:
+        with collect_weights(model) as reference, collect_opaque_weights() as opaque_calls:
             run()
+        if is_opaque:
+            for module, weights in opaque_calls:
+                reference.weights.setdefault(paths[id(module)], []).append(weights)
         reference.is_of_pass = True
         references[current.start] = reference
 
@@ -693,15 +763,15 @@ def format_table(
     lines = [
         _format_counts(outcomes),
         "",
-        "| model | attention | by | no padding | left | right | not measured |",
-        "|---|---|---|---|---|---|---|",
+        "| model | attention | by | no padding | left | right | packed | not measured |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for (name, implementation), row in results.items():
         if all(outcome.unsupported for outcome in row.values()):
             continue
         cells = [
             " · ".join(outcome.text for (padding, _), outcome in row.items() if padding == column)
-            for column in ("no", "left", "right")
+            for column in PADDINGS
         ]
         start = [f"`{name}`", MODELS[name].attention, implementation]
         lines.append(f"| {' | '.join([*start, *cells, _format_left_out(list(row.values()))])} |")

@@ -5,11 +5,13 @@ import warnings
 import numpy as np
 import pytest
 import torch
+import transformers
 from torch import nn
 
 import neural
 from neural.capture.watch import AttentionWarning
 from neural.runs.errors import RunError
+from tests.hugging_face_folders import build_gpt2, plant_previous_token_head, train_tokenizer
 
 WORDS = ["the", "cat", "sat", ",", "<script>alert(1)</script>"]
 
@@ -224,3 +226,116 @@ def test_an_error_of_the_model_itself_is_raised_as_it_is():
 
     with pytest.raises(ZeroDivisionError, match=r"^my own$"):
         neural.watch(Broken(), IDS)
+
+
+# --- texts ---
+
+TEXT = "the cat sat on the mat"
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer(pair_template=True)
+
+
+@pytest.fixture(scope="module")
+def gpt2(tokenizer):
+    return plant_previous_token_head(build_gpt2(tokenizer))
+
+
+def test_a_text_is_tokenized_and_labelled(gpt2, tokenizer):
+    capture = neural.watch(gpt2, TEXT, tokenizer=tokenizer)
+    assert capture.labels == [["[CLS]", *TEXT.split(), "[SEP]"]]
+    assert capture.head_roles()[1, 0] == "previous token"
+    ids = tokenizer(TEXT, return_tensors="pt")["input_ids"]
+    expected = neural.watch(gpt2, ids, tokens=ids).measure_arrays()
+    assert capture.measure_arrays().keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_array_equal(capture.measure_arrays()[name], values)
+
+
+def test_padding_of_several_texts_is_not_measured(gpt2, tokenizer):
+    capture = neural.watch(gpt2, [TEXT, "a dog"], tokenizer=tokenizer)
+    assert capture.labels[1] == ["[CLS]", "a", "dog", "[SEP]", *["[PAD]"] * 4]
+    alone = [neural.watch(gpt2, text, tokenizer=tokenizer) for text in (TEXT, "a dog")]
+    rows = np.array([8, 4])  # a measure is the mean over rows, so the longer text counts more
+    expected = sum(
+        count * one.measure_arrays()["entropy"] for count, one in zip(rows, alone, strict=True)
+    )
+    np.testing.assert_allclose(
+        capture.measure_arrays()["entropy"], expected / rows.sum(), atol=1e-5
+    )
+
+
+def test_pairs_are_tuples(gpt2, tokenizer):
+    pair = ["[CLS]", "the", "cat", "[SEP]", "a", "dog", "[SEP]"]
+    assert neural.watch(gpt2, ("the cat", "a dog"), tokenizer=tokenizer).labels == [pair]
+    pairs = [("the cat", "a dog")] * 2
+    assert neural.watch(gpt2, pairs, tokenizer=tokenizer).labels == [pair, pair]
+
+
+def test_ids_get_labels_from_a_tokenizer(gpt2, tokenizer):
+    encoded = tokenizer([TEXT, "a dog"], return_tensors="pt", padding=True)
+    expected = neural.watch(gpt2, [TEXT, "a dog"], tokenizer=tokenizer)
+    named = neural.watch(gpt2, encoded, tokenizer=tokenizer)
+    assert named.labels == expected.labels
+    np.testing.assert_array_equal(named.measure_arrays()["span"], expected.measure_arrays()["span"])
+    ids = encoded["input_ids"][:1]
+    assert neural.watch(gpt2, ids, tokenizer=tokenizer).labels == expected.labels[:1]
+    with neural.watch(gpt2, tokens=ids, tokenizer=tokenizer) as block:
+        gpt2(ids)
+    assert block.labels == expected.labels[:1]
+    own = [str(position) for position in range(8)]
+    assert neural.watch(gpt2, TEXT, tokenizer=tokenizer, labels=own).labels == [own]
+
+
+def test_a_model_with_another_name_for_its_ids_reads_texts(tokenizer):
+    capture = neural.watch(Words(), "the cat sat on", tokenizer=tokenizer)
+    assert capture.labels == [["[CLS]", "the", "cat", "sat", "on", "[SEP]"]]
+
+
+def test_the_tokenizer_of_the_caller_stays_as_it_was(gpt2):
+    own = train_tokenizer()
+    own.pad_token = None
+    messages = []
+    neural.watch(gpt2, [TEXT, "a dog"], tokenizer=own, on_warning=messages.append)
+    assert own.pad_token is None and messages == []
+
+
+def test_words_outside_the_vocabulary_are_a_warning(gpt2, tokenizer):
+    with pytest.warns(AttentionWarning, match="1 tokens are not in the vocabulary"):
+        neural.watch(gpt2, "the zebra", tokenizer=tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        (([],), "the list of texts is empty"),
+        ((TEXT, TEXT), "this model reads one sequence: give a pair of texts as a tuple"),
+        (([TEXT, ("a", "b")],), "a list of texts, or a list of pairs of texts, not both"),
+        ((torch.zeros(1, 4, 8),), r"the inputs are texts, or token ids \(B, T\)"),
+        ((), r"the tokenizer needs the ids that the model reads: tokens=ids"),
+    ],
+)
+def test_wrong_texts_are_explained(gpt2, tokenizer, inputs, message):
+    with pytest.raises(ValueError, match=message):
+        neural.watch(gpt2, *inputs, tokenizer=tokenizer)
+
+
+def test_a_second_text_is_read_by_the_decoder(tokenizer):
+    config = transformers.T5Config(
+        vocab_size=len(tokenizer), d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2
+    )
+    config.decoder_start_token_id = 0
+    model = transformers.T5ForConditionalGeneration(config).eval()
+    capture = neural.watch(model, TEXT, "a dog", tokenizer=tokenizer)
+    assert capture.decoder_labels == [["[PAD]", "[CLS]", "a", "dog"]]
+    assert capture.axis_labels(2) == (capture.decoder_labels[0], capture.labels[0])
+    encoded = tokenizer(TEXT, return_tensors="pt")["input_ids"]
+    named = {"input_ids": encoded, "decoder_input_ids": encoded[:, :3]}
+    by_name = neural.watch(model, named, tokenizer=tokenizer)
+    assert by_name.decoder_labels == [["[CLS]", "the", "cat"]]
+    with pytest.raises(ValueError, match="2 texts for the encoder and 1 for the decoder"):
+        neural.watch(model, [TEXT, TEXT], "a dog", tokenizer=tokenizer)
+    with pytest.raises(ValueError, match="the decoder reads one text or list of texts"):
+        neural.watch(model, TEXT, "a dog", "a cat", tokenizer=tokenizer)

@@ -46,7 +46,7 @@ def record_sdpa(
         attn_mask = (
             attn_mask.reshape(-1, *attn_mask.shape[-3:]) if attn_mask.ndim > 4 else attn_mask
         )
-        attn_mask, visible = _expand_mask(attn_mask, k.shape[2])
+        attn_mask, visible = expand_mask(attn_mask, k.shape[2])
     if is_causal:  # with torch's flag the first query is at the first key
         is_cross = recorder.is_cross_attention()
         known = "keys" if is_cross else "queries_and_keys"
@@ -55,7 +55,7 @@ def record_sdpa(
     else:
         placement = recorder.place_queries(q.shape[2], k, visible)
     if attn_mask is not None:
-        mask = _build_mask(attn_mask[..., : placement.keys], placement)
+        mask = build_mask(attn_mask[..., : placement.keys], placement)
     k = k[:, :, : placement.keys]
     recorder.record_call(
         recorder.path, q.clone(), k.clone(), mask, placement, scale=scale, real=real
@@ -113,7 +113,7 @@ def record_multi_head_attention(recorder: Recorder, *args: Any, **kwargs: Any) -
         # in a boolean mask of this function, True hides a key
         attn_mask = ~attn_mask if is_bool else attn_mask
         attn_mask = functional.pad(attn_mask, (0, added_keys), value=True if is_bool else 0.0)
-        mask = _build_mask(_expand_mask(attn_mask, k.shape[2])[0], placement)
+        mask = build_mask(expand_mask(attn_mask, k.shape[2])[0], placement)
     if padding is not None:
         padding = padding if padding.ndim == 2 else padding.unsqueeze(0)
         hidden = padding if padding.dtype == torch.bool else padding <= HIDING_BIAS
@@ -184,7 +184,7 @@ def _record_self_attention(
     if mask is not None:
         visible = ~mask.bool()
         visible = visible[:, None, None, :] if mask_type == 1 else visible
-        call_mask = _build_mask(_expand_mask(visible, k.shape[2])[0], placement)
+        call_mask = build_mask(expand_mask(visible, k.shape[2])[0], placement)
     recorder.record_call(path, q, k, call_mask, placement)
 
 
@@ -324,7 +324,7 @@ def _vmap_over_pairs(function: Any, leading_args: int) -> Any:
     return function
 
 
-def _expand_mask(
+def expand_mask(
     mask: Tensor, keys: int
 ) -> tuple[Float[Tensor, "b h q K"], Bool[Tensor, "b h q K"]]:
     """Give a torch mask four axes and expand the last one to `keys` keys.
@@ -336,7 +336,7 @@ def _expand_mask(
     return mask, mask if mask.dtype == torch.bool else mask > HIDING_BIAS
 
 
-def _build_mask(mask: Tensor, placement: Placement) -> Mask:
+def build_mask(mask: Tensor, placement: Placement) -> Mask:
     """Convert a torch mask with four axes: booleans are pairs, floats are biases."""
     visible = mask if mask.dtype == torch.bool else mask > HIDING_BIAS
     has_bias = mask.is_floating_point() and bool(mask.masked_fill(~visible, 0).any())

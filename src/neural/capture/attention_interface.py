@@ -6,9 +6,10 @@ registered. Such a function may be opaque: it calls no torch function that hooks
 its arguments are recorded here. The function itself runs unchanged.
 
 What an opaque function does with its arguments is not known: whether it is causal, how it counts a
-sliding window, whether a sequence is packed from several documents. So the possible masks are tried
-one after the other, and the first whose softmax weights times the values give the function's own
-output is recorded. If none does, the module is refused: no number is better than a wrong one.
+sliding window, whether a sequence is packed from several documents, whether it applies a soft cap.
+So every possible reading of the arguments is tried: softmax weights times the values must give the
+function's own output. The reading that fits best is recorded. If none fits, the module is refused:
+no number is better than a wrong one.
 """
 
 from __future__ import annotations
@@ -16,25 +17,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from neural.capture.attention_call import (
-    HIDDEN_SCORE,
-    HIDING_BIAS,
-    MIN_VISIBLE_SCORE,
-    AttentionCall,
-    RowBlock,
-)
-from neural.capture.placement import TWO_SEQUENCES, Placement
+from neural.capture.attention_call import AttentionCall, RowBlock
+from neural.capture.attention_functions import build_mask, expand_mask
+from neural.capture.placement import Placement
 from neural.capture.recorder import Recorder
-from neural.nn.attention.self import masked_softmax
-from neural.nn.lazy_torch import torch
+from neural.nn.lazy_torch import functional, torch
 from neural.nn.mask import Mask
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
     from torch import Tensor
 
 INTERFACE_MODULE = "transformers.modeling_utils"
@@ -45,6 +41,18 @@ MAX_CHECKED_ROWS = 64
 """Rows whose output is compared; all rows if there are fewer."""
 TOLERANCES = {"float64": 1e-6, "float32": 1e-4, "float16": 5e-3, "bfloat16": 3e-2}
 """Largest difference of an output, relative to the largest value; by dtype of the output."""
+CERTAIN_SHARE = 0.02
+"""With a difference below this share of the tolerance, no further reading is tried."""
+TRANSPARENT_MODULE = "transformers."
+NOT_EXPLAINED = (
+    "the output of its attention function is not that of a softmax over its queries and keys "
+    'with any known mask; load the model with attn_implementation="sdpa" or "eager"'
+)
+UNKNOWN_SHAPES = "its attention function takes or returns shapes that are not known"
+EQUAL_VALUES = (
+    "the values of all its keys are equal, so that the weights of its attention function cannot be "
+    "checked; use an input with different tokens"
+)
 
 
 class InterfaceCall(NamedTuple):
@@ -65,15 +73,51 @@ class InterfaceCall(NamedTuple):
         scale = self.options.get("scaling")
         return self.q.shape[-1] ** -0.5 if scale is None else float(scale)
 
-    @property
-    def soft_cap(self) -> float | None:
-        """Scores s become c · tanh(s / c); None without a cap."""
-        return self.options.get("softcap")
 
-    @property
-    def sinks(self) -> Tensor | None:
-        """Learned logits of keys without a value, one per head; None without any."""
-        return self.options.get("s_aux")
+@dataclass(frozen=True)
+class Reading:
+    """One way to read the arguments of an attention function: what it may have computed."""
+
+    mask: Mask
+    """Mask of the keys in use."""
+    keys: int
+    """Number of leading keys in use; the others are empty slots of a static cache."""
+    placement: Placement
+    bias: Float[Tensor, "#B H Q K"] | None = None
+    """Relative positions, added to the scores."""
+    soft_cap: float | None = None
+    """Scores s become c · tanh(s / c); None without a cap."""
+    sinks: Tensor | None = None
+    """Learned logits of keys without a value, one per head; None without any."""
+    real: Bool[Tensor, "B Q"] | None = None
+    """Queries that are not padding; the output of others is not defined."""
+
+    def to_call(self, call: InterfaceCall) -> AttentionCall:
+        """The attention call that it describes."""
+        q, k = call.q, call.k[:, :, : self.keys]
+        mask, scale, extra_keys = self.mask, call.scale, 0
+        if self.bias is not None:
+            bias = self.bias[..., : self.keys].float()
+            mask = replace(mask, bias=bias if mask.bias is None else mask.bias + bias)
+        if self.soft_cap is not None:
+            # a cap is not part of an AttentionCall: the scores become a bias
+            groups = q.shape[1] // k.shape[1]
+            scores = q.float() @ k.float().repeat_interleave(groups, dim=1).mT * scale
+            scores = self.soft_cap * torch.tanh(scores / self.soft_cap)
+            mask = replace(mask, bias=scores if mask.bias is None else mask.bias + scores)
+            q = q.new_zeros(*q.shape[:3], 1, dtype=torch.float32)
+            k = q.new_zeros(k.shape[0], 1, self.keys, 1)
+        if self.sinks is not None:
+            mask, k, extra_keys = _append_sink(mask, q, k, self.sinks), _append_key(k), 1
+        return AttentionCall(
+            q,
+            k,
+            mask,
+            scale=scale,
+            query_offset=self.placement.query_offset,
+            extra_keys=extra_keys,
+            known_positions=self.placement.known_positions,
+        )
 
 
 @contextmanager
@@ -90,7 +134,10 @@ def track_attention_interface(recorder: Recorder) -> Iterator[None]:
         def look_up(self: Any, name: Any, *args: Any) -> Any:
             function = lookup(self, name, *args)
             is_wrapped = isinstance(function, partial) and function.func is _call_and_record
-            if name in TRANSPARENT_NAMES or is_wrapped or not callable(function):
+            module = getattr(function, "__module__", None) or ""
+            # a user may have registered another function under one of these names
+            is_transparent = name in TRANSPARENT_NAMES and module.startswith(TRANSPARENT_MODULE)
+            if is_transparent or is_wrapped or not callable(function):
                 return function
             return partial(_call_and_record, recorder, function)
 
@@ -128,9 +175,9 @@ def _call_and_record(
     if recorder.recognised_count > recognised_before:
         return result
     with torch._C.DisableTorchFunction(), torch.no_grad():
-        output = _find_output(result, query, value)
+        output = _find_output(result, query, key, value)
         if output is None:
-            recorder.refuse("its attention function returns a shape that is not known")
+            recorder.refuse(UNKNOWN_SHAPES)
         elif options.get("dropout") and module.training:
             recorder.refuse("its attention function applies dropout: call model.eval() first")
         else:
@@ -141,156 +188,238 @@ def _call_and_record(
     return result
 
 
-def _find_output(result: Any, query: Tensor, value: Tensor) -> Tensor | None:
-    """The output as (B, H, Q, E), which functions of transformers return as (B, Q, H, E)."""
+def _find_output(result: Any, q: Tensor, k: Tensor, v: Tensor) -> Tensor | None:
+    """The output as (B, H, Q, E), which functions of transformers return as (B, Q, H, E).
+
+    None if the arguments or the output have other shapes than those of attention.
+    """
     output = result[0] if isinstance(result, tuple | list) else result
-    if not isinstance(output, torch.Tensor):
+    tensors = (output, q, k, v)
+    if not all(isinstance(item, torch.Tensor) for item in tensors) or k.ndim != 4 or q.ndim != 4:
         return None
-    batch, heads, queries, _ = query.shape
-    width = value.shape[-1]
-    if tuple(output.shape) == (batch, queries, heads, width):
+    (batch, heads, queries, width), value_width = q.shape, v.shape[-1]
+    if (k.shape[0], k.shape[3], v.shape[:3]) != (batch, width, k.shape[:3]) or heads % k.shape[1]:
+        return None
+    if tuple(output.shape) == (batch, queries, heads, value_width):
         return output.transpose(1, 2)
-    if tuple(output.shape) == (batch, queries, heads * width):
-        return output.unflatten(-1, (heads, width)).transpose(1, 2)
-    return output if tuple(output.shape) == (batch, heads, queries, width) else None
+    if tuple(output.shape) == (batch, queries, heads * value_width):
+        return output.unflatten(-1, (heads, value_width)).transpose(1, 2)
+    return output if tuple(output.shape) == (batch, heads, queries, value_width) else None
 
 
 def _record(recorder: Recorder, call: InterfaceCall) -> None:
-    """Record a call with the first possible mask that explains its output."""
-    is_cross = recorder.is_cross_attention()
-    keys = call.k.shape[2]
-    for mask in _list_masks(call):
-        offset = None if is_cross else keys - call.q.shape[2]
-        if offset is not None and offset < 0:
-            continue
-        placement = (
-            Placement("keys", keys, note=TWO_SEQUENCES)
-            if is_cross
-            else Placement("queries_and_keys", keys, query_offset=offset)
-        )
-        if call.soft_cap is None and call.sinks is None:
-            candidate = AttentionCall(call.q, call.k, mask, scale=call.scale)
-            if _explains_output(call, partial(_compute_rows, candidate)):
-                recorder.record_call(
-                    recorder.path, call.q.clone(), call.k.clone(), mask, placement, scale=call.scale
-                )
-                return
-        else:
-            scores = _compute_scores(call, mask)
-            if _explains_output(call, partial(_normalize_rows, scores)):
-                # neither a cap nor a sink is part of an AttentionCall: the scores are the bias
-                q = scores.new_zeros(*scores.shape[:3], 1)
-                k = scores.new_zeros(scores.shape[0], 1, scores.shape[3], 1)
-                dense = Mask(bias=scores, keys=mask.keys if call.sinks is None else None)
-                extra_keys = scores.shape[3] - keys
-                recorder.record_call(recorder.path, q, k, dense, placement, extra_keys=extra_keys)
-                return
-    recorder.refuse(
-        "the output of its attention function is not that of a softmax over its queries and keys "
-        'with any known mask; load the model with attn_implementation="sdpa" or "eager"'
+    """Record a call with the reading that explains its output best."""
+    if not (call.q.isfinite().all() and call.k.isfinite().all()):
+        # recorded without weights, as every call whose queries are not finite
+        placement = Placement("none", call.k.shape[2])
+        recorder.record_call(recorder.path, call.q.clone(), call.k.clone(), Mask(), placement)
+        return
+    if _has_equal_values(call):
+        recorder.refuse(EQUAL_VALUES)
+        return
+    best: tuple[float, Reading, AttentionCall] | None = None
+    tolerance = TOLERANCES.get(str(call.output.dtype).removeprefix("torch."), 3e-2)
+    limit = tolerance * max(1.0, float(call.v.abs().max()))
+    for reading in _list_readings(recorder, call):
+        candidate = reading.to_call(call)
+        largest, mean_square = _compare_output(call, reading, candidate)
+        is_possible = largest <= limit  # NaN is not below the limit
+        if is_possible and (best is None or mean_square < best[0]):
+            best = mean_square, reading, candidate
+        if largest <= CERTAIN_SHARE * limit:
+            break
+    if best is None:
+        recorder.refuse(NOT_EXPLAINED)
+        return
+    _, reading, found = best
+    recorder.record_call(
+        recorder.path,
+        found.q.clone(),
+        found.k.clone(),
+        found.mask,
+        reading.placement,
+        scale=found.scale,
+        extra_keys=found.extra_keys,
     )
 
 
-def _list_masks(call: InterfaceCall) -> Iterator[Mask]:
-    """Masks that the function may have applied, the most likely first."""
+def _has_equal_values(call: InterfaceCall) -> bool:
+    """Whether all keys have the same value: then every distribution gives the same output."""
+    difference = (call.v - call.v[:, :, :1]).abs().max()
+    return call.v.shape[2] > 1 and bool(difference <= 1e-6 * call.v.abs().max())
+
+
+def _list_readings(recorder: Recorder, call: InterfaceCall) -> Iterator[Reading]:
+    """Ways to read the arguments, the most likely first."""
     options = call.options
+    # arguments that a function may also ignore: with them, then without
+    biases, caps, sinks = (
+        [None] if options.get(name) is None else [options[name], None]
+        for name in ("position_bias", "softcap", "s_aux")
+    )
+    for bias in biases:
+        for cap in caps:
+            for sink in sinks:
+                for reading in _list_masks(recorder, call):
+                    yield replace(reading, bias=bias, soft_cap=cap, sinks=sink)
+
+
+def _list_masks(recorder: Recorder, call: InterfaceCall) -> Iterator[Reading]:
+    """Masks that the function may have applied."""
     (batch, _, queries, _), keys = call.q.shape, call.k.shape[2]
     given = call.mask
     if given is not None and not isinstance(given, torch.Tensor):
         return
     if given is not None and given.ndim == 4:
-        dense = given[..., :keys].expand(-1, -1, queries, -1)
-        is_bool = dense.dtype == torch.bool
-        visible = dense if is_bool else dense > HIDING_BIAS
-        has_bias = not is_bool and bool(dense.masked_fill(~visible, 0).any())
-        yield Mask(bias=dense.float()) if has_bias else Mask(pairs=visible)
-        if not has_bias:
-            yield Mask(causal=True, pairs=visible)
+        yield from _list_dense_masks(recorder, call, given)
         return
-    padding = None
-    if given is not None and given.ndim == 2 and tuple(given.shape) == (batch, keys):
-        padding = given.bool()
-        padding = None if padding.all() else padding
-    elif given is not None:
+    if given is not None and (given.ndim != 2 or given.shape[0] != batch or given.shape[1] > keys):
         return
-    is_causal = options.get("is_causal")
+    # a mask shorter than a static cache: the slots after it are empty
+    used = keys if given is None else given.shape[1]
+    padding = None if given is None or given.bool().all() else given.bool()
+    is_causal = call.options.get("is_causal")
     is_causal = getattr(call.module, "is_causal", True) if is_causal is None else is_causal
-    window = options.get("sliding_window")
-    reaches = [None] if window is None else [window - 1, window, None]
-    documents = [number for number in (_number_documents(call),) if number is not None]
-    for segments in (*documents, None):
+    window = call.options.get("sliding_window")
+    reaches = [None] if not isinstance(window, int) else [window - 1, window, window // 2, None]
+    in_use = (torch.arange(keys, device=call.q.device) < used)[None, None, None]
+    placement = recorder.place_queries(queries, call.k, None if used == keys else in_use)
+    for segments in dict.fromkeys((_number_documents(call), None)):
         for reach in reaches:
             for causal in (bool(is_causal), not is_causal):
-                yield Mask(causal=causal, keys=padding, reach=reach, segments=segments)
+                mask = Mask(causal=causal, keys=padding, reach=reach, segments=segments)
+                placed = _place_at_end(placement, queries, used, is_causal=causal)
+                if placed is None:
+                    continue
+                reading = Reading(mask, used, placed, real=_find_real(padding, placed, queries))
+                yield reading
+                if padding is not None and reach is not None and _has_gaps(padding):
+                    yield replace(reading, mask=_count_window_without_padding(mask, queries))
+
+
+def _list_dense_masks(recorder: Recorder, call: InterfaceCall, given: Tensor) -> Iterator[Reading]:
+    """Readings of a mask with four axes, with and without a causal mask on top."""
+    queries, keys = call.q.shape[2], call.k.shape[2]
+    if given.shape[-1] < keys and given.shape[-1] != 1:
+        return
+    dense, visible = expand_mask(given[..., :keys], keys)
+    visible = visible.expand(*visible.shape[:2], queries, keys)
+    placement = recorder.place_queries(queries, call.k, visible)
+    mask = build_mask(dense[..., : placement.keys], placement)
+    real = _find_real(mask.keys, placement, queries)
+    yield Reading(mask, placement.keys, placement, real=real)
+    if placement.known_positions == "queries_and_keys":
+        yield Reading(replace(mask, causal=True), placement.keys, placement, real=real)
+
+
+def _place_at_end(
+    placement: Placement, queries: int, used: int, *, is_causal: bool
+) -> Placement | None:
+    """The placement for a mask whose last query is at the last key in use.
+
+    A causal mask, which the output confirms, shows the positions of two queries or more, where
+    nothing else does. None if the placement contradicts the mask.
+    """
+    at_end = Placement("queries_and_keys", used, query_offset=used - queries)
+    if placement.known_positions == "queries_and_keys":
+        is_same = (placement.keys, placement.query_offset) == (used, used - queries)
+        # the function attends to slots that the cache has not filled: their positions mean nothing
+        note = f"it attends to {used} keys, of which {placement.keys} are in use"
+        return placement if is_same else Placement("none", used, note=note)
+    if placement.known_positions == "none" and is_causal and 1 < queries <= used:
+        return at_end
+    return replace(placement, keys=used) if not is_causal or queries <= used else None
+
+
+def _find_real(padding: Tensor | None, placement: Placement, queries: int) -> Tensor | None:
+    """True for queries that are not padding (B, Q); None if that is not known."""
+    if padding is None or placement.known_positions != "queries_and_keys":
+        return None
+    start = placement.query_offset or 0
+    return padding[:, start : start + queries]
+
+
+def _has_gaps(real: Bool[Tensor, "B K"]) -> bool:
+    """Whether padding is between tokens, as in generation after padding on the right."""
+    starts = real & ~functional.pad(real, (1, -1), value=False)
+    return bool((starts.sum(dim=1) > 1).any())
+
+
+def _count_window_without_padding(mask: Mask, queries: int) -> Mask:
+    """A mask whose window counts tokens only: flash attention removes padding first."""
+    assert mask.keys is not None and mask.reach is not None
+    numbers = mask.keys.long().cumsum(dim=1)
+    distance = numbers[:, None, :] - numbers[:, -queries:, None]
+    return replace(mask, reach=None, pairs=(distance.abs() <= mask.reach).unsqueeze(1))
 
 
 def _number_documents(call: InterfaceCall) -> Tensor | None:
-    """Document number of each position (1, K) of a packed sequence; None if it is not packed."""
-    keys = call.k.shape[2]
-    ends = call.options.get("cu_seq_lens_k", call.options.get("cu_seqlens_k"))
-    if call.q.shape[0] != 1 or call.q.shape[2] != keys:
+    """Document number of each position (B, K) of packed sequences; None if they are not packed."""
+    batch, keys = call.k.shape[0], call.k.shape[2]
+    if call.q.shape[2] != keys:
         return None
-    positions = torch.arange(keys, device=call.q.device)
+    ends = call.options.get("cu_seq_lens_k", call.options.get("cu_seqlens_k"))
     if isinstance(ends, torch.Tensor):
-        return torch.bucketize(positions, ends[1:].to(positions), right=True).unsqueeze(0)
+        # the ends count positions of all rows, one after the other
+        positions = torch.arange(batch * keys, device=call.q.device)
+        numbers = torch.bucketize(positions, ends[1:].to(positions), right=True)
+        return numbers.reshape(batch, keys)
     position_ids = call.options.get("position_ids")
-    if isinstance(position_ids, torch.Tensor) and position_ids.shape[-1] == keys:
+    if isinstance(position_ids, torch.Tensor) and position_ids.shape[-1] == keys and batch == 1:
         starts = position_ids.reshape(-1, keys)[0] == 0
         return starts.cumsum(0).unsqueeze(0) if int(starts.sum()) > 1 else None
     return None
 
 
-def _compute_scores(call: InterfaceCall, mask: Mask) -> Float[Tensor, "B H Q K"]:
-    """All scores, with cap and mask; learned sinks as the last key."""
-    groups = call.q.shape[1] // call.k.shape[1]
-    k = call.k.float().repeat_interleave(groups, dim=1)
-    scores = call.q.float() @ k.mT * call.scale
-    if call.soft_cap is not None:
-        scores = call.soft_cap * torch.tanh(scores / call.soft_cap)
-    bias = mask.combine_biases()
-    scores = scores if bias is None else scores + bias
-    visible = mask.to_keep_mask(*scores.shape[-2:], scores.device)
-    if visible is not None:
-        scores = scores.masked_fill(~visible, HIDDEN_SCORE)
-    if call.sinks is None:
-        return scores
-    sinks = call.sinks.float().reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
-    return torch.cat((scores, sinks), dim=-1)
+def _append_key(k: Float[Tensor, "B G K D"]) -> Float[Tensor, "B G K1 D"]:
+    """Keys, and one of zeros."""
+    return functional.pad(k, (0, 0, 0, 1))
 
 
-def _compute_rows(candidate: AttentionCall, rows: Tensor) -> Float[Tensor, "B H R K"]:
-    """Weights of some rows; one block of weights is in memory at a time."""
-    everything = slice(0, candidate.batch), slice(0, candidate.heads)
-    weights = [
-        candidate.compute_maps(RowBlock(*everything, slice(row, row + 1))).weights
-        for row in rows.tolist()
-    ]
-    return torch.cat(weights, dim=2)
+def _append_sink(mask: Mask, q: Tensor, k: Tensor, sinks: Tensor) -> Mask:
+    """The mask of one more key: it is of zeros, so that its score is the bias of the sink."""
+    queries, keys = q.shape[2], k.shape[2]
+    # an extra key has no position: rules of positions become pairs
+    visible = replace(mask, keys=None, bias=None).to_keep_mask(queries, keys, q.device)
+    key_bias = functional.pad(q.new_zeros(1, q.shape[1], keys, dtype=torch.float32), (0, 1))
+    key_bias[..., -1] = sinks.float().reshape(1, -1)
+    return Mask(
+        keys=None if mask.keys is None else functional.pad(mask.keys, (0, 1), value=True),
+        pairs=None if visible is None else functional.pad(visible, (0, 1), value=True),
+        bias=None
+        if mask.bias is None
+        else functional.pad(mask.bias.expand(-1, -1, queries, -1), (0, 1)),
+        key_bias=key_bias,
+    )
 
 
-def _normalize_rows(scores: Tensor, rows: Tensor) -> Float[Tensor, "B H R K"]:
-    """Weights of some rows of scores."""
-    selected = scores[:, :, rows]
-    return masked_softmax(selected, selected > MIN_VISIBLE_SCORE)
+def _compare_output(
+    call: InterfaceCall, reading: Reading, candidate: AttentionCall
+) -> tuple[float, float]:
+    """Largest and mean square difference between weights times values and the function's output.
 
-
-def _explains_output(
-    call: InterfaceCall, compute_rows: Callable[[Tensor], Float[Tensor, "B H R K"]]
-) -> bool:
-    """Whether weights times values are the function's output, in up to MAX_CHECKED_ROWS rows.
-
-    The first and the last rows are among them: causal masks show at the first, windows at the last.
+    Up to MAX_CHECKED_ROWS rows are compared, the first and the last among them: causal masks show
+    at the first, windows at the last.
     """
-    queries, keys = call.q.shape[2], call.k.shape[2]
+    queries, keys = call.q.shape[2], reading.keys
     count = min(queries, MAX_CHECKED_ROWS)
-    rows = torch.linspace(0, queries - 1, count).round().long().unique()
-    weights = compute_rows(rows)[..., :keys]
-    values = call.v.float().repeat_interleave(call.q.shape[1] // call.v.shape[1], dim=1)
-    expected = weights.float() @ values
-    actual = call.output[:, :, rows].float()
-    # a query that sees nothing has no defined output: functions return zeros, means or NaN
-    is_defined = weights.sum(dim=-1) > 0.5
-    difference = (expected - actual).abs().amax(dim=-1)[is_defined]
-    tolerance = TOLERANCES.get(str(call.output.dtype).removeprefix("torch."), 3e-2)
-    limit = tolerance * max(1.0, float(values.abs().max()))
-    return bool((difference <= limit).all())  # NaN is not below the limit
+    rows = torch.linspace(0, queries - 1, count).round().long().unique().to(call.q.device)
+    everything = slice(0, candidate.batch), slice(0, candidate.heads)
+    # one row at a time: with long inputs, 64 rows of all heads are many
+    values = (
+        call.v[:, :, :keys].float().repeat_interleave(call.q.shape[1] // call.v.shape[1], dim=1)
+    )
+    largest, total, compared = 0.0, 0.0, 0
+    for row in rows.tolist():
+        weights = candidate.compute_maps(RowBlock(*everything, slice(row, row + 1))).weights
+        # a query that sees nothing has no defined output: functions return zeros, means or NaN
+        is_defined = weights.sum(dim=-1) > 0.5
+        if reading.real is not None:
+            is_defined = is_defined & reading.real[:, None, row, None]
+        expected = weights[..., :keys].float() @ values
+        difference = (expected - call.output[:, :, row : row + 1].float())[is_defined]
+        if difference.numel():
+            largest = max(largest, float(difference.abs().max().nan_to_num(float("inf"))))
+            total += float(difference.square().sum())
+            compared += difference.numel()
+    return largest, total / max(1, compared)

@@ -38,6 +38,8 @@ from neural.nn.mask import Mask
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+    from neural.capture.probe_image import ProbeImage
+
 MAX_LAYERS_ALL_PAIRS = 12
 """Up to this many layers, every two are compared; with more layers, each with the next only."""
 
@@ -172,6 +174,10 @@ class Capture(Sequence[CapturedCall]):
         """Labels of the positions of each example, such as tokens; None without labels."""
         self.decoder_labels: list[list[str]] | None = None
         """Labels of the decoder's positions, if the model reads two sequences."""
+        self.images: list[ProbeImage] = []
+        """The images of each example, if the model reads images as patches."""
+        self.image_note = ""
+        """Why there are no images, although the model reads some."""
 
     @overload
     def __getitem__(self, index: int) -> CapturedCall: ...

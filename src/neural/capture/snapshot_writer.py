@@ -12,6 +12,12 @@ from typing import TYPE_CHECKING
 from neural.capture.capture_result import Capture
 from neural.capture.map_encoding import encode_map
 from neural.capture.measures import registry
+from neural.capture.probe_image import (
+    IMAGE_KEY,
+    ROLLOUT_ARRAY,
+    ROWS_ARRAY,
+    compute_image_attention,
+)
 from neural.capture.vector_encoding import VECTORS_KEY, encode_vectors
 from neural.runs.run import Run
 from neural.runs.run_reader import HALVES_PREFIX, HEAD_DIVERGENCE_KEY
@@ -57,6 +63,9 @@ class SnapshotWriter:
         self.run.log_arrays(step, arrays)
         if with_maps:
             self.run.log_maps(step, encode_maps(capture))
+            if capture.images:  # maps are cut if they are long; the rows of CLS never are
+                rows, rollout = compute_image_attention(capture, capture.images[0])
+                self.run.log_arrays(step, {ROWS_ARRAY: rows, ROLLOUT_ARRAY: rollout})
         if with_vectors:
             layers = encode_vectors(capture, max_positions=MAX_MAP_POSITIONS)
             self.run.set_metadata(VECTORS_KEY, {"step": step, "layers": layers})
@@ -79,6 +88,8 @@ class SnapshotWriter:
         )
         if labels is not None:
             self.run.set_metadata("probe/labels", labels)
+        if capture.images:
+            self.run.set_metadata(IMAGE_KEY, capture.images[0].to_metadata())
         if capture.decoder_labels is not None:  # the axes of layers have different labels
             axis_labels = {
                 name: {"queries": axes.queries or [], "keys": axes.keys or []}

@@ -93,7 +93,10 @@ def explain_input_error(inputs: Any) -> str:
     """What to pass instead, for inputs on which the model failed; empty if they look right."""
     first = inputs[0] if isinstance(inputs, tuple) and inputs else inputs
     if isinstance(first, str):
-        return "a text is no tensor: tokenize it, and pass the ids with a batch axis"
+        return (
+            "a text is no tensor: tokenize it, and pass the ids with a batch axis, or pass "
+            "`tokenizer`"
+        )
     if isinstance(first, list | int | float):
         return "lists hold several inputs: pass one tensor, torch.tensor(x)"
     if type(first).__module__ == "numpy":

@@ -21,6 +21,7 @@ from neural.language.summary import (
 from neural.report.html_page import embed_in_iframe, render_page
 from neural.runs.run import Run
 from neural.workflows.load import Blueprint
+from neural.workflows.watch import WatchResult
 
 MAX_MAP_BYTES = 1_000_000
 """Size of a run's attention maps in its page; beyond it, maps are left out.
@@ -44,11 +45,12 @@ def render_run(run: Run) -> str:
 
 
 def render_capture(capture: Capture) -> str:
-    """The page of a capture: all heads of the first example, measures and roles."""
+    """The page of a capture: all heads of the first example, its tokens, measures and roles."""
     from neural.report.capture_page import build_capture_page_data
 
-    data = build_capture_page_data(capture, max_map_bytes=MAX_MAP_BYTES)
-    return embed_in_iframe(render_page(data, "attention"), height=760)
+    name = capture.model_name if isinstance(capture, WatchResult) else "attention"
+    data = build_capture_page_data(capture, name=name, max_map_bytes=MAX_MAP_BYTES)
+    return embed_in_iframe(render_page(data, f"{name}: attention"), height=760)
 
 
 def render_network(blueprint: Blueprint) -> str:

@@ -14,12 +14,13 @@ bit-identical with and without it. The run works with every command: `neural rep
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from neural.capture.capture_result import Capture
 from neural.capture.labels import check_labels
+from neural.capture.patch_positions import attach_images, find_pixels
 from neural.capture.snapshot_writer import SnapshotWriter
 from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import capture_calls, run_probe
@@ -28,10 +29,12 @@ from neural.nn.lazy_torch import torch
 from neural.runs.errors import RunError
 from neural.runs.folder import ROWS_FILE
 from neural.runs.run import Run
+from neural.workflows.watch_inputs import label_ids
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from neural.capture.probe_image import ProbeImage
     from neural.workflows.watch import Labels, PaddingMask, TokenIds
 
 DEFAULT_EVERY = 50
@@ -129,6 +132,7 @@ class ModelTracker:
         if labels is None and tokenizer is not None and self._tokens is not None:
             labels = label_tokens(tokenizer, self._tokens)
         self._labels = labels
+        self._images = self._describe_images()
         self._writer = SnapshotWriter(run)
         self._snapshot_step: int | None = None
         self._warnings: set[str] = set()
@@ -230,6 +234,7 @@ class ModelTracker:
             else:
                 run_probe(self.model, self.probe, block)
             if capture:
+                capture.images = self._images
                 self._writer.write(
                     self.current_step,
                     capture,
@@ -242,6 +247,18 @@ class ModelTracker:
                 self.run.log_event(self.current_step, "warning", message)
         self._snapshot_step = self.current_step
         self.run.commit()
+
+    def _describe_images(self) -> list[ProbeImage]:
+        """The images of the probe; found once, since training does not move patches."""
+        if callable(self.probe) or find_pixels(self.probe) is None:
+            return []
+        images = Capture(())
+        attach_images(images, self.model, self.probe, softmax=self._softmax)
+        if images.image_note:
+            self.run.log_event(self.current_step, "warning", images.image_note)
+        if self._labels is None:
+            self._labels = images.labels
+        return images.images
 
     def _find_labels(self, capture: Capture) -> list[list[str]] | None:
         return None if self._labels is None else check_labels(self._labels, capture)
@@ -290,12 +307,10 @@ def find_token_ids(probe: Any) -> Any:
 
 
 def label_tokens(tokenizer: Any, tokens: Any) -> list[list[str]]:
-    """Texts of token ids, by the methods that tokenizers of Hugging Face have."""
-    rows = tokens.tolist()
-    if hasattr(tokenizer, "convert_ids_to_tokens"):
-        return [[str(token) for token in tokenizer.convert_ids_to_tokens(row)] for row in rows]
-    decode: Callable[[list[int]], str] = getattr(tokenizer, "decode", tokenizer)
-    return [[str(decode([token])) for token in row] for row in rows]
+    """Texts of token ids; `tokenizer` has the methods of Hugging Face or `decode`, or is it."""
+    if hasattr(tokenizer, "convert_ids_to_tokens") or hasattr(tokenizer, "decode"):
+        return label_ids(tokenizer, tokens)
+    return [[str(tokenizer([token])) for token in row] for row in tokens.tolist()]
 
 
 def _list_snapshot_steps(run: Run) -> set[int]:

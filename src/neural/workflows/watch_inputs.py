@@ -70,6 +70,11 @@ def prepare_input(
     `decoder_texts` are read by the decoder of an encoder–decoder model, one per text; without
     them, the decoder reads the same text. `max_length` cuts longer inputs.
     """
+    if watched.tokenizer_error:
+        raise TargetError(
+            f"the tokenizer of {watched.name} cannot be read: {watched.tokenizer_error}; save it "
+            'again (tokenizer.save_pretrained), or give token ids: --ids "5 3 9"'
+        )
     if watched.tokenizer is None:
         raise TargetError(
             f"{watched.name} has no tokenizer: save it into the same folder "
@@ -90,10 +95,19 @@ def prepare_input(
         raise TargetError("the input has no tokens")
     _check_ids(watched, ids)
     unknown = getattr(tokenizer, "unk_token_id", None)
-    if unknown is not None and bool((ids == unknown).any()):
-        count = int((ids == unknown).sum())
-        notes.append(f"{count} tokens are not in the vocabulary and became {tokenizer.unk_token}")
-    batch: dict[str, Any] = dict(encoded)
+    is_unknown = ids == unknown if unknown is not None else torch.zeros_like(ids).bool()
+    if "attention_mask" in encoded:  # padding may be written with the same token
+        is_unknown &= encoded["attention_mask"].bool()
+    if bool(is_unknown.any()):
+        count = int(is_unknown.sum())
+        notes.append(
+            f"{count} {'tokens are' if count > 1 else 'token is'} not in the vocabulary and became "
+            f"{tokenizer.unk_token}"
+        )
+    accepted = _find_accepted_inputs(watched)
+    batch: dict[str, Any] = {
+        name: tensor for name, tensor in encoded.items() if accepted is None or name in accepted
+    }
     decoder_labels = None
     if watched.is_encoder_decoder:
         decoder_ids = _prepare_decoder_ids(watched, decoder_texts or first, max_length, notes)
@@ -105,7 +119,7 @@ def prepare_input(
     description = f"{count} {kind}{plural}, {length} tokens" + (" with padding" * (count > 1))
     real = encoded["attention_mask"].bool() if count > 1 and "attention_mask" in encoded else None
     return WatchInput(
-        batch,
+        batch if "input_ids" in batch else (ids,),  # the model has another name for its ids
         description,
         label_ids(tokenizer, ids),
         decoder_labels,
@@ -126,7 +140,7 @@ def prepare_ids(watched: WatchedModel, rows: Sequence[str]) -> WatchInput:
     ids = torch.tensor(parsed)
     if int(ids.min()) < 0:
         raise TargetError("--ids: token ids are not negative")
-    _check_ids(watched, ids)
+    _check_ids(watched, ids, "--ids has")
     tokenizer = watched.tokenizer
     labels = [list(map(str, row)) for row in parsed]
     accepted = _find_accepted_inputs(watched) or set()
@@ -176,10 +190,7 @@ def _tokenize(
     )
     if limit is not None and encoded["input_ids"].shape[1] == limit:
         notes.append(f"inputs are cut to {limit:,} tokens")
-    accepted = _find_accepted_inputs(watched)
-    return {
-        name: tensor for name, tensor in encoded.items() if accepted is None or name in accepted
-    }
+    return dict(encoded)
 
 
 def _find_accepted_inputs(watched: WatchedModel) -> set[str] | None:
@@ -206,15 +217,31 @@ def _find_position_limit(watched: WatchedModel) -> int | None:
     return None
 
 
-def _check_ids(watched: WatchedModel, ids: Tensor) -> None:
+def _check_ids(watched: WatchedModel, ids: Tensor, origin: str = "the tokenizer gives") -> None:
     """Raise TargetError if an id is outside the model's vocabulary."""
-    size = getattr(watched.config, "vocab_size", None)
+    size = _find_vocabulary_size(watched)
     largest = int(ids.max())
-    if isinstance(size, int) and largest >= size:
-        raise TargetError(
-            f"the tokenizer gives id {largest:,}, and the model has {size:,} embeddings: "
-            "tokenizer and model do not belong together"
+    if size is not None and largest >= size:
+        advice = (
+            f"ids go from 0 to {size - 1:,}"
+            if origin.startswith("--ids")
+            else "tokenizer and model do not belong together"
         )
+        raise TargetError(
+            f"{origin} id {largest:,}, and the model has {size:,} embeddings: {advice}"
+        )
+
+
+def _find_vocabulary_size(watched: WatchedModel) -> int | None:
+    """Number of token embeddings; None if it is not known."""
+    get_embeddings = getattr(watched.model, "get_input_embeddings", None)
+    try:
+        embeddings = get_embeddings() if get_embeddings is not None else None
+    except (NotImplementedError, AttributeError, TypeError):  # models without token embeddings
+        embeddings = None
+    size = getattr(embeddings, "num_embeddings", None)
+    size = getattr(watched.config, "vocab_size", None) if size is None else size
+    return size if isinstance(size, int) else None
 
 
 def _prepare_decoder_ids(

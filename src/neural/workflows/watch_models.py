@@ -17,8 +17,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
 from neural.analysis.findings import RUN_KINDS, FindingList, analyze_runs
 from neural.capture.snapshot_writer import SnapshotWriter
 from neural.capture.watch import NoAttentionError
@@ -151,7 +149,8 @@ def capture_model(
     _name_exported_layers(watched, result)
     result.model_name = watched.name
     result.labels, result.decoder_labels = prepared.labels, prepared.decoder_labels
-    return ModelCapture(step, target, watched, prepared, result, [*prepared.notes, *messages])
+    notes = [*watched.notes, *prepared.notes, *messages]
+    return ModelCapture(step, target, watched, prepared, result, notes)
 
 
 def _name_exported_layers(watched: WatchedModel, result: WatchResult) -> None:
@@ -263,21 +262,11 @@ def summarize_heads(capture: ModelCapture) -> list[HeadSummary]:
 
 def to_json(capture: ModelCapture, findings: FindingList) -> dict[str, Any]:
     """All that `neural watch` prints, as JSON data; NaN becomes None."""
-    names = capture.result.layer_names()
-    layers: list[dict[str, Any]] = [{"name": name, "heads": []} for name in names]
-    for head in summarize_heads(capture):
-        measures = {
-            name: value if np.isfinite(value) else None for name, value in head.measures.items()
-        }
-        layers[head.layer]["heads"].append({"role": head.role, "measures": measures})
     return {
+        **capture.result.to_dict(),
         "model": type(capture.watched.model).__name__,
         "source": capture.watched.source,
         "input": capture.input.description,
-        "tokens": capture.input.labels,
-        "decoder_tokens": capture.input.decoder_labels,
-        "layers": layers,
-        "refusals": capture.result.refusals,
         "notes": capture.notes,
         "findings": [finding.to_dict() for finding in findings],
     }

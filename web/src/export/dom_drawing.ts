@@ -158,17 +158,66 @@ function drawBox(element: Element, style: CSSStyleDeclaration, context: Context)
   const [x, y, width, height] = box
   for (const side of ["Top", "Right", "Bottom", "Left"] as const) {
     const thickness = parseFloat(style[`border${side}Width`])
-    const fill = parseColour(style[`border${side}Color`], context.opacity)
-    if (!thickness || !fill || style[`border${side}Style`] === "none") continue
+    const stroke = parseColour(style[`border${side}Color`], context.opacity)
+    const line = style[`border${side}Style`]
+    if (!thickness || !stroke || line === "none") continue
+    const half = thickness / 2
+    const column = side === "Right" ? x + width - half : x + half
+    const level = side === "Bottom" ? y + height - half : y + half
     const isAcross = side === "Top" || side === "Bottom"
-    const commands = boxCommands([
-      side === "Right" ? x + width - thickness : x,
-      side === "Bottom" ? y + height - thickness : y,
-      isAcross ? width : thickness,
-      isAcross ? thickness : height,
-    ])
-    context.shapes.push({ ...plain, commands, fill, clip })
+    const commands: Command[] = isAcross
+      ? [
+          ["M", x, level],
+          ["L", x + width, level],
+        ]
+      : [
+          ["M", column, y],
+          ["L", column, y + height],
+        ]
+    const dash =
+      line === "dashed" ? [3 * thickness, 2 * thickness] : line === "dotted" ? [1, 2] : []
+    context.shapes.push({
+      ...plain,
+      commands,
+      fill: null,
+      stroke,
+      strokeWidth: thickness,
+      dash,
+      clip,
+    })
   }
+  for (const [distance, thickness, colour] of listRings(style)) {
+    const stroke = parseColour(colour, context.opacity)
+    const reach = distance + thickness / 2
+    const ring: Box = [x - reach, y - reach, width + 2 * reach, height + 2 * reach]
+    if (stroke)
+      context.shapes.push({
+        ...plain,
+        commands: boxCommands(ring),
+        fill: null,
+        stroke,
+        strokeWidth: thickness,
+        clip: findClip(context.clip, ring),
+      })
+  }
+}
+
+/** Frames around a box, by its outline or by shadows without blur: [distance, thickness, colour]. */
+function listRings(style: CSSStyleDeclaration): [number, number, string][] {
+  const rings: [number, number, string][] = []
+  const outline = parseFloat(style.outlineWidth)
+  if (outline && style.outlineStyle !== "none")
+    rings.push([parseFloat(style.outlineOffset) || 0, outline, style.outlineColor])
+  // such as `rgb(11, 94, 168) 0px 0px 0px 2px`; the first shadow is on top
+  let inner = 0
+  for (const shadow of style.boxShadow.matchAll(
+    /(\w+\([^)]*\)) 0px 0px 0px ([\d.]+)px(?! inset)/g,
+  )) {
+    const spread = Number(shadow[2])
+    if (spread > inner) rings.push([inner, spread - inner, shadow[1]])
+    inner = Math.max(inner, spread)
+  }
+  return rings
 }
 
 /** A horizontal gradient of equally spaced colours, such as that of a colour bar, as slices. */
