@@ -25,6 +25,8 @@ OPAQUE = "opaque"
 """Without "flash" in its name, which would make transformers look for a kernel of that name."""
 OPAQUE_DENSE = "opaque_dense"
 """The same function, with the dense masks of SDPA."""
+FLEX_PROBE = "flex_probe"
+"""FlexAttention that also collects its weights."""
 _last_weights: list[torch.Tensor] = []
 _collected: list[tuple[Any, np.ndarray]] | None = None
 
@@ -130,11 +132,24 @@ def attend_like_flash(
     return output.transpose(1, 2).contiguous(), None
 
 
-def register_opaque_functions() -> None:
-    """Register the function under both names."""
-    from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import flash_attention_mask, sdpa_mask
+def attend_by_flex(module: Any, query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+    """FlexAttention of transformers; the identity as values gives its weights."""
+    from transformers.integrations.flex_attention import flex_attention_forward
 
+    if _collected is not None:
+        identity = torch.eye(key.shape[2]).expand(*key.shape[:2], -1, -1)
+        weights = flex_attention_forward(module, query, key, identity, *args, **kwargs)[0]
+        _collected.append((module, weights.transpose(1, 2).double().numpy()))
+    return flex_attention_forward(module, query, key, value, *args, **kwargs)
+
+
+def register_opaque_functions() -> None:
+    """Register the functions under their names."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import flash_attention_mask, flex_attention_mask, sdpa_mask
+
+    AttentionInterface.register(FLEX_PROBE, attend_by_flex)
+    AttentionMaskInterface.register(FLEX_PROBE, flex_attention_mask)
     for name, mask in ((OPAQUE, flash_attention_mask), (OPAQUE_DENSE, sdpa_mask)):
         AttentionInterface.register(name, attend_like_flash)
         AttentionMaskInterface.register(name, mask)

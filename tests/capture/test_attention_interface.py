@@ -13,7 +13,6 @@ from tests.capture.opaque_attention import (
     OPAQUE,
     OPAQUE_DENSE,
     attend_like_flash,
-    collect_opaque_weights,
     register_opaque_functions,
 )
 

@@ -281,7 +281,7 @@ def test_other_bad_targets_are_messages(tmp_path, planted, monkeypatch):
 
 def test_words_outside_the_vocabulary_are_noted(planted):
     result = run_command(planted, "-i", "the zebra sat")
-    assert "1 tokens are not in the vocabulary and became [UNK]" in result.output
+    assert "1 token is not in the vocabulary and became [UNK]" in result.output
 
 
 def test_a_model_without_attention_is_a_message(tmp_path, monkeypatch):

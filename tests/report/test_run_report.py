@@ -13,6 +13,7 @@ from neural.report.run_report import (
     build_page_data,
     build_run_data,
     join_titles,
+    pack_curve,
     render_report,
     write_report,
 )
@@ -216,3 +217,31 @@ def test_the_newest_evaluation_is_in_the_data(tmp_path):
     assert evaluation["data"] == "9 texts"
     # the monitored metric first
     assert [score["name"] for score in evaluation["scores"]] == ["loss", "bits"]
+
+
+def unpack_curve(curve):
+    steps, values = curve["steps"], curve["values"]
+    if isinstance(steps, dict):
+        steps = [steps["start"] + index * steps["every"] for index in range(steps["count"])]
+    if isinstance(values, str):
+        floats = np.frombuffer(base64.b64decode(values), "<f4").astype(float)
+        values = [float(value) if np.isfinite(value) else None for value in floats]
+    return {"steps": steps, "values": values}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [float(np.float32(value)) for value in np.linspace(0.1, 7, 40)],
+        list(np.linspace(0.1, 7, 40)),  # not 32-bit floats: they stay as they are
+        [None, *(float(np.float32(value)) for value in np.linspace(-1, 1, 39))],
+        [1e300] * 40,
+    ],
+)
+def test_packed_curves_are_exact(values):
+    for steps in (list(range(0, 400, 10)), [*range(39), 99]):
+        curve = {"steps": steps, "values": values}
+        packed = pack_curve(curve)
+        assert unpack_curve(packed) == curve
+        assert isinstance(packed["steps"], dict) == (steps[-1] == 390)
+    assert pack_curve({"steps": [3], "values": [1.5]}) == {"steps": [3], "values": [1.5]}

@@ -182,7 +182,7 @@ def test_a_dataset_of_xarray(planted, translator):
     assert dataset.attrs == {"model": "GPT2LMHeadModel"}
     (head,) = np.argwhere(dataset.role.values == "previous token").tolist()
     assert head == [1, 0]
-    row = dataset.map_1.isel(example=0, head=0, query=3)
+    row = dataset.map_1.isel(example=0, head=0, query=2)
     assert row.key_token.values[int(row.argmax("key"))] == "cat"  # before "sat"
     cut = translator.to_xarray(positions=2)
     assert cut.sizes["query"] == 2 and "map_2" in cut

@@ -303,7 +303,7 @@ def test_the_tokenizer_of_the_caller_stays_as_it_was(gpt2):
 
 
 def test_words_outside_the_vocabulary_are_a_warning(gpt2, tokenizer):
-    with pytest.warns(AttentionWarning, match="1 tokens are not in the vocabulary"):
+    with pytest.warns(AttentionWarning, match="1 token is not in the vocabulary"):
         neural.watch(gpt2, "the zebra", tokenizer=tokenizer)
 
 

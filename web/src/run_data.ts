@@ -311,9 +311,16 @@ export interface Index {
   experiments?: Experiment[]
 }
 
+/** A curve as in the JSON: evenly spaced steps, and values as base64 of 32-bit floats, take less space. */
+export interface EncodedCurve {
+  steps: number[] | { start: number; every: number; count: number }
+  values: (number | null)[] | string
+}
+
 /** A run as in the JSON: values of measures are base64 of 32-bit floats. */
-export type EncodedRun = Omit<Run, "measures"> & {
+export type EncodedRun = Omit<Run, "measures" | "scalars"> & {
   measures: Record<string, Omit<Measure, "values"> & { data: string }>
+  scalars: Record<string, EncodedCurve>
 }
 
 export function decodeBase64(base64: string): Uint8Array<ArrayBuffer> {
@@ -336,7 +343,23 @@ export function decodeRun(encoded: EncodedRun): Run {
       },
     }
   }
-  return { ...encoded, measures }
+  const scalars: Record<string, Curve> = {}
+  for (const [name, curve] of Object.entries(encoded.scalars)) scalars[name] = decodeCurve(curve)
+  return { ...encoded, measures, scalars }
+}
+
+export function decodeCurve({ steps, values }: EncodedCurve): Curve {
+  return {
+    steps: Array.isArray(steps)
+      ? steps
+      : Array.from({ length: steps.count }, (_, index) => steps.start + index * steps.every),
+    values:
+      typeof values === "string"
+        ? Array.from(new Float32Array(decodeBase64(values).buffer), (value) =>
+            Number.isFinite(value) ? value : null,
+          )
+        : values,
+  }
 }
 
 /** Append the rows of an update; all other fields are taken from the update. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict"
 import { test } from "node:test"
 
 import {
+  decodeCurve,
   decodeRun,
   lastIndexUpTo,
   mergeRun,
@@ -75,4 +76,15 @@ test("a growing curve stays within the limit and keeps all of its newest points"
   )
   assert.deepEqual(steps, values)
   assert.equal(steps[0], 0)
+})
+
+test("a packed curve has the steps and values that were stored", () => {
+  const values = Float32Array.of(1.5, Number.NaN, -2.25)
+  const text = btoa(String.fromCharCode(...new Uint8Array(values.buffer)))
+  assert.deepEqual(decodeCurve({ steps: { start: 10, every: 5, count: 3 }, values: text }), {
+    steps: [10, 15, 20],
+    values: [1.5, null, -2.25],
+  })
+  const plain = { steps: [1, 4], values: [0.1, null] }
+  assert.deepEqual(decodeCurve(plain), plain)
 })

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from neural.capture.capture_result import Capture, CapturedCall
 from neural.capture.probe_image import ProbeImage, encode_picture
 from neural.capture.tracker import preserve_model_state
-from neural.capture.watch import NoAttentionError, capture_calls, run_probe
+from neural.capture.watch import capture_calls, run_probe
 from neural.nn.lazy_torch import torch
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class PatchLayout:
             self.layers,
             self.is_complete,
             self.prefix_names,
+            (height, width),
         )
 
 
@@ -112,7 +113,9 @@ def attach_images(
     try:
         capture.images = describe_images(model, batch, mean=mean, std=std, softmax=softmax)
     except PatchError as error:
-        capture.image_note = f"weights are not drawn over the image: {error}"
+        # an input of four axes without this name need not be an image
+        if isinstance(batch, Mapping):
+            capture.image_note = f"weights are not drawn over the image: {error}"
     if capture.labels is None and capture.images:
         capture.labels = [image.label_tokens() for image in capture.images]
 
@@ -192,9 +195,7 @@ def _capture(model: nn.Module, batch: Any, softmax: bool | None) -> Capture:
         with preserve_model_state(model):
             block = capture_calls(model, capture, softmax=softmax, on_warning=lambda message: None)
             return run_probe(model, batch, block)
-    except NoAttentionError:
-        raise
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+    except Exception as error:  # models raise anything; without a picture, the rest still works
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise PatchError(f"the model failed on changed images: {reason}") from error
 

@@ -55,6 +55,8 @@ class ProbeImage:
     """Whether these are all layers that read the image: rollout needs them all."""
     prefix_names: tuple[str, ...] = ()
     """Names of the positions before the patches."""
+    picture_size: tuple[int, int] = (0, 0)
+    """Height and width in pixels of the part of the input that the patches cover."""
 
     @property
     def patches(self) -> int:

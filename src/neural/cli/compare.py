@@ -1,4 +1,4 @@
-"""`neural compare`: runs side by side, only where they differ.
+"""`neural compare`: runs side by side, only where they differ; or the heads of two models.
 
 `data` is the dict of `neural.workflows.compare.compare_runs`. Columns and rows name the runs by
 letters: A is the first, against which the others are compared. A measure is a number per attention
@@ -23,17 +23,45 @@ from neural.core.escape import shorten
 
 if TYPE_CHECKING:
     from neural.runs.run import Run
+    from neural.workflows.compare_models import ModelComparison
 
 MAX_CELL_WIDTH = 14
 """Characters of a setting in the table."""
 MAX_SPARKLINE_WIDTH = 60
+MAX_LISTED_PAIRS = 32
+"""Matched heads in the table; --json has all."""
+MAX_LISTED_CHANGES = 8
 
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…", type=RUN)
+@click.option(
+    "--probe",
+    "probes",
+    multiple=True,
+    metavar="TEXT|FILE",
+    help="Match the heads of two models on this text; several become one batch.",
+)
+@click.option("--ids", multiple=True, metavar="NUMBERS", help="The same with token ids: `5 3 9`.")
+@click.option("--heads", is_flag=True, help="Match the heads of two runs by their stored maps.")
+@click.option("--same-layer", is_flag=True, help="Match heads of equal layers only.")
+@click.option(
+    "--build",
+    metavar="MODULE:FUNCTION",
+    help="Builds the models of state dicts (.pt, .safetensors).",
+)
+@click.option("--max-tokens", type=click.IntRange(1), help="Cut a longer probe.")
 @runs_option()
 @json_option()
-def command(runs: tuple[str, ...], root: Path, as_json: bool) -> None:
+def command(
+    runs: tuple[str, ...],
+    root: Path,
+    as_json: bool,
+    probes: tuple[str, ...],
+    ids: tuple[str, ...],
+    heads: bool,
+    **options: Any,
+) -> None:
     """Compare runs: settings that differ, best scores, curves, attention at the end.
 
     The name of a sweep stands for its runs. Runs that differ in their seeds alone form a group;
@@ -42,12 +70,30 @@ def command(runs: tuple[str, ...], root: Path, as_json: bool) -> None:
     \b
     $ neural compare 01-38-55 01-39-06
     $ neural compare rates                          all trials of a sweep
+    $ neural compare ./base ./tuned --probe "The cat sat on the mat"
+
+    With --probe, two models are compared head by head: any that `neural watch` takes, such as
+    folders of Hugging Face, or runs. Heads are matched by their attention on the text, across
+    seeds, sizes, or before and after fine-tuning; a null tells the same head from the same role.
     """
     from contextlib import ExitStack
 
     from neural.cli._errors import report_errors
 
     with report_errors(), ExitStack() as stack:
+        if probes or ids or heads:
+            comparison = _match_models(runs, root, probes, ids, heads, **options)
+            click.echo(
+                json.dumps(comparison.to_dict(), indent=1, ensure_ascii=False)
+                if as_json
+                else "\n".join(_format_heads(comparison))
+            )
+            return
+        if any(options.values()):
+            raise click.UsageError("these options match heads: add --probe TEXT or --heads")
+        for target in runs:
+            if ":" in target or (Path(target) / "config.json").is_file():
+                raise click.UsageError(f"{target} is a model, not a run: add --probe TEXT")
         from neural.cli._run_selection import select_runs
         from neural.runs.run import Run
         from neural.workflows.compare import compare_runs
@@ -62,6 +108,128 @@ def command(runs: tuple[str, ...], root: Path, as_json: bool) -> None:
             if as_json
             else "\n".join(_format_comparison(opened_runs, data))
         )
+
+
+def _match_models(
+    targets: Sequence[str],
+    root: Path,
+    probes: Sequence[str],
+    ids: Sequence[str],
+    heads: bool,
+    *,
+    same_layer: bool,
+    build: str | None,
+    max_tokens: int | None,
+) -> ModelComparison:
+    from neural.cli._run_selection import select_run
+    from neural.runs.run import Run
+    from neural.workflows.compare_models import compare_models, compare_snapshots
+    from neural.workflows.watch_inputs import read_inputs
+
+    if len(targets) != 2:
+        raise click.UsageError("heads are matched between two models: name two")
+    if bool(probes) + bool(ids) + heads > 1:
+        raise click.UsageError("give one of --probe, --ids and --heads")
+    if heads:
+        with (
+            Run.open(select_run(targets[0], root)) as first,
+            Run.open(select_run(targets[1], root)) as second,
+        ):
+            return compare_snapshots(first, second, same_layer=same_layer)
+    return compare_models(
+        *targets,
+        texts=read_inputs(probes),
+        ids=ids,
+        build=build,
+        max_length=max_tokens,
+        same_layer=same_layer,
+        runs=root,
+    )
+
+
+def _format_heads(comparison: ModelComparison) -> list[str]:
+    """Both models, a table of matched heads, and the heads that changed most."""
+    from neural.analysis.head_roles import format_head
+
+    first, second = comparison.first, comparison.second
+    rows = [
+        (
+            letter,
+            model.name,
+            _formatting.format_count(len(model.layers), "layer"),
+            _formatting.format_count(sum(len(layer.weights) for layer in model.layers), "head"),
+        )
+        for letter, model in (("A", first), ("B", second))
+    ]
+    pairs = comparison.pairs
+    verdicts = [pair.verdict for pair in pairs]
+    counts = [
+        f"{verdicts.count(verdict)} {verdict}"
+        for verdict in ("same head", "same role", "unrelated", "not tested")
+        if verdict in verdicts
+    ]
+    lines = [
+        *_formatting.format_table(rows, indent=""),
+        f"input: {first.input_description}" if first.input_description else "",
+        *(f"note: {note}" for note in comparison.notes),
+        "",
+        _formatting.style_heading("matched heads") + f": {', '.join(counts)}",
+    ]
+    table = [("A", "B", "role of A", "role of B", "divergence", "cosine", "p", "")]
+    table += [
+        (
+            format_head(*pair.first),
+            format_head(*pair.second),
+            first.find_role(*pair.first),
+            second.find_role(*pair.second),
+            f"{pair.divergence:.4f}",
+            f"{pair.cosine:.2f}",
+            _format_p(pair.p),
+            pair.verdict,
+        )
+        for pair in pairs[:MAX_LISTED_PAIRS]
+    ]
+    lines += _formatting.format_table(table, right_aligned=(4, 5, 6))
+    if len(pairs) > MAX_LISTED_PAIRS:
+        lines.append(f"  and {len(pairs) - MAX_LISTED_PAIRS} more; --json lists all")
+    if "not tested" in verdicts:
+        lines.append("  verdicts need four heads or more in each model")
+    return lines + _format_changes(comparison)
+
+
+def _format_changes(comparison: ModelComparison) -> list[str]:
+    """Heads with equal indices, the most changed first; nothing for different architectures."""
+    from neural.analysis.head_matching import SIGNIFICANCE_LEVEL
+    from neural.analysis.head_roles import format_head
+
+    changes = comparison.changes[:MAX_LISTED_CHANGES]
+    if not changes:
+        return []
+    rows = [(format_head(*change.head), f"{change.divergence:.4f} bits") for change in changes]
+    p = comparison.index_p
+    lines = [
+        "",
+        _formatting.style_heading("changed most") + ", heads with equal indices",
+        *_formatting.format_table(rows, right_aligned=(1,)),
+    ]
+    kept = sum(
+        pair.first == pair.second and pair.verdict == "same head" for pair in comparison.pairs
+    )
+    if p <= SIGNIFICANCE_LEVEL or kept:
+        return [
+            *lines,
+            f"  {kept} of {len(comparison.changes)} are the same head at the same index; "
+            f"permuted heads: p = {_format_p(p)}",
+        ]
+    return [
+        *lines,
+        f"  nothing shows that one model derives from the other (permuted heads: p = "
+        f"{_format_p(p)}): equal indices may mean nothing",
+    ]
+
+
+def _format_p(p: float) -> str:
+    return "–" if math.isnan(p) else "<0.0001" if p < 1e-4 else f"{p:.2g}"
 
 
 def _format_comparison(runs: Sequence[Run], data: dict[str, Any]) -> list[str]:

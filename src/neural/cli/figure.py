@@ -26,9 +26,16 @@ class _FigureCommand(click.Command):
 @click.argument("runs", nargs=-1, metavar="[RUN]…", type=RUN)
 @click.option("--kind", default="heads", show_default=True, help="What is drawn; see below.")
 @click.option("--step", type=click.IntRange(0), help="Step of the maps; the last one by default.")
-@click.option("--layer", type=click.IntRange(0), help="Layer of head and lines, from 0.")
-@click.option("--head", type=click.IntRange(0), help="Head of head and lines, from 0.")
+@click.option("--layer", type=click.IntRange(0), help="Layer of head, lines and image, from 0.")
+@click.option("--head", type=click.IntRange(0), help="Head of head, lines and image, from 0.")
 @click.option("--metric", "metrics", multiple=True, help="Metric of curves; repeat for several.")
+@click.option(
+    "--patch",
+    nargs=2,
+    type=click.IntRange(0),
+    metavar="ROW COLUMN",
+    help="Patch that attends, of image, from 0; CLS by default.",
+)
 @click.option(
     "--width",
     default="3.25in",
@@ -47,6 +54,7 @@ def command(
     layer: int | None,
     head: int | None,
     metrics: tuple[str, ...],
+    patch: tuple[int, int] | None,
     width: str,
     height: str | None,
     out: Path | None,
@@ -78,6 +86,7 @@ def command(
             layer=layer,
             head=head,
             metrics=metrics,
+            patch=patch,
             width=width,
             height=height,
         )

@@ -51,6 +51,14 @@ PLAIN_ROLES = ("mixed", "uniform", "")
 @click.option(
     "--ids", multiple=True, metavar="NUMBERS", help="Token ids, for models without a tokenizer."
 )
+@click.option(
+    "--image",
+    "images",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="An image, for vision transformers; several become one batch.",
+)
 @click.option("--layer", type=click.IntRange(0), help="Only this layer, all of its heads.")
 @click.option("--head", type=click.IntRange(0), help="Only this head.")
 @click.option(
@@ -66,6 +74,19 @@ PLAIN_ROLES = ("mixed", "uniform", "")
 )
 @click.option("--max-tokens", type=click.IntRange(1), help="Cut longer inputs.")
 @out_option("Write a page that works offline.", metavar="FILE.html")
+@click.option(
+    "--overlay",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw the weights of --layer and --head over the image: .png, .svg or .pdf.",
+)
+@click.option(
+    "--patch",
+    nargs=2,
+    type=click.IntRange(0),
+    metavar="ROW COLUMN",
+    help="Patch that attends in --overlay, from 0; CLS by default.",
+)
 @click.option("--save", is_flag=True, help="Keep it as a run, for report, board and compare.")
 @click.option("--name", metavar="NAME", help="Name of the run; the model's by default.")
 @runs_option()
@@ -77,6 +98,7 @@ def command(targets: tuple[str, ...], root: Path, as_json: bool, **options: Any)
     $ neural watch ./gpt2 --input "The cat sat on the mat" -o heads.html
     $ neural watch my_package.models:build --input notes.txt --layer 2
     $ neural watch ./bert --pair "It rains." "I take an umbrella." --json
+    $ neural watch ./vit --image cat.png --overlay attention.png --layer 5 --head 2
     $ neural watch checkpoints/checkpoint-* --input probe.txt --save
 
     TARGET is a folder of Hugging Face (config, weights, tokenizer) or its name on the hub,
@@ -98,12 +120,15 @@ def _watch(
     pairs: tuple[tuple[str, str], ...],
     decoder_inputs: tuple[str, ...],
     ids: tuple[str, ...],
+    images: tuple[Path, ...],
     layer: int | None,
     head: int | None,
     build: str | None,
     implementation: str | None,
     max_tokens: int | None,
     out: Path | None,
+    overlay: Path | None,
+    patch: tuple[int, int] | None,
     save: bool,
     name: str | None,
     as_json: bool,
@@ -120,6 +145,10 @@ def _watch(
 
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         raise click.UsageError(f"{out}: the page is HTML; name it {out.with_suffix('.html')}")
+    if images and (inputs or pairs or decoder_inputs or ids):
+        raise click.UsageError("--image and texts cannot be watched together: give one of them")
+    if (overlay or patch) and not (overlay and images):
+        raise click.UsageError("--overlay FILE needs --image FILE, and --patch needs both")
     is_series = len(targets) > 1
     captures = list(
         watch_models(
@@ -128,6 +157,7 @@ def _watch(
             pairs=pairs,
             decoder_texts=read_inputs(decoder_inputs),
             ids=ids,
+            images=images,
             build=build,
             implementation=implementation,
             max_length=max_tokens,
@@ -150,6 +180,11 @@ def _watch(
             else:
                 last.result.save(out, title=name)
             click.echo(f"{out}; open it in a browser", err=as_json)
+        if overlay is not None:
+            from neural.workflows.figure import figure
+
+            drawn = figure(last.result, "image", layer=layer, head=head, patch=patch)
+            click.echo(f"{drawn.save(overlay)}: {drawn.description}", err=as_json)
         if save:
             click.echo(f"run {run.path}", err=as_json)
 

@@ -26,6 +26,7 @@ from neural.capture.labels import AxisLabels
 from neural.capture.map_encoding import MAP_HEADER, add_map_location, decode_map, to_shares
 from neural.capture.snapshot_writer import MAX_MAP_POSITIONS
 from neural.report.capture_page import find_capture_roles
+from neural.report.image_attention import ImageAttention, load_capture_image, load_run_image
 from neural.report.page_data import load_map_labels
 from neural.runs.errors import RunError
 from neural.runs.run import Run
@@ -50,6 +51,12 @@ class AttentionSnapshot:
     labels: Sequence[AxisLabels]
     """Tokens of the rows and columns of each layer's maps."""
     load_roles: Callable[[], np.ndarray | None]
+    load_image: Callable[[], ImageAttention | None] = lambda: None
+
+    @cached_property
+    def image(self) -> ImageAttention | None:
+        """The image that the model reads, and what attends to it; None if there is none."""
+        return self.load_image()
 
     @cached_property
     def roles(self) -> np.ndarray | None:
@@ -127,7 +134,9 @@ def load_run_snapshot(run: Run, step: int | None = None) -> AttentionSnapshot:
             f"{', '.join(map(str, nearest))} (of {len(steps)}, {steps[0]} … {steps[-1]})"
         )
     encoded = run.maps(step)
-    names = [name for name in run.metadata("attention/layers") or () if name in encoded]
+    all_names = run.metadata("attention/layers") or ()
+    layers = [layer for layer, name in enumerate(all_names) if name in encoded]
+    names = [all_names[layer] for layer in layers]
     with add_map_location(run.path, step):
         maps = [_decode_with_mask(encoded[name]) for name in names]
     labels = load_map_labels(run) or {}
@@ -137,6 +146,7 @@ def load_run_snapshot(run: Run, step: int | None = None) -> AttentionSnapshot:
         maps=maps,
         labels=[AxisLabels(labels.get("queries"), labels.get("keys"))] * len(maps),
         load_roles=lambda: _load_run_roles(run, step),
+        load_image=lambda: load_run_image(run, step, layers),
     )
 
 
@@ -170,6 +180,7 @@ def load_capture_snapshot(
         maps=maps,
         labels=[capture.axis_labels(layer, example) for layer in layers],
         load_roles=load_roles,
+        load_image=lambda: load_capture_image(capture, example, layers),
     )
 
 

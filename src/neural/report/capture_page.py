@@ -24,6 +24,7 @@ from neural.capture.vector_encoding import encode_vectors
 from neural.core.files import write_atomically
 from neural.report.head_role_data import list_role_strengths
 from neural.report.html_page import render_page
+from neural.report.image_attention import build_capture_page_image
 from neural.report.page_data import MAX_MAP_BYTES, compress_step
 from neural.report.run_report import build_attention_page_data
 from neural.runs.errors import translate_errors
@@ -83,7 +84,7 @@ def build_capture_page_data(
         measures, [(capture[layer], maps[layer], layer_labels[layer]) for layer in layers]
     )
     entries = {key: registry.get(key) for key in (*measures, *between)}
-    return build_attention_page_data(
+    data = build_attention_page_data(
         name,
         step.maps,
         measures=measures,
@@ -100,6 +101,8 @@ def build_capture_page_data(
         else None,
         downsampling=step.downsampling,
     )
+    data["runs"][0]["image"] = build_capture_page_image(capture, example, layers)
+    return data
 
 
 def find_capture_roles(capture: Capture, example: int = 0) -> np.ndarray:
@@ -189,5 +192,7 @@ def _describe_capture(capture: Capture, example: int, names: Sequence[str]) -> l
     for layer, call in zip(names, capture, strict=True):
         if call.attention is None:
             notes.append(f"{layer}: queries or keys are not finite, so there are no weights")
+    if capture.image_note:
+        notes.append(capture.image_note)
     notes += [f"not measured: {path}: {reason}" for path, reason in capture.refusals.items()]
     return notes

@@ -35,6 +35,7 @@ from neural.capture.measures import registry
 from neural.capture.vector_encoding import VECTORS_KEY, check_vectors
 from neural.core.errors import TaskError
 from neural.core.registry import UnknownNameError
+from neural.report.image_attention import load_image_page_data
 from neural.report.segmentation_data import load_segmentation_data
 from neural.runs.errors import RunError
 from neural.runs.evaluation_file import load_evaluation_sections, load_evaluation_summary
@@ -81,6 +82,7 @@ def collect_recorded_data(run: Run, *, after: int = -1) -> dict[str, Any]:
         "heads": run.metadata("attention/heads") or [],
         "labels": load_map_labels(run),
         "layer_labels": run.metadata("attention/axis_labels"),
+        "image": load_image_page_data(run, after=after),
         "map_steps": [step for step in run.map_steps() if step > after],
         "downsampling": {},
         "example_steps": load_example_steps(run),

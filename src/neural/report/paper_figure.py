@@ -89,6 +89,8 @@ class FigureRequest:
     layer: int | None = None
     head: int | None = None
     metrics: Sequence[str] = ()
+    patch: tuple[int, int] | None = None
+    """Row and column of the patch of an image that attends; CLS if None."""
     width: float
     """In points."""
     height: float | None = None
@@ -102,6 +104,8 @@ class FigureKind(RegistryEntry):
     """Whether it shows the maps of one run or capture; else it shows curves of runs."""
     selects_head: ClassVar[bool] = False
     """Whether it shows one head."""
+    takes_patch: ClassVar[bool] = False
+    """Whether a patch of an image can be chosen."""
     takes_height: ClassVar[bool] = False
     """Whether the height can be chosen; else it follows from the width."""
 

@@ -60,6 +60,8 @@ PAGE_VERSION = 3
 """Version of the format of a page's data (docs/report.md)."""
 MAX_NAMED_EXPERIMENTS = 3
 """Experiments named in the title of a page; further ones are only counted."""
+MIN_PACKED_POINTS = 8
+"""Curves with more points are packed (`pack_curve`)."""
 ENVIRONMENT_KEYS = ("python", "platform", "cpus", "threads", "packages", "command", "commit")
 """Facts about the machine that the page shows; others are left out as private.
 
@@ -102,6 +104,7 @@ def build_page_data(
             {
                 **run_data,
                 "id": run_id,
+                "scalars": {name: pack_curve(curve) for name, curve in run_data["scalars"].items()},
                 "map_steps": sorted(compressed.steps),
                 "notes": [*run_data["notes"], *compressed.notes],
                 "downsampling": {
@@ -411,6 +414,24 @@ def _summarize_run(run: Run) -> dict[str, Any]:
 def _load_curve(run: Run, name: str, after_step: int) -> dict[str, Any]:
     steps, values = run.scalars(name, after=after_step)
     return dict(zip(("steps", "values"), downsample_curve(steps, values), strict=True))
+
+
+def pack_curve(curve: Mapping[str, Any]) -> dict[str, Any]:
+    """A curve in less JSON, without loss: evenly spaced steps as start, distance and count.
+
+    Values that are 32-bit floats, as those of most models are, become base64 of such floats.
+    """
+    steps, values = curve["steps"], curve["values"]
+    distances = set(np.diff(steps).tolist())
+    packed: dict[str, Any] = {"steps": steps, "values": values}
+    if len(steps) > MIN_PACKED_POINTS and len(distances) == 1:
+        packed["steps"] = {"start": steps[0], "every": distances.pop(), "count": len(steps)}
+    exact = np.array(values, dtype=np.float64)  # None becomes NaN
+    with np.errstate(over="ignore"):
+        rounded = exact.astype("<f4")
+    if len(steps) > MIN_PACKED_POINTS and np.array_equal(rounded, exact, equal_nan=True):
+        packed["values"] = base64.b64encode(rounded.tobytes()).decode()
+    return packed
 
 
 def _unique_names(runs: Sequence[Run]) -> list[str]:

@@ -34,6 +34,7 @@ def figure(
     layer: int | None = None,
     head: int | None = None,
     metrics: Sequence[str] = (),
+    patch: tuple[int, int] | None = None,
     example: int = 0,
     width: str | float = DEFAULT_WIDTH,
     height: str | float | None = None,
@@ -47,9 +48,11 @@ def figure(
         neural.figure(neural.watch(model, batch), "lines").save("lines.svg")
 
     `run` is a run, its name or path, the newest run by default, or a capture of `neural.watch`;
-    for curves also a sweep or a list of runs. The kinds are heads, head, lines, roles and curves.
+    for curves also a sweep or a list of runs. The kinds are heads, head, lines, roles, image and
+    curves.
     `step` is the last one with maps by default. `layer` and `head`, counted from 0, are those of
-    head and lines; by default the head with a role whose weights are the most concentrated.
+    head, lines and image; by default the head with a role whose weights are the most concentrated.
+    `patch`, row and column, is the query of image; CLS by default.
     `example` is that of a capture. `width` and `height` are lengths such as "3.25in", "82mm" or a
     number of inches. Text stays text in SVG and PDF, and the same data give the same bytes.
     RunError if a run, step, layer, head, metric or kind does not exist.
@@ -59,12 +62,15 @@ def figure(
 
     kind_class = registry.get(kind)
     _check_arguments(kind_class, kind, step=step, head=head, layer=layer, metrics=metrics)
+    if patch is not None and not kind_class.takes_patch:
+        raise FigureError(f"`{kind}` has no patch: leave it out")
     if height is not None and not kind_class.takes_height:
         raise FigureError(f"the height of `{kind}` follows from its width: leave `height` out")
     request = FigureRequest(
         layer=layer,
         head=head,
         metrics=tuple(metrics),
+        patch=patch,
         width=parse_length(width),
         height=None if height is None else parse_length(height),
     )

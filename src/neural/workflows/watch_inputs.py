@@ -42,6 +42,10 @@ class WatchInput:
     real: Tensor | None = None
     """True for positions that are not padding (B, T)."""
     notes: list[str] = field(default_factory=list)
+    pixel_mean: tuple[float, ...] = ()
+    """Means with which images were normalised, by channel; empty if unknown."""
+    pixel_std: tuple[float, ...] = ()
+    """Standard deviations with which images were normalised."""
 
 
 def read_inputs(values: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ Several targets are checkpoints of one model: together they become one run with 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,14 +27,24 @@ from neural.runs.find import DEFAULT_RUNS_DIR, RUN_MARKER, find_run
 from neural.runs.run import Run
 from neural.workflows.debug import load_subject
 from neural.workflows.watch import WatchResult, watch
+from neural.workflows.watch_images import (
+    paint_pictures,
+    prepare_images,
+    reads_images,
+    select_vision_part,
+)
 from neural.workflows.watch_inputs import WatchInput, prepare_ids, prepare_input
 from neural.workflows.watched_model import (
     TargetError,
     WatchedModel,
+    find_dtype,
+    find_first_line,
     find_step,
     load_watched_model,
 )
 
+MISSING_OPERATION = re.compile(r"not implemented for '(Half|BFloat16|Float8\w*)'|Half.*CPU")
+"""Errors of torch for an operation that a device does not have in a narrow dtype."""
 WATCHED_TASK = "watched"
 """`task` in the settings of runs of `neural watch`; not the name of one of our tasks."""
 
@@ -59,6 +70,7 @@ def watch_models(
     pairs: Sequence[tuple[str, str]] = (),
     decoder_texts: Sequence[str] = (),
     ids: Sequence[str] = (),
+    images: Sequence[Path] = (),
     build: str | None = None,
     implementation: str | None = None,
     max_length: int | None = None,
@@ -78,10 +90,19 @@ def watch_models(
     for target in sorted(targets, key=steps.__getitem__):
         on_progress(target)
         run_path = _find_run(target, runs)
+        if run_path is not None and images:
+            raise TargetError(f"{target} is a run: its own model reads no image files")
         if run_path is not None:
             yield _capture_run(run_path, texts, steps[target])
             continue
         watched = load_watched_model(target, build=build, implementation=implementation)
+        if images:
+            watched = select_vision_part(watched)
+            prepared = prepare_images(watched, images)
+            yield capture_model(watched, prepared, target=target, step=steps[target])
+            continue
+        if watched.tokenizer is None and not ids and reads_images(watched):
+            raise TargetError(f"{watched.name} reads images: give one with --image FILE")
         prepared = (
             prepare_ids(watched, ids)
             if ids
@@ -128,29 +149,49 @@ def capture_model(
     watched: WatchedModel, prepared: WatchInput, *, target: str = "", step: int = 0
 ) -> ModelCapture:
     """Run the model once and capture its attention."""
-    messages: list[str] = []
     _check_weights(watched)
+    messages: list[str] = []
     try:
-        result = watch(
-            watched.model,
-            prepared.batch,
-            tokens=None if watched.is_encoder_decoder else prepared.tokens,
-            real=prepared.real,
-            on_warning=messages.append,
-        )
+        result = _run_model(watched, prepared, messages)
     except NoAttentionError:
         raise
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise TargetError(f"{watched.name} failed on this input: {reason}") from error
+    except (RuntimeError, TypeError, ValueError, IndexError, AttributeError, KeyError) as error:
+        reason = find_first_line(error)
+        if not MISSING_OPERATION.search(str(error)):
+            raise TargetError(f"{watched.name} failed on this input: {reason}") from error
+        dtype = find_dtype(watched.model)
+        try:  # the same weights in 32 bits, which every operation knows
+            watched = replace(watched, model=watched.model.float())
+            messages = [f"an operation of this model is missing for {dtype} here: run in 32 bits"]
+            result = _run_model(watched, prepared, messages)
+        except NoAttentionError:
+            raise
+        except Exception:
+            raise TargetError(
+                f"{watched.name} cannot run in {dtype} on this machine: {reason}; return it in "
+                "32 bits from package.module:function (model.float())"
+            ) from error
     if not result:
         reason = messages[0] if messages else "no attention was recognised"
         raise TargetError(f"{watched.name}: {reason.removeprefix('watch: ')}")
     _name_exported_layers(watched, result)
     result.model_name = watched.name
-    result.labels, result.decoder_labels = prepared.labels, prepared.decoder_labels
-    notes = [*watched.notes, *prepared.notes, *messages]
+    if prepared.labels is not None or not result.images:  # images label their own patches
+        result.labels, result.decoder_labels = prepared.labels, prepared.decoder_labels
+    paint_pictures(result, prepared)
+    notes = [*watched.notes, *prepared.notes, *messages, *filter(None, [result.image_note])]
     return ModelCapture(step, target, watched, prepared, result, notes)
+
+
+def _run_model(watched: WatchedModel, prepared: WatchInput, messages: list[str]) -> WatchResult:
+    """Watch one forward pass; `messages` receives the warnings."""
+    return watch(
+        watched.model,
+        prepared.batch,
+        tokens=None if watched.is_encoder_decoder else prepared.tokens,
+        real=prepared.real,
+        on_warning=messages.append,
+    )
 
 
 def _name_exported_layers(watched: WatchedModel, result: WatchResult) -> None:

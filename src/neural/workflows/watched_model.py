@@ -61,6 +61,10 @@ class WatchedModel:
     """An image processor of Hugging Face, or None."""
     source: str = ""
     """Where the weights come from, for people."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the results should know about the weights."""
+    tokenizer_error: str = ""
+    """Why there is no tokenizer although the target has files of one."""
 
     @property
     def config(self) -> Any:
@@ -104,6 +108,18 @@ def find_step(target: str, position: int) -> int:
     return int(match.group(1)) if match else position
 
 
+def find_dtype(model: nn.Module) -> str:
+    """Name of the floating-point type of the weights, `float16`; the first if there are several."""
+    dtypes = (param.dtype for param in model.parameters() if param.is_floating_point())
+    return str(next(dtypes, "float32")).removeprefix("torch.")
+
+
+def find_first_line(error: BaseException) -> str:
+    """The first line of an error that says something."""
+    lines = (line.strip() for line in str(error).splitlines())
+    return next((line for line in lines if line), type(error).__name__)
+
+
 def call_function(name: str) -> Any:
     """Call `package.module:function`; modules of the current folder can be imported, too."""
     module_name, _, function_name = name.partition(":")
@@ -117,13 +133,23 @@ def call_function(name: str) -> Any:
         raise TargetError(
             f"{name}: {error}; run the command where `{module_name}` can be imported"
         ) from None
+    except Exception as error:  # the module runs code of its own
+        raise TargetError(
+            f"{name}: importing {module_name} failed: {type(error).__name__}: "
+            f"{find_first_line(error)}"
+        ) from error
     function = getattr(module, function_name, None)
     if not callable(function):
         names = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]
         guess = find_closest(function_name, names)
         hint = f"; did you mean `{guess}`?" if guess else ""
         raise TargetError(f"{name}: {module_name} has no function `{function_name}`{hint}")
-    return function()
+    try:
+        return function()
+    except Exception as error:
+        raise TargetError(
+            f"{name} failed: {type(error).__name__}: {find_first_line(error)}"
+        ) from error
 
 
 def _call_builder(name: str) -> WatchedModel:
@@ -165,9 +191,8 @@ def _load_state_dict(path: Path, build: str | None) -> WatchedModel:
                 break
         model.load_state_dict(state)
     except Exception as error:  # torch, safetensors and pickle raise many kinds
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TargetError(
-            f"{path} cannot be loaded into {type(model).__name__}: {reason}"
+            f"{path} cannot be loaded into {type(model).__name__}: {find_first_line(error)}"
         ) from None
     return WatchedModel(type(model).__name__, model.eval(), tokenizer, source=str(path.name))
 
@@ -178,7 +203,10 @@ def _load_exported(path: Path) -> WatchedModel:
     try:
         module = torch.export.load(path).module()
     except Exception as error:
-        raise TargetError(f"{path} is no program of torch.export: {error}") from None
+        raise TargetError(
+            f"{path} is no program of torch.export: {find_first_line(error)}; write it with "
+            "torch.export.save"
+        ) from None
     return WatchedModel(path.stem, module, source=path.name)
 
 
@@ -190,32 +218,83 @@ def _load_hugging_face(target: str, implementation: str | None) -> WatchedModel:
     folder = Path(target)
     is_folder = folder.is_dir()
     if is_folder and not (folder / "config.json").is_file():
-        adapters = (
-            " (an adapter: merge it into its base model first)"
-            * (folder / "adapter_config.json").is_file()
-        )
-        raise TargetError(f"{target} has no config.json: it is no model of Hugging Face{adapters}")
+        raise TargetError(_explain_missing_config(folder, target))
+    options: dict[str, Any] = {"local_files_only": is_folder, "trust_remote_code": False}
     verbosity = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()
+    transformers.logging.set_verbosity(transformers.logging.CRITICAL)
     transformers.logging.disable_progress_bar()
     try:
-        config = transformers.AutoConfig.from_pretrained(target, local_files_only=is_folder)
-        options = {} if implementation is None else {"attn_implementation": implementation}
-        model = _find_model_class(config).from_pretrained(
-            target, config=config, local_files_only=is_folder, dtype="auto", **options
+        config = transformers.AutoConfig.from_pretrained(target, **options)
+        if implementation is not None:
+            options["attn_implementation"] = implementation
+        model, loading_info = _find_model_class(config).from_pretrained(
+            target, config=config, dtype="auto", output_loading_info=True, **options
         )
-    except (OSError, ValueError, ImportError, KeyError, RuntimeError) as error:
+    except Exception as error:  # torch, safetensors, pickle and the hub raise many kinds
         raise TargetError(_explain_loading_error(target, is_folder, error)) from None
     finally:
         transformers.logging.set_verbosity(verbosity)
         transformers.logging.enable_progress_bar()
+    tokenizer, tokenizer_error = _load_optional(
+        transformers.AutoTokenizer, target, is_folder, TOKENIZER_FILES
+    )
+    image_processor, _ = _load_optional(
+        transformers.AutoImageProcessor, target, is_folder, IMAGE_FILES
+    )
     return WatchedModel(
         folder.resolve().name if is_folder else target,
         model.eval(),
-        _load_optional(transformers.AutoTokenizer, target, is_folder, TOKENIZER_FILES),
-        _load_optional(transformers.AutoImageProcessor, target, is_folder, IMAGE_FILES),
+        tokenizer,
+        image_processor,
         source=f"{type(model).__name__} of {folder.name if is_folder else target}",
+        notes=_check_missing_weights(target, model, loading_info),
+        tokenizer_error=tokenizer_error,
     )
+
+
+def _explain_missing_config(folder: Path, target: str) -> str:
+    """Message for a folder without config.json."""
+    try:
+        adapter = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return (
+            f"{target} has no config.json: it is no model of Hugging Face; write one with "
+            "model.save_pretrained(folder)"
+        )
+    base = adapter.get("base_model_name_or_path") if isinstance(adapter, dict) else None
+    return (
+        f"{target} has no config.json, but an adapter{f' of {base}' if base else ''}: merge it into "
+        "its base model (model.merge_and_unload().save_pretrained(folder)) and give that folder, "
+        "or return the model with its adapter from package.module:function"
+    )
+
+
+def _check_missing_weights(target: str, model: nn.Module, loading_info: Any) -> tuple[str, ...]:
+    """Notes about weights that the checkpoint does not have: transformers draws them at random.
+
+    TargetError if weights of the body are among them: its attention would not be the model's.
+    """
+    missing = sorted(loading_info.get("missing_keys", ()))
+    if not missing:
+        return ()
+    body = getattr(model, "base_model_prefix", "")
+    in_body = missing if not hasattr(model, body) else _find_body_keys(missing, body)
+    if in_body:
+        raise TargetError(
+            f"{target}: {len(missing)} weights are missing in the checkpoint, such as "
+            f"`{in_body[0]}`: the attention would be that of random weights. Do the weights belong "
+            f"to {type(model).__name__}, the class that config.json names?"
+        )
+    return (
+        f"{len(missing)} weights after the last layer are missing in the checkpoint and are "
+        f"random, such as `{missing[0]}`; attention does not depend on them",
+    )
+
+
+def _find_body_keys(names: list[str], prefix: str) -> list[str]:
+    """Names of weights inside the body of a model; those of its head and pooler are left out."""
+    inside = [name for name in names if name.startswith(f"{prefix}.")]
+    return [name for name in inside if not name.startswith(f"{prefix}.pooler.")]
 
 
 def _find_model_class(config: Any) -> Any:
@@ -223,37 +302,104 @@ def _find_model_class(config: Any) -> Any:
     import transformers
 
     for name in config.architectures or ():
-        if hasattr(transformers, name):
-            return getattr(transformers, name)
+        found = getattr(transformers, str(name), None)
+        if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel):
+            return found
     return transformers.AutoModel
 
 
 def _load_optional(
     auto_class: Any, target: str, is_folder: bool, files: tuple[str, ...]
-) -> Any | None:
-    """Tokenizer or image processor of a model; None if it has none."""
+) -> tuple[Any | None, str]:
+    """Tokenizer or image processor of a model, and why it cannot be read; None if it has none."""
     if is_folder and not any((Path(target) / file).exists() for file in files):
-        return None
+        return None, ""
     try:
-        return auto_class.from_pretrained(target, local_files_only=is_folder)
-    except Exception:  # an incomplete tokenizer is as good as none: the input says what is missing
-        return None
+        loaded = auto_class.from_pretrained(
+            target, local_files_only=is_folder, trust_remote_code=False
+        )
+        return loaded, ""
+    except Exception as error:  # the model may still be watched with token ids
+        return None, find_first_line(error)
 
 
 def _explain_loading_error(target: str, is_folder: bool, error: Exception) -> str:
     """A message with a way out for the usual causes."""
-    text = str(error)
-    first_line = next(iter(text.splitlines()), type(error).__name__)
+    text, first_line = str(error), find_first_line(error)
+    if re.search(r"trust_remote_code|custom code", text):
+        return (
+            f"{target} needs code of its own, which is not executed here; if you trust it, write a "
+            "function that returns from_pretrained(…, trust_remote_code=True) and its tokenizer, "
+            "and watch package.module:function"
+        )
+    if re.search(r"model type `.*` but Transformers does not recognize", text):
+        found = re.search(r"model type `(.*?)`", text)
+        return (
+            f"{target}: the installed transformers has no model type `{found and found[1]}`; "
+            "update it (pip install -U transformers), or watch package.module:function that builds "
+            "the model"
+        )
+    if re.search(r"attn_implementation|FlashAttention|flash_attn", text):
+        return f"{target}: {first_line} Try --attention sdpa or --attention eager"
+    if re.search(r"ignore_mismatched_sizes|size mismatch", text):
+        return (
+            f"{target}: the weights have other sizes than config.json says: they belong to another "
+            "model"
+        )
     if is_folder:
-        try:
-            json.loads((Path(target) / "config.json").read_text(encoding="utf-8"))
-        except ValueError:
-            return f"{target}/config.json is not JSON"
-        return f"{target} cannot be loaded: {first_line}"
-    if re.search(r"gated|401|403|authoriz|private", text, re.IGNORECASE):
-        return f"{target}: the model is gated or private; log in with `hf auth login` first"
+        return _explain_folder_error(target, error, first_line)
+    return _explain_hub_error(target, error, first_line)
+
+
+def _explain_folder_error(target: str, error: Exception, first_line: str) -> str:
+    """Message for a folder that cannot be loaded."""
+    try:
+        config = json.loads((Path(target) / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return (
+            f"{target}/config.json is not JSON; write it again with model.save_pretrained(folder)"
+        )
+    if not isinstance(config, dict) or "model_type" not in config:
+        return (
+            f"{target}/config.json has no `model_type`: it is no model of Hugging Face, or "
+            "config.json is of another program"
+        )
+    if type(error).__name__ == "UnpicklingError":
+        return (
+            f"{target}: the pickle of its weights wants to execute code, and is not read; convert "
+            "it where you trust it: model.save_pretrained(folder) writes safetensors"
+        )
+    if type(error).__name__ == "SafetensorError":
+        return f"{target}: a file of its weights is damaged or incomplete ({first_line}); copy it again"
+    if isinstance(error, FileNotFoundError) or "o such file" in first_line:
+        missing = re.search(r"[\w.-]+\.(safetensors|bin)", first_line)
+        return f"{target}: the file {missing[0] if missing else 'of its weights'} is missing"
+    if "no file named" in first_line:
+        return f"{target} has config.json but no weights (model.safetensors or pytorch_model.bin)"
+    return f"{target} cannot be loaded: {first_line}"
+
+
+def _explain_hub_error(target: str, error: Exception, first_line: str) -> str:
+    """Message for a name on the hub that cannot be loaded."""
+    # transformers wraps the errors of the hub, whose classes say more than their texts
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    text = "\n".join(f"{type(cause).__name__}: {cause}" for cause in causes)
+    if re.search(r"GatedRepo|gated repo|403", text):
+        return (
+            f"{target}: the model is gated; ask for access on its page on the hub, then log in "
+            "with `hf auth login`"
+        )
+    if re.search(r"RepositoryNotFound|not a valid model identifier|HFValidationError", text):
+        return (
+            f"{target}: there is no such folder, and no such model on the hub of Hugging Face; if "
+            "it is private, log in with `hf auth login`"
+        )
     if re.search(
-        r"connect|offline|resolve|network|timed? ?out|couldn't reach|cached files",
+        r"connect|offline|resolve|network|timed? ?out|couldn't reach|cached files|50[0234]|429",
         text,
         re.IGNORECASE,
     ):
@@ -261,8 +407,6 @@ def _explain_loading_error(target: str, is_folder: bool, error: Exception) -> st
             f"{target}: there is no such folder, and the hub of Hugging Face cannot be reached; "
             "download the model elsewhere (`hf download`) and give its folder"
         )
-    if re.search(
-        r"404|not a valid model identifier|not found|is not a local folder", text, re.IGNORECASE
-    ):
-        return f"{target}: there is no such folder, and no such model on the hub of Hugging Face"
+    if re.search(r"EntryNotFound|does not appear to have a file", text):
+        return f"{target} has no config.json on the hub: it is no model of transformers"
     return f"{target} cannot be loaded: {first_line}"

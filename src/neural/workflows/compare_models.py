@@ -1,0 +1,433 @@
+"""Match the heads of two models that read the same input: `neural compare A B --probe TEXT`.
+
+    comparison = compare_models("base", "tuned", texts=["The cat sat"])
+    comparison = compare_snapshots(first_run, second_run)     the stored maps of two runs
+    comparison = compare_captures(watch(base, ids), watch(tuned, ids))
+
+Heads are compared only if their maps have the same queries and keys. The layers of a model with an
+encoder and a decoder therefore fall into groups, and heads are matched within each group.
+analysis/head_matching.py defines the divergence, the null and the verdicts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neural.analysis.head_matching import (
+    DEFAULT_RESOLUTION,
+    RESOLUTION_PER_KEY_8_BITS,
+    HeadChange,
+    HeadMatching,
+    HeadPair,
+    MatchingError,
+    ModelHeads,
+    build_patterns,
+    match_heads,
+)
+from neural.analysis.head_roles import assign_head_roles, find_head_roles
+from neural.analysis.run_loading import MissingDataError
+from neural.capture.capture_result import Capture
+from neural.capture.map_encoding import add_map_location, decode_map, is_signed_map
+from neural.capture.snapshot_writer import MAX_MAP_POSITIONS
+from neural.report.capture_page import find_capture_roles
+from neural.runs.find import DEFAULT_RUNS_DIR
+from neural.runs.run import Run
+from neural.workflows.watch_models import ModelCapture, watch_models
+from neural.workflows.watched_model import TargetError
+
+MIN_FIRM_ROWS = 8
+"""Fewer queries give patterns that follow single weights; the comparison then has a note."""
+
+
+@dataclass(frozen=True, eq=False)
+class LayerMaps:
+    """The maps of one layer, with what their rows and columns are."""
+
+    number: int
+    name: str
+    weights: np.ndarray
+    """[head, row, key]; rows are the queries of all examples, without padding."""
+    extra_mass: np.ndarray
+    """Weight on keys that are no positions (a learned sink), [head, row]."""
+    positions: np.ndarray | None
+    """Key index of the query of each row; None if queries are of another sequence."""
+    query_texts: list[str] | None
+    key_texts: list[list[str]] | None
+    """Tokens of the keys of each row."""
+
+    @property
+    def group(self) -> tuple[Any, ...]:
+        """Equal for layers whose maps have the same queries and keys."""
+        texts = None if self.key_texts is None else tuple(map(tuple, self.key_texts))
+        queries = None if self.query_texts is None else tuple(self.query_texts)
+        return self.positions is None, *self.weights.shape[1:], queries, texts
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedModel:
+    """One of the two models."""
+
+    name: str
+    layers: list[LayerMaps]
+    roles: np.ndarray
+    """Name of the role of every head, [layer, head]."""
+    tokens: list[list[str]] | None
+    input_description: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    def find_role(self, layer: int, head: int) -> str:
+        """Role of a head; "" if roles are not known."""
+        is_known = layer < self.roles.shape[0] and head < self.roles.shape[1]
+        return str(self.roles[layer, head]) if is_known else ""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelComparison:
+    """Matched heads of two models."""
+
+    first: ComparedModel
+    second: ComparedModel
+    matchings: list[HeadMatching]
+    """One for each group of layers with the same queries and keys."""
+    notes: list[str]
+
+    @property
+    def pairs(self) -> list[HeadPair]:
+        """All matched heads, by layer and head of the first model."""
+        return sorted(pair for matching in self.matchings for pair in matching.pairs)
+
+    @property
+    def changes(self) -> list[HeadChange]:
+        """Heads with equal indices, those that changed most first."""
+        changes = [change for matching in self.matchings for change in matching.changes]
+        return sorted(changes, key=lambda change: -change.divergence)
+
+    @property
+    def index_p(self) -> float:
+        """p-value of "equal indices mean nothing"; the smallest, times the number of groups."""
+        values = [m.index_p for m in self.matchings if not math.isnan(m.index_p)]
+        return min(1.0, min(values) * len(values)) if values else math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON data; NaN becomes None."""
+        return {
+            "models": [
+                {
+                    "name": model.name,
+                    "layers": {layer.number: layer.name for layer in model.layers},
+                    "heads": sum(len(layer.weights) for layer in model.layers),
+                }
+                for model in (self.first, self.second)
+            ],
+            "input": self.first.input_description,
+            "tokens": self.first.tokens,
+            "compared_rows": [matching.compared_rows for matching in self.matchings],
+            "pairs": [
+                {
+                    "a": {"layer": pair.first[0], "head": pair.first[1]},
+                    "b": {"layer": pair.second[0], "head": pair.second[1]},
+                    "roles": [
+                        self.first.find_role(*pair.first),
+                        self.second.find_role(*pair.second),
+                    ],
+                    "divergence_bits": pair.divergence,
+                    "cosine": pair.cosine,
+                    "ratio": _none_if_nan(pair.ratio),
+                    "p": _none_if_nan(pair.p),
+                    "verdict": pair.verdict,
+                }
+                for pair in self.pairs
+            ],
+            "changes": [
+                {
+                    "layer": change.head[0],
+                    "head": change.head[1],
+                    "divergence_bits": change.divergence,
+                }
+                for change in self.changes
+            ],
+            "index_p": _none_if_nan(self.index_p),
+            "notes": self.notes,
+        }
+
+
+def _none_if_nan(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def compare_models(
+    first: str,
+    second: str,
+    *,
+    texts: Sequence[str] = (),
+    ids: Sequence[str] = (),
+    build: str | None = None,
+    implementation: str | None = None,
+    max_length: int | None = None,
+    same_layer: bool = False,
+    runs: Path = DEFAULT_RUNS_DIR,
+) -> ModelComparison:
+    """Match the heads of two targets of `neural watch` on the same texts or token ids.
+
+    TargetError if a target cannot be loaded or if the models read different tokens.
+    """
+    models = []
+    for target in (first, second):
+        (capture,) = watch_models(
+            [target],
+            texts=texts,
+            ids=ids,
+            build=build,
+            implementation=implementation,
+            max_length=max_length,
+            runs=runs,
+        )
+        models.append(_describe_capture(capture))
+    return _compare(*models, same_layer=same_layer)
+
+
+def compare_captures(
+    first: Capture,
+    second: Capture,
+    *,
+    names: tuple[str, str] = ("A", "B"),
+    same_layer: bool = False,
+) -> ModelComparison:
+    """Match the heads of two captures of `neural.watch` on the same input."""
+    models = [
+        ComparedModel(name, *_list_layers(capture), capture.labels)
+        for name, capture in zip(names, (first, second), strict=True)
+    ]
+    return _compare(*models, same_layer=same_layer)
+
+
+def compare_snapshots(first: Run, second: Run, *, same_layer: bool = False) -> ModelComparison:
+    """Match the heads of two runs by the stored maps of their last snapshots.
+
+    TargetError if a run has no maps, or if the probes are different.
+    """
+    return _compare(
+        _read_snapshot(first), _read_snapshot(second), same_layer=same_layer, is_8_bit=True
+    )
+
+
+def _describe_capture(capture: ModelCapture) -> ComparedModel:
+    layers, roles = _list_layers(capture.result)
+    return ComparedModel(
+        capture.watched.name,
+        layers,
+        roles,
+        capture.input.labels,
+        capture.input.description,
+        [
+            *capture.notes,
+            *(f"not measured: {path}: {why}" for path, why in capture.result.refusals.items()),
+        ],
+    )
+
+
+def _list_layers(capture: Capture) -> tuple[list[LayerMaps], np.ndarray]:
+    """Maps of all layers that have weights of a distribution, and the roles of all heads."""
+    layers = []
+    for number, (name, call) in enumerate(zip(capture.layer_names(), capture, strict=True)):
+        attention = call.attention
+        if attention is None or attention.is_signed:
+            continue
+        maps = call.maps(positions=MAX_MAP_POSITIONS)
+        is_valid = np.ones(maps.shape[::2], bool)
+        valid = attention.valid_queries()
+        if valid is not None:
+            is_valid = valid[:, : maps.shape[2]].cpu().numpy()
+        examples, queries = np.nonzero(is_valid)
+        weights = maps.transpose(1, 0, 2, 3)[:, examples, queries]
+        is_known = attention.known_positions == "queries_and_keys"
+        positions = attention.query_positions().cpu().numpy()[queries] if is_known else None
+        axes = [capture.axis_labels(number, example) for example in range(len(maps))]
+        keys = maps.shape[3]
+        query_labels = [axis.queries for axis in axes if axis.queries is not None]
+        key_labels = [axis.keys for axis in axes if axis.keys is not None]
+        query_texts = key_texts = None
+        if len(query_labels) == len(axes):
+            query_texts = [query_labels[e][q] for e, q in zip(examples, queries, strict=True)]
+        if len(key_labels) == len(axes):
+            key_texts = [key_labels[example][:keys] for example in examples]
+        extra = np.zeros(weights.shape[:2])
+        if attention.extra_keys:
+            extra = np.clip(1 - weights.sum(axis=2), 0, 1)
+        layers.append(LayerMaps(number, name, weights, extra, positions, query_texts, key_texts))
+    return layers, find_capture_roles(capture)
+
+
+def _read_snapshot(run: Run) -> ComparedModel:
+    """The maps of the last snapshot, of the first probe example."""
+    steps = run.map_steps()
+    if not steps:
+        raise TargetError(
+            f"{run.name} has no maps, so its heads cannot be compared; give --probe TEXT to run "
+            "its checkpoint, or train with `tracking.maps_every`"
+        )
+    labels = run.metadata("probe/labels")
+    axis_labels = run.metadata("attention/axis_labels") or {}
+    layers, notes = [], []
+    with add_map_location(run.path, steps[-1]):
+        encoded = run.maps(steps[-1])
+        for number, name in enumerate(run.metadata("attention/layers") or ()):
+            if name not in encoded:
+                continue
+            if is_signed_map(encoded[name]):
+                notes.append(f"{run.name}, {name}: signed weights are no distribution; left out")
+                continue
+            weights = decode_map(encoded[name])
+            _, queries, keys = weights.shape
+            axes = axis_labels.get(name)
+            query_texts, key_texts = _label_stored(axes, labels, queries, keys)
+            layers.append(
+                LayerMaps(
+                    number,
+                    name,
+                    weights,
+                    np.zeros(weights.shape[:2]),
+                    np.arange(keys - queries, keys) if query_texts or not labels else None,
+                    query_texts,
+                    key_texts,
+                )
+            )
+    try:
+        roles = assign_head_roles(find_head_roles(run))
+    except MissingDataError:
+        roles = np.full((0, 0), "", dtype=object)
+    return ComparedModel(
+        run.name, layers, roles, labels, f"probe of the runs, step {steps[-1]:,}", notes
+    )
+
+
+def _label_stored(
+    axes: dict[str, list[str]] | None, labels: list[list[str]] | None, queries: int, keys: int
+) -> tuple[list[str] | None, list[list[str]] | None]:
+    """Tokens of the queries, and of the keys of each row, of a stored map."""
+    if axes is not None:
+        query_labels, key_labels = axes["queries"] or None, axes["keys"] or None
+    elif labels and len(labels[0]) >= keys:
+        key_labels = labels[0][:keys]
+        query_labels = key_labels[keys - queries :] if queries <= keys else None
+    else:
+        return None, None
+    if query_labels is not None:
+        query_labels = query_labels[:queries] if len(query_labels) >= queries else None
+    if key_labels is not None and len(key_labels) < keys:
+        key_labels = None
+    return query_labels, None if key_labels is None else [key_labels[:keys]] * queries
+
+
+def _compare(
+    first: ComparedModel, second: ComparedModel, *, same_layer: bool, is_8_bit: bool = False
+) -> ModelComparison:
+    _check_tokens(first, second)
+    notes = list(dict.fromkeys([*first.notes, *second.notes]))
+    groups: dict[tuple[Any, ...], tuple[list[LayerMaps], list[LayerMaps]]] = {}
+    for side, model in enumerate((first, second)):
+        if not model.layers:
+            raise TargetError(f"{model.name} has no attention weights that can be compared")
+        for layer in model.layers:
+            groups.setdefault(layer.group, ([], []))[side].append(layer)
+    matchings = []
+    for group in groups.values():
+        if not all(group):
+            names = ", ".join(layer.name for layers in group for layer in layers)
+            notes.append(f"no layer of the other model has the queries and keys of {names}")
+            continue
+        try:
+            matchings.append(
+                _match_group(first, second, *group, same_layer=same_layer, is_8_bit=is_8_bit)
+            )
+        except MatchingError as error:
+            raise TargetError(f"{first.name} and {second.name}: {error}") from None
+    if not matchings:
+        shapes = [
+            f"{layer.weights.shape[1]} × {layer.weights.shape[2]}"
+            for model in (first, second)
+            for layer in model.layers[:1]
+        ]
+        raise TargetError(
+            f"the maps of {first.name} and {second.name} have different queries and keys "
+            f"({shapes[0]} and {shapes[1]}): heads are compared on the same tokens"
+        )
+    rows = max(matching.compared_rows for matching in matchings)
+    if rows < MIN_FIRM_ROWS:
+        notes.append(f"only {rows} queries were compared: a longer probe gives firmer verdicts")
+    return ModelComparison(first, second, matchings, notes)
+
+
+def _match_group(
+    first: ComparedModel,
+    second: ComparedModel,
+    first_layers: list[LayerMaps],
+    second_layers: list[LayerMaps],
+    *,
+    same_layer: bool,
+    is_8_bit: bool,
+) -> HeadMatching:
+    has_extra = any(layer.extra_mass.any() for layer in (*first_layers, *second_layers))
+    models, roles = [], []
+    for model, layers in ((first, first_layers), (second, second_layers)):
+        maps = [
+            np.concatenate([layer.weights, layer.extra_mass[..., None]], axis=2)
+            if has_extra
+            else layer.weights
+            for layer in layers
+        ]
+        heads = ModelHeads.from_layers(maps, [layer.number for layer in layers])
+        models.append(heads)
+        roles.append(
+            [
+                model.find_role(int(layer), int(head))
+                for layer, head in zip(heads.layers, heads.heads, strict=True)
+            ]
+        )
+    layer = first_layers[0]
+    visible = (models[0].maps.max(axis=0) > 0) | (models[1].maps.max(axis=0) > 0)
+    patterns = build_patterns(visible, layer.positions, layer.query_texts, layer.key_texts)
+    keys = visible.shape[1]
+    return match_heads(
+        models[0],
+        models[1],
+        patterns,
+        roles=(roles[0], roles[1]),
+        same_layer=same_layer,
+        resolution=RESOLUTION_PER_KEY_8_BITS * keys if is_8_bit else DEFAULT_RESOLUTION,
+    )
+
+
+def _check_tokens(first: ComparedModel, second: ComparedModel) -> None:
+    """Raise TargetError if the models read different tokens."""
+    if first.tokens == second.tokens:
+        return
+    if first.tokens is None or second.tokens is None:
+        model = first if first.tokens is None else second
+        raise TargetError(
+            f"{model.name} has no token labels, so it is not known whether both models read the "
+            "same input; give both the same tokens with --ids"
+        )
+    if len(first.tokens) != len(second.tokens):
+        raise TargetError(
+            f"{first.name} read {len(first.tokens)} examples and {second.name} "
+            f"{len(second.tokens)}: the probes must be equal"
+        )
+    for a, b in zip(first.tokens, second.tokens, strict=True):
+        if a == b:
+            continue
+        place = next(
+            (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+        )
+        texts = [repr(tokens[place]) if place < len(tokens) else "the end" for tokens in (a, b)]
+        raise TargetError(
+            f"{first.name} and {second.name} read different tokens: {len(a)} and {len(b)}, and "
+            f"position {place} is {texts[0]} and {texts[1]}. Heads are compared token by token: "
+            "give a text that both tokenizers split alike, or token ids with --ids"
+        )

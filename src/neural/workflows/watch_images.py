@@ -1,0 +1,164 @@
+"""Images as inputs of `neural watch`: load, resize and normalise them as the model expects.
+
+    watched = select_vision_part(watched)                  CLIP → its vision part
+    prepared = prepare_images(watched, [Path("cat.png")])
+
+The folder's own image processor decides on size, cropping and normalisation. Without one, images
+are resized to the size in the configuration and normalised to −1 … 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neural.capture.patch_positions import PIXELS_INPUT, find_pixels
+from neural.capture.probe_image import encode_picture
+from neural.nn.lazy_torch import torch
+from neural.workflows.watch_inputs import WatchInput
+from neural.workflows.watched_model import TargetError, WatchedModel
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from torch import Tensor
+
+    from neural.capture.capture_result import Capture
+
+VISION_PARTS = ("vision_model", "vision_tower")
+"""Names of the modules that read the images of models for texts and images."""
+DEFAULT_MEAN = DEFAULT_STD = 0.5
+"""Normalisation without an image processor: pixels become −1 … 1."""
+MAX_IMAGE_PIXELS = 100_000_000
+"""Larger files are refused: they would take gigabytes before they are resized."""
+
+
+def reads_images(watched: WatchedModel) -> bool:
+    """Whether images are the main input of the model."""
+    return getattr(watched.model, "main_input_name", None) == PIXELS_INPUT
+
+
+def select_vision_part(watched: WatchedModel) -> WatchedModel:
+    """The part of a model for texts and images that reads the images; other models as they are."""
+    if reads_images(watched):
+        return watched
+    for path, module in watched.model.named_modules():
+        if path.rpartition(".")[2] in VISION_PARTS and hasattr(module, "config"):
+            return replace(
+                watched,
+                model=module,
+                tokenizer=None,
+                source=f"{watched.source}, {path}",
+            )
+    return watched
+
+
+def prepare_images(watched: WatchedModel, paths: Sequence[Path]) -> WatchInput:
+    """Load image files as one batch; TargetError if a file or the model cannot be used."""
+    if not reads_images(watched) and watched.config is not None:
+        raise TargetError(f"{watched.name} reads no images: give a text with --input")
+    images = [_load_image(path) for path in paths]
+    notes: list[str] = []
+    if watched.image_processor is None:
+        pixels = _convert_images(watched, images, notes)
+        mean, std = (DEFAULT_MEAN,) * pixels.shape[1], (DEFAULT_STD,) * pixels.shape[1]
+    else:
+        pixels, mean, std = _process_images(watched, images)
+    dtype = next((p.dtype for p in watched.model.parameters() if p.is_floating_point()), None)
+    pixels = pixels.to(dtype)
+    count, _, height, width = pixels.shape
+    return WatchInput(
+        {PIXELS_INPUT: pixels} if watched.config is not None else (pixels,),
+        f"{count} image{'s' * (count != 1)} of {height} × {width} pixels",
+        notes=notes,
+        pixel_mean=mean,
+        pixel_std=std,
+    )
+
+
+def paint_pictures(capture: Capture, prepared: WatchInput) -> None:
+    """Give the images of a capture their true colours, which need the processor's normalisation."""
+    pixels = find_pixels(prepared.batch)
+    if pixels is None or not prepared.pixel_mean:
+        return
+    capture.images = [
+        replace(
+            image,
+            png=encode_picture(
+                values, *image.picture_size, mean=prepared.pixel_mean, std=prepared.pixel_std
+            ),
+        )
+        for image, values in zip(capture.images, pixels, strict=False)
+    ]
+
+
+def _load_image(path: Path) -> Image:
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    if not path.is_file():
+        raise TargetError(f"{path}: there is no such file")
+    try:
+        with Image.open(path) as image:
+            if image.width * image.height > MAX_IMAGE_PIXELS:
+                raise TargetError(
+                    f"{path} has {image.width:,} × {image.height:,} pixels: make it smaller first"
+                )
+            # cameras store the rotation beside the pixels
+            return ImageOps.exif_transpose(image).convert("RGB")
+    except UnidentifiedImageError:
+        raise TargetError(f"{path} is no image that Pillow can read: give a PNG or JPEG") from None
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise TargetError(f"{path} cannot be read as an image: {error}") from None
+
+
+def _process_images(
+    watched: WatchedModel, images: list[Image]
+) -> tuple[Tensor, tuple[float, ...], tuple[float, ...]]:
+    """Pixel values of the image processor, and its mean and standard deviation."""
+    processor = watched.image_processor
+    try:
+        pixels = processor(images, return_tensors="pt")[PIXELS_INPUT]
+    except Exception as error:  # processors of many models raise many kinds
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise TargetError(f"the image processor of {watched.name} failed: {reason}") from None
+    if not torch.is_tensor(pixels) or pixels.ndim != 4:
+        raise TargetError(
+            f"the image processor of {watched.name} cuts images into patches itself: such models "
+            "are watched in Python only, neural.watch(model, inputs)"
+        )
+    is_normalised = getattr(processor, "do_normalize", False)
+    mean = tuple(map(float, getattr(processor, "image_mean", None) or ())) if is_normalised else ()
+    std = tuple(map(float, getattr(processor, "image_std", None) or ())) if is_normalised else ()
+    return pixels, mean, std
+
+
+def _convert_images(watched: WatchedModel, images: list[Image], notes: list[str]) -> Tensor:
+    """Pixel values without a processor, resized to the configuration's `image_size`."""
+    size = getattr(watched.config, "image_size", None)
+    height, width = _to_pair(size) or (images[0].height, images[0].width)
+    channels = int(getattr(watched.config, "num_channels", 3) or 3)
+    if channels not in (1, 3):
+        raise TargetError(
+            f"{watched.name} takes images with {channels} channels: save its image processor into "
+            "the folder, or use Python, neural.watch(model, inputs)"
+        )
+    notes.append(
+        f"the folder has no image processor: images are resized to {height} × {width} and "
+        "normalised to −1 … 1"
+    )
+    mode = "RGB" if channels == 3 else "L"
+    arrays = [np.asarray(image.convert(mode).resize((width, height))) for image in images]
+    stacked = np.stack(arrays).reshape(len(arrays), height, width, channels)
+    values = (stacked.astype(np.float32) / 255 - DEFAULT_MEAN) / DEFAULT_STD
+    return torch.from_numpy(np.ascontiguousarray(values.transpose(0, 3, 1, 2)))
+
+
+def _to_pair(size: Any) -> tuple[int, int] | None:
+    if isinstance(size, int):
+        return size, size
+    if isinstance(size, tuple | list) and len(size) == 2:
+        return int(size[0]), int(size[1])
+    return None
