@@ -29,6 +29,7 @@ TESTED_PAGES = [
     "walkthrough-text",
     "walkthrough-own-model",
     "coming-from",
+    "watching",
     "python",
 ]
 """Pages whose files, commands and Python blocks are all run, in their order."""

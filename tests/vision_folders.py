@@ -39,7 +39,7 @@ def build_swin():
     ).eval()
 
 
-def plant_patch_head(model, patch, layer=1, head=0, sharpness=60.0):
+def plant_patch_head(model, patch, layer=1, head=0, sharpness=8.0):
     """Set the weights of a ViT so that, in one head, every query attends to the patch (row, column).
 
     The position of that patch has a mark in one coordinate that nothing else writes; the key of the

@@ -1,12 +1,12 @@
 """A plain training loop with `neural.track`: heads find their roles while a small model learns.
 
-    python examples/watch/plain_loop.py [--steps 300]
+    python examples/watch/plain_loop.py [STEPS]
     neural report plain_loop        the slider over all snapshots, measures, findings
 
 A text repeats 4 to 12 random letters: the rest is what followed the same letters before.
 """
 
-import argparse
+import sys
 
 import torch
 from torch import Tensor, nn
@@ -36,13 +36,11 @@ class Block(nn.Module):
 
 def write_texts(count: int) -> Tensor:
     """Token ids (count, LENGTH); the period of each text is another."""
-    letters = torch.rand(count, len(LETTERS)).argsort(1)
-    return letters.gather(1, torch.arange(LENGTH) % torch.randint(4, 13, (count, 1)))
+    periods = torch.randint(4, 13, (count, 1))
+    return torch.rand(count, len(LETTERS)).argsort(1).gather(1, torch.arange(LENGTH) % periods)
 
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--steps", type=int, default=300)
-steps = parser.parse_args().steps
+steps = int(sys.argv[1]) if len(sys.argv) > 1 else 300
 torch.manual_seed(0)
 reader, output = Reader(len(LETTERS) + LENGTH, WIDTH), nn.Linear(WIDTH, len(LETTERS))
 model = nn.Sequential(reader, Block(), Block(), output)
@@ -52,8 +50,8 @@ labels = [[LETTERS[letter] for letter in row] for row in probe.tolist()]
 with neural.track(model, probe, every=25, run="runs/plain_loop", labels=labels) as run:
     for _ in range(steps):
         ids = write_texts(64)
-        logits = model(ids)[:, 12:-1]  # where every period is over
-        loss = functional.cross_entropy(logits.flatten(0, 1), ids[:, 13:].flatten())
+        logits = model(ids)[:, 12:-1].transpose(1, 2)  # where the first period is over
+        loss = functional.cross_entropy(logits, ids[:, 13:])
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()

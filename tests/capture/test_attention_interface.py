@@ -13,6 +13,7 @@ from tests.capture.opaque_attention import (
     OPAQUE,
     OPAQUE_DENSE,
     attend_like_flash,
+    collect_opaque_weights,
     register_opaque_functions,
 )
 
@@ -172,3 +173,175 @@ def test_half_precision_is_recorded():
     model = build("llama", OPAQUE, num_key_value_heads=2).to(torch.bfloat16)
     capture = neural.watch(model, random_ids(), on_warning=pytest.fail)
     assert len(capture) == 2 and np.allclose(capture[0].maps().sum(-1), 1, atol=1e-4)
+
+
+def compare_with_eager(name, implementation, inputs, make_cache, *, options, real=None):
+    """Compare maps and measures of one pass with those of eager attention, with equal caches."""
+    captures = [
+        neural.watch(
+            build(name, kind, **options),
+            {**inputs, "past_key_values": make_cache()},
+            on_warning=pytest.fail,
+        )
+        for kind in (implementation, "eager")
+    ]
+    for call, expected in zip(*captures, strict=True):
+        kept = np.ones(call.maps().shape[:3:2], bool) if real is None else real.bool().numpy()
+        error = np.abs(call.maps() - expected.maps()).transpose(0, 2, 1, 3)[kept]
+        assert error.max() < 1e-5
+        shared = set(call.measures) & set(expected.measures)
+        assert shared >= {"entropy", "span", "previous_token_mass", "first_key_mass"}
+        for measure in shared:
+            np.testing.assert_allclose(
+                call.measures[measure], expected.measures[measure], atol=1e-4, err_msg=measure
+            )
+
+
+GROUPED = {"num_key_value_heads": 2}
+WINDOW = {"num_key_value_heads": 2, "sliding_window": 5}
+
+
+def make_prefix(heads=2, width=6, length=3):
+    """A cache with keys and values that no token has, as prefix tuning puts there."""
+    generator = torch.Generator().manual_seed(3)
+    cache = transformers.DynamicCache()
+    for layer in range(2):
+        keys, values = (
+            torch.randn(BATCH, heads, length, width, generator=generator) for _ in range(2)
+        )
+        cache.update(keys, values, layer)
+    return cache
+
+
+@pytest.mark.parametrize("padding", ["none", "left", "right"])
+@pytest.mark.parametrize("implementation", [OPAQUE, OPAQUE_DENSE])
+def test_prefix_tokens_are_keys(implementation, padding):
+    ids, real = random_ids(), torch.ones(BATCH, LENGTH, dtype=torch.long)
+    if padding != "none":
+        real[0, slice(0, 4) if padding == "left" else slice(-4, None)] = 0
+    whole = torch.cat((torch.ones(BATCH, 3, dtype=torch.long), real), 1)
+    inputs = {"input_ids": ids, "attention_mask": whole}
+    compare_with_eager("llama", implementation, inputs, make_prefix, options=GROUPED, real=real)
+    capture = neural.watch(
+        build("llama", implementation, **GROUPED), {**inputs, "past_key_values": make_prefix()}
+    )
+    assert capture[0].maps().shape == (BATCH, 4, LENGTH, LENGTH + 3)
+    assert capture[0].attention.first_query_position == 3
+    assert capture[0].maps()[..., :3].max() > 0.01
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "static"])
+@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize("implementation", [OPAQUE, OPAQUE_DENSE])
+def test_steps_with_static_and_sliding_caches_have_the_rows_of_one_pass(implementation, step, kind):
+    ids = random_ids()
+    model = build("mistral", implementation, **WINDOW)
+    cache = (
+        transformers.DynamicCache(config=model.config)  # keeps the window only
+        if kind == "dynamic"
+        else transformers.StaticCache(config=model.config, max_cache_len=32)
+    )
+    mask = torch.ones(BATCH, LENGTH, dtype=torch.long)
+    start = LENGTH - step
+    with torch.no_grad():
+        model(ids[:, :start], attention_mask=mask[:, :start], past_key_values=cache)
+    inputs = {"input_ids": ids[:, start:], "attention_mask": mask, "past_key_values": cache}
+    capture = neural.watch(model, inputs, on_warning=pytest.fail)
+    one_pass = build("mistral", "eager", **WINDOW)(ids, output_attentions=True).attentions
+    for call, weights in zip(capture, one_pass, strict=True):
+        maps, rows = call.maps(), weights.detach().numpy()[:, :, start:]
+        dropped = LENGTH - maps.shape[3]  # keys that have left the window
+        assert dropped >= 0 and not rows[..., :dropped].any()
+        assert np.abs(maps - rows[..., dropped:]).max() < 1e-5
+        assert call.attention.first_query_position == start - dropped
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_packed_batches_by_their_ends_are_recorded(rows):
+    """`cu_seq_lens` counts the tokens of all rows; no document may cross a row."""
+    ids = random_ids(batch=rows)
+    ends = torch.tensor([0, 4, LENGTH, LENGTH + 7, 2 * LENGTH][: 1 + 2 * rows], dtype=torch.int32)
+    kwargs = {"cu_seq_lens_q": ends, "cu_seq_lens_k": ends, "max_length_q": 9, "max_length_k": 9}
+    positions = torch.arange(LENGTH).repeat(rows, 1)
+    inputs = {"input_ids": ids, "position_ids": positions, "use_cache": False, **kwargs}
+    model = build("llama", OPAQUE, **GROUPED)
+    with collect_opaque_weights() as weights:
+        capture = neural.watch(model, inputs, on_warning=pytest.fail)
+    for call, (_, expected) in zip(capture, weights, strict=True):
+        assert np.abs(call.maps() - expected).max() < 1e-5
+        assert not call.maps()[0, :, 4:, :4].any()
+    assert rows == 1 or not capture[0].maps()[1, :, 7:, :7].any()
+
+
+@pytest.mark.parametrize("implementation", [OPAQUE, OPAQUE_DENSE])
+@pytest.mark.parametrize("name", ["llama", "bert"])
+def test_queries_that_are_padding_are_not_measured(name, implementation):
+    """An opaque function may return anything for them; here zeros."""
+    ids, real = random_ids(), torch.ones(BATCH, LENGTH, dtype=torch.long)
+    real[0, -4:] = 0
+    inputs = {"input_ids": ids, "attention_mask": real}
+    captures = [
+        neural.watch(build(name, kind, **MODELS[name]), inputs)
+        for kind in (implementation, "eager")
+    ]
+    for call, expected in zip(*captures, strict=True):
+        for measure in ("entropy", "span", "diagonal_mass"):
+            np.testing.assert_allclose(
+                call.measures[measure], expected.measures[measure], atol=1e-5, err_msg=measure
+            )
+
+
+def test_equal_values_cannot_be_checked_and_are_refused():
+    ids = torch.full((1, LENGTH), 7)  # one token: every mask gives the same output
+    with pytest.raises(NoAttentionError, match=r"values of all its keys are equal"):
+        neural.watch(build("llama", "look_ahead", **GROUPED), ids)
+
+
+def test_a_function_registered_under_a_known_name_is_opaque():
+    original = AttentionInterface._global_mapping["sdpa"]
+    AttentionInterface.register("sdpa", attend_like_flash)
+    try:
+        ids = random_ids()
+        capture = neural.watch(build("llama", "sdpa", **GROUPED), ids, on_warning=pytest.fail)
+    finally:
+        AttentionInterface.register("sdpa", original)
+    weights = build("llama", "eager", **GROUPED)(ids, output_attentions=True).attentions
+    assert len(capture) == 2
+    assert np.abs(capture[1].maps() - weights[1].detach().numpy()).max() < 1e-5
+
+
+def test_a_function_that_ignores_an_argument_is_read_as_it_computes():
+    def without_cap(*args, softcap=None, sliding_window=None, **kwargs):
+        return attend_like_flash(*args, **kwargs)
+
+    AttentionInterface.register("without_cap", without_cap)
+    AttentionMaskInterface.register("without_cap", flash_attention_mask)
+    options = {"num_key_value_heads": 2, "head_dim": 8, "attn_logit_softcapping": 3.0}
+    options |= {"sliding_window": 5, "query_pre_attn_scalar": 8}
+    model = build("gemma2", "without_cap", **options)
+    with collect_opaque_weights() as weights:
+        capture = neural.watch(model, random_ids(), on_warning=pytest.fail)
+    for call, (_, expected) in zip(capture, weights, strict=True):
+        assert np.abs(call.maps() - expected).max() < 1e-5
+
+
+def test_the_best_reading_is_chosen_in_half_precision():
+    """In 16 bits a window that is one too wide is within the tolerance; the right one is closer."""
+    model = build("mistral", OPAQUE, **WINDOW).to(torch.bfloat16)
+    capture = neural.watch(model, random_ids(), on_warning=pytest.fail)
+    for call in capture:
+        maps = call.maps()
+        rows = np.arange(LENGTH)
+        distance = rows[:, None] - rows
+        assert not maps[..., distance > 4].any() and (maps[..., distance == 4] > 0).any()
+
+
+def test_shapes_that_are_not_attention_are_refused():
+    def folded(module, query, key, value, attention_mask, **kwargs):
+        output, _ = attend_like_flash(module, query, key, value, attention_mask, **kwargs)
+        return output.flatten(0, 1), None
+
+    AttentionInterface.register("folded", folded)
+    AttentionMaskInterface.register("folded", flash_attention_mask)
+    with pytest.raises(NoAttentionError, match="returns shapes that are not known"):
+        neural.watch(build("llama", "folded", **GROUPED), random_ids())

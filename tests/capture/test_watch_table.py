@@ -1,5 +1,7 @@
 """A sample of the table in docs/watching.md, and regression tests of `watch`."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,9 +9,18 @@ import transformers
 
 from neural.capture import recorder
 from neural.capture.placement import Placement
+from neural.capture.recorder import Recorder
 from neural.capture.watch import AttentionWarning, NoAttentionError, watch
 from tests.capture.hf_models import LENGTH, MODELS, VOCABULARY
-from tests.capture.watch_table import Case, Mismatch, format_table, list_cases, run_case
+from tests.capture.opaque_attention import OPAQUE, OPAQUE_DENSE
+from tests.capture.watch_table import (
+    IMPLEMENTATIONS,
+    Case,
+    Mismatch,
+    format_table,
+    list_cases,
+    run_case,
+)
 
 MEASURED = [
     ("gpt_oss", "eager", "left", "static"),
@@ -26,6 +37,18 @@ MEASURED = [
     ("diffllama", "sdpa", "no", "dynamic"),
     ("mimo_v2_flash", "eager", "left", "static"),
     ("swin", "eager", "no", None),
+    ("llama", OPAQUE, "left", "static"),
+    ("mistral", OPAQUE, "right", "dynamic"),  # padding between tokens: the window skips it
+    ("mistral", OPAQUE, "packed", None),
+    ("gemma2", OPAQUE, "right", "static"),
+    ("gpt_oss", OPAQUE, "left", "dynamic"),
+    ("t5", OPAQUE_DENSE, "right", "static"),
+    ("bart", OPAQUE, "left", "dynamic"),
+    ("bert", OPAQUE_DENSE, "left", None),
+    ("vit", OPAQUE, "no", None),
+    ("qwen2", "flex_attention", "left", "dynamic"),
+    ("gemma2", "flex_attention", "packed", None),
+    ("llama", "sdpa", "packed", None),
 ]
 REFUSED = [
     ("longformer", "eager", "no", None, "no product of its softmax over (2, 12, 4, 5) with values"),
@@ -77,13 +100,38 @@ def test_attention_that_cannot_be_measured_is_refused_with_a_reason(
 
 def test_the_table_has_forty_models_and_the_outcome_of_each_case():
     assert len(MODELS) >= 40
-    assert len(list(list_cases(["llama"]))) == 12
+    # 4 implementations × (3 paddings × 2 caches + a packed sequence)
+    assert len(list(list_cases(["llama"]))) == 28
+    assert len(list(list_cases(["vit"]))) == 4
     rows = format_table(["big_bird", "bert"]).splitlines()
-    assert rows[0].startswith("9 cases: 6 measured, 0 of them in part, and 3 refused")
-    assert [row.split("|")[1].strip() for row in rows[4:]] == ["`big_bird`", "`bert`", "`bert`"]
+    assert rows[0].startswith("15 cases: 12 measured, 0 of them in part, and 3 refused")
+    assert [row.split("|")[1].strip() for row in rows[4:]] == ["`big_bird`"] + ["`bert`"] * 4
+    assert [row.split("|")[3].strip() for row in rows[5:]] == list(IMPLEMENTATIONS)
     assert rows[4].count("refused") == 3
     assert "`encoder.layer.0.attention.self`" in rows[4]
     assert "e-7" in rows[5]
+
+
+@pytest.mark.parametrize(
+    ("name", "padding", "cache", "change"),
+    [
+        ("mistral", "no", "dynamic", {"reach": 4}),  # a window that is one too wide
+        ("llama", "left", "dynamic", {"keys": None}),  # padding is measured
+        ("llama", "packed", None, {"segments": None}),  # documents see each other
+        ("bert", "no", None, {"causal": True}),
+    ],
+)
+def test_a_wrong_reading_of_an_opaque_function_would_be_noticed(
+    name, padding, cache, change, monkeypatch
+):
+    original = Recorder.record_call
+
+    def record(self, path, q, k, mask, placement, **options):
+        original(self, path, q, k, replace(mask, **change), placement, **options)
+
+    monkeypatch.setattr(Recorder, "record_call", record)
+    with pytest.raises(Mismatch):
+        run_case(Case(MODELS[name], OPAQUE, padding, cache))
 
 
 @pytest.mark.parametrize("name", ["gpt_oss", "llama"])

@@ -25,7 +25,8 @@ def test_the_bundle_was_built_from_these_sources():
 
 
 def test_the_bundle_is_small():
-    assert sum(file.stat().st_size for file in BUNDLE_DIR.glob("neural.*")) < 200_000
+    # every page contains it: a page of 12 × 12 heads must stay below 5 MB
+    assert sum(file.stat().st_size for file in BUNDLE_DIR.glob("neural.*")) < 400_000
 
 
 def test_the_sources_set_no_markup():

@@ -2,6 +2,7 @@
 
 import type { FigureData } from "./figure"
 import type { FocusData } from "./focus_data"
+import { mergeImage, type ProbeImage } from "./image_attention"
 import type { Route } from "./route"
 
 export interface Curve {
@@ -277,6 +278,8 @@ export interface Run extends RunSummary {
   labels: AxisLabels | null
   /** Layer → labels of its maps, if layers differ; empty for an axis without labels. */
   layer_labels?: Record<string, AxisLabels> | null
+  /** The image that a vision transformer reads, with the weights of CLS. */
+  image?: ProbeImage | null
   /** Role of every head by layer, such as "previous token"; "" where a layer has fewer heads. */
   roles?: string[][] | null
   /** Score of every head's role at the end, as a multiple of its threshold; null without a role. */
@@ -387,6 +390,7 @@ export function mergeRun(known: Run, update: Run): Run {
     role_strengths: update.role_strengths ?? known.role_strengths,
     role_onsets: update.role_onsets ?? known.role_onsets,
     vectors: update.vectors ?? known.vectors,
+    image: mergeImage(known.image, update.image),
     vector_step: update.vector_step ?? known.vector_step,
     events: mergeEvents([...known.events, ...update.events]),
   }

@@ -64,11 +64,15 @@ DEFAULT_RESOLUTION = 1e-12
 RESOLUTION_PER_KEY_8_BITS = 2e-6
 """The same for stored maps, for each key: the squared rounding error of a root of a weight is
 1 / (12 · 255²) on average, and two maps have it."""
+MIN_CONTENT_SHARE = 0.005
+"""Squared length of a content, as a share of that of √weight − √uniform, that may be an error of
+the fitted pattern: 0.001 at most in heads that are a pattern and nothing else. Two such heads have
+the same error, which must not count as the same content."""
 ANGLE_RESOLUTION = 1e-6
 """Smallest distance of two contents that is told from 0."""
 MIN_QUERIES_PER_DISTANCE = 4
 """Distances of fewer queries share one class, so that a pattern does not copy single weights."""
-PATTERN_ITERATIONS = 40
+PATTERN_ITERATIONS = 60
 """Rounds of proportional fitting. Further ones change contents by at most 2 %, and by 6 % in the
 worst case, a periodic text, in which distances and equal tokens are almost the same."""
 INDEX_PERMUTATIONS = 2000
@@ -297,14 +301,9 @@ def match_heads(
     first_maps, second_maps = (_normalize(model.maps[:, rows]) for model in (first, second))
     visible = (first_maps.max(axis=0) > 0) | (second_maps.max(axis=0) > 0)
     classes = build_patterns(visible) if patterns is None else [c[rows] for c in patterns]
-    first_patterns, second_patterns = (
-        fit_patterns(maps, visible, classes) for maps in (first_maps, second_maps)
-    )
     divergence = compute_divergence(first_maps, second_maps)
-    cosines = _compare_contents(
-        np.sqrt(first_maps) - np.sqrt(first_patterns),
-        np.sqrt(second_maps) - np.sqrt(second_patterns),
-        resolution,
+    cosines = _extract_contents(first_maps, visible, classes, resolution) @ (
+        _extract_contents(second_maps, visible, classes, resolution).T
     )
     is_allowed = np.ones(divergence.shape, bool)
     if same_layer:
@@ -324,15 +323,19 @@ def match_heads(
     )
 
 
-def _compare_contents(first: np.ndarray, second: np.ndarray, resolution: float) -> np.ndarray:
-    """Cosines of all heads; near 0 if a content is not larger than the rounding error."""
-    rows = first.shape[1]
-    units = []
-    for contents in (first, second):
-        flat = contents.reshape(len(contents), -1)
-        squared = np.einsum("nk,nk->n", flat, flat) + rows * resolution
-        units.append(flat / np.sqrt(squared)[:, None])
-    return np.clip(units[0] @ units[1].T, -1, 1)
+def _extract_contents(
+    maps: Float[np.ndarray, "N R K"],
+    visible: Bool[np.ndarray, "R K"],
+    patterns: Sequence[Int[np.ndarray, "R K"]],
+    resolution: float,
+) -> Float[np.ndarray, "N RK"]:
+    """Vectors √weight − √pattern of length 1; shorter if rounding or the fit explains them."""
+    roots = np.sqrt(maps)
+    contents = roots - np.sqrt(fit_patterns(maps, visible, patterns))
+    deviations = roots - np.sqrt(visible / visible.sum(axis=1, keepdims=True))
+    squared, deviation = (np.einsum("nrk,nrk->n", x, x) for x in (contents, deviations))
+    squared = squared + MIN_CONTENT_SHARE * deviation + maps.shape[1] * resolution
+    return (contents / np.sqrt(squared)[:, None, None]).reshape(len(maps), -1)
 
 
 def _select_rows(first: ModelHeads, second: ModelHeads) -> np.ndarray:

@@ -270,14 +270,11 @@ def _find_patch_size(model: nn.Module, channels: int) -> tuple[int, int]:
     if isinstance(size, tuple | list) and len(size) == 2 and all(type(s) is int for s in size):
         return int(size[0]), int(size[1])
     for module in model.modules():
-        is_embedding = (
-            isinstance(module, torch.nn.Conv2d)
-            and module.in_channels == channels
-            and module.kernel_size == module.stride
-            and min(module.kernel_size) > 1
-        )
-        if is_embedding:
-            return module.kernel_size[0], module.kernel_size[1]
+        if not isinstance(module, torch.nn.Conv2d) or module.in_channels != channels:
+            continue
+        height, width = module.kernel_size
+        if module.stride == (height, width) and min(height, width) > 1:
+            return height, width
     raise PatchError(
         "the size of its patches is unknown: neither a configuration nor a layer has it"
     )

@@ -92,7 +92,8 @@ def command(
         if any(options.values()):
             raise click.UsageError("these options match heads: add --probe TEXT or --heads")
         for target in runs:
-            if ":" in target or (Path(target) / "config.json").is_file():
+            is_function = ":" in target and not Path(target).exists()
+            if is_function or (Path(target) / "config.json").is_file():
                 raise click.UsageError(f"{target} is a model, not a run: add --probe TEXT")
         from neural.cli._run_selection import select_runs
         from neural.runs.run import Run

@@ -101,7 +101,7 @@ def build_capture_page_data(
         else None,
         downsampling=step.downsampling,
     )
-    data["runs"][0]["image"] = build_capture_page_image(capture, example, layers)
+    data["runs"][0]["image"] = build_capture_page_image(capture, example, layers.tolist())
     return data
 
 

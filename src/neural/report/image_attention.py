@@ -121,7 +121,7 @@ def _load_arrays(
     is_sound = (
         rows.ndim == 4
         and rollouts.shape == (*rows.shape[:2], image.tokens)
-        and rows.shape[3] == image.tokens
+        and rows.shape[-1] == image.tokens
         and np.array_equal(steps, rollout_steps)
     )
     if not is_sound:

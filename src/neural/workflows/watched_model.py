@@ -42,6 +42,10 @@ TOKENIZER_FILES = (
     "vocab.json",
     "spiece.model",
 )
+HEAD_WEIGHT = re.compile(
+    r"(\w*pooler|lm_head|\w*classifier|cls|score|qa_outputs|\w*_head|predictions|final_logits_bias)\b"
+)
+"""Weights after the last layer, which checkpoints of other tasks do not have."""
 IMAGE_FILES = ("preprocessor_config.json",)
 
 
@@ -277,8 +281,8 @@ def _check_missing_weights(target: str, model: nn.Module, loading_info: Any) -> 
     missing = sorted(loading_info.get("missing_keys", ()))
     if not missing:
         return ()
-    body = getattr(model, "base_model_prefix", "")
-    in_body = missing if not hasattr(model, body) else _find_body_keys(missing, body)
+    prefix = f"{getattr(model, 'base_model_prefix', '')}."
+    in_body = [name for name in missing if not HEAD_WEIGHT.match(name.removeprefix(prefix))]
     if in_body:
         raise TargetError(
             f"{target}: {len(missing)} weights are missing in the checkpoint, such as "
@@ -289,12 +293,6 @@ def _check_missing_weights(target: str, model: nn.Module, loading_info: Any) -> 
         f"{len(missing)} weights after the last layer are missing in the checkpoint and are "
         f"random, such as `{missing[0]}`; attention does not depend on them",
     )
-
-
-def _find_body_keys(names: list[str], prefix: str) -> list[str]:
-    """Names of weights inside the body of a model; those of its head and pooler are left out."""
-    inside = [name for name in names if name.startswith(f"{prefix}.")]
-    return [name for name in inside if not name.startswith(f"{prefix}.pooler.")]
 
 
 def _find_model_class(config: Any) -> Any:
@@ -388,7 +386,7 @@ def _explain_hub_error(target: str, error: Exception, first_line: str) -> str:
         causes.append(cause)
         cause = cause.__cause__ or cause.__context__
     text = "\n".join(f"{type(cause).__name__}: {cause}" for cause in causes)
-    if re.search(r"GatedRepo|gated repo|403", text):
+    if re.search(r"GatedRepoError|access a gated repo|\b403 Client", text):
         return (
             f"{target}: the model is gated; ask for access on its page on the hub, then log in "
             "with `hf auth login`"
@@ -398,8 +396,10 @@ def _explain_hub_error(target: str, error: Exception, first_line: str) -> str:
             f"{target}: there is no such folder, and no such model on the hub of Hugging Face; if "
             "it is private, log in with `hf auth login`"
         )
+    if re.search(r"\bEntryNotFoundError|does not appear to have a file", text):
+        return f"{target} has no config.json on the hub: it is no model of transformers"
     if re.search(
-        r"connect|offline|resolve|network|timed? ?out|couldn't reach|cached files|50[0234]|429",
+        r"connect|offline|network|timed? ?out|couldn't reach|cached files|(50\d|429) (client|server)",
         text,
         re.IGNORECASE,
     ):
@@ -407,6 +407,4 @@ def _explain_hub_error(target: str, error: Exception, first_line: str) -> str:
             f"{target}: there is no such folder, and the hub of Hugging Face cannot be reached; "
             "download the model elsewhere (`hf download`) and give its folder"
         )
-    if re.search(r"EntryNotFound|does not appear to have a file", text):
-        return f"{target} has no config.json on the hub: it is no model of transformers"
     return f"{target} cannot be loaded: {first_line}"

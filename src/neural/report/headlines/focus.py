@@ -221,7 +221,7 @@ def describe_score(comparison: FocusComparison, score: str) -> str:
     share = "a threshold" if threshold is None else f"{100 * threshold:g} %"
     return (
         f"SAIF: share of {data} examples with more than {share} of the focus on the right {noun} "
-        f"and more than {share} probability of the right class."
+        f"and more than {share} probability of the right class. Bars: 95 % intervals over seeds."
     )
 
 
@@ -287,7 +287,7 @@ def _build_figures(comparison: FocusComparison, ranking: Ranking) -> list[Figure
     if len(names) > MAX_CARD_ROWS:  # the best ones, and the last
         names = [*names[: MAX_CARD_ROWS - 1], names[-1]]
     figures: list[FigureData] = []
-    mosaics = build_mosaics(comparison, ranking.segments, count=1)
+    mosaics = build_mosaics(comparison, ranking.segments)
     if mosaics is not None:
         figures += _build_mosaic_figure(comparison, mosaics, names)
     if len(names) > 1:
@@ -310,7 +310,10 @@ def _build_figures(comparison: FocusComparison, ranking: Ranking) -> list[Figure
 def _build_mosaic_figure(
     comparison: FocusComparison, mosaics: dict[str, Any], paradigms: Sequence[str]
 ) -> list[FigureData]:
-    """The example on which paradigms differ most, in runs of one seed; empty without such runs."""
+    """One example in runs of one seed: where the first and the last paradigm differ most.
+
+    Empty if no seed has all paradigms.
+    """
     runs = mosaics["runs"]
     seeds = [
         {focus["seed"] for focus in runs.values() if focus["paradigm"] == name}
@@ -319,17 +322,30 @@ def _build_mosaic_figure(
     shared = sorted(set.intersection(*seeds))
     if not shared:
         return []
+    count = len(mosaics["examples"])
+    shown = {
+        name: (run_id, focus, _decode_last(focus["weights"], len(focus["steps"]), count))
+        for name in paradigms
+        for run_id, focus in runs.items()
+        if (focus["paradigm"], focus["seed"]) == (name, shared[0])
+    }
+    first, last = (
+        [
+            _sum_foreground(example, weights)
+            for example, weights in zip(mosaics["examples"], shown[name][2], strict=True)
+        ]
+        for name in (paradigms[0], paradigms[-1])
+    )
+    index = max(range(count), key=lambda number: first[number] - last[number])
     rows = [
         {
             "label": name_paradigm(name),
             "run": run_id,
-            "weights": _decode_last(focus["weights"], len(focus["steps"])),
-            "predicted": focus["predicted"][-1][0],
-            "probability": _decode_last(focus["probability"], len(focus["steps"]))[0],
+            "weights": weights[index],
+            "predicted": focus["predicted"][-1][index],
+            "probability": _decode_last(focus["probability"], len(focus["steps"]), count)[index][0],
         }
-        for name in paradigms
-        for run_id, focus in runs.items()
-        if (focus["paradigm"], focus["seed"]) == (name, shared[0])
+        for name, (run_id, focus, weights) in shown.items()
     ]
     return [
         {
@@ -337,13 +353,28 @@ def _build_mosaic_figure(
             "classes": list(next(iter(comparison.groups.values()))[0].classes),
             "noun": comparison.segment_noun,
             "image_shape": mosaics["image_shape"],
-            "example": mosaics["examples"][0],
+            "example": mosaics["examples"][index],
             "rows": rows,
         }
     ]
 
 
-def _decode_last(text: str, steps: int) -> list[float]:
-    """Shares of the last step, of bytes in base64."""
+def _sum_foreground(example: dict[str, Any], weights: Sequence[float]) -> float:
+    """Weight of the segments that decide the class; 0 where they are unknown."""
+    tiles = example["tiles"]
+    return sum(
+        weight
+        for tile, weight in zip(tiles, weights[: len(tiles)], strict=True)
+        if tile in example["foreground"]
+    )
+
+
+def _decode_last(text: str, steps: int, examples: int) -> list[list[float]]:
+    """Shares of the last step by example, of bytes in base64."""
     levels = base64.b64decode(text)
-    return [round(level / 255, 3) for level in levels[-(len(levels) // steps) :]]
+    size = len(levels) // steps // examples
+    last = levels[-size * examples :]
+    return [
+        [round(level / 255, 3) for level in last[start : start + size]]
+        for start in range(0, size * examples, size)
+    ]

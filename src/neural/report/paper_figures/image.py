@@ -11,6 +11,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from neural.analysis.head_roles import format_head
 from neural.capture.probe_image import ProbeImage
 from neural.report.attention_snapshot import AttentionSnapshot, FigureError
 from neural.report.paper_figure import (
@@ -24,7 +25,7 @@ from neural.report.paper_figure import (
     draw_text,
 )
 
-OVERLAY_COLOR = "#d1320b"
+OVERLAY_COLOR = "#b3146b"
 MAX_OPACITY = 0.85
 """Opacity of the largest weight; 0 is transparent."""
 GAP, MARGIN, CAPTION_HEIGHT = 6.0, 2.0, 21.0
@@ -65,7 +66,7 @@ class Image(FigureKind):
         step = "" if snapshot.step is None else f", step {snapshot.step:,}"
         panels = [
             Panel(f"input{step}", None),
-            Panel(f"{snapshot.describe_head(layer, head)}: {query_name}", weights, request.patch),
+            Panel(f"{format_head(layer, head)}: {query_name}", weights, request.patch),
         ]
         if shown.rollout is not None and request.patch is None:
             panels.append(Panel(f"rollout: {query_name}", shown.rollout))
@@ -140,10 +141,11 @@ def _draw_panel(
             aspect="auto",
             interpolation="none",
         )
-        caption = f"0 … {largest:.2g} per patch"
-        others = float(panel.weights.sum() - grid.sum())
+        caption = f"0 … {largest:.2g}"
+        others = 1 - float(grid.sum() / panel.weights.sum())
         if image.tokens > image.patches:
-            caption += f"; {100 * others:.0f} % not on patches"
+            name = image.prefix_names[0] if image.tokens == image.patches + 1 else "others"
+            caption += f"; {name} {100 * others:.0f} %"
         draw_text(axes, x, 15, caption, color=MUTED_COLOR)
     if panel.query is not None:
         cell_width, cell_height = width / image.columns, height / image.rows

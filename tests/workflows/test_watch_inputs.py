@@ -1,0 +1,180 @@
+"""Texts, pairs, files and ids become one batch with labels; bad inputs are messages."""
+
+import pytest
+import torch
+import transformers
+
+from neural.workflows.watch_inputs import (
+    DEFAULT_TEXT,
+    label_ids,
+    prepare_ids,
+    prepare_input,
+    read_inputs,
+)
+from neural.workflows.watch_models import capture_model
+from neural.workflows.watched_model import TargetError, WatchedModel
+from tests.hugging_face_folders import POSITIONS, TEXTS, build_gpt2, train_tokenizer
+
+
+@pytest.fixture(scope="module")
+def watched():
+    tokenizer = train_tokenizer()
+    return WatchedModel("tiny", build_gpt2(tokenizer), tokenizer)
+
+
+class LetterTokenizer:
+    """A tokenizer of another library: only `encode` and `decode`."""
+
+    def encode(self, text):
+        return [ord(letter) % 10 for letter in text]
+
+    def decode(self, ids):
+        return "".join(chr(48 + index) for index in ids)
+
+
+def test_a_text_has_a_label_per_token(watched):
+    prepared = prepare_input(watched, [TEXTS[1]])
+    assert prepared.labels == [TEXTS[1].split()]
+    assert prepared.description == "1 text, 11 tokens" and prepared.notes == []
+    assert prepared.real is None and torch.equal(prepared.tokens, prepared.batch["input_ids"])
+
+
+def test_several_texts_are_padded_and_padding_is_marked(watched):
+    prepared = prepare_input(watched, ["the cat", "a dog sat"])
+    assert prepared.labels == [["the", "cat", "[PAD]"], ["a", "dog", "sat"]]
+    assert prepared.real.tolist() == [[True, True, False], [True, True, True]]
+    assert prepared.description == "2 texts, 3 tokens with padding"
+
+
+def test_without_a_text_there_is_a_default_and_its_unknown_words_are_counted(watched):
+    prepared = prepare_input(watched, [])
+    assert prepared.tokens.shape[1] == len(
+        DEFAULT_TEXT.replace(",", " ,").replace(".", " .").split()
+    )
+    unknown = prepared.labels[0].count("[UNK]")
+    assert f"{unknown} tokens are not in the vocabulary and became [UNK]" in prepared.notes
+
+
+def test_one_unknown_word_is_noted(watched):
+    (note,) = prepare_input(watched, ["the zebra sat"]).notes
+    assert note == "1 token is not in the vocabulary and became [UNK]"
+
+
+def test_long_texts_are_cut_to_the_positions_of_the_model_with_a_note(watched):
+    prepared = prepare_input(watched, ["the cat " * POSITIONS])
+    assert prepared.tokens.shape == (1, POSITIONS)
+    assert prepared.notes == [f"inputs are cut to {POSITIONS} tokens"]
+    assert prepare_input(watched, [TEXTS[0]], max_length=4).tokens.shape == (1, 4)
+
+
+def test_files_are_read_and_binary_files_are_a_message(tmp_path):
+    (tmp_path / "text.txt").write_text("the cat", encoding="utf-8")
+    (tmp_path / "weights.bin").write_bytes(b"\xff\xfe\x00\x81")
+    assert read_inputs([str(tmp_path / "text.txt"), "a dog"]) == ["the cat", "a dog"]
+    with pytest.raises(TargetError, match=r"weights\.bin cannot be read as text"):
+        read_inputs([str(tmp_path / "weights.bin")])
+
+
+def test_models_without_a_tokenizer_say_what_to_do(watched):
+    bare = WatchedModel("tiny", watched.model)
+    with pytest.raises(TargetError, match=r"has no tokenizer: save it into the same folder.*--ids"):
+        prepare_input(bare, ["the cat"])
+    broken = WatchedModel("tiny", watched.model, tokenizer_error="Expecting value")
+    with pytest.raises(TargetError, match="tokenizer of tiny cannot be read: Expecting value"):
+        prepare_input(broken, ["the cat"])
+    prepared = prepare_ids(bare, ["5 3 9", "1,2,3"])
+    assert prepared.tokens.tolist() == [[5, 3, 9], [1, 2, 3]]
+    assert prepared.labels == [["5", "3", "9"], ["1", "2", "3"]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (["the cat"], "whole numbers"),
+        (["1 2", "1"], "same number of ids"),
+        ([""], "at least one"),
+        (["-1 2"], "not negative"),
+        (["5 9999"], "--ids has id 9,999, and the model has 14 embeddings: ids go from 0 to 13"),
+    ],
+)
+def test_bad_ids_are_messages(watched, rows, message):
+    with pytest.raises(TargetError, match=message):
+        prepare_ids(watched, rows)
+
+
+def test_a_tokenizer_of_another_model_is_a_message(watched):
+    small = transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(vocab_size=5, n_positions=16, n_embd=8, n_layer=1, n_head=2)
+    )
+    with pytest.raises(TargetError, match="model has 5 embeddings: tokenizer and model do not"):
+        prepare_input(WatchedModel("tiny", small, watched.tokenizer), [TEXTS[0]])
+
+
+def test_inputs_without_tokens_or_of_two_kinds_are_messages(watched):
+    with pytest.raises(TargetError, match="no tokens"):
+        prepare_input(watched, [""])
+    with pytest.raises(TargetError, match="either --input or --pair"):
+        prepare_input(watched, ["a"], pairs=[("a", "b")])
+
+
+def test_tokenizers_of_other_libraries_encode_and_decode(watched):
+    other = WatchedModel("tiny", watched.model, LetterTokenizer())
+    prepared = prepare_input(other, ["abc"])
+    assert prepared.tokens.tolist() == [[7, 8, 9]] and prepared.labels == [["7", "8", "9"]]
+    with pytest.raises(TargetError, match="need a tokenizer of Hugging Face"):
+        prepare_input(other, ["a", "b"])
+
+
+def test_marks_of_blanks_become_blanks():
+    class Marked:
+        def convert_ids_to_tokens(self, row):
+            return [("Ġthe", "▁cat", "Ċ")[index] for index in row]
+
+    assert label_ids(Marked(), torch.tensor([[0, 1, 2]])) == [[" the", " cat", "\n"]]
+
+
+class HalfOnly(torch.nn.Module):
+    """A model with an operation that does not exist in 16 bits."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.config = inner, inner.config
+
+    def forward(self, input_ids, attention_mask=None):
+        if self.inner.dtype == torch.float16:
+            raise RuntimeError("\"some_kernel\" not implemented for 'Half'")
+        return self.inner(input_ids=input_ids, attention_mask=attention_mask)
+
+
+def test_missing_operations_of_16_bits_run_in_32_bits_with_a_note(watched):
+    model = HalfOnly(build_gpt2(watched.tokenizer).half())
+    half = WatchedModel("tiny", model, watched.tokenizer)
+    capture = capture_model(half, prepare_input(half, [TEXTS[0]]))
+    assert capture.notes == [
+        "an operation of this model is missing for float16 here: run in 32 bits"
+    ]
+    assert len(capture.result) == 2
+
+
+class NeverRuns(torch.nn.Linear):
+    """A model that fails in every dtype."""
+
+    def forward(self, input_ids, attention_mask=None):
+        raise RuntimeError("\"some_kernel\" not implemented for 'Half'\nmore lines")
+
+
+def test_models_that_fail_are_messages(watched):
+    failing = WatchedModel("tiny", NeverRuns(2, 2).half(), watched.tokenizer)
+    with pytest.raises(TargetError, match=r"cannot run in float16 on this machine.*model\.float"):
+        capture_model(failing, prepare_input(failing, ["the cat"]))
+    other = WatchedModel("tiny", torch.nn.Linear(2, 2), watched.tokenizer)
+    with pytest.raises(TargetError, match="tiny failed on this input"):
+        capture_model(other, prepare_input(watched, ["the cat"]))
+
+
+def test_weights_that_are_not_finite_are_named(watched):
+    model = build_gpt2(watched.tokenizer)
+    model.transformer.h[1].mlp.c_fc.bias.data[3] = float("inf")
+    broken = WatchedModel("tiny", model, watched.tokenizer)
+    with pytest.raises(TargetError, match=r"`transformer\.h\.1\.mlp\.c_fc\.bias` has values"):
+        capture_model(broken, prepare_input(broken, ["the cat"]))

@@ -1,0 +1,323 @@
+"""Targets of `neural watch` load with their weights, or fail with a message and a way out."""
+
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from neural.workflows.watched_model import (
+    TargetError,
+    WatchedModel,
+    find_dtype,
+    find_step,
+    load_watched_model,
+)
+from tests.hugging_face_folders import build_gpt2, save_folder, train_tokenizer
+
+WEIGHTS = "model.safetensors"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    tokenizer = train_tokenizer()
+    return save_folder(tmp_path / "model", build_gpt2(tokenizer), tokenizer)
+
+
+def change_config(folder, **changes):
+    path = folder / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8")) | changes
+    path.write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
+
+
+def test_a_folder_loads_its_weights_tokenizer_and_class(folder):
+    watched = load_watched_model(str(folder))
+    assert type(watched.model) is transformers.GPT2LMHeadModel and not watched.model.training
+    assert watched.name == "model" and watched.source == "GPT2LMHeadModel of model"
+    assert watched.tokenizer is not None and watched.notes == () and not watched.is_encoder_decoder
+    saved = load_file(folder / WEIGHTS)["transformer.h.0.attn.c_attn.weight"]
+    assert torch.equal(watched.model.transformer.h[0].attn.c_attn.weight, saved)
+
+
+def test_pickled_and_sharded_weights_are_the_same(folder, tmp_path):
+    expected = load_watched_model(str(folder)).model.state_dict()
+    state = load_file(folder / WEIGHTS)
+    (folder / WEIGHTS).unlink()
+    torch.save(state, folder / "pytorch_model.bin")
+    sharded = tmp_path / "sharded"
+    transformers.GPT2LMHeadModel.from_pretrained(folder).save_pretrained(
+        sharded, max_shard_size="50KB"
+    )
+    assert len(list(sharded.glob("model-*.safetensors"))) > 2
+    for path in (folder, sharded):
+        loaded = load_watched_model(str(path)).model.state_dict()
+        assert all(torch.equal(loaded[name], expected[name]) for name in expected)
+
+
+class WritesFile:
+    """A pickle that executes code."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+def break_pickle(folder):
+    (folder / WEIGHTS).unlink()
+    torch.save({"x": WritesFile(str(folder / "executed"))}, folder / "pytorch_model.bin")
+
+
+def require_code(folder):
+    change_config(folder, model_type="wombat", auto_map={"AutoConfig": "configuration_w.W"})
+    (folder / "configuration_w.py").write_text("import os\nos.mkdir('executed')\n")
+
+
+def drop_attention_weights(folder):
+    state = load_file(folder / WEIGHTS)
+    kept = {name: tensor for name, tensor in state.items() if "h.1.attn" not in name}
+    save_file(kept, folder / WEIGHTS, metadata={"format": "pt"})
+
+
+def lose_shard(folder):
+    model = transformers.GPT2LMHeadModel.from_pretrained(folder)
+    (folder / WEIGHTS).unlink()
+    model.save_pretrained(folder, max_shard_size="50KB")
+    next(folder.glob("model-00002-*")).unlink()
+
+
+def leave_adapter(folder):
+    (folder / "config.json").unlink()
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "org/base"}')
+
+
+def cut_weights(folder):
+    content = (folder / WEIGHTS).read_bytes()
+    (folder / WEIGHTS).write_bytes(content[: len(content) // 2])
+
+
+BAD_FOLDERS = {
+    "no weights": (lambda folder: (folder / WEIGHTS).unlink(), "config.json but no weights"),
+    "damaged weights": (cut_weights, "damaged or incomplete"),
+    "missing shard": (lose_shard, "the file model-00002-of-0000. *.*safetensors is missing"),
+    "missing attention": (
+        drop_attention_weights,
+        "missing in the checkpoint, such as `transformer",
+    ),
+    "weights of another model": (
+        lambda folder: save_file(
+            {"x": torch.zeros(1)}, folder / WEIGHTS, metadata={"format": "pt"}
+        ),
+        "attention would be that of random weights",
+    ),
+    "other sizes": (lambda folder: change_config(folder, n_embd=32), "other sizes than config"),
+    "pickle with code": (break_pickle, "wants to execute code, and is not read"),
+    "unknown type": (
+        lambda folder: change_config(folder, model_type="wombat"),
+        "no model type `wombat`; update it",
+    ),
+    "no type": (lambda folder: change_config(folder, model_type=None), "has no `model_type`"),
+    "own code": (require_code, "needs code of its own, which is not executed"),
+    "adapter": (leave_adapter, "an adapter of org/base: merge it into its base model"),
+    "not JSON": (lambda folder: (folder / "config.json").write_text("{"), "is not JSON"),
+    "empty": (lambda folder: (folder / "config.json").unlink(), "model.save_pretrained"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), BAD_FOLDERS.values(), ids=BAD_FOLDERS)
+def test_bad_folders_are_messages(folder, change, message, monkeypatch, capfd):
+    monkeypatch.chdir(folder)
+    change(folder)
+    with pytest.raises(TargetError, match=message):
+        load_watched_model(str(folder))
+    assert not (folder / "executed").exists()
+    # neither a question whether code may run nor a report of the loader
+    assert capfd.readouterr().out == ""
+
+
+def test_implementations_that_are_not_installed_name_others(folder):
+    for name in ("flash_attention_2", "nothing"):
+        with pytest.raises(TargetError, match="Try --attention sdpa or --attention eager"):
+            load_watched_model(str(folder), implementation=name)
+    eager = load_watched_model(str(folder), implementation="eager")
+    assert eager.model.config._attn_implementation == "eager"
+
+
+def test_a_new_head_is_a_note_because_attention_does_not_depend_on_it(folder):
+    change_config(folder, architectures=["GPT2ForSequenceClassification"])
+    (note,) = load_watched_model(str(folder)).notes
+    assert "`score.weight`" in note and "attention does not depend on them" in note
+
+
+def test_a_name_in_the_config_that_is_no_model_is_not_called(folder):
+    change_config(folder, architectures=["logging", "NoSuchModel"])
+    assert type(load_watched_model(str(folder)).model) is transformers.GPT2Model
+
+
+def test_a_broken_tokenizer_is_not_a_missing_one(folder):
+    (folder / "tokenizer.json").write_text("{")
+    watched = load_watched_model(str(folder))
+    assert watched.tokenizer is None and watched.tokenizer_error
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").unlink()
+    watched = load_watched_model(str(folder))
+    assert watched.tokenizer is None and not watched.tokenizer_error
+
+
+HUB_ERRORS = {
+    "offline": (
+        OSError("We couldn't connect to 'https://huggingface.co' to load the files, and couldn't"),
+        "cannot be reached; download the model elsewhere",
+    ),
+    "time": (TimeoutError("The read operation timed out"), "hub of Hugging Face cannot be reached"),
+    "gated": (OSError("You are trying to access a gated repo."), "gated; ask for access"),
+    "missing": (
+        OSError(
+            "nobody/x is not a local folder and is not a valid model identifier listed on the hub\n"
+            "If this is a private repository, make sure to pass a token"
+        ),
+        "no such model on the hub of Hugging Face; if it is private, log in",
+    ),
+    "no config": (OSError("nobody/x does not appear to have a file named config.json"), "no model"),
+    "other": (ZeroDivisionError("something\nelse"), "cannot be loaded: something$"),
+}
+
+
+@pytest.mark.parametrize(("error", "message"), HUB_ERRORS.values(), ids=HUB_ERRORS)
+def test_errors_of_the_hub_are_messages(error, message, monkeypatch):
+    def fail(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", fail)
+    with pytest.raises(TargetError, match=message):
+        load_watched_model("nobody/x")
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    """Answers as the hub does for gated, private and missing models."""
+
+    def answer(self):
+        name = self.path.split("/")[2] if self.path.count("/") > 2 else ""
+        status, code = {"gated": (403, "GatedRepo"), "private": (401, "RepoNotFound")}.get(
+            name, (404, "RepoNotFound")
+        )
+        self.send_response(status)
+        self.send_header("X-Error-Code", code)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_GET = do_HEAD = do_POST = answer
+
+    def log_message(self, *args):
+        pass
+
+
+def test_answers_of_a_hub_are_messages(tmp_path):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    code = (
+        "from neural.workflows.watched_model import TargetError, load_watched_model\n"
+        "for name in ('gated', 'private', 'missing'):\n"
+        "    try:\n        load_watched_model(f'nobody/{name}')\n"
+        "    except TargetError as error:\n        print(error)\n"
+    )
+    # the address of the hub is read when its library is imported
+    environment = os.environ | {
+        "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+        "HF_HOME": str(tmp_path),
+        "HF_HUB_OFFLINE": "0",
+        "NO_PROXY": "127.0.0.1",
+        "no_proxy": "127.0.0.1",
+    }
+    try:
+        result = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        server.shutdown()
+        server.server_close()
+    gated, private, missing = result.stdout.splitlines()
+    assert gated.startswith("nobody/gated: the model is gated; ask for access")
+    for name, line in (("private", private), ("missing", missing)):
+        assert line.startswith(f"nobody/{name}: there is no such folder, and no such model")
+        assert "hf auth login" in line
+
+
+def write_module(folder, monkeypatch, name, text):
+    (folder / f"{name}.py").write_text(text)
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def test_functions_that_fail_are_messages(tmp_path, monkeypatch):
+    write_module(
+        tmp_path,
+        monkeypatch,
+        "builders_of_tests",
+        "def build():\n    raise KeyError('width')\ndef text():\n    return 'model'\n",
+    )
+    write_module(tmp_path, monkeypatch, "broken_of_tests", "1 / 0\n")
+    for target, message in (
+        ("builders_of_tests:build", "failed: KeyError: 'width'"),
+        ("builders_of_tests:text", "returned str, not a torch.nn.Module"),
+        ("builders_of_tests:bild", "did you mean `build`?"),
+        ("broken_of_tests:build", "importing broken_of_tests failed: ZeroDivisionError"),
+        ("no_such_module:build", "run the command where `no_such_module` can be imported"),
+        ("what is this", "there is no such file or folder. A target is"),
+    ):
+        with pytest.raises(TargetError) as error:
+            load_watched_model(target)
+        assert message in str(error.value)
+
+
+def test_state_dicts_and_programs_that_do_not_fit_are_messages(tmp_path, monkeypatch):
+    write_module(
+        tmp_path,
+        monkeypatch,
+        "layers_of_tests",
+        "import torch\ndef build():\n    return torch.nn.Linear(2, 3)\n",
+    )
+    torch.save({"state_dict": torch.nn.Linear(2, 3).state_dict()}, tmp_path / "good.pt")
+    torch.save(torch.nn.Linear(5, 5).state_dict(), tmp_path / "other.pt")
+    torch.save(WritesFile(str(tmp_path / "executed")), tmp_path / "evil.pt")
+    for name in ("junk.pt", "junk.safetensors", "junk.pt2"):
+        (tmp_path / name).write_bytes(b"junk")
+    build = "layers_of_tests:build"
+    assert isinstance(load_watched_model("good.pt", build=build).model, torch.nn.Linear)
+    for name in ("other.pt", "evil.pt", "junk.pt", "junk.safetensors"):
+        with pytest.raises(TargetError, match="cannot be loaded into Linear: "):
+            load_watched_model(name, build=build)
+    assert not (tmp_path / "executed").exists()
+    for name, options, message in (
+        ("good.pt", {}, "has weights but no model"),
+        ("none.pt", {"build": build}, "there is no such file"),
+        ("junk.pt2", {}, "is no program of torch.export"),
+        ("junk.pt2", {"build": build}, "--build is for state dicts"),
+    ):
+        with pytest.raises(TargetError, match=message):
+            load_watched_model(name, **options)
+
+
+def test_the_step_is_the_last_number_of_a_name(tmp_path):
+    assert find_step("runs/gpt2-small/checkpoint-500", 3) == 500
+    assert find_step("runs/final", 3) == 3
+    (tmp_path / "step_70.pt").write_bytes(b"")
+    assert find_step(str(tmp_path / "step_70.pt"), 0) == 70
+
+
+def test_the_dtype_and_the_kind_of_a_model_are_known():
+    half = torch.nn.Linear(2, 2).half()
+    assert find_dtype(half) == "float16" and find_dtype(torch.nn.Identity()) == "float32"
+    assert WatchedModel("x", half).config is None
