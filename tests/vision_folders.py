@@ -5,6 +5,15 @@ import torch
 import transformers
 from PIL import Image
 
+from neural.capture.probe_image import (
+    IMAGE_KEY,
+    ROLLOUT_ARRAY,
+    ROWS_ARRAY,
+    ProbeImage,
+    encode_picture,
+)
+from neural.runs.run import Run
+
 SIZE, PATCH = 32, 8
 GRID = SIZE // PATCH
 """Patches per row and column."""
@@ -91,3 +100,17 @@ def draw_image(path, *, size=(SIZE, SIZE)):
     x, y = np.meshgrid(np.linspace(0, 255, width), np.linspace(0, 255, height))
     Image.fromarray(np.stack([x, y, 255 - x], axis=-1).astype(np.uint8)).save(path)
     return path
+
+
+def add_image(path, *, layers, heads):
+    """Give a run of another model an image of 2 × 4 patches after CLS, with even weights."""
+    with Run.open(path) as finished:
+        steps, names = finished.map_steps(), finished.metadata("attention/layers")
+    run = Run.reopen(path)
+    picture = encode_picture(torch.rand(3, 16, 32), 16, 32)
+    image = ProbeImage(picture, 2, 4, 1, 9, tuple(names), prefix_names=("CLS",))
+    run.set_metadata(IMAGE_KEY, image.to_metadata())
+    for step in steps:
+        rows = np.full((layers, heads, 9), 1 / 9, np.float32)
+        run.log_arrays(step, {ROWS_ARRAY: rows, ROLLOUT_ARRAY: rows[:, 0]})
+    run.finish("finished")

@@ -12,12 +12,14 @@ from neural.core.registry import UnknownNameError
 from neural.report.attention_snapshot import FigureError
 from neural.report.paper_figures import registry
 from tests.report_runs import write_run
+from tests.vision_folders import add_image
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
     root = tmp_path_factory.mktemp("runs")
-    write_run(root, "small", layers=2, heads=2, positions=9)
+    path = write_run(root, "small", layers=2, heads=2, positions=9)
+    add_image(path, layers=2, heads=2)
     return root
 
 

@@ -188,6 +188,8 @@ def compare_models(
             max_length=max_length,
             runs=runs,
         )
+        if ids and not capture.input.batch:  # runs have no batch: they read texts themselves
+            raise TargetError(f"{target} is a run, which reads texts: give --probe TEXT")
         models.append(_describe_capture(capture))
     return _compare(*models, same_layer=same_layer)
 
