@@ -69,7 +69,7 @@ def test_a_capture_has_no_curves():
 
 
 def test_an_unknown_kind_lists_the_kinds(root):
-    with pytest.raises(UnknownNameError, match="curves, head, heads, lines, roles"):
+    with pytest.raises(UnknownNameError, match="curves, head, heads, image, lines, roles"):
         neural.figure("small", "heds", runs=root)
 
 

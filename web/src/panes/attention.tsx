@@ -21,6 +21,7 @@ import { describeHeads, HeadDetail } from "../components/head_detail"
 import { HeadGrid, RoleBadge } from "../components/head_grid"
 import { HeadRoles } from "../components/head_roles"
 import { ScatterPlot } from "../components/scatter_plot"
+import { ImageAttention } from "../components/image_attention"
 import { LayerSimilarity } from "../components/layer_similarity"
 import { Select } from "../components/form_controls"
 import { DescriptionList } from "../components/description_list"
@@ -134,6 +135,17 @@ function AttentionPane(props: PaneProps) {
                 finite.
               </p>
             )}
+            {isDrawable && run.image ? (
+              <ImageAttention
+                run={run}
+                image={run.image}
+                maps={maps}
+                layer={layer}
+                head={head}
+                query={route.query}
+                navigate={navigate}
+              />
+            ) : null}
             {isDrawable ? (
               <HeadDetail
                 source={source}
