@@ -1,9 +1,13 @@
 """Attention over an image in a real Chromium without a network."""
 
 import pytest
+import torch
 from click.testing import CliRunner
 
+import neural
 from neural.cli.main import main
+from neural.workflows.watch_images import prepare_images
+from neural.workflows.watched_model import load_watched_model
 from tests.vision_folders import (
     build_swin,
     build_vision_model,
@@ -27,12 +31,19 @@ def image(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory, image):
-    """The page of a ViT whose head L1 h0 attends to the patch 2,3."""
-    folder = tmp_path_factory.mktemp("vit")
+def folder(tmp_path_factory):
+    """A ViT whose head L1 h0 attends to the patch 2,3; rows of layer 0 differ from each other."""
     model = plant_patch_head(build_vision_model(), (2, 3))
-    watch(save_vision_folder(folder / "vit", model), "--image", image, "-o", folder / "vit.html")
-    return (folder / "vit.html").as_uri()
+    with torch.no_grad():
+        model.layers[0].attention.q_proj.weight.mul_(300)
+    return save_vision_folder(tmp_path_factory.mktemp("vit") / "vit", model)
+
+
+@pytest.fixture(scope="module")
+def page(folder, image):
+    path = folder.parent / "vit.html"
+    watch(folder, "--image", image, "-o", path)
+    return path.as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +104,19 @@ def test_the_other_head_is_not_drawn_at_that_patch(tab, page):
     assert max(weights) < 0.2
 
 
-def test_a_click_on_a_patch_shows_its_row(tab, page):
+def test_a_click_on_a_patch_shows_its_row(tab, page, folder, image):
+    watched = load_watched_model(str(folder))
+    capture = neural.watch(watched.model, prepare_images(watched, [image]).batch)
+    rows = capture[0].maps()[0, 1, :, 1:]
     open_head(tab, page, layer=0, head=1)
     of_cls = read_weights(tab)
+    assert of_cls == pytest.approx(rows[0], abs=0.005)
+    assert abs(rows[0] - rows[6]).max() > 0.05
     tab.locator(".image-panel").first.locator("rect.image-patch").nth(5).click()
     tab.locator("rect.image-query").wait_for(state="attached")
     assert tab.locator(".image-title").first.inner_text() == "L0 h1: patch 1,1"
-    assert "query=6" in tab.url
-    assert read_weights(tab) != of_cls
+    tab.wait_for_url("**query=6**")  # written after a moment
+    assert read_weights(tab) == pytest.approx(rows[6], abs=0.005)
     tab.keyboard.press("Escape")
     tab.locator("rect.image-query").wait_for(state="detached")
     assert read_weights(tab) == of_cls
@@ -119,10 +135,12 @@ def test_arrow_keys_move_the_patch(tab, page):
 def test_the_picture_is_drawn_under_the_weights(tab, page):
     open_head(tab, page)
     canvas = tab.locator(".image-frame canvas").first
-    tab.wait_for_function("document.querySelector('.image-frame canvas').width === 32")
+    tab.locator('.image-frame canvas[width="32"]').first.wait_for()
     left, right = canvas.evaluate(
-        """canvas => [2, 29].map(x =>
-             Array.from(canvas.getContext('2d').getImageData(x, 29, 1, 1).data))"""
+        """canvas => {
+             const { data } = canvas.getContext('2d').getImageData(0, 29, 32, 1)
+             return [2, 29].map(x => Array.from(data.slice(4 * x, 4 * x + 4)))
+           }"""
     )
     assert left[:3] == [left[0]] * 3, "grey"
     assert left != right
@@ -132,9 +150,6 @@ def test_the_slider_changes_the_overlay(tab, series):
     open_head(tab, series, more="&step=20")
     assert read_weights(tab)[PATCH] > 0.9
     open_head(tab, series, more="&step=10")
-    tab.wait_for_function(
-        "Number(document.querySelectorAll('rect.image-patch')[11].dataset.weight) < 0.2"
-    )
     assert max(read_weights(tab)) < 0.2
 
 

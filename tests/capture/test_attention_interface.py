@@ -8,6 +8,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask, flash_attention_mask
 
 import neural
+from neural.capture import attention_interface
 from neural.capture.watch import NoAttentionError
 from tests.capture.opaque_attention import (
     OPAQUE,
@@ -52,7 +53,7 @@ def build(name, implementation, **options):
         intermediate_size=32,
         num_hidden_layers=2,
         num_attention_heads=4,
-        max_position_embeddings=64,
+        max_position_embeddings=options.pop("max_position_embeddings", 64),
         pad_token_id=0,
         bos_token_id=1,
         eos_token_id=2,
@@ -289,6 +290,24 @@ def test_queries_that_are_padding_are_not_measured(name, implementation):
             np.testing.assert_allclose(
                 call.measures[measure], expected.measures[measure], atol=1e-5, err_msg=measure
             )
+
+
+def test_rows_to_compare_include_the_first_and_the_last():
+    for queries in (1, 7, 8, 63, 64, 65, 1000):
+        blocks = attention_interface._select_rows(queries)
+        rows = [row for block in blocks for row in range(block.start, block.stop)]
+        assert rows[0] == 0 and rows[-1] == queries - 1
+        assert len(rows) == min(queries, attention_interface.MAX_CHECKED_ROWS)
+        assert queries > 64 or rows == list(range(queries))
+
+
+def test_long_inputs_are_checked_by_a_part_of_their_rows():
+    ids = random_ids().repeat(1, 20)[:1]
+    options = {**WINDOW, "max_position_embeddings": 512, "sliding_window": 37}
+    with collect_opaque_weights() as weights:
+        capture = neural.watch(build("mistral", OPAQUE, **options), ids, on_warning=pytest.fail)
+    for call, (_, expected) in zip(capture, weights, strict=True):
+        assert np.abs(call.maps() - expected).max() < 1e-5
 
 
 def test_equal_values_cannot_be_checked_and_are_refused():

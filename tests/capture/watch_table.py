@@ -632,8 +632,9 @@ def track_modules(model: nn.Module) -> Iterator[set[str]]:
 def run_case(case: Case) -> Outcome:
     """Run one case; raises Mismatch if something is measured wrongly or left out silently."""
     with warnings.catch_warnings(), torch.compiler.set_stance("force_eager"):
-        # transformers compiles its FlexAttention, by an argument that torch deprecates
-        warnings.filterwarnings("ignore", message="_compile flag|flex_attention called without")
+        # transformers compiles its FlexAttention, by means that torch deprecates
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.filterwarnings("ignore", message="flex_attention called without")
         return _run_case(case)
 
 

@@ -136,7 +136,7 @@ def test_encoder_decoder_models_have_two_token_axes(tmp_path):
         (cross,) = [name for name in labels if "EncDec" in name]
         assert labels[cross] == {
             "queries": ["[PAD]", "a"],
-            "keys": "the cat sat on the mat".split(),
+            "keys": ["the", "cat", "sat", "on", "the", "mat"],
         }
 
 

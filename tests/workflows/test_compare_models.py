@@ -11,6 +11,7 @@ from neural.workflows.compare_models import compare_captures, compare_models, co
 from neural.workflows.watch_models import save_captures, watch_models
 from neural.workflows.watched_model import TargetError
 from tests.hugging_face_folders import TEXTS, WIDTH, build_gpt2, save_folder, train_tokenizer
+from tests.written_runs import CHARACTERS, write_run
 
 TEXT = " ".join(TEXTS)
 
@@ -110,6 +111,15 @@ def test_stored_maps_of_other_probes_and_runs_without_maps_are_refused(folders, 
             compare_snapshots(first, second)
         with pytest.raises(TargetError, match=r"has no maps.*--probe"):
             compare_snapshots(first, third)
+
+
+def test_runs_with_a_checkpoint_read_the_probe_and_refuse_ids(tmp_path):
+    paths = [
+        str(write_run(tmp_path, name, vocabulary=list(CHARACTERS)).path) for name in ("one", "two")
+    ]
+    comparison = compare_models(*paths, texts=["abcabcabc"])
+    assert all(change.divergence == 0 for change in comparison.changes)  # the same weights
+    assert comparison.first.tokens == [list("abcabcabc")]
 
 
 def test_encoder_decoder_models_are_compared_by_kind_of_attention():

@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 import neural
+from neural.capture.watch import AttentionWarning
 from neural.runs.errors import RunError
 from neural.runs.run import Run
-from neural.workflows.track import to_metric_name
+from neural.workflows.track import label_tokens, to_metric_name
 
 VOCABULARY = 11
 
@@ -189,7 +190,7 @@ def test_a_probe_may_be_a_function_and_needs_no_labels(tmp_path):
 
 def test_a_wrong_probe_is_an_error_and_the_run_says_so(tmp_path):
     model, _ = build()
-    with pytest.raises((RuntimeError, TypeError)):
+    with pytest.raises(ValueError, match="track: the model failed on the probe"):
         neural.track(model, torch.randn(2, 7), run=tmp_path / "wrong")
     (path,) = tmp_path.iterdir()
     with Run.open(path) as run:
@@ -214,3 +215,67 @@ def test_a_wrong_probe_is_an_error_and_the_run_says_so(tmp_path):
 )
 def test_metrics_have_the_names_that_pages_know(name, stored):
     assert to_metric_name(name) == stored
+
+
+def test_labels_of_a_tokenizer_have_blanks_for_its_marks():
+    class Marked:
+        def convert_ids_to_tokens(self, ids):
+            return [f"Ġ{token}" for token in ids]
+
+    ids = torch.tensor([[3, 5]])
+    assert label_tokens(Marked(), ids) == [[" 3", " 5"]]
+    assert label_tokens(lambda ids: f"<{ids[0]}>", ids) == [["<3>", "<5>"]]
+
+
+@pytest.mark.parametrize(
+    ("probe", "options", "message"),
+    [
+        ("the cat", {}, "the model failed on the probe: .* a text is no tensor: tokenize it"),
+        ([[1, 2, 3]], {}, "lists hold several inputs: pass one tensor"),
+        ({"words": PROBE}, {}, "the probe is one batch that the model takes"),
+        (PROBE + 50, {}, "its token ids go up to 60, over 7 positions: the model has fewer"),
+        (PROBE, {"tokens": PROBE[:, :3]}, r"tokens has the shape \(2, 3\), but the attention has"),
+        (PROBE, {"labels": ["a"]}, "give one label per position"),
+    ],
+)
+def test_bad_probes_are_messages_before_training(tmp_path, probe, options, message):
+    model, _ = build()
+    with pytest.raises(ValueError, match=message):
+        neural.track(model, probe, run=tmp_path / "mine", **options)
+    (path,) = tmp_path.iterdir()
+    with Run.open(path) as run:
+        assert run.status.state == "failed"
+
+
+def test_a_model_without_attention_is_a_warning_once(tmp_path):
+    model = nn.Sequential(nn.Embedding(VOCABULARY, 4), nn.Linear(4, 4))
+    with (
+        pytest.warns(AttentionWarning, match="no attention was recognised") as warned,
+        neural.track(model, PROBE, every=1, run=tmp_path / "mine") as tracker,
+    ):
+        tracker.step(loss=1.0)
+        tracker.step(loss=1.0)
+    assert len(warned) == 1
+
+
+def test_weights_that_become_nan_are_a_warning_and_training_goes_on(tmp_path):
+    model, _ = build()
+    with neural.track(model, PROBE, every=1, run=tmp_path / "mine") as tracker:
+        tracker.step(loss=1.0)
+        model.embedding.weight.data.fill_(float("nan"))
+        with pytest.warns(AttentionWarning, match=r"not finite: the training has diverged"):
+            tracker.step(loss=float("nan"))
+        tracker.step(loss=float("nan"))
+    with Run.open(tracker.path) as run:
+        steps, entropy = run.measure("entropy")
+        assert run.status.state == "finished" and steps.tolist() == [0, 1, 2, 3]
+        assert np.isfinite(entropy[:2]).all() and np.isnan(entropy[2:]).all()
+
+
+def test_a_missing_operation_is_a_message(tmp_path):
+    class NeedsWide(SmallModel):
+        def forward(self, ids):
+            raise RuntimeError("\"some_kernel\" not implemented for 'Half'")
+
+    with pytest.raises(ValueError, match="missing in this dtype on this device"):
+        neural.track(NeedsWide(), PROBE, run=tmp_path / "mine")

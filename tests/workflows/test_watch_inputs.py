@@ -1,9 +1,12 @@
 """Texts, pairs, files and ids become one batch with labels; bad inputs are messages."""
 
+import numpy as np
 import pytest
 import torch
 import transformers
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from neural.capture.map_encoding import decode_map
 from neural.workflows.watch_inputs import (
     DEFAULT_TEXT,
     label_ids,
@@ -11,7 +14,7 @@ from neural.workflows.watch_inputs import (
     prepare_input,
     read_inputs,
 )
-from neural.workflows.watch_models import capture_model
+from neural.workflows.watch_models import capture_model, save_captures
 from neural.workflows.watched_model import TargetError, WatchedModel
 from tests.hugging_face_folders import POSITIONS, TEXTS, build_gpt2, train_tokenizer
 
@@ -64,6 +67,8 @@ def test_long_texts_are_cut_to_the_positions_of_the_model_with_a_note(watched):
     prepared = prepare_input(watched, ["the cat " * POSITIONS])
     assert prepared.tokens.shape == (1, POSITIONS)
     assert prepared.notes == [f"inputs are cut to {POSITIONS} tokens"]
+    fitting = prepare_input(watched, ["the cat " * (POSITIONS // 2)])
+    assert fitting.tokens.shape == (1, POSITIONS) and fitting.notes == []
     assert prepare_input(watched, [TEXTS[0]], max_length=4).tokens.shape == (1, 4)
 
 
@@ -178,3 +183,43 @@ def test_weights_that_are_not_finite_are_named(watched):
     broken = WatchedModel("tiny", model, watched.tokenizer)
     with pytest.raises(TargetError, match=r"`transformer\.h\.1\.mlp\.c_fc\.bias` has values"):
         capture_model(broken, prepare_input(broken, ["the cat"]))
+
+
+class LargestTensor(TorchDispatchMode):
+    """Number of elements of the largest tensor that an operation of torch returns."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, tuple | list) else (result,):
+            if isinstance(tensor, torch.Tensor):
+                # an expanded tensor takes the memory of its storage
+                stored = tensor.untyped_storage().nbytes() // tensor.element_size()
+                self.elements = max(self.elements, min(tensor.numel(), stored))
+        return result
+
+
+def test_long_inputs_are_measured_without_a_matrix_and_stored_in_part(tmp_path, watched):
+    length = 2048
+    config = transformers.GPT2Config(
+        vocab_size=len(watched.tokenizer), n_positions=length, n_embd=8, n_layer=1, n_head=2
+    )
+    torch.manual_seed(0)
+    long = WatchedModel("long", transformers.GPT2Model(config).eval(), watched.tokenizer)
+    prepared = prepare_input(long, [" ".join(TEXTS[0].split()[i * i % 11] for i in range(length))])
+    assert prepared.tokens.shape == (1, length)
+    with LargestTensor() as largest:
+        capture = capture_model(long, prepared)
+        with save_captures([capture], tmp_path) as run:
+            (maps,) = run.maps(0).values()
+            capture.result.save(tmp_path / "page.html")
+    assert largest.elements < length**2 / 8
+    assert decode_map(maps).shape[-2:] == (512, 512)
+    # all rows are measured: those of the first 512 positions alone have a smaller span
+    (call,) = capture.result
+    weights = call.maps()
+    distance = np.abs(np.arange(length)[:, None] - np.arange(length))
+    expected = (weights * distance).sum(-1).mean((0, 2))
+    np.testing.assert_allclose(call.measures["span"], expected, rtol=1e-4)
+    assert (tmp_path / "page.html").stat().st_size < 5_000_000

@@ -29,7 +29,7 @@ other model, and p = ρ^α. The verdict "same head" needs p ≤ 5 % after the co
 Hochberg for all pairs. "same role": the heads have a role in common, or their maps are nearest by
 the same test on divergences, but their contents do not show the same head. The others are
 "unrelated". Thus models of different seeds share a "same head" in at most 5 % of comparisons; in
-simulations in 0 to 2 % (tests/validity/test_head_matching.py).
+simulations in 0 to 4 % (tests/validity/test_head_matching.py).
 
 If both models have equal layers and heads, an exact test exists: heads of one layer are
 exchangeable under random initial weights, before and after training. If B does not derive from A,

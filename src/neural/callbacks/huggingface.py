@@ -50,7 +50,7 @@ class NeuralCallback(TrainerCallback):
         """Create the run, or resume the one of the checkpoint that the Trainer resumes from."""
         if not state.is_world_process_zero or self.tracker is not None:
             return
-        options = {"steps": state.max_steps, **self.options}
+        options: dict[str, Any] = {"steps": state.max_steps, **self.options}
         marker = Path(args.output_dir) / RUN_FILE
         if state.global_step and marker.exists():
             options["run"] = marker.read_text(encoding="utf-8").strip()

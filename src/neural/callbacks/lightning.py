@@ -17,10 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-try:
-    from lightning.pytorch import Callback
-except ImportError:  # the older name of the same package
-    from pytorch_lightning import Callback
+from lightning.pytorch import Callback
 
 from neural.workflows.track import ModelTracker, track
 

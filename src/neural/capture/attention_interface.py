@@ -39,6 +39,8 @@ TRANSPARENT_NAMES = {"eager", "sdpa", "flex_attention"}
 """Implementations whose torch functions are intercepted (hooks.py)."""
 MAX_CHECKED_ROWS = 64
 """Rows whose output is compared; all rows if there are fewer."""
+CHECKED_BLOCK = 8
+"""Rows that are compared together: their weights are in memory."""
 TOLERANCES = {"float64": 1e-6, "float32": 1e-4, "float16": 5e-3, "bfloat16": 3e-2}
 """Largest difference of an output, relative to the largest value; by dtype of the output."""
 CERTAIN_SHARE = 0.02
@@ -398,28 +400,34 @@ def _compare_output(
 ) -> tuple[float, float]:
     """Largest and mean square difference between weights times values and the function's output.
 
-    Up to MAX_CHECKED_ROWS rows are compared, the first and the last among them: causal masks show
-    at the first, windows at the last.
+    Blocks of up to MAX_CHECKED_ROWS rows are compared, the first and the last rows among them:
+    causal masks show at the first, windows at the last.
     """
-    queries, keys = call.q.shape[2], reading.keys
-    count = min(queries, MAX_CHECKED_ROWS)
-    rows = torch.linspace(0, queries - 1, count).round().long().unique().to(call.q.device)
+    keys = reading.keys
     everything = slice(0, candidate.batch), slice(0, candidate.heads)
-    # one row at a time: with long inputs, 64 rows of all heads are many
-    values = (
-        call.v[:, :, :keys].float().repeat_interleave(call.q.shape[1] // call.v.shape[1], dim=1)
-    )
+    groups = call.q.shape[1] // call.v.shape[1]
+    values = call.v[:, :, :keys].float().repeat_interleave(groups, dim=1)
     largest, total, compared = 0.0, 0.0, 0
-    for row in rows.tolist():
-        weights = candidate.compute_maps(RowBlock(*everything, slice(row, row + 1))).weights
+    for rows in _select_rows(call.q.shape[2]):
+        weights = candidate.compute_maps(RowBlock(*everything, rows)).weights
         # a query that sees nothing has no defined output: functions return zeros, means or NaN
         is_defined = weights.sum(dim=-1) > 0.5
         if reading.real is not None:
-            is_defined = is_defined & reading.real[:, None, row, None]
+            is_defined = is_defined & reading.real[:, None, rows]
         expected = weights[..., :keys].float() @ values
-        difference = (expected - call.output[:, :, row : row + 1].float())[is_defined]
+        difference = (expected - call.output[:, :, rows].float())[is_defined]
         if difference.numel():
             largest = max(largest, float(difference.abs().max().nan_to_num(float("inf"))))
             total += float(difference.square().sum())
             compared += difference.numel()
     return largest, total / max(1, compared)
+
+
+def _select_rows(queries: int) -> list[slice]:
+    """Blocks of rows to compare: all of a short input, and some of a long one."""
+    count = MAX_CHECKED_ROWS // CHECKED_BLOCK
+    starts = range(0, queries, CHECKED_BLOCK)
+    if queries > MAX_CHECKED_ROWS:
+        last = queries - CHECKED_BLOCK
+        starts = sorted({round(last * index / (count - 1)) for index in range(count)})
+    return [slice(start, min(start + CHECKED_BLOCK, queries)) for start in starts]

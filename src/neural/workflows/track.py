@@ -23,8 +23,13 @@ from neural.capture.labels import check_labels
 from neural.capture.patch_positions import attach_images, find_pixels
 from neural.capture.snapshot_writer import SnapshotWriter
 from neural.capture.tracker import preserve_model_state
-from neural.capture.watch import capture_calls, run_probe
-from neural.capture.watch_arguments import check_model, convert_positions
+from neural.capture.watch import NoAttentionError, capture_calls, run_probe, warn_at_caller
+from neural.capture.watch_arguments import (
+    check_model,
+    check_positions,
+    convert_positions,
+    explain_input_error,
+)
 from neural.nn.lazy_torch import torch
 from neural.runs.errors import RunError
 from neural.runs.folder import ROWS_FILE
@@ -127,6 +132,7 @@ class ModelTracker:
         self._measures = None if measures is None else tuple(measures)
         ids = find_token_ids(probe) if tokens is None else tokens
         self._tokens = convert_positions("tokens", ids)
+        self._given_tokens = None if tokens is None else self._tokens
         self._real = convert_positions("real", real)
         self._softmax = softmax
         if labels is None and tokenizer is not None and self._tokens is not None:
@@ -228,11 +234,8 @@ class ModelTracker:
                 softmax=self._softmax,
                 on_warning=messages.append,
             )
-            if callable(self.probe):
-                with block:
-                    self.probe(self.model)
-            else:
-                run_probe(self.model, self.probe, block)
+            self._run_probe(block)
+            self._check_capture(capture, messages)
             if capture:
                 capture.images = self._images
                 self._writer.write(
@@ -245,8 +248,37 @@ class ModelTracker:
             if message not in self._warnings:  # once, not at every snapshot
                 self._warnings.add(message)
                 self.run.log_event(self.current_step, "warning", message)
+                warn_at_caller(message)
         self._snapshot_step = self.current_step
         self.run.commit()
+
+    def _run_probe(self, block: Any) -> None:
+        """Run the model on the probe; ValueError with advice if it fails at the first snapshot."""
+        if callable(self.probe):
+            with block:
+                self.probe(self.model)
+            return
+        try:
+            run_probe(self.model, self.probe, block)
+        except NoAttentionError:
+            raise
+        except (TypeError, ValueError, IndexError, RuntimeError, AttributeError) as error:
+            if self._snapshot_step is not None:
+                raise
+            advice = _explain_probe_error(error, self.probe)
+            raise ValueError(f"track: the model failed on the probe: {error}; {advice}") from error
+
+    def _check_capture(self, capture: Capture, messages: list[str]) -> None:
+        """Check that the caller's positions fit, and that there is something to measure."""
+        if self._snapshot_step is None:
+            check_positions("tokens", self._given_tokens, capture)
+            check_positions("real", self._real, capture)
+        broken = [call.path for call in capture if call.attention is None]
+        if broken:
+            messages.append(
+                f"queries or keys of {len(broken)} modules, such as `{broken[0]}`, are not finite: "
+                "the training has diverged; nothing of them is measured"
+            )
 
     def _describe_images(self) -> list[ProbeImage]:
         """The images of the probe; found once, since training does not move patches."""
@@ -275,6 +307,22 @@ class ModelTracker:
     def _check_open(self) -> None:
         if self._is_closed:
             raise RunError(f"the tracker of {self.path} is closed")
+
+
+def _explain_probe_error(error: Exception, probe: Any) -> str:
+    """What to do about a probe on which the model failed."""
+    ids = find_token_ids(probe)
+    if isinstance(error, IndexError) and ids is not None:
+        return (
+            f"its token ids go up to {int(ids.max()):,}, over {ids.shape[1]:,} positions: the model "
+            "has fewer embeddings"
+        )
+    if "not implemented for" in str(error):
+        return "an operation is missing in this dtype on this device: use another of both"
+    return explain_input_error(probe) or (
+        "the probe is one batch that the model takes: an input, a tuple or a mapping of inputs, "
+        "or a function that is called with the model"
+    )
 
 
 def to_metric_name(name: str) -> str:

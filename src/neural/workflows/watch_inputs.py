@@ -193,7 +193,9 @@ def _tokenize(
         max_length=limit,
     )
     if limit is not None and encoded["input_ids"].shape[1] == limit:
-        notes.append(f"inputs are cut to {limit:,} tokens")
+        longest = max(map(len, tokenizer(first, second, verbose=False)["input_ids"]))
+        if longest > limit:
+            notes.append(f"inputs are cut to {limit:,} tokens")
     return dict(encoded)
 
 

@@ -53,7 +53,9 @@ def test_a_model_that_predicts_yes_too_often_gets_a_shift():
 def test_a_calibrated_model_gets_no_calibration():
     choice = choose_calibration(*draw_scores())
     assert choice.calibrator == None_()
-    assert choice.reason.startswith("uncalibrated: no method has a lower log loss on held-out documents")
+    assert choice.reason.startswith(
+        "uncalibrated: no method has a lower log loss on held-out documents"
+    )
     assert (
         choice.perfect_model_error.low
         <= choice.methods["none"].ece.value

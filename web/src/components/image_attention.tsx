@@ -134,7 +134,7 @@ function Overlay({
           preserveAspectRatio="none"
           role="img"
           aria-label={label}
-          tabIndex={onPatch ? 0 : undefined}
+          tabindex={onPatch ? 0 : undefined}
           class={onPatch ? "selectable" : undefined}
           onKeyDown={movePatch}
         >
