@@ -177,7 +177,6 @@ def check_sizes(variables, coordinates):
 
 
 def test_a_dataset_of_xarray(planted, translator):
-    pytest.importorskip("xarray")
     dataset = planted.to_xarray()
     assert dataset.attrs == {"model": "GPT2LMHeadModel"}
     (head,) = np.argwhere(dataset.role.values == "previous token").tolist()

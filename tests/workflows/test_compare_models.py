@@ -113,13 +113,21 @@ def test_stored_maps_of_other_probes_and_runs_without_maps_are_refused(folders, 
             compare_snapshots(first, third)
 
 
-def test_runs_with_a_checkpoint_read_the_probe_and_refuse_ids(tmp_path):
-    paths = [
-        str(write_run(tmp_path, name, vocabulary=list(CHARACTERS)).path) for name in ("one", "two")
-    ]
+def test_runs_with_a_checkpoint_read_the_probe(tmp_path):
+    paths = [str(write_run(tmp_path, name, vocabulary=list(CHARACTERS))) for name in ("one", "two")]
     comparison = compare_models(*paths, texts=["abcabcabc"])
     assert all(change.divergence == 0 for change in comparison.changes)  # the same weights
     assert comparison.first.tokens == [list("abcabcabc")]
+
+
+def test_token_ids_for_a_run_are_refused_not_ignored(tmp_path, monkeypatch):
+    path = str(write_run(tmp_path, "one", vocabulary=list(CHARACTERS)))
+    (capture,) = watch_models([path], texts=["abcabc"])
+    monkeypatch.setattr(
+        "neural.workflows.compare_models.watch_models", lambda *_, **__: iter([capture])
+    )
+    with pytest.raises(TargetError, match="is a run, which reads texts: give --probe"):
+        compare_models(path, path, ids=["1 2 3"])
 
 
 def test_encoder_decoder_models_are_compared_by_kind_of_attention():

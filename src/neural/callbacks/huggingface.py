@@ -51,7 +51,7 @@ class NeuralCallback(TrainerCallback):
         if not state.is_world_process_zero or self.tracker is not None:
             return
         options: dict[str, Any] = {"steps": state.max_steps, **self.options}
-        marker = Path(args.output_dir) / RUN_FILE
+        marker = Path(args.output_dir or ".") / RUN_FILE
         if state.global_step and marker.exists():
             options["run"] = marker.read_text(encoding="utf-8").strip()
         self.tracker = track(model, self.probe, start_step=state.global_step, **options)
