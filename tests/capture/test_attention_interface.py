@@ -153,6 +153,20 @@ def test_what_the_arguments_do_not_explain_is_refused():
             neural.watch(model, random_ids())
 
 
+def test_small_values_do_not_hide_a_wrong_mask():
+    """The tolerance is relative: with values of 1e-5, every output is close to every other."""
+    for name, is_known in (("look_ahead", False), (OPAQUE, True)):
+        model = build("llama", name, num_key_value_heads=2)
+        with torch.no_grad():
+            for layer in model.layers:
+                layer.self_attn.v_proj.weight.mul_(1e-5)
+        if is_known:
+            assert len(neural.watch(model, random_ids(), on_warning=pytest.fail)) == 2
+        else:
+            with pytest.raises(NoAttentionError, match="is not that of a softmax"):
+                neural.watch(model, random_ids())
+
+
 def test_dropout_is_refused_with_advice():
     model = build("llama", OPAQUE, num_key_value_heads=2, attention_dropout=0.5).train()
     with pytest.raises(NoAttentionError, match=r"applies dropout: call model\.eval\(\) first"):

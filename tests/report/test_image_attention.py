@@ -39,19 +39,19 @@ def run(capture, tmp_path):
 
 
 def decode(data, key, shape):
-    values = np.frombuffer(base64.b64decode(data[key]), np.uint8).reshape(shape)
-    return np.square(values / 255)
+    values = np.frombuffer(base64.b64decode(data[key]), "<u2").reshape(shape)
+    return np.square(values / 65535)
 
 
-def test_pages_have_the_rows_of_cls_in_eight_bits(run, capture):
+def test_pages_have_the_rows_of_cls(run, capture):
     data = load_image_page_data(run)
     assert (data["grid"], data["first_patch"], data["query"]) == ([4, 4], 1, "CLS")
     assert (data["steps"], data["heads"]) == ([0, 10], 2)
     assert data["has_rollout"] == [True, True]
     rows = decode(data, "rows", (2, 2, 2, 17))
     expected = capture[1].maps()[0][:, 0]
-    np.testing.assert_allclose(rows[1, 1], expected, atol=0.005)
-    assert decode(data, "rollout", (2, 2, 17)).sum(-1) == pytest.approx(np.ones((2, 2)), abs=0.05)
+    np.testing.assert_allclose(rows[1, 1], expected, atol=2e-5)
+    assert decode(data, "rollout", (2, 2, 17)).sum(-1) == pytest.approx(np.ones((2, 2)), abs=1e-3)
 
 
 def test_updates_have_new_steps_only(run):

@@ -3,7 +3,7 @@
 import { weightAt, type StepMaps } from "./attention_maps"
 import { decodeBase64, lastIndexUpTo, type Run } from "./run_data"
 
-/** The image of the probe. Weights are bytes, 255·√weight, as in maps. */
+/** The image of the probe. Weights are 16-bit integers, 65535·√weight. */
 export interface ProbeImage {
   /** Base64 of a PNG that shows exactly the patches. */
   png: string
@@ -21,10 +21,10 @@ export interface ProbeImage {
   steps: number[]
   /** Heads of `rows`; layers with fewer heads have zeros. */
   heads: number
-  /** [step, layer, head, token]: base64, or bytes after an update. */
-  rows: string | Uint8Array
+  /** [step, layer, head, token]: base64, or integers after an update. */
+  rows: string | Uint16Array
   /** [step, layer, token]: rollout up to each layer. */
-  rollout: string | Uint8Array
+  rollout: string | Uint16Array
   /** Whether a step has a rollout. */
   has_rollout: boolean[]
 }
@@ -39,22 +39,27 @@ export interface ImageRow {
   canSelect: boolean
 }
 
-const decodedBytes = new WeakMap<ProbeImage, { rows: Uint8Array; rollout: Uint8Array }>()
-
-function readBytes(image: ProbeImage): { rows: Uint8Array; rollout: Uint8Array } {
-  let bytes = decodedBytes.get(image)
-  if (!bytes) {
-    const decode = (data: string | Uint8Array) =>
-      typeof data === "string" ? decodeBase64(data) : data
-    bytes = { rows: decode(image.rows), rollout: decode(image.rollout) }
-    decodedBytes.set(image, bytes)
-  }
-  return bytes
+interface Cells {
+  rows: Uint16Array
+  rollout: Uint16Array
 }
 
-function sliceWeights(bytes: Uint8Array, index: number, length: number): number[] {
-  const row = bytes.subarray(index * length, (index + 1) * length)
-  return Array.from(row, (cell) => (cell / 255) ** 2)
+const decodedCells = new WeakMap<ProbeImage, Cells>()
+
+function readCells(image: ProbeImage): Cells {
+  let cells = decodedCells.get(image)
+  if (!cells) {
+    const decode = (data: string | Uint16Array) =>
+      typeof data === "string" ? new Uint16Array(decodeBase64(data).buffer) : data
+    cells = { rows: decode(image.rows), rollout: decode(image.rollout) }
+    decodedCells.set(image, cells)
+  }
+  return cells
+}
+
+function sliceWeights(cells: Uint16Array, index: number, length: number): number[] {
+  const row = cells.subarray(index * length, (index + 1) * length)
+  return Array.from(row, (cell) => (cell / 65535) ** 2)
 }
 
 /** Weights of the selected query in one head; null if the layer does not attend over the image. */
@@ -91,7 +96,7 @@ export function readImageRow(
   // the page leaves steps out if there are too many; the rows of another step would be wrong
   if (step >= 0 && image.steps[step] === maps.step) {
     const index = (step * run.layers.length + layer) * image.heads + head
-    const weights = sliceWeights(readBytes(image).rows, index, tokens)
+    const weights = sliceWeights(readCells(image).rows, index, tokens)
     return { name: image.query, weights, patch: null, canSelect: isComplete }
   }
   if (!isComplete || !image.prefix_names.length) return null
@@ -109,7 +114,7 @@ export function readRollout(
   if (step < 0 || image.steps[step] !== maps.step || !image.has_rollout[step]) return null
   if (!image.layers.includes(maps.layers[layer]?.name ?? "")) return null
   const index = step * run.layers.length + layer
-  const weights = sliceWeights(readBytes(image).rollout, index, image.tokens)
+  const weights = sliceWeights(readCells(image).rollout, index, image.tokens)
   return { name: image.query, weights, patch: null, canSelect: false }
 }
 
@@ -127,11 +132,11 @@ export function mergeImage(
   if (!known || !update || known.tokens !== update.tokens) return update ?? known ?? null
   const keptCount = known.steps.filter((step) => step < (update.steps[0] ?? Infinity)).length
   const join = (key: "rows" | "rollout") => {
-    const [first, second] = [readBytes(known)[key], readBytes(update)[key]]
-    const bytesPerStep = known.steps.length ? first.length / known.steps.length : 0
-    const joined = new Uint8Array(keptCount * bytesPerStep + second.length)
-    joined.set(first.subarray(0, keptCount * bytesPerStep))
-    joined.set(second, keptCount * bytesPerStep)
+    const [first, second] = [readCells(known)[key], readCells(update)[key]]
+    const cellsPerStep = known.steps.length ? first.length / known.steps.length : 0
+    const joined = new Uint16Array(keptCount * cellsPerStep + second.length)
+    joined.set(first.subarray(0, keptCount * cellsPerStep))
+    joined.set(second, keptCount * cellsPerStep)
     return joined
   }
   return {

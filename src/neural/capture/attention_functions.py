@@ -15,6 +15,7 @@ from neural.capture.attention_call import HIDDEN_SCORE, HIDING_BIAS
 from neural.capture.placement import TWO_SEQUENCES, Placement
 from neural.capture.recorder import Recorder, is_same_data
 from neural.capture.softmax_calls import SoftmaxCall
+from neural.capture.tensor_copies import copy_tensor
 from neural.nn.lazy_torch import functional, torch
 from neural.nn.mask import Mask
 
@@ -57,9 +58,9 @@ def record_sdpa(
     if attn_mask is not None:
         mask = build_mask(attn_mask[..., : placement.keys], placement)
     k = k[:, :, : placement.keys]
-    recorder.record_call(
-        recorder.path, q.clone(), k.clone(), mask, placement, scale=scale, real=real
-    )
+    # copies, because the model may change its tensors in place after the call
+    q, k = copy_tensor(q), copy_tensor(k)
+    recorder.record_call(recorder.path, q, k, mask, placement, scale=scale, real=real)
 
 
 def record_multi_head_attention(recorder: Recorder, *args: Any, **kwargs: Any) -> None:

@@ -26,6 +26,7 @@ from neural.capture.attention_call import AttentionCall, RowBlock
 from neural.capture.attention_functions import build_mask, expand_mask
 from neural.capture.placement import Placement
 from neural.capture.recorder import Recorder
+from neural.capture.tensor_copies import copy_tensor
 from neural.nn.lazy_torch import functional, torch
 from neural.nn.mask import Mask
 
@@ -216,12 +217,15 @@ def _record(recorder: Recorder, call: InterfaceCall) -> None:
         placement = Placement("none", call.k.shape[2])
         recorder.record_call(recorder.path, call.q.clone(), call.k.clone(), Mask(), placement)
         return
+    if not call.v.isfinite().all():
+        recorder.refuse(NOT_EXPLAINED)
+        return
     if _has_equal_values(call):
         recorder.refuse(EQUAL_VALUES)
         return
     best: tuple[float, Reading, AttentionCall] | None = None
     tolerance = TOLERANCES.get(str(call.output.dtype).removeprefix("torch."), 3e-2)
-    limit = tolerance * max(1.0, float(call.v.abs().max()))
+    limit = tolerance * float(call.v.abs().max())
     for reading in _list_readings(recorder, call):
         candidate = reading.to_call(call)
         largest, mean_square = _compare_output(call, reading, candidate)
@@ -236,8 +240,8 @@ def _record(recorder: Recorder, call: InterfaceCall) -> None:
     _, reading, found = best
     recorder.record_call(
         recorder.path,
-        found.q.clone(),
-        found.k.clone(),
+        copy_tensor(found.q),
+        copy_tensor(found.k),
         found.mask,
         reading.placement,
         scale=found.scale,

@@ -21,6 +21,8 @@ from neural.capture.capture_result import Capture, CapturedCall
 from neural.capture.dense_weights import DenseAttentionCall
 from neural.capture.placement import TWO_SEQUENCES, CacheUpdate, Placement, place_queries
 from neural.capture.softmax_calls import SoftmaxCall, WeightTracker
+from neural.capture.tensor_copies import compact_tensor
+from neural.nn.checks import is_finite
 from neural.nn.lazy_torch import nn, torch
 from neural.nn.mask import Mask
 
@@ -318,8 +320,8 @@ class Recorder:
                 self.refuse(reason)
                 return
         with torch._C.DisableTorchFunction(), torch.no_grad():
-            q, k, attention = q.detach(), k.detach(), None
-            if q.isfinite().all() and k.isfinite().all():
+            q, k, attention = compact_tensor(q), compact_tensor(k), None
+            if is_finite(q) and is_finite(k):
                 fields = {
                     "scale": scale,
                     "query_offset": placement.query_offset,

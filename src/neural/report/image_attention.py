@@ -1,7 +1,8 @@
 """Attention over an image: the rows of CLS and of patches, for figures and pages.
 
 A run with a probe image has, at each step with maps, the row of CLS in every head and the rollout up
-to every layer (capture/probe_image.py). Pages get them as bytes, 255 · √weight, like maps.
+to every layer (capture/probe_image.py). Pages get them as 16-bit integers, 65535 · √weight: weights
+of a thousand patches are too small for the 8 bits of maps.
 """
 
 from __future__ import annotations
@@ -92,8 +93,8 @@ def build_capture_page_image(
 def encode_image(
     image: ProbeImage, steps: Sequence[int], rows: np.ndarray, rollouts: np.ndarray
 ) -> dict[str, Any]:
-    """JSON data: the picture, its grid, and [step, layer, head, token] rows as bytes."""
-    bytes_per_step = max(1, int(rows[:1].size + rollouts[:1].size))
+    """JSON data: the picture, its grid, and [step, layer, head, token] rows in base64."""
+    bytes_per_step = max(1, 2 * int(rows[:1].size + rollouts[:1].size))
     count = max(1, MAX_ROW_BYTES // bytes_per_step)
     if len(steps) > count:
         chosen = np.unique(np.linspace(0, len(steps) - 1, count).astype(int))
@@ -131,4 +132,4 @@ def _load_arrays(
 
 def _encode_weights(weights: np.ndarray) -> str:
     roots = np.sqrt(np.clip(np.nan_to_num(weights), 0, 1))
-    return base64.b64encode(np.rint(roots * 255).astype(np.uint8).tobytes()).decode()
+    return base64.b64encode(np.rint(roots * 65535).astype("<u2").tobytes()).decode()

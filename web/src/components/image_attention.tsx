@@ -69,7 +69,7 @@ export function ImageAttention({ run, image, maps, layer, head, query, navigate 
       <p class="muted hint">
         {row.canSelect
           ? "A click on a patch, or the arrow keys, shows what it attends to; Escape goes back."
-          : "Maps of this page are reduced, so only this row is exact; the board shows all patches."}{" "}
+          : "The maps here are cut or reduced, so only this row is exact."}{" "}
         {row.patch === null ? null : (
           <button type="button" onClick={() => selectPatch(null)}>
             {image.query}
