@@ -54,9 +54,8 @@ class AttentionSinks(DiagnosticCheck):
             for (layer, head), onset in onsets.items()
         ]
         head_count = int(np.isfinite(last_levels).sum())
-        evidence = (
-            f"{format_heads(is_sink, last_levels)}; the first of them since step {first_step:,}"
-        )
+        since = f"; the first of them since step {first_step:,}" * (len(role.steps) > 1)
+        evidence = format_heads(is_sink, last_levels) + since
         return Symptom(
             float(is_sink.sum() / head_count),
             evidence + _describe_entropy_without_sink(run, is_sink),

@@ -44,7 +44,11 @@ class HeadRoles(DiagnosticCheck):
         for layer, head in np.argwhere(~np.isin(names, ROLES_OF_NO_PATTERN)):
             role = roles[names[layer, head]]
             scores, onset = role.scores[:, layer, head], role.find_onset_step(layer, head)
-            detail = f"{scores[0]:.2f} → {scores[-1]:.2f}, since step {onset:,}"
+            detail = (
+                f"{scores[0]:.2f} → {scores[-1]:.2f}, since step {onset:,}"
+                if len(scores) > 1
+                else f"{scores[0]:.2f}"
+            )
             descriptions.append(f"{format_head(layer, head)} {role.name} ({detail})")
             marks.append(mark_head(layer, head, role.name, detail=detail, onset=onset))
         if not descriptions:

@@ -42,7 +42,8 @@ class SaturatedLogits(DiagnosticCheck):
         if not high.any():
             return None
         first_step = steps[int(np.argmax((values > MAX_LOGIT).any(axis=(1, 2))))]
-        evidence = f"{format_heads(high, last)}; above {MAX_LOGIT:.0f} since step {first_step:,}"
+        since = f" since step {first_step:,}" * (len(steps) > 1)
+        evidence = f"{format_heads(high, last)}; above {MAX_LOGIT:.0f}{since}"
         marks = [
             mark_head(layer, head, f"{last[layer, head]:.0f} nats", onset=first_step)
             for layer, head in np.argwhere(high)

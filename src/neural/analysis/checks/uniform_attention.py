@@ -54,11 +54,14 @@ class UniformAttention(DiagnosticCheck):
         share = float(is_uniform.sum() / max(1, is_measured.sum()))
         if share < MIN_UNIFORM_SHARE:
             return None
+        # a single snapshot has neither a start nor an end
+        is_series = len(steps) > 1
         count_at_start = int((values[0] >= MIN_RELATIVE_ENTROPY).sum())
         evidence = (
             f"{is_uniform.sum()} of {is_measured.sum()} heads have a relative entropy of "
-            f"{MIN_RELATIVE_ENTROPY} or more at the end: {format_heads(is_uniform)} "
-            f"({count_at_start} heads at step {steps[0]:,})"
+            f"{MIN_RELATIVE_ENTROPY} or more{' at the end' * is_series}: {format_heads(is_uniform)}"
+            + f" ({count_at_start} heads at step {steps[0]:,})"
+            * is_series
         )
         return Symptom(
             share,
