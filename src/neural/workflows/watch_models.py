@@ -239,7 +239,11 @@ def _write_run(captures: Sequence[ModelCapture], root: Path, name: str | None) -
             "task": WATCHED_TASK,
             "name": name or last.watched.name,
             "model": type(last.watched.model).__name__,
-            "targets": [capture.target for capture in captures],
+            # without folders: reports of the run are given to others
+            "targets": [
+                Path(capture.target).name if Path(capture.target).exists() else capture.target
+                for capture in captures
+            ],
             "input": last.input.description,
         },
         program=None,
