@@ -4,7 +4,8 @@
 
 Capture: GPT-2 small's shape (12 layers × 12 heads, width 64) with random weights, one text of n
 positions. Memory: peak of a fresh process in one forward pass with capture and measures, minus the
-same pass without; beside it the memory of the dense weights of all heads. Accuracy: entropies of
+same pass without, medians over processes; beside it the memory of the dense weights of all heads.
+Time: both passes alternate in one process; the figure is the median ratio. Accuracy: entropies of
 sampled rows against a softmax in float64.
 
 A page of all heads: its size and the time until it is drawn, against BertViz; see pages.py.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 import time
@@ -31,7 +33,13 @@ from neural.capture.watch import watch
 LAYERS, HEADS, WIDTH, VOCABULARY = 12, 12, 64, 5_000
 SAMPLED_ROWS = 16
 """Rows of every head whose entropy is checked."""
-GOALS = {"watch, share of all weights": 0.05, "watch, largest error of an entropy": 1e-4}
+MEMORY_PROCESSES, TIME_ROUNDS = 3, 5
+"""Fresh processes whose memory is measured, and alternating passes whose time is."""
+GOALS = {
+    "watch, share of all weights": 0.04,
+    "watch, largest error of an entropy": 1e-4,
+    "watched pass / plain pass, seconds": 1.3,
+}
 
 
 def build_gpt2(n: int) -> torch.nn.Module:
@@ -73,15 +81,28 @@ PASSES = {"plain": plain_pass, "watched": watched_pass}
 
 
 def measure_pass(name: str, n: int) -> dict[str, float]:
-    """Peak memory and seconds of one pass in this process; with capture also the largest error."""
+    """Peak memory of one pass in this process; with capture also the largest error."""
     model, ids = build_gpt2(n), random_ids(n)
-    PASSES[name](model, ids[:, :64])  # compiles
-    before, start = read_peak_memory(reset=True), time.perf_counter()
+    watched_pass(model, ids[:, :64])  # compiles; for both passes, so that they start alike
+    before = read_peak_memory(reset=True)
     capture = PASSES[name](model, ids)
-    result = {"seconds": time.perf_counter() - start, "megabytes": read_peak_memory() - before}
+    result = {"megabytes": read_peak_memory() - before}
     if capture is not None:
         result |= {"error": largest_error(capture, n), "layers": len(capture)}
     return result
+
+
+def measure_seconds(n: int, rounds: int) -> dict[str, list[float]]:
+    """Seconds of each pass in every round; the passes alternate in this process."""
+    model, ids = build_gpt2(n), random_ids(n)
+    watched_pass(model, ids[:, :64])
+    seconds: dict[str, list[float]] = {name: [] for name in PASSES}
+    for _ in range(rounds):
+        for name, run_pass in PASSES.items():
+            start = time.perf_counter()
+            run_pass(model, ids)
+            seconds[name].append(time.perf_counter() - start)
+    return seconds
 
 
 def largest_error(capture: Any, n: int) -> float:
@@ -108,19 +129,36 @@ def measure_in_fresh_process(name: str, n: int) -> dict[str, float]:
 def measure_capture(quick: bool) -> dict[str, Any]:
     """Megabytes, seconds and the share of the memory of all dense weights."""
     n = 1_024 if quick else 4_096
-    passes = {name: measure_in_fresh_process(name, n) for name in PASSES}
+    # as many processes of the one as of the other, in turn
+    processes = [
+        {name: measure_in_fresh_process(name, n) for name in PASSES}
+        for _ in range(1 if quick else MEMORY_PROCESSES)
+    ]
+    seconds = measure_seconds(n, 2 if quick else TIME_ROUNDS)
+    passes = {
+        name: {
+            "megabytes": statistics.median(process[name]["megabytes"] for process in processes),
+            "seconds": statistics.median(seconds[name]),
+        }
+        for name in PASSES
+    }
     dense = LAYERS * HEADS * n * n * 4 / 2**20
     extra = passes["watched"]["megabytes"] - passes["plain"]["megabytes"]
+    ratios = [
+        watched / plain for plain, watched in zip(seconds["plain"], seconds["watched"], strict=True)
+    ]
     return {
         "n": n,
         "passes": passes,
+        "processes": processes,
         "all weights, MB": dense,
         "extra, MB": extra,
         "ratios": {
             "watch, share of all weights": extra / dense,
-            "watch, largest error of an entropy": passes["watched"]["error"],
-            "watched pass / plain pass, seconds": passes["watched"]["seconds"]
-            / passes["plain"]["seconds"],
+            "watch, largest error of an entropy": max(
+                process["watched"]["error"] for process in processes
+            ),
+            "watched pass / plain pass, seconds": statistics.median(ratios),
         },
     }
 
@@ -146,20 +184,22 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="n = 1,024")
     parser.add_argument("--only", choices=PASSES, help=argparse.SUPPRESS)
     parser.add_argument("--n", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--no-pages", action="store_true", help="the capture only")
     options = parser.parse_args()
     if options.only:
         print(json.dumps(measure_pass(options.only, options.n)))
         return
     results = {
         "watching": measure_capture(options.quick),
-        "pages": measure_pages(quick=options.quick),
+        "pages": None if options.no_pages else measure_pages(quick=options.quick),
         "goals": GOALS | PAGE_GOALS,
     }
     if options.json:
         print(json.dumps(results, indent=2))
     else:
         print_capture(results["watching"])
-        print_pages(results["pages"])
+        if results["pages"] is not None:
+            print_pages(results["pages"])
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 
 A measure is a number per head, such as the entropy (capture/measures/). A layer is one captured
 call. Weights are those without dropout, in 32 bits. Everything is computed on first use and cached.
+Values of single rows (queries) are not: of long inputs, they would take as much memory as the keys.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
@@ -42,6 +43,19 @@ if TYPE_CHECKING:
 
 MAX_LAYERS_ALL_PAIRS = 12
 """Up to this many layers, every two are compared; with more layers, each with the next only."""
+
+
+class RowMeans(NamedTuple):
+    """A measure of one call or of two, averaged over the rows (queries) that count."""
+
+    values: torch.Tensor
+    """One number per head, (H,), or one number for a measure of all heads together, ()."""
+    halves: list[torch.Tensor]
+    """The same on the even and on the odd examples; empty if there is only one example."""
+
+    def stack_halves(self) -> Float[np.ndarray, "2 ..."]:
+        """Both halves, if there are any."""
+        return np.stack([half.cpu().numpy() for half in self.halves])
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,8 +86,8 @@ class CapturedCall:
         is_selected = self.measure_names is None or "entropy" in self.measure_names
         if self.attention is None or not is_selected or not self._applies(registry.get("entropy")):
             return None
-        (values,) = aggregate_rows(self._measure_rows(["entropy"])).values()
-        return float(values.nanmean())
+        (means,) = self._measure(["entropy"]).values()
+        return float(means.values.nanmean())
 
     @cached_property
     def measures(self) -> dict[str, Float[np.ndarray, " H"]]:
@@ -93,15 +107,12 @@ class CapturedCall:
                 name: np.full(self.heads if name in per_head else (), np.nan, np.float32)
                 for name in names
             }
-        return {
-            name: values.cpu().numpy()
-            for name, values in aggregate_rows(self._measure_rows(names)).items()
-        }
+        return {name: means.values.cpu().numpy() for name, means in self._measure(names).items()}
 
-    def _measure_rows(self, names: Sequence[str]) -> dict[str, torch.Tensor]:
-        """Values of every row, (B, H, Q) or (B, Q); cached with the call."""
+    def _measure(self, names: Sequence[str]) -> dict[str, RowMeans]:
+        """Means over the rows; cached with the call."""
         assert self.attention is not None
-        cache = self.__dict__.setdefault("_row_cache", {})
+        cache = self.__dict__.setdefault("_row_means", {})
         missing = [name for name in names if name not in cache]
         if missing:
             cache |= _measure_calls(missing, self.attention)
@@ -115,12 +126,8 @@ class CapturedCall:
         """
         if self.attention is None or self.attention.batch < 2:
             return {}
-        rows = self._measure_rows(list(self.measures))
-        halves = [
-            aggregate_rows({name: values[start::2] for name, values in rows.items()})
-            for start in (0, 1)
-        ]
-        return {name: np.stack([half[name].cpu().numpy() for half in halves]) for name in rows}
+        means = self._measure(list(self.measures))
+        return {name: row_means.stack_halves() for name, row_means in means.items()}
 
     def _applies(self, measure: type[Measure]) -> bool:
         if self.attention is None:
@@ -246,12 +253,10 @@ class Capture(Sequence[CapturedCall]):
         for call in self.calls:
             for name, values in call.half_means().items():
                 collected.setdefault(name, []).append(values.reshape(2, -1))
-        for name, pairs in self._pair_rows.items():
-            for rows in pairs.values():
-                if rows.shape[0] > 1:
-                    halves = [aggregate_rows({name: rows[start::2]})[name] for start in (0, 1)]
-                    stacked = np.stack([half.cpu().numpy() for half in halves])
-                    collected.setdefault(name, []).append(stacked)
+        for name, pairs in self._pair_means.items():
+            for row_means in pairs.values():
+                if row_means.halves:
+                    collected.setdefault(name, []).append(row_means.stack_halves())
         means = {
             name: mean_of_finite(np.concatenate(values, axis=1))
             for name, values in collected.items()
@@ -266,19 +271,19 @@ class Capture(Sequence[CapturedCall]):
         return compute_head_divergence([call.attention for call in self.calls])
 
     @cached_property
-    def _pair_rows(self) -> dict[str, dict[tuple[int, int], torch.Tensor]]:
-        """Values (B, H, Q) of the measures of two layers: name → (layer, later layer) → values."""
+    def _pair_means(self) -> dict[str, dict[tuple[int, int], RowMeans]]:
+        """Means (H,) of the measures of two layers: name → (layer, later layer) → means."""
         names = _select_measures(self.measure_names, PairMeasure)
-        pair_rows: dict[str, dict[tuple[int, int], torch.Tensor]] = {name: {} for name in names}
+        pair_means: dict[str, dict[tuple[int, int], RowMeans]] = {name: {} for name in names}
         if not names:
-            return pair_rows
+            return pair_means
         layers = range(len(self))
         all_pairs = len(self) <= MAX_LAYERS_ALL_PAIRS
         for i, j in combinations(layers, 2) if all_pairs else pairwise(layers):
             pair = _align_pair(self.calls[i].attention, self.calls[j].attention)
-            for name, rows in _measure_calls(names, *pair).items() if pair else ():
-                pair_rows[name][i, j] = rows
-        return pair_rows
+            for name, row_means in _measure_calls(names, *pair).items() if pair else ():
+                pair_means[name][i, j] = row_means
+        return pair_means
 
     def compare_layers(self) -> dict[str, Float[np.ndarray, "layer layer"]]:
         """Measures of two layers, averaged over heads: [i, j] compares layer i and a later layer j.
@@ -287,10 +292,10 @@ class Capture(Sequence[CapturedCall]):
         than MAX_LAYERS_ALL_PAIRS layers, only neighbours are compared.
         """
         matrices = {}
-        for name, pairs in self._pair_rows.items():
+        for name, pairs in self._pair_means.items():
             matrices[name] = np.full((len(self), len(self)), np.nan, np.float32)
-            for pair, rows in pairs.items():
-                matrices[name][pair] = aggregate_rows({name: rows})[name].nanmean()
+            for pair, row_means in pairs.items():
+                matrices[name][pair] = row_means.values.nanmean()
         return matrices
 
 
@@ -311,13 +316,22 @@ def _select_measures(names: tuple[str, ...] | None, kind: type) -> list[str]:
     ]
 
 
-def _measure_calls(names: Sequence[str], *calls: AttentionCall) -> dict[str, torch.Tensor]:
-    """Values of every row of one or two calls, by measure.
+def _measure_calls(names: Sequence[str], *calls: AttentionCall) -> dict[str, RowMeans]:
+    """Means over the rows of one or two calls, by measure.
 
     The compiled loops (kernels.py) are used only if all weights are a softmax of dot products.
     """
     with nullcontext() if all(type(call) is AttentionCall for call in calls) else no_kernels():
-        return measure_rows(names, *calls)
+        rows = measure_rows(names, *calls)
+    starts = (0, 1) if calls[0].batch > 1 else ()
+    means = aggregate_rows(rows)
+    halves = [
+        aggregate_rows({name: values[start::2] for name, values in rows.items()})
+        for start in starts
+    ]
+    return {
+        name: RowMeans(values, [half[name] for half in halves]) for name, values in means.items()
+    }
 
 
 def _align_pair(

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neural.analysis.check import FigureData, ViewLink
+from neural.analysis.figure_data import build_head_grid, mark_head
 from neural.analysis.head_roles import (
     MAX_LOCAL_DISTANCE,
     ROLE_THRESHOLDS,
@@ -113,6 +115,23 @@ def count_head_roles(run: Run) -> RoleCounts | None:
     return counts if counts.head_count else None
 
 
+def build_role_grid(run: Run, run_id: str, roles: RoleCounts) -> FigureData:
+    """Picture of all heads, those with a role marked from its onset on."""
+    marks = [
+        mark_head(layer, head, name, detail=f"since step {onset:,}", onset=onset)
+        for (layer, head), (name, onset) in roles.list_onsets().items()
+    ]
+    return {**build_head_grid(run, marks, tone="note"), "run": run_id}
+
+
+def link_clearest_head(text: str, run_id: str, roles: RoleCounts) -> ViewLink:
+    """The attention view at the head with the clearest role."""
+    route: dict[str, str | int] = {"pane": "attention", "run": run_id}
+    if (head := roles.find_clearest_head()) is not None:
+        route |= {"layer": head[0], "head": head[1]}
+    return ViewLink(text, route)
+
+
 def describe_roles(counts: Sequence[RoleCounts]) -> str:
     """One sentence about the roles of the heads of one setting, with one item per seed."""
     head_count = counts[0].head_count
@@ -128,6 +147,8 @@ def describe_roles(counts: Sequence[RoleCounts]) -> str:
             f"{max(found)} with {len(counts)} seeds"
         )
     (single,), (number,) = counts, found
+    if all(len(role.steps) == 1 for role in single.roles.values()):
+        return _describe_snapshot(single)
     if head_count == 1:
         if number:
             return f"Its only head found a role: {single.format_tally().removeprefix('1 ')}"
@@ -156,3 +177,14 @@ def describe_roles(counts: Sequence[RoleCounts]) -> str:
             f"{verb} uniform"
         )
     return f"None of {head_count} heads found a role"
+
+
+def _describe_snapshot(counts: RoleCounts) -> str:
+    """The sentence about one capture, without a training: what the heads do, not how it came."""
+    number, head_count = len(counts.heads), counts.head_count
+    if number:
+        verb = "has" if number == 1 else "have"
+        return f"{number} of {head_count} heads {verb} a role: {counts.format_tally()}"
+    if counts.uniform_count:
+        return f"The attention of {counts.uniform_count} of {head_count} heads is uniform"
+    return f"None of {head_count} heads has a role"

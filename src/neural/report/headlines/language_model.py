@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from neural.analysis.check import FigureData, ViewLink
 from neural.analysis.confidence_intervals import format_number
-from neural.analysis.figure_data import build_head_grid, mark_head
 from neural.analysis.run_loading import LOSS_METRIC
 from neural.analysis.sample_quality import SAMPLES_KEY
 from neural.report.headline import (
@@ -24,7 +23,13 @@ from neural.report.headline import (
     describe_scores,
     describe_states,
 )
-from neural.report.role_counts import RoleCounts, count_head_roles, describe_roles
+from neural.report.role_counts import (
+    RoleCounts,
+    build_role_grid,
+    count_head_roles,
+    describe_roles,
+    link_clearest_head,
+)
 from neural.runs.run import Run
 
 MAX_SAMPLE_LENGTH = 240
@@ -63,7 +68,7 @@ class LanguageModel(HeadlineWriter):
         if group.score is not None:
             details += describe_states(groups)
         figures = [
-            *([_build_head_grid(run, run_id, roles[0])] if roles else []),
+            *([build_role_grid(run, run_id, roles[0])] if roles else []),
             *_build_samples(run, run_id),
         ]
         return Headline(
@@ -125,15 +130,6 @@ def _find_first_loss(run: Run) -> float | None:
     return float(values[0]) if steps[0] <= 1 else None
 
 
-def _build_head_grid(run: Run, run_id: str, roles: RoleCounts) -> FigureData:
-    """All heads, those with a role marked from its onset on."""
-    marks = [
-        mark_head(layer, head, name, detail=f"since step {onset:,}", onset=onset)
-        for (layer, head), (name, onset) in roles.list_onsets().items()
-    ]
-    return {**build_head_grid(run, marks, tone="note"), "run": run_id}
-
-
 def _build_samples(run: Run, run_id: str) -> list[FigureData]:
     """The first and the last sample."""
     samples = run.metadata(SAMPLES_KEY) or {}
@@ -151,10 +147,7 @@ def _build_samples(run: Run, run_id: str) -> list[FigureData]:
 def _choose_link(run: Run, run_id: str, roles: RoleCounts | None) -> ViewLink:
     """The head with the clearest role, the samples, or the curves."""
     if roles is not None and run.map_steps():
-        route: dict[str, str | int] = {"pane": "attention", "run": run_id}
-        if (head := roles.find_clearest_head()) is not None:
-            route |= {"layer": head[0], "head": head[1]}
-        return ViewLink("watch the heads develop", route)
+        return link_clearest_head("watch the heads develop", run_id, roles)
     if run.metadata(SAMPLES_KEY):
         return ViewLink("samples of every step", {"pane": "samples", "run": run_id})
     return ViewLink("all curves", {"pane": "curves", "run": run_id})
