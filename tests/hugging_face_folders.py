@@ -53,6 +53,21 @@ def build_gpt2(tokenizer, *, layers=2):
     return transformers.GPT2LMHeadModel(config).eval()
 
 
+def build_t5(tokenizer):
+    """T5 with random weights: encoder, decoder, and attention between them."""
+    torch.manual_seed(0)
+    config = transformers.T5Config(
+        vocab_size=len(tokenizer),
+        d_model=16,
+        d_kv=8,
+        d_ff=32,
+        num_layers=1,
+        num_heads=2,
+        decoder_start_token_id=0,
+    )
+    return transformers.T5ForConditionalGeneration(config).eval()
+
+
 def plant_previous_token_head(model, layer=1, head=0, sharpness=12.0):
     """Set the weights so that a head attends to the token before each one.
 

@@ -1,12 +1,10 @@
 """What a notebook shows of a capture, in a real Chromium without a network."""
 
 import pytest
-import torch
-import transformers
 
 import neural
 from neural.workflows.notebook import render_capture
-from tests.hugging_face_folders import train_tokenizer
+from tests.hugging_face_folders import build_t5, train_tokenizer
 
 SOURCE = "the cat sat on the mat"
 
@@ -15,17 +13,7 @@ SOURCE = "the cat sat on the mat"
 def output(tmp_path_factory):
     """The HTML of a capture of T5: encoder, decoder, and attention between them."""
     tokenizer = train_tokenizer()
-    torch.manual_seed(0)
-    config = transformers.T5Config(
-        vocab_size=len(tokenizer),
-        d_model=16,
-        d_kv=8,
-        d_ff=32,
-        num_layers=1,
-        num_heads=2,
-        decoder_start_token_id=0,
-    )
-    model = transformers.T5ForConditionalGeneration(config).eval()
+    model = build_t5(tokenizer)
     capture = neural.watch(model, SOURCE, "a dog sat", tokenizer=tokenizer)
     path = tmp_path_factory.mktemp("notebook") / "cell.html"
     path.write_text(f"<!doctype html>{render_capture(capture)}", encoding="utf-8")

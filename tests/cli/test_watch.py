@@ -14,6 +14,7 @@ from neural.runs.run import Run
 from tests.hugging_face_folders import (
     TEXTS,
     build_gpt2,
+    build_t5,
     plant_previous_token_head,
     save_folder,
     train_tokenizer,
@@ -104,17 +105,7 @@ def test_pairs_have_special_tokens(tmp_path):
 
 def test_encoder_decoder_models_have_two_token_axes(tmp_path):
     tokenizer = train_tokenizer()
-    torch.manual_seed(0)
-    config = transformers.T5Config(
-        vocab_size=len(tokenizer),
-        d_model=16,
-        d_kv=8,
-        d_ff=32,
-        num_layers=1,
-        num_heads=2,
-        decoder_start_token_id=0,
-    )
-    model = transformers.T5ForConditionalGeneration(config)
+    model = build_t5(tokenizer)
     folder = save_folder(tmp_path / "t5", model, tokenizer)
     result = run_command(
         folder,

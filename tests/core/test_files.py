@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from neural.core.files import _is_in_dev, open_atomic, write_atomically
+from neural.core.files import _is_in_dev, is_file_name, open_atomic, write_atomically
 
 
 def test_a_write_replaces_the_old_content(tmp_path):
@@ -66,3 +66,11 @@ def test_a_pipe_or_a_device_is_written_to_and_not_replaced(tmp_path):
 def test_files_in_shared_memory_are_no_devices():
     assert _is_in_dev(Path("/dev/stdout"))
     assert not _is_in_dev(Path("/dev/shm/runs/status.json"))
+
+
+def test_a_text_is_the_name_of_an_existing_file_only(tmp_path):
+    file = tmp_path / "text.txt"
+    file.write_text("the cat")
+    assert is_file_name(str(file))
+    for text in (str(tmp_path), str(file) + "x", "two\nlines", "x" * 300, "a/" * 5_000, "\0", ""):
+        assert not is_file_name(text)

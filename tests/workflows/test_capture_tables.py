@@ -6,14 +6,18 @@ import sys
 import numpy as np
 import pytest
 import torch
-import transformers
 from torch import nn
 
 import neural
 from neural.core.errors import TaskError
 from neural.workflows import capture_tables
 from neural.workflows.capture_tables import describe_dataset
-from tests.hugging_face_folders import build_gpt2, plant_previous_token_head, train_tokenizer
+from tests.hugging_face_folders import (
+    build_gpt2,
+    build_t5,
+    plant_previous_token_head,
+    train_tokenizer,
+)
 
 SOURCE, TARGET = "the cat sat on the mat", "a dog sat"
 
@@ -30,17 +34,7 @@ def planted():
 def translator():
     """T5: encoder, decoder, and attention between them."""
     tokenizer = train_tokenizer()
-    torch.manual_seed(0)
-    config = transformers.T5Config(
-        vocab_size=len(tokenizer),
-        d_model=16,
-        d_kv=8,
-        d_ff=32,
-        num_layers=1,
-        num_heads=2,
-        decoder_start_token_id=0,
-    )
-    model = transformers.T5ForConditionalGeneration(config).eval()
+    model = build_t5(tokenizer)
     return neural.watch(model, SOURCE, TARGET, tokenizer=tokenizer)
 
 

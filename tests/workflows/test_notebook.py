@@ -4,7 +4,6 @@ import html
 import re
 
 import pytest
-import transformers
 
 import neural
 from neural.runs.run import Run
@@ -15,7 +14,7 @@ from neural.workflows.notebook import (
     render_network,
     render_run,
 )
-from tests.hugging_face_folders import train_tokenizer
+from tests.hugging_face_folders import build_t5, train_tokenizer
 from tests.report_runs import write_run
 
 TEXT = """network Small {
@@ -65,16 +64,7 @@ def test_a_capture_is_shown_as_maps_and_measures():
 
 def test_a_capture_of_two_sequences_shows_the_tokens_of_both():
     tokenizer = train_tokenizer()
-    config = transformers.T5Config(
-        vocab_size=len(tokenizer),
-        d_model=16,
-        d_kv=8,
-        d_ff=32,
-        num_layers=1,
-        num_heads=2,
-        decoder_start_token_id=0,
-    )
-    model = transformers.T5ForConditionalGeneration(config).eval()
+    model = build_t5(tokenizer)
     capture = neural.watch(model, "the cat sat", "a dog", tokenizer=tokenizer)
     page = extract_frame(render_capture(capture))
     assert "<title>T5ForConditionalGeneration: attention</title>" in page

@@ -76,6 +76,9 @@ def test_files_are_read_and_binary_files_are_a_message(tmp_path):
     (tmp_path / "text.txt").write_text("the cat", encoding="utf-8")
     (tmp_path / "weights.bin").write_bytes(b"\xff\xfe\x00\x81")
     assert read_inputs([str(tmp_path / "text.txt"), "a dog"]) == ["the cat", "a dog"]
+    for length in (300, 1_000, 5_000):  # longer than a file name may be, or than a path
+        assert read_inputs(["the cat " * length]) == ["the cat " * length]
+        assert read_inputs(["x" * length]) == ["x" * length]
     with pytest.raises(TargetError, match=r"weights\.bin cannot be read as text"):
         read_inputs([str(tmp_path / "weights.bin")])
 

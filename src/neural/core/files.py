@@ -112,6 +112,16 @@ def open_atomic(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
         sync_folder(path.parent)
 
 
+def is_file_name(text: str) -> bool:
+    """Whether a text names an existing file; a text that is too long for a name does not."""
+    try:
+        return Path(text).is_file()
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return False
+
+
 def is_device(path: Path) -> bool:
     """Whether the path exists and must not be replaced by a file: a device, a pipe, /dev/fd/1."""
     return (

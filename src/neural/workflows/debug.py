@@ -25,7 +25,7 @@ from neural.capture.labels import AxisLabels
 from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import watch
 from neural.core.errors import TaskError
-from neural.core.files import open_atomic, write_atomically
+from neural.core.files import is_file_name, open_atomic, write_atomically
 from neural.data.input_checks import get_vocabulary_size
 from neural.data.numpy_files import load_npy
 from neural.data.text_encoding import VISIBLE_WHITESPACE, select_alphabet
@@ -54,8 +54,6 @@ DEFAULT_SENTENCE = "the cat sat on the mat and the dog sat on the rug"
 """Input of networks that read text, if there is no other."""
 DEFAULT_OPEN_LENGTH = 32
 """Positions of a random input if the program leaves the length open, as `input: (T, 8)`."""
-MAX_PATH_CHARACTERS = 4096
-"""Longer values of --input are text, not the name of a file."""
 Labels = list[str]
 
 
@@ -300,7 +298,7 @@ def _read_input(
     `stream` is "source" or "target", the network's input that it is for.
     """
     path = Path(text)
-    is_file = len(text) < MAX_PATH_CHARACTERS and "\n" not in text and path.is_file()
+    is_file = is_file_name(text)
     # a missing .npy or .txt file is an error: its name is never meant as text
     if path.suffix in (".npy", ".txt") and not is_file:
         raise TaskError(f"there is no file {text}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neural.core.files import is_file_name
 from neural.nn.lazy_torch import torch
 from neural.workflows.watched_model import TargetError, WatchedModel
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 DEFAULT_TEXT = "The cat sat on the mat, and the cat sat on the rug."
 """Input of a language model if the user gives none; it repeats words, so induction can show."""
-MAX_PATH_CHARACTERS = 1024
-"""Longer inputs are text, not the name of a file."""
 WORD_MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n", "ĉ": "\t"})
 """Characters that tokenizers write for blanks, and the blanks."""
 
@@ -53,7 +52,7 @@ def read_inputs(values: Sequence[str]) -> list[str]:
     texts = []
     for value in values:
         path = Path(value)
-        is_file = len(value) <= MAX_PATH_CHARACTERS and "\n" not in value and path.is_file()
+        is_file = is_file_name(value)
         try:
             texts.append(path.read_text(encoding="utf-8") if is_file else value)
         except (OSError, UnicodeDecodeError) as error:
