@@ -51,7 +51,8 @@ def write_pages(folder: Path, *, quick: bool) -> dict[str, Path]:
     )
     count = 4 if quick else EXPERIMENTS
     runs = [
-        write_run(folder, f"network-{number}", layers=2, heads=2, seed=seed)
+        # another length of training, so that they are different experiments
+        write_run(folder, f"network-{number}", layers=2, heads=2, snapshots=2 + number, seed=seed)
         for number in range(count)
         for seed in range(SEEDS)
     ]
@@ -64,7 +65,7 @@ def open_page(chromium: Any, page: Path) -> tuple[Any, Any, dict[str, float]]:
     context = chromium.new_context(offline=True, viewport={"width": 1280, "height": 900})
     tab = context.new_page()
     tab.goto(page.as_uri())
-    tab.locator("main > *").first.wait_for()
+    tab.locator("main > *:visible").first.wait_for()
     tab.wait_for_timeout(100)
     times = tab.evaluate("""() => ({
         paint: performance.getEntriesByName('first-contentful-paint')[0].startTime,
