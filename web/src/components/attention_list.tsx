@@ -1,5 +1,5 @@
 // Attention as a list: every query with its full text and its strongest keys. For long tokens, such as
-// sentences, which have no room beside a map.
+// sentences, which do not fit beside a map.
 
 import { useMemo } from "preact/hooks"
 

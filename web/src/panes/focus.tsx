@@ -160,7 +160,7 @@ function Comparison({ experiment, focus, run, route, navigate, theme }: Comparis
       <CurveSection
         {...{ groups, colourOf, nameOf, theme, navigate }}
         step={route.step}
-        isEager={route.pane === "all"}
+        isEager={route.pane === "print"}
       />
     </>
   )
