@@ -251,6 +251,8 @@ def test_a_hidden_line_stays_hidden_after_zoom(tab, report):
     for name in ("train/loss", "valid/loss"):
         point_at(tab, name, 50, first=20, last=60)
         find_chart(tab, name).locator(".cursor-value[data-step='50']").wait_for()
+    # the address is written a moment after the last change
+    tab.wait_for_function("() => location.hash.includes('zoom=')")
     url = tab.evaluate("location.href")
     tab.goto("about:blank")
     tab.goto(url)  # the address has both

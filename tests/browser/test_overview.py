@@ -133,7 +133,9 @@ def test_seeds_are_folded_until_they_are_asked_for(tab, report, runs):
     ]
     repetitions.nth(1).get_by_role("button").click()
     tab.locator("h2", has_text="soft, seed 1").wait_for()
-    assert f"run={runs[3].name}" in tab.evaluate("location.hash")
+    tab.wait_for_function(
+        "name => location.hash.includes('run=' + name)", arg=runs[3].name
+    )  # written a moment after the change
 
 
 def test_the_newest_evaluation_is_the_score_of_a_run(tab, report, runs):

@@ -256,7 +256,8 @@ def test_bad_folders_are_messages(tmp_path, changes, message):
 
 
 def test_other_bad_targets_are_messages(tmp_path, planted, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    # the variable HF_HUB_OFFLINE is read once, when the package is imported
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     (tmp_path / "empty").mkdir()
     for arguments, message in (
         ([tmp_path / "empty"], "has no config.json"),
