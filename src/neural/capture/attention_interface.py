@@ -7,8 +7,9 @@ its arguments are recorded here. The function itself runs unchanged.
 
 What an opaque function does with its arguments is not known: whether it is causal, how it counts a
 sliding window, whether a sequence is packed from several documents, whether it applies a soft cap.
-So every possible reading of the arguments is tried: softmax weights times the values must give the
-function's own output. The reading that fits best is recorded. If none fits, the module is refused:
+So every possible interpretation of the arguments is tried: softmax weights times the values must
+give the function's own output. The interpretation that fits best is recorded. If none fits, the
+module is refused:
 no number is better than a wrong one.
 """
 
@@ -45,7 +46,7 @@ CHECKED_BLOCK = 8
 TOLERANCES = {"float64": 1e-6, "float32": 1e-4, "float16": 5e-3, "bfloat16": 3e-2}
 """Largest difference of an output, relative to the largest value; by dtype of the output."""
 CERTAIN_SHARE = 0.02
-"""With a difference below this share of the tolerance, no further reading is tried."""
+"""With a difference below this share of the tolerance, no further interpretation is tried."""
 TRANSPARENT_MODULE = "transformers."
 NOT_EXPLAINED = (
     "the output of its attention function is not that of a softmax over its queries and keys "
@@ -78,7 +79,7 @@ class InterfaceCall(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class Interpretation:
     """One way to read the arguments of an attention function: what it may have computed."""
 
     mask: Mask
@@ -211,7 +212,7 @@ def _find_output(result: Any, q: Tensor, k: Tensor, v: Tensor) -> Tensor | None:
 
 
 def _record(recorder: Recorder, call: InterfaceCall) -> None:
-    """Record a call with the reading that explains its output best."""
+    """Record a call with the interpretation that explains its output best."""
     if not (call.q.isfinite().all() and call.k.isfinite().all()):
         # recorded without weights, as every call whose queries are not finite
         placement = Placement("none", call.k.shape[2])
@@ -223,29 +224,29 @@ def _record(recorder: Recorder, call: InterfaceCall) -> None:
     if _has_equal_values(call):
         recorder.refuse(EQUAL_VALUES)
         return
-    best: tuple[float, Reading, AttentionCall] | None = None
+    best: tuple[float, Interpretation, AttentionCall] | None = None
     tolerance = TOLERANCES.get(str(call.output.dtype).removeprefix("torch."), 3e-2)
     limit = tolerance * float(call.v.abs().max())
-    for reading in _list_readings(recorder, call):
-        candidate = reading.to_call(call)
-        largest, mean_square = _compare_output(call, reading, candidate)
+    for interpretation in _list_interpretations(recorder, call):
+        candidate = interpretation.to_call(call)
+        largest, mean_square = _compare_output(call, interpretation, candidate)
         is_possible = largest <= limit  # NaN is not below the limit
         if is_possible and (best is None or mean_square < best[0]):
-            best = mean_square, reading, candidate
+            best = mean_square, interpretation, candidate
         if largest <= CERTAIN_SHARE * limit:
             break
     if best is None:
         recorder.refuse(NOT_EXPLAINED)
         return
-    _, reading, found = best
+    _, interpretation, explained_call = best
     recorder.record_call(
         recorder.path,
-        copy_tensor(found.q),
-        copy_tensor(found.k),
-        found.mask,
-        reading.placement,
-        scale=found.scale,
-        extra_keys=found.extra_keys,
+        copy_tensor(explained_call.q),
+        copy_tensor(explained_call.k),
+        explained_call.mask,
+        interpretation.placement,
+        scale=explained_call.scale,
+        extra_keys=explained_call.extra_keys,
     )
 
 
@@ -255,7 +256,7 @@ def _has_equal_values(call: InterfaceCall) -> bool:
     return call.v.shape[2] > 1 and bool(difference <= 1e-6 * call.v.abs().max())
 
 
-def _list_readings(recorder: Recorder, call: InterfaceCall) -> Iterator[Reading]:
+def _list_interpretations(recorder: Recorder, call: InterfaceCall) -> Iterator[Interpretation]:
     """Ways to read the arguments, the most likely first."""
     options = call.options
     # arguments that a function may also ignore: with them, then without
@@ -266,11 +267,11 @@ def _list_readings(recorder: Recorder, call: InterfaceCall) -> Iterator[Reading]
     for bias in biases:
         for cap in caps:
             for sink in sinks:
-                for reading in _list_masks(recorder, call):
-                    yield replace(reading, bias=bias, soft_cap=cap, sinks=sink)
+                for interpretation in _list_masks(recorder, call):
+                    yield replace(interpretation, bias=bias, soft_cap=cap, sinks=sink)
 
 
-def _list_masks(recorder: Recorder, call: InterfaceCall) -> Iterator[Reading]:
+def _list_masks(recorder: Recorder, call: InterfaceCall) -> Iterator[Interpretation]:
     """Masks that the function may have applied."""
     (batch, _, queries, _), keys = call.q.shape, call.k.shape[2]
     given = call.mask
@@ -297,13 +298,17 @@ def _list_masks(recorder: Recorder, call: InterfaceCall) -> Iterator[Reading]:
                 placed = _place_at_end(placement, queries, used, is_causal=causal)
                 if placed is None:
                     continue
-                reading = Reading(mask, used, placed, real=_find_real(padding, placed, queries))
-                yield reading
+                interpretation = Interpretation(
+                    mask, used, placed, real=_find_real(padding, placed, queries)
+                )
+                yield interpretation
                 if padding is not None and reach is not None and _has_gaps(padding):
-                    yield replace(reading, mask=_count_window_without_padding(mask, queries))
+                    yield replace(interpretation, mask=_count_window_without_padding(mask, queries))
 
 
-def _list_dense_masks(recorder: Recorder, call: InterfaceCall, given: Tensor) -> Iterator[Reading]:
+def _list_dense_masks(
+    recorder: Recorder, call: InterfaceCall, given: Tensor
+) -> Iterator[Interpretation]:
     """Readings of a mask with four axes, with and without a causal mask on top."""
     queries, keys = call.q.shape[2], call.k.shape[2]
     if given.shape[-1] < keys and given.shape[-1] != 1:
@@ -313,9 +318,9 @@ def _list_dense_masks(recorder: Recorder, call: InterfaceCall, given: Tensor) ->
     placement = recorder.place_queries(queries, call.k, visible)
     mask = build_mask(dense[..., : placement.keys], placement)
     real = _find_real(mask.keys, placement, queries)
-    yield Reading(mask, placement.keys, placement, real=real)
+    yield Interpretation(mask, placement.keys, placement, real=real)
     if placement.known_positions == "queries_and_keys":
-        yield Reading(replace(mask, causal=True), placement.keys, placement, real=real)
+        yield Interpretation(replace(mask, causal=True), placement.keys, placement, real=real)
 
 
 def _place_at_end(
@@ -400,14 +405,14 @@ def _append_sink(mask: Mask, q: Tensor, k: Tensor, sinks: Tensor) -> Mask:
 
 
 def _compare_output(
-    call: InterfaceCall, reading: Reading, candidate: AttentionCall
+    call: InterfaceCall, interpretation: Interpretation, candidate: AttentionCall
 ) -> tuple[float, float]:
     """Largest and mean square difference between weights times values and the function's output.
 
     Blocks of up to MAX_CHECKED_ROWS rows are compared, the first and the last rows among them:
     causal masks show at the first, windows at the last.
     """
-    keys = reading.keys
+    keys = interpretation.keys
     everything = slice(0, candidate.batch), slice(0, candidate.heads)
     groups = call.q.shape[1] // call.v.shape[1]
     values = call.v[:, :, :keys].float().repeat_interleave(groups, dim=1)
@@ -416,8 +421,8 @@ def _compare_output(
         weights = candidate.compute_maps(RowBlock(*everything, rows)).weights
         # a query that sees nothing has no defined output: functions return zeros, means or NaN
         is_defined = weights.sum(dim=-1) > 0.5
-        if reading.real is not None:
-            is_defined = is_defined & reading.real[:, None, rows]
+        if interpretation.real is not None:
+            is_defined = is_defined & interpretation.real[:, None, rows]
         expected = weights[..., :keys].float() @ values
         difference = (expected - call.output[:, :, rows].float())[is_defined]
         if difference.numel():

@@ -244,12 +244,12 @@ def _locate_patches(
     changed: Tensor, changed_patches: list[set[tuple[int, int]]], columns: int
 ) -> int | None:
     """Position of the first patch; None if the changed positions are not those of the patches."""
-    found = [set(positions.nonzero().flatten().tolist()) for positions in changed]
-    start = min(found[0], default=0)
+    changed_positions = [set(positions.nonzero().flatten().tolist()) for positions in changed]
+    start = min(changed_positions[0], default=0)
     expected = [
         {start + row * columns + column for row, column in patches} for patches in changed_patches
     ]
-    return start if found == expected else None
+    return start if changed_positions == expected else None
 
 
 def _find_vision_config(model: nn.Module) -> Any:

@@ -213,13 +213,13 @@ def _format_changes(comparison: ModelComparison) -> list[str]:
         _formatting.style_heading("changed most") + ", heads with equal indices",
         *_formatting.format_table(rows, right_aligned=(1,)),
     ]
-    kept = sum(
+    same_head_count = sum(
         pair.first == pair.second and pair.verdict == "same head" for pair in comparison.pairs
     )
-    if p <= SIGNIFICANCE_LEVEL or kept:
+    if p <= SIGNIFICANCE_LEVEL or same_head_count:
         return [
             *lines,
-            f"  {kept} of {len(comparison.changes)} are the same head at the same index; "
+            f"  {same_head_count} of {len(comparison.changes)} are the same head at the same index; "
             f"permuted heads: p = {_format_p(p)}",
         ]
     return [

@@ -52,8 +52,8 @@ class RoleCounts:
     @property
     def heads(self) -> list[tuple[int, int]]:
         """(layer, head) of every head with a role."""
-        found = np.argwhere(~np.isin(self.names, ROLES_OF_NO_PATTERN))
-        return [(int(layer), int(head)) for layer, head in found]
+        indices = np.argwhere(~np.isin(self.names, ROLES_OF_NO_PATTERN))
+        return [(int(layer), int(head)) for layer, head in indices]
 
     @property
     def uniform_count(self) -> int:
@@ -135,18 +135,18 @@ def link_clearest_head(text: str, run_id: str, roles: RoleCounts) -> ViewLink:
 def describe_roles(counts: Sequence[RoleCounts]) -> str:
     """One sentence about the roles of the heads of one setting, with one item per seed."""
     head_count = counts[0].head_count
-    found = [len(each.heads) for each in counts]
+    heads_with_role = [len(each.heads) for each in counts]
     if len(counts) > 1:
-        if not any(found):
+        if not any(heads_with_role):
             return f"No head found a role with any of {len(counts)} seeds"
-        if min(found) == max(found):
-            return f"{found[0]} of {head_count} heads found a role with each of {len(counts)} seeds"
-        mean = sum(found) / len(found)
+        if min(heads_with_role) == max(heads_with_role):
+            return f"{heads_with_role[0]} of {head_count} heads found a role with each of {len(counts)} seeds"
+        mean = sum(heads_with_role) / len(heads_with_role)
         return (
-            f"On average {mean:.3g} of {head_count} heads found a role: {min(found)} to "
-            f"{max(found)} with {len(counts)} seeds"
+            f"On average {mean:.3g} of {head_count} heads found a role: {min(heads_with_role)} to "
+            f"{max(heads_with_role)} with {len(counts)} seeds"
         )
-    (single,), (number,) = counts, found
+    (single,), (number,) = counts, heads_with_role
     if all(len(role.steps) == 1 for role in single.roles.values()):
         return _describe_snapshot(single)
     if head_count == 1:

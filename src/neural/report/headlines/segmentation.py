@@ -112,9 +112,9 @@ def _describe_attention(counts: Sequence[RoleCounts | None]) -> str:
     if all(each.uniform_count == each.head_count for each in recorded):
         verb = "stayed" if all(each.was_uniform() for each in recorded) else "became"
         return f"; its attention {verb} uniform"
-    found = [len(each.heads) for each in recorded]
-    if max(found):
-        low, high = min(found), max(found)
+    role_counts = [len(each.heads) for each in recorded]
+    if max(role_counts):
+        low, high = min(role_counts), max(role_counts)
         number = f"{low}" if low == high else f"{low} to {high}"
         return f"; {number} of {head_count} heads found a role"
     uniform = min(each.uniform_count for each in recorded)
