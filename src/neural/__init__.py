@@ -20,6 +20,9 @@ Text and other models
     segment(text)               segments of a text, with probabilities
     watch(model, batch)         the attention of any torch model, measured
     track(model, probe)         the same during your own training loop, as a run
+    intervene(model, change)    a block in which heads are zeroed, patched or given a pattern
+    neural.interventions        the changes: zero, scale, patch, replace_by_mean, replace_pattern
+    record_head_outputs(model, batch)   what the heads write, to patch it into another pass
     neural.callbacks            the same in the Trainers of Hugging Face and Lightning
 
 Notebooks
@@ -40,6 +43,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neural import sklearn as sklearn
+    from neural.capture import interventions as interventions
+    from neural.capture.intervene import intervene, record_head_outputs
     from neural.exports._export_run import export
     from neural.nn.attend import attend
     from neural.runs.find import open_run
@@ -69,10 +74,12 @@ __all__ = [
     "figure",
     "fit",
     "generate",
+    "intervene",
     "load",
     "open_run",
     "parse",
     "predict",
+    "record_head_outputs",
     "report",
     "runs",
     "segment",
@@ -103,8 +110,12 @@ def __getattr__(name: str) -> Any:
     module: Any
     if name == "sklearn":
         return import_module(f"{__name__}.{name}")
+    if name == "interventions":
+        return import_module(f"{__name__}.capture.{name}")
     if name == "attend":
         from neural.nn import attend as module
+    elif name in ("intervene", "record_head_outputs"):
+        from neural.capture import intervene as module
     elif name == "export":
         from neural.exports import _export_run as module
     elif name == "open_run":
@@ -130,4 +141,13 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "sklearn", "__doc__", "__file__", "__name__", "__path__", "__version__"]
+    return [
+        *__all__,
+        "interventions",
+        "sklearn",
+        "__doc__",
+        "__file__",
+        "__name__",
+        "__path__",
+        "__version__",
+    ]

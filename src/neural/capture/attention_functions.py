@@ -36,7 +36,8 @@ def record_sdpa(
     enable_gqa: bool = False,
 ) -> None:
     """Record `scaled_dot_product_attention`."""
-    (q, real), (k, keys) = (_to_four_axes(*_pad_nested(tensor)) for tensor in (query, key))
+    (q, real), (k, keys) = _pad_nested(query), _pad_nested(key)
+    q, k = to_four_axes(q), to_four_axes(k)
     batch = torch.broadcast_shapes(q.shape[:1], k.shape[:1])
     q, k = (tensor.expand(*batch, *tensor.shape[1:]) for tensor in (q, k))
     if q.shape[1] < k.shape[1]:  # torch broadcasts one query head to all key heads
@@ -208,20 +209,21 @@ def record_attend(
     )
 
 
-def record_softmax(recorder: Recorder, call: SoftmaxCall) -> None:
+def record_softmax(recorder: Recorder, call: SoftmaxCall) -> int:
     """Record a softmax over keys, in the module where it was called.
 
     Scores with three axes are (B · H, Q, K) in transformers modules that fold heads into the batch,
-    and (B, Q, K) of one head elsewhere.
+    and (B, Q, K) of one head elsewhere. Returns the number of heads; 0 if the call was refused.
     """
     with recorder.reenter_module(call):
         scores, extra_keys = call.reordered_scores
         heads = recorder.running[-1].folded_heads if scores.ndim == 3 else 1
         if scores.ndim not in (3, 4) or len(scores) % heads:
             recorder.refuse(f"its softmax over {tuple(scores.shape)} is not one of (B, H, Q, K)")
-            return
+            return 0
         scores = scores.unflatten(0, (-1, heads)) if heads > 1 else scores
         _record_scores(recorder, scores, extra_keys)
+        return heads if scores.ndim == 3 else scores.shape[1]
 
 
 def _record_scores(recorder: Recorder, scores: Tensor, extra_keys: int = 0) -> None:
@@ -364,11 +366,8 @@ def _pad_nested(x: Tensor) -> tuple[Tensor, Bool[Tensor, "B T"] | None]:
     return padded, torch.arange(padded.shape[-2], device=x.device) < lengths.unsqueeze(-1)
 
 
-def _to_four_axes(x: Tensor, real: Tensor | None) -> tuple[Float[Tensor, "B H T D"], Tensor | None]:
-    """Reshape (…, T, D) to (B, H, T, D); of three axes, the first is the batch.
-
-    `real` is returned unchanged.
-    """
+def to_four_axes(x: Tensor) -> Float[Tensor, "B H T D"]:
+    """Reshape (…, T, D) to (B, H, T, D); of three axes, the first is the batch."""
     if x.ndim == 3:
-        return x.unsqueeze(1), real
-    return x.reshape(-1, *x.shape[-3:]) if x.ndim > 4 else x[(None,) * (4 - x.ndim)], real
+        return x.unsqueeze(1)
+    return x.reshape(-1, *x.shape[-3:]) if x.ndim > 4 else x[(None,) * (4 - x.ndim)]

@@ -189,7 +189,11 @@ def _call_and_record(
                 recorder,
                 InterfaceCall(module, query, key, value, attention_mask, options, output),
             )
-    return result
+    if output is None or not recorder.has_edits:
+        return result
+    with torch._C.DisableTorchFunction():
+        edited = recorder.edit_output(output, lambda: value)
+        return result if edited is output else _replace_output(result, edited)
 
 
 def _find_output(result: Any, q: Tensor, k: Tensor, v: Tensor) -> Tensor | None:
@@ -209,6 +213,15 @@ def _find_output(result: Any, q: Tensor, k: Tensor, v: Tensor) -> Tensor | None:
     if tuple(output.shape) == (batch, queries, heads * value_width):
         return output.unflatten(-1, (heads, value_width)).transpose(1, 2)
     return output if tuple(output.shape) == (batch, heads, queries, value_width) else None
+
+
+def _replace_output(result: Any, edited: Float[Tensor, "B H Q E"]) -> Any:
+    """The result of an attention function with another output, in the layout of the old one."""
+    output = result[0] if isinstance(result, tuple | list) else result
+    if tuple(output.shape) != tuple(edited.shape):
+        edited = edited.transpose(1, 2)
+    edited = edited.reshape(output.shape)
+    return edited if output is result else type(result)((edited, *result[1:]))
 
 
 def _record(recorder: Recorder, call: InterfaceCall) -> None:

@@ -23,6 +23,7 @@ from typing import Any
 
 from neural.capture import attention_functions
 from neural.capture.attention_interface import track_attention_interface
+from neural.capture.output_editing import EDIT_FUNCTIONS, edit_product
 from neural.capture.placement import CacheUpdate
 from neural.capture.recorder import ModuleForward, Recorder, is_attention
 from neural.capture.softmax_calls import SoftmaxCall
@@ -77,8 +78,9 @@ def intercept_attention(recorder: Recorder, *, softmax: bool | None) -> Iterator
         elif recorder.weight_tracker.derived and not recorder.is_silent:
             with torch._C.DisableTorchFunction(), torch.no_grad():
                 call = recorder.weight_tracker.follow(function, args, result)
-                if call is not None:
-                    attention_functions.record_softmax(recorder, call)
+                heads = 0 if call is None else attention_functions.record_softmax(recorder, call)
+            if call is not None and heads:
+                return edit_product(recorder, call, result, heads)
         return result
 
     with ExitStack() as stack:
@@ -212,6 +214,12 @@ def _call_and_record(
     """Call the function, then record its arguments by `record(recorder, …)`."""
     if recorder.is_silent:
         return function(*args, **kwargs)
+    if recorder.has_edits:  # an edit may need what is recorded, such as the weights
+        if recorder.needs_record(recorder.path):
+            with torch._C.DisableTorchFunction(), torch.no_grad():
+                record(recorder, *args, **kwargs)
+        with recorder.nested():
+            return EDIT_FUNCTIONS[record](recorder, function, *args, **kwargs)
     with recorder.nested():
         result = function(*args, **kwargs)
     with torch._C.DisableTorchFunction(), torch.no_grad():

@@ -11,7 +11,7 @@ of heads, and be the complete attention of the module. The innermost module is t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -209,6 +209,28 @@ class Recorder:
         self.running[-1].cache_update = update
         self.cache_updates.append(update)
 
+    @property
+    def has_edits(self) -> bool:
+        """Whether `edit_output` may change outputs; see `InterventionRecorder` (intervene.py)."""
+        return False
+
+    def needs_record(self, path: str) -> bool:
+        """Whether the arguments of the present call of the module at `path` are recorded."""
+        return True
+
+    def edit_output(
+        self,
+        output: Float[Tensor, "B H Q D"],
+        get_values: Callable[[], Tensor],
+        path: str | None = None,
+    ) -> Float[Tensor, "B H Q D"]:
+        """Called with the output of the heads after each recorded call; returns what replaces it.
+
+        `get_values` returns the values (B, G, K, D). `path` is that of the innermost module if None.
+        A recorder that only watches returns the same tensor.
+        """
+        return output
+
     def refuse(self, reason: str) -> None:
         """Do not measure the attention of the innermost module; the first reason is kept."""
         self.running[-1].refusal = self.running[-1].refusal or reason
@@ -375,7 +397,7 @@ class Recorder:
         repeated = [
             call
             for index, call in enumerate(forward.calls)
-            if any(_is_same_call(call, earlier) for earlier in forward.calls[:index])
+            if any(is_same_call(call, earlier) for earlier in forward.calls[:index])
         ]
         self._drop_calls(repeated)  # the same weights applied to other values are recorded once
         calls = [call for call in forward.calls if not any(call is other for other in repeated)]
@@ -510,7 +532,7 @@ def _is_square(call: CapturedCall) -> bool:
     return queries == keys
 
 
-def _is_same_call(first: CapturedCall, second: CapturedCall) -> bool:
+def is_same_call(first: CapturedCall, second: CapturedCall) -> bool:
     """Whether two calls have equal queries, keys, scale and mask, so equal weights."""
     first_call, second_call = first.attention, second.attention
     if (

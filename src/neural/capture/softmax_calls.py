@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neural.nn.lazy_torch import torch
 
@@ -33,6 +33,23 @@ TRANSPOSE_FUNCTIONS = {
 """Names of torch functions that swap axes; `__get__` is that of properties such as `Tensor.mT`."""
 
 
+class Product(NamedTuple):
+    """A product of weights and values."""
+
+    name: str
+    """Name of the torch function."""
+    args: Sequence[Any]
+    operand: int
+    """Index of the weights among the tensors."""
+    is_transposed: bool
+    """Whether the last two axes of the weights are (keys, queries)."""
+
+    @property
+    def values(self) -> Tensor:
+        """The other tensor."""
+        return [*_iter_tensors(self.args)][1 - self.operand]
+
+
 @dataclass(eq=False)
 class SoftmaxCall:
     """One softmax over the last axis."""
@@ -43,6 +60,8 @@ class SoftmaxCall:
     """Input of the softmax, (…, Q, K)."""
     columns: slice | None = None
     """The keys that have values; None until the product is found."""
+    product: Product | None = None
+    """The product with values; None until it is found."""
 
     @property
     def reordered_scores(self) -> tuple[Tensor, int]:
@@ -104,6 +123,7 @@ class WeightTracker:
             if not _multiplies_values(name, args, index, source):
                 return None
             source.call.columns = source.columns
+            source.call.product = Product(name, args, index, source.is_transposed)
             self.drop(source.call)
             return source.call
         if index == 0 and isinstance(result, torch.Tensor) and id(result) not in self.derived:

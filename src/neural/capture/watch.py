@@ -30,6 +30,7 @@ from neural.capture.hooks import FLEX_MODULE, find_attention_modules, intercept_
 from neural.capture.labels import check_labels
 from neural.capture.patching import MechanismPatch, patch_mechanism
 from neural.capture.recorder import Recorder
+from neural.nn.kv_cache import CachedMechanism
 from neural.nn.lazy_torch import torch  # the real torch, imported at the first use
 from neural.nn.multi_head_attention import MultiHeadAttentionModule
 
@@ -136,13 +137,17 @@ def run_probe(
     `probe`: an input, a tuple or list of inputs, or a mapping of named inputs.
     """
     with block as capture, torch.no_grad():
-        if isinstance(probe, Mapping):
-            model(**probe)
-        elif isinstance(probe, tuple | list):
-            model(*probe)
-        else:
-            model(probe)
+        run_model(model, probe)
     return capture
+
+
+def run_model(model: nn.Module, probe: Any) -> Any:
+    """The model's output for an input, a tuple or list of inputs, or a mapping of named inputs."""
+    if isinstance(probe, Mapping):
+        return model(**probe)
+    if isinstance(probe, tuple | list):
+        return model(*probe)
+    return model(probe)
 
 
 @contextmanager
@@ -162,16 +167,7 @@ def capture_calls(
     at the end of the block if they do not match the captured attention.
     """
     recorder = Recorder(model, capture, tokens, real)
-    with ExitStack() as stack:
-        # A compiled graph would not call the hooks, so the model runs in eager mode. If these
-        # modules are not imported, nothing is compiled.
-        if not sys.modules.keys().isdisjoint(("torch._dynamo", FLEX_MODULE)):
-            stack.enter_context(torch.compiler.set_stance("force_eager"))
-            stack.enter_context(_silence_hook_warnings(model))
-        for path, module in recorder.modules.values():
-            if isinstance(module, MultiHeadAttentionModule):
-                stack.enter_context(_record_mechanism(module, path, recorder))
-        stack.enter_context(intercept_attention(recorder, softmax=softmax))
+    with intercept_calls(recorder, softmax=softmax):
         yield capture
     # `capture.refusals`: module path → why its attention is not measured.
     for path, class_name in recorder.unrecognised.items():
@@ -186,6 +182,22 @@ def capture_calls(
         on_warning(f"watch: attention that is not measured: {_format_reasons(capture.refusals)}")
     if labels is not None:
         capture.labels = check_labels(labels, capture)
+
+
+@contextmanager
+def intercept_calls(recorder: Recorder, *, softmax: bool | None = None) -> Iterator[None]:
+    """Call the recorder for every attention call of its model inside the block."""
+    with ExitStack() as stack:
+        # A compiled graph would not call the hooks, so the model runs in eager mode. If these
+        # modules are not imported, nothing is compiled.
+        if not sys.modules.keys().isdisjoint(("torch._dynamo", FLEX_MODULE)):
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+            stack.enter_context(_silence_hook_warnings(recorder.model))
+        for path, module in recorder.modules.values():
+            if isinstance(module, MultiHeadAttentionModule):
+                stack.enter_context(_record_mechanism(module, path, recorder))
+        stack.enter_context(intercept_attention(recorder, softmax=softmax))
+        yield
 
 
 def _report_empty_capture(recorder: Recorder, on_warning: Callable[[str], None]) -> None:
@@ -232,7 +244,10 @@ def _record_mechanism(
     module: MultiHeadAttentionModule, path: str, recorder: Recorder
 ) -> Iterator[None]:
     """Record the calls of an attention module of `neural` inside the block."""
-    patch = RecordingPatch(module.mechanism, path, recorder)
+    # inside a cache (nn/kv_cache.py) the mechanism gets the keys of earlier steps as well
+    is_cached = isinstance(module.mechanism, CachedMechanism)
+    owner: Any = module.mechanism if recorder.has_edits and is_cached else module
+    patch = RecordingPatch(owner.mechanism, path, recorder)
 
     def detect_cross_attention(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         # `memory`, the third argument of `forward`, is the sequence of the keys in cross-attention
@@ -240,7 +255,7 @@ def _record_mechanism(
 
     handle = module.register_forward_pre_hook(detect_cross_attention, with_kwargs=True)
     try:
-        with patch_mechanism(module, patch):
+        with patch_mechanism(owner, patch):
             yield
     finally:
         handle.remove()
@@ -266,13 +281,16 @@ class RecordingPatch(MechanismPatch):
         extra: Tensor | None = None,
     ) -> Tensor:
         """Record the call, then compute it. `extra` is a tensor that some mechanisms need."""
-        if not self.recorder.is_silent:
+        if not self.recorder.is_silent and self.recorder.needs_record(self.path):
             self.recorder.record_mechanism(
                 self.path, self.mechanism, q, k, mask, extra, is_cross=self.is_cross
             )
         # the mechanism may call torch functions that are intercepted: not recorded a second time
         with self.recorder.nested():
-            return self.mechanism.attend(q, k, v, mask, dropout, extra)
+            output = self.mechanism.attend(q, k, v, mask, dropout, extra)
+        if self.recorder.is_silent:
+            return output
+        return self.recorder.edit_output(output, lambda: v, self.path)
 
 
 def _format_reasons(refusals: Mapping[str, str]) -> str:
