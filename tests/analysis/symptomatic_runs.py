@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from tests.analysis.synthetic_runs import create_head_divergence, write_synthetic_run
+from tests.importance_files import create_story, write_importance_file
 
 SNAPSHOTS, LAYERS, HEADS, T = 20, 3, 4, 11
 LABELS = ["␣" if index % 4 == 0 else "abcdefghijk"[index] for index in range(T)]
@@ -57,6 +58,8 @@ def write_attention_run(root, seed=0, name="attention"):
 
     L0 is uniform, L1 h0 is a dead sink, L1 h1 and L1 h2 are duplicates, L1 h3 has large logits, L2
     h2 attends to the previous token since step 550. L2 diverges from the others, which become alike.
+    L2 h2 is necessary, too; L1 h3 takes over from L0 h1, L1 h1 and L1 h2 are redundant, and the sink
+    has no effect.
     """
     end = SNAPSHOTS // 2
 
@@ -72,7 +75,7 @@ def write_attention_run(root, seed=0, name="attention"):
     losses = np.interp(range(SNAPSHOTS), [0, 6, 12, 19], [3.0, 1.6, 1.2, 1.7])
     noise = 0.002 * np.random.default_rng(seed).normal(size=(2, SNAPSHOTS))
     train = np.interp(range(SNAPSHOTS), [0, 6, 12, 19], [3.0, 1.5, 0.9, 0.3])
-    return write_synthetic_run(
+    run = write_synthetic_run(
         root,
         seed,
         settings={"name": name, "variant": name},
@@ -94,6 +97,10 @@ def write_attention_run(root, seed=0, name="attention"):
         heads=[HEADS] * LAYERS,
         tensors=create_weights(),
     )
+    write_importance_file(
+        run.path, create_story(SNAPSHOTS, LAYERS, HEADS), pairs=[((1, 1), (1, 2), 0.31)]
+    )
+    return run
 
 
 def write_training_runs(root):

@@ -580,7 +580,10 @@ def create_cache(case: Case, model: nn.Module) -> Any:
 def run_passes(
     case: Case, model: nn.Module, passes: list[Pass], observe: Callable[..., None]
 ) -> list[Any]:
-    """Run all passes with one cache; `observe(pass, run)` must call `run()`."""
+    """Run all passes with one cache; `observe(pass, run)` must call `run()`.
+
+    `run(call=…)` calls something else than the model, which returns the model's output.
+    """
     cache, outputs, memory = create_cache(case, model), [], None
     for current in passes:
         inputs = dict(current.inputs)
@@ -593,10 +596,10 @@ def run_passes(
                 inputs.pop(name, None)
             inputs["encoder_outputs"] = memory
 
-        def run(inputs: dict[str, Any] = inputs) -> Any:
+        def run(inputs: dict[str, Any] = inputs, call: Callable[..., Any] = model) -> Any:
             torch.manual_seed(0)
             with torch.no_grad():
-                outputs.append(model(**inputs))
+                outputs.append(call(**inputs))
             return outputs[-1]
 
         observe(current, run)

@@ -35,7 +35,7 @@ class RunWatcher:
     def __init__(self, name: str, run_cache: RunCache) -> None:
         self.name, self.run_cache = name, run_cache
         self.open_run: OpenRun | None = None
-        self.version: tuple[int, int] | None = None
+        self.version: tuple[int, ...] | None = None
         """Change counters at the last poll (`OpenRun.read_version`)."""
         self.last_steps: dict[tuple[str, str], int] = {}
         """(kind, name) → last known step; the kind is "s" for a scalar, "m" for a measure."""

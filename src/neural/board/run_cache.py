@@ -15,6 +15,7 @@ from typing import Any
 from neural.board.run_index import RunIndex
 from neural.runs.errors import RunError
 from neural.runs.folder import ROWS_FILE, STATUS_FILE
+from neural.runs.importance_file import IMPORTANCE_FILE
 from neural.runs.run import Run
 
 MAX_OPEN_RUNS = 64
@@ -35,7 +36,7 @@ class OpenRun:
         # a folder may be deleted and another run created under the same path
         self.file_identity = _file_identity(path / ROWS_FILE)
         self._responses: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
-        self._version: tuple[int, int] | None = None
+        self._version: tuple[int, ...] | None = None
         """`read_version` at the time of the cached responses."""
 
     @property
@@ -48,17 +49,14 @@ class OpenRun:
         """The same run with its own lock, so that slow analyses do not block other requests."""
         return OpenRun(self.path)
 
-    def read_version(self) -> tuple[int, int]:
-        """Change counters of the rows and of the status file.
+    def read_version(self) -> tuple[int, ...]:
+        """Change counters of the rows, the status file and the importance of heads.
 
-        Costs about two system calls: SQLite reads its counter from the index of its write-ahead
+        Costs about three system calls: SQLite reads its counter from the index of its write-ahead
         log.
         """
-        try:
-            status_time = (self.path / STATUS_FILE).stat().st_mtime_ns
-        except FileNotFoundError:
-            status_time = 0
-        return self.run.change_counter(), status_time
+        files = (self.path / STATUS_FILE, self.path / IMPORTANCE_FILE)
+        return self.run.change_counter(), *map(_modification_time, files)
 
     def cached_response(self, key: tuple[Any, ...], encode: Callable[[Run], bytes]) -> bytes:
         """The result of `encode(run)`, cached under `key` until the run changes."""
@@ -103,6 +101,14 @@ class RunCache:
                 # not closed here: another thread may be reading it
                 self._open_runs.popitem(last=False)
             return opened
+
+
+def _modification_time(path: Path) -> int:
+    """Time of the last change of a file in nanoseconds; 0 if it does not exist."""
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
 
 
 def _file_identity(path: Path) -> tuple[int, int] | None:

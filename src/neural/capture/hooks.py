@@ -84,7 +84,7 @@ def intercept_attention(recorder: Recorder, *, softmax: bool | None) -> Iterator
         return result
 
     with ExitStack() as stack:
-        stack.enter_context(_track_running_modules(recorder))
+        stack.enter_context(_track_running_modules(recorder, intercept))
         stack.enter_context(track_attention_interface(recorder))
         if CACHE_MODULE in sys.modules:  # else no model can use a cache
             stack.enter_context(_track_cache_updates(recorder))
@@ -119,6 +119,12 @@ def find_attention_modules(model: nn.Module) -> list[str]:
     ]
 
 
+def _is_repeated_by_backward() -> bool:
+    """Whether activation checkpointing repeats a forward pass, with no function mode active."""
+    is_backward = torch._C._current_graph_task_id() != -1
+    return is_backward and torch._C._len_torch_function_stack() == 0
+
+
 def _make_function_mode(intercept: Callable[..., Any]) -> AbstractContextManager[Any]:
     """Block in which `intercept(function, args, kwargs)` handles every call of a torch function."""
 
@@ -132,7 +138,7 @@ def _make_function_mode(intercept: Callable[..., Any]) -> AbstractContextManager
 
 
 @contextmanager
-def _track_running_modules(recorder: Recorder) -> Iterator[None]:
+def _track_running_modules(recorder: Recorder, intercept: Callable[..., Any]) -> Iterator[None]:
     """Maintain the stack of running modules, `recorder.running`.
 
     Also disables the function mode inside torch's own attention modules, as explained above. If
@@ -159,6 +165,9 @@ def _track_running_modules(recorder: Recorder) -> Iterator[None]:
             guard = torch._C.DisableTorchFunction()
         elif not has_fast_path and is_inside_fast_path:
             guard = torch._C._EnableTorchFunction()
+        elif recorder.has_edits and not recorder.running and _is_repeated_by_backward():
+            # the mode is off inside `backward`, itself a torch function
+            guard = _make_function_mode(intercept)
         if guard is not None:
             guard.__enter__()
         guards.append(guard)

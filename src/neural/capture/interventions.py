@@ -254,14 +254,18 @@ def build_row_mask(rows: Rows, length: int, name: str, device: Any) -> Bool[Tens
     mask = torch.zeros(length, dtype=torch.bool, device=device)
     index: Any = slice(None) if rows is None else rows
     if not isinstance(index, slice):
-        index = torch.as_tensor(index, device=device)
-        is_mask = index.dtype == torch.bool
-        is_inside = index.numel() == 0 or bool(
-            (index.min() >= -length) & (index.max() < length) if not is_mask else True
-        )
-        if (is_mask and tuple(index.shape) != (length,)) or not is_inside:
-            given = f"a mask of {tuple(index.shape)}" if is_mask else f"index {int(index.max())}"
-            raise InterventionError(f"`{name}` has {given}, but the call has {length} {name}")
+        index = torch.as_tensor(list(index) if isinstance(index, range) else index, device=device)
+        if index.dtype == torch.bool:
+            if tuple(index.shape) != (length,):
+                raise InterventionError(
+                    f"`{name}` has a mask of {tuple(index.shape)}, but the call has {length} {name}"
+                )
+        else:
+            index = index.long()  # an empty list is a tensor of floats
+            if index.numel() and not -length <= int(index.min()) <= int(index.max()) < length:
+                raise InterventionError(
+                    f"`{name}` has index {int(index.max())}, but the call has {length} {name}"
+                )
     mask[index] = True
     return mask
 

@@ -39,6 +39,7 @@ from neural.report.head_role_data import NO_ROLE_DATA, collect_role_data
 from neural.report.headline import ExperimentGroup, HeadlineWriter
 from neural.report.headlines import registry as headlines
 from neural.report.html_page import render_page
+from neural.report.importance_data import load_importance_data
 from neural.report.page_data import (
     MAX_MAP_BYTES,
     NO_VECTORS,
@@ -135,9 +136,15 @@ def build_run_data(run: Run, *, after_step: int = -1) -> dict[str, Any]:
     environment = run.environment
     # updates of a page that is open leave out what takes long; the page keeps what it has
     has_ended = run.status.state != "running"
+    recorded = collect_recorded_data(run, after=after_step)
+    importance, errors = (
+        load_importance_data(run) if after_step < 0 or has_ended else (None, list[str]())
+    )
     return {
         **_summarize_run(run),
-        **collect_recorded_data(run, after=after_step),
+        **recorded,
+        "importance": importance,
+        "notes": [*recorded["notes"], *errors],
         **(collect_role_data(run) if after_step < 0 and has_ended else NO_ROLE_DATA),
         **(load_vectors(run) if after_step < 0 else NO_VECTORS),
         "id": run.name,

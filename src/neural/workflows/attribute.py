@@ -1,0 +1,703 @@
+"""`neural attribute`: why a model gave one answer, by several methods, and which one to trust.
+
+    result = attribute("runs/characters", "To be or not to b", faithfulness=True)
+    result.scores["rollout"]        a score per source position
+    result.parts                    direct logit attribution: parts that sum to the logit
+    result.lens                     the prediction after each layer
+    result.faithfulness             gain over random explanations, with an interval, by method
+    result.save("page.html")        or .svg, .pdf, .png
+
+The answer is the token that follows a position, or the class of a classifier. capture/explanations.py
+has the methods, capture/attribution.py the parts, capture/faithfulness.py the measure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neural.analysis.confidence_intervals import SeedEstimate, estimate_mean
+from neural.capture.attribution import AttentionTracing, LogitAttribution, trace_attention
+from neural.capture.explanations import (
+    METHODS,
+    Predictor,
+    check_methods,
+    compute_answer_gradients,
+    explain,
+)
+from neural.capture.faithfulness import (
+    RANDOM_ORDERS,
+    REPLACEMENT_DRAWS,
+    ExampleFaithfulness,
+    draw_replacements,
+    measure_faithfulness,
+)
+from neural.capture.intervene import intervene
+from neural.capture.interventions import zero
+from neural.capture.logit_lens import LensRow, read_layers
+from neural.capture.residual_stream import AttributionError
+from neural.capture.tracker import preserve_model_state
+from neural.data.optional_packages import import_optional
+from neural.nn.lazy_torch import torch
+from neural.runs.find import DEFAULT_RUNS_DIR
+from neural.workflows.token_model import MODEL_ERRORS, TokenModel, load_token_model
+from neural.workflows.watched_model import find_first_line
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+DEFAULT_EXAMPLES = 16
+"""Predictions on which faithfulness is measured."""
+MIN_SOURCE_POSITIONS = 4
+"""Shorter prefixes of an input are no examples of faithfulness."""
+ABLATION_DRAWS = 4
+"""Tokens that replace each one in "ablation"; others than those that judge the methods."""
+HEAD_CHUNK = 64
+"""Heads that are removed in one batch."""
+FIGURE_FORMATS = (".svg", ".pdf", ".png")
+
+
+@dataclass(frozen=True)
+class Faithfulness:
+    """How much better than random orders a method is, over the examples; nats, 0 is random."""
+
+    gain: SeedEstimate
+    """Mean of both gains, with its 95 % interval; NaN bounds with one example."""
+    deletion: SeedEstimate
+    insertion: SeedEstimate
+    here: float
+    """The gain for the prediction that is shown."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON data."""
+
+        def convert(estimate: SeedEstimate) -> dict[str, float | None]:
+            return {
+                "value": _to_json(estimate.value),
+                "low": _to_json(estimate.low),
+                "high": _to_json(estimate.high),
+            }
+
+        return {
+            **convert(self.gain),
+            "deletion": convert(self.deletion),
+            "insertion": convert(self.insertion),
+            "examples": self.gain.seeds,
+            "this_prediction": _to_json(self.here),
+        }
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A token or class with its probability."""
+
+    id: int
+    text: str
+    probability: float
+    logit: float
+
+
+@dataclass(frozen=True)
+class AttributionResult:
+    """Explanations of one prediction."""
+
+    model_name: str
+    source: str
+    """Where the weights come from."""
+    tokens: list[str]
+    """Texts of the source positions: the input up to the position, if attention is causal."""
+    token_ids: list[int]
+    position: int | None
+    """Position whose prediction is explained; None for a class."""
+    answer: Answer
+    against: Answer | None
+    """With it, the parts are those of the difference of the two logits."""
+    predicted: Answer
+    """The most probable answer."""
+    scores: dict[str, np.ndarray]
+    """Score of each source position, by method."""
+    attribution: LogitAttribution | None
+    """Direct logit attribution; None if the model does not allow it."""
+    removed_heads: np.ndarray
+    """[layer, head]: by how much the logit (or difference) falls if the head is zeroed."""
+    head_agreement: float
+    """Correlation over heads of the direct attribution and `removed_heads`; NaN if undefined."""
+    lens: list[LensRow]
+    lens_tokens: dict[int, str]
+    head_rows: dict[str, list[np.ndarray]]
+    """By method, "value_weighted" and "gradient_attention": (H, T) scores of each layer's heads."""
+    faithfulness: dict[str, Faithfulness] = field(default_factory=dict)
+    examples: list[ExampleFaithfulness] = field(default_factory=list)
+    """Curves; the first are those of the prediction that is shown."""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """Parts of the logit by name; they sum to it."""
+        if self.attribution is None:
+            return {}
+        return {part.name: float(part.values[0]) for part in self.attribution.parts}
+
+    @property
+    def head_parts(self) -> np.ndarray:
+        """[layer, head]: direct attribution of each head; NaN where a layer has fewer heads."""
+        layers = [] if self.attribution is None else self.attribution.heads
+        heads = max((layer.shape[1] for layer in layers), default=0)
+        values = np.full((len(layers), heads), np.nan)
+        for index, layer in enumerate(layers):
+            values[index, : layer.shape[1]] = layer[0].sum(-1)
+        return values
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.model_name}: {self.answer.text!r} with probability "
+            f"{self.answer.probability:.3f}; scores of {len(self.tokens)} positions by "
+            f"{len(self.scores)} methods"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as data for JSON; NaN becomes None."""
+        attribution = self.attribution
+        return {
+            "model": self.model_name,
+            "source": self.source,
+            "tokens": self.tokens,
+            "token_ids": self.token_ids,
+            "position": self.position,
+            "answer": vars(self.answer),
+            "against": None if self.against is None else vars(self.against),
+            "predicted": vars(self.predicted),
+            "methods": {
+                name: {
+                    "label": METHODS[name],
+                    "scores": [_to_json(value) for value in values],
+                    "faithfulness": self.faithfulness[name].to_dict()
+                    if name in self.faithfulness
+                    else None,
+                }
+                for name, values in self.scores.items()
+            },
+            "logit_attribution": None
+            if attribution is None
+            else {
+                "logit": _to_json(attribution.logits[0]),
+                "sum": _to_json(attribution.total[0]),
+                "parts": [
+                    {"name": part.name, "kind": part.kind, "value": _to_json(part.values[0])}
+                    for part in attribution.parts
+                ],
+                "heads": _list_grid(self.head_parts),
+                "sources": [_list_grid(layer[0]) for layer in attribution.heads],
+                "agreement": _to_json(self.head_agreement),
+            },
+            "removed_heads": _list_grid(self.removed_heads),
+            "lens": [
+                {
+                    "layer": row.name,
+                    "probability": row.probability,
+                    "rank": row.rank,
+                    "top": [
+                        {"id": token, "text": self.lens_tokens[token], "probability": probability}
+                        for token, probability in row.top
+                    ],
+                }
+                for row in self.lens
+            ],
+            "head_rows": {
+                name: [_list_grid(layer) for layer in layers]
+                for name, layers in self.head_rows.items()
+            },
+            "curves": self._curves_to_dict(),
+            "notes": self.notes,
+        }
+
+    def _curves_to_dict(self) -> dict[str, Any] | None:
+        """Deletion and insertion curves of the prediction that is shown."""
+        if not self.examples:
+            return None
+        first = self.examples[0]
+        random = {
+            kind: np.mean([getattr(curves, kind) for curves in first.random], axis=0).tolist()
+            for kind in ("deletion", "insertion")
+        }
+        return {
+            "shares": first.shares.tolist(),
+            "random": random,
+            "methods": {
+                name: {
+                    "deletion": curves.deletion.tolist(),
+                    "insertion": curves.insertion.tolist(),
+                }
+                for name, curves in first.curves.items()
+            },
+        }
+
+    def to_dataframe(self) -> Any:
+        """A pandas DataFrame with a row per source position: token, and the score of each method.
+
+        TaskError if pandas is not installed.
+        """
+        pandas = import_optional("pandas", feature="to_dataframe", install="pandas")
+        columns: dict[str, Any] = {"position": range(len(self.tokens)), "token": self.tokens}
+        return pandas.DataFrame({**columns, **self.scores})
+
+    def heads_to_dataframe(self) -> Any:
+        """A pandas DataFrame with a row per head: direct part of the logit, effect if removed."""
+        pandas = import_optional("pandas", feature="heads_to_dataframe", install="pandas")
+        direct = self.head_parts
+        rows = [
+            {
+                "layer": layer,
+                "head": head,
+                "direct": float(direct[layer, head]) if direct.size else math.nan,
+                "removed": float(self.removed_heads[layer, head]),
+            }
+            for layer, head in np.argwhere(np.isfinite(self.removed_heads)).tolist()
+        ]
+        return pandas.DataFrame(rows, columns=["layer", "head", "direct", "removed"])
+
+    def save(self, path: str | Path) -> Path:
+        """Write a page (.html) that opens offline, or a figure (.svg, .pdf, .png)."""
+        path = Path(path)
+        suffix = path.suffix.lower()
+        if suffix in FIGURE_FORMATS:
+            from neural.report.attribution_figure import draw_attribution
+
+            return draw_attribution(self.to_dict()).save(path)
+        if suffix not in (".html", ".htm"):
+            raise AttributionError(
+                f"{path}: the name ends with .html for a page, or with "
+                f"{', '.join(FIGURE_FORMATS)} for a figure"
+            )
+        from neural.report.attribution_page import write_attribution_page
+
+        return write_attribution_page(self.to_dict(), path)
+
+
+def attribute(
+    model: nn.Module | str | Path,
+    inputs: str | Sequence[str] | Sequence[int] | Tensor,
+    *,
+    tokenizer: Any = None,
+    position: int | None = None,
+    answer: str | int | None = None,
+    against: str | int | None = None,
+    methods: Sequence[str] | None = None,
+    faithfulness: bool = False,
+    examples: int = DEFAULT_EXAMPLES,
+    random_orders: int = RANDOM_ORDERS,
+    step: int | None = None,
+    build: str | None = None,
+    seed: int = 0,
+    runs: Path = DEFAULT_RUNS_DIR,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> AttributionResult:
+    """Explain one prediction of a model, a run, or any target of `neural watch`.
+
+        result = neural.attribute(model, "The cat sat on the", tokenizer=tokenizer)
+        result = neural.attribute("runs/characters", "To be or not to b", faithfulness=True)
+        result.to_dataframe()
+
+    `inputs`: a text, token ids, or several texts; the first is explained, and all are examples of
+    faithfulness.
+    `position`: the prediction after this position is explained, counted from 0 or from the end
+    (negative); the last by default. Not for classifiers.
+    `answer`, `against`: a token or class, as text or id; by default the most probable one. With
+    `against`, parts of the logit are those of the difference.
+    `methods`: names of capture/explanations.py; all by default.
+    `faithfulness`: measure each method by deletion and insertion, on up to `examples` predictions
+    of the inputs, against `random_orders` random orders each. `on_progress(done, total)`.
+    """
+    names = check_methods(methods if methods is not None else list(METHODS))
+    if examples < 1 or random_orders < 2:
+        raise AttributionError("examples must be at least 1, and random orders at least 2")
+    loaded = load_token_model(model, tokenizer=tokenizer, step=step, build=build, runs=runs)
+    rows = [_encode(loaded, row) for row in _list_inputs(inputs)]
+    subject = Predictor(loaded.model, _create_probe_builder(loaded))
+    with preserve_model_state(loaded.model):
+        loaded.model.eval()
+        try:
+            session = _Session(loaded, subject, rows, names, seed)
+            result = session.explain_first(position, answer, against)
+            if faithfulness:
+                result = session.measure(result, examples, random_orders, on_progress)
+        except MODEL_ERRORS as error:
+            if isinstance(error, AttributionError) or type(error).__name__ == "TaskError":
+                raise
+            raise AttributionError(
+                f"{loaded.name} failed on this input: {find_first_line(error)}"
+            ) from error
+    return result
+
+
+@dataclass
+class _Session:
+    """One model and its inputs."""
+
+    loaded: TokenModel
+    subject: Predictor
+    rows: list[Tensor]
+    methods: list[str]
+    seed: int
+
+    def __post_init__(self) -> None:
+        self.pool = torch.cat(self.rows)
+        self.failures: dict[str, str] = {}
+        self.is_causal = True
+
+    def explain_first(
+        self, position: int | None, answer: str | int | None, against: str | int | None
+    ) -> AttributionResult:
+        tokens = self.rows[0]
+        with torch.no_grad():
+            logits = self.subject.compute_logits(tokens.unsqueeze(0))[0]
+        if not bool(logits.isfinite().all()):
+            raise AttributionError(f"the logits of {self.loaded.name} are not finite on this input")
+        is_sequence = logits.ndim == 2
+        self.is_sequence = is_sequence
+        tracing = self._trace(tokens)
+        self.is_causal = is_sequence and _is_causal(tracing)
+        index = self._check_position(position, len(tokens), is_sequence)
+        if self.is_causal and index + 1 < len(tokens):
+            tokens = tokens[: index + 1]
+            tracing = self._trace(tokens)
+        values = logits[index] if is_sequence else logits
+        log_probabilities = values.double().log_softmax(-1)
+        predicted_id = int(values.argmax())
+        answer_id = predicted_id if answer is None else self._find_answer(answer, len(values))
+        against_id = None if against is None else self._find_answer(against, len(values))
+        if against_id == answer_id:
+            raise AttributionError("answer and against are the same: their difference is 0")
+
+        def create_answer(token: int) -> Answer:
+            probability = float(log_probabilities[token].exp())
+            return Answer(token, self._label_answer(token), probability, float(values[token]))
+
+        scores = explain(
+            self.subject,
+            tokens,
+            position=index,
+            answer=answer_id,
+            methods=self.methods,
+            replacements=self._draw(tokens, ABLATION_DRAWS, 0),
+            tracing=tracing,
+            on_failure=self._note_failure,
+        )
+        attribution, notes = self._attribute(tracing, index, answer_id, against_id)
+        lens: list[LensRow] = []
+        try:
+            lens = read_layers(tracing, index, answer_id)
+        except AttributionError as error:
+            notes.append(f"no logit lens: {error}")
+        removed = self._remove_heads(tokens, tracing, index, answer_id, against_id)
+        lens_ids = {token for row in lens for token, _ in row.top}
+        result = AttributionResult(
+            model_name=self.loaded.name,
+            source=self.loaded.source,
+            tokens=self.loaded.label(tokens.tolist()),
+            token_ids=tokens.tolist(),
+            position=index if is_sequence else None,
+            answer=create_answer(answer_id),
+            against=None if against_id is None else create_answer(against_id),
+            predicted=create_answer(predicted_id),
+            scores=scores,
+            attribution=attribution,
+            removed_heads=removed,
+            head_agreement=_correlate_heads(attribution, removed),
+            lens=lens,
+            lens_tokens={token: self._label_answer(token) for token in lens_ids},
+            head_rows=self._score_heads(tracing, tokens, index, answer_id),
+            notes=[*self.loaded.notes, *notes],
+        )
+        result.notes.extend(f"no {METHODS[name]}: {text}" for name, text in self.failures.items())
+        if not scores:
+            raise AttributionError(next(iter(self.failures.values())))
+        return result
+
+    def measure(
+        self,
+        result: AttributionResult,
+        count: int,
+        random_orders: int,
+        on_progress: Callable[[int, int], None],
+    ) -> AttributionResult:
+        """The result with faithfulness numbers, on predictions of all inputs."""
+        first = torch.tensor(result.token_ids)
+        index = len(first) - 1 if result.position is None else result.position
+        chosen = [(first, index, result.answer.id)]
+        chosen += self._choose_examples(count - 1, skip=(0, index))
+        measured: list[ExampleFaithfulness] = []
+        names = list(result.scores)
+        on_progress(0, len(chosen))
+        for number, (tokens, position, answer) in enumerate(chosen):
+            scores = result.scores
+            if number:
+                answer = self._predict(tokens, position) if answer is None else answer
+                scores = explain(
+                    self.subject,
+                    tokens,
+                    position=position,
+                    answer=answer,
+                    methods=names,
+                    replacements=self._draw(tokens, ABLATION_DRAWS, 2 * number),
+                )
+            measured.append(
+                measure_faithfulness(
+                    self._create_scorer(position, answer),
+                    tokens,
+                    scores,
+                    # other draws than those with which "ablation" found its scores
+                    self._draw(tokens, REPLACEMENT_DRAWS, 2 * number + 1),
+                    random_orders=random_orders,
+                    seed=self.seed + number,
+                )
+            )
+            on_progress(number + 1, len(chosen))
+        faithfulness = {
+            name: Faithfulness(
+                gain=estimate_mean(example.gain(name) for example in measured),
+                deletion=estimate_mean(example.deletion_gain(name) for example in measured),
+                insertion=estimate_mean(example.insertion_gain(name) for example in measured),
+                here=measured[0].gain(name),
+            )
+            for name in names
+        }
+        result.faithfulness.update(faithfulness)
+        result.examples.extend(measured)
+        if len(measured) == 1:
+            result.notes.append(
+                "faithfulness of one prediction has no interval: give a longer input, or several"
+            )
+        return result
+
+    def _create_scorer(self, position: int, answer: int) -> Callable[[Tensor], np.ndarray]:
+        return lambda variants: self.subject.score_variants(variants, position, answer)
+
+    def _choose_examples(
+        self, count: int, skip: tuple[int, int]
+    ) -> list[tuple[Tensor, int, int | None]]:
+        """Other predictions: prefixes of all inputs, evenly spaced; else whole inputs."""
+        if not self.is_causal:
+            # a class or a token of a bidirectional model: one prediction per input
+            return [(row, len(row) - 1, None) for row in self.rows[1 : count + 1] if len(row) > 1]
+        candidates = [
+            (number, position)
+            for number, row in enumerate(self.rows)
+            for position in range(MIN_SOURCE_POSITIONS - 1, len(row))
+            if (number, position) != skip
+        ]
+        places = np.linspace(0, len(candidates) - 1, min(count, len(candidates))).round()
+        return [
+            (self.rows[number][: position + 1], position, None)
+            for number, position in (candidates[int(place)] for place in places)
+        ]
+
+    def _predict(self, tokens: Tensor, position: int) -> int:
+        with torch.no_grad():
+            values = self.subject.compute_log_probabilities(tokens.unsqueeze(0), position)
+        return int(values[0].argmax())
+
+    def _trace(self, tokens: Tensor) -> AttentionTracing:
+        return trace_attention(self.subject.model, self.subject.build_probe(tokens.unsqueeze(0)))
+
+    def _note_failure(self, method: str, error: AttributionError) -> None:
+        self.failures[method] = str(error)
+
+    def _check_position(self, position: int | None, length: int, is_sequence: bool) -> int:
+        if not is_sequence:
+            if position is not None:
+                raise AttributionError(
+                    f"{self.loaded.name} predicts a class of the input: leave the position out"
+                )
+            return length - 1
+        position = -1 if position is None else position
+        if not -length <= position < length:
+            raise AttributionError(
+                f"position {position} does not exist: the input has {length} tokens, from 0 to "
+                f"{length - 1}, or from −1 backwards"
+            )
+        return position % length
+
+    def _find_answer(self, answer: str | int, count: int) -> int:
+        """The id of an answer that is given as text or id."""
+        if isinstance(answer, int):
+            if not 0 <= answer < count:
+                raise AttributionError(f"answer {answer} does not exist: ids are 0 to {count - 1}")
+            return answer
+        if not self.is_sequence:
+            names = getattr(getattr(self.subject.model, "config", None), "id2label", None) or {}
+            by_name = {str(name): int(number) for number, name in names.items()}
+            if answer in by_name:
+                return by_name[answer]
+            if answer.isdecimal():
+                return self._find_answer(int(answer), count)
+            known = ", ".join(by_name) or f"0 to {count - 1}"
+            raise AttributionError(f"`{answer}` is not a class: {known}")
+        if self.loaded.tokenizer is None:
+            if answer.isdecimal():
+                return self._find_answer(int(answer), count)
+            raise AttributionError(
+                f"{self.loaded.name} has no tokenizer: give the answer as a token id"
+            )
+        ids = self.loaded.encode_next(self.rows[0].tolist(), answer)
+        if len(ids) != 1:
+            raise AttributionError(
+                f"`{answer}` is {len(ids)} tokens: an answer is one token, such as "
+                f"`{self.loaded.label(ids[:1])[0] if ids else 'a'}`"
+            )
+        return self._find_answer(ids[0], count)
+
+    def _label_answer(self, token: int) -> str:
+        if not self.is_sequence:
+            names = getattr(getattr(self.subject.model, "config", None), "id2label", None) or {}
+            return str(names.get(token, f"class {token}"))
+        return self.loaded.label([token])[0]
+
+    def _draw(self, tokens: Tensor, count: int, number: int) -> Tensor:
+        if len(self.pool.unique()) < 2:
+            raise AttributionError(
+                "all tokens of the input are the same: none can be replaced by another one"
+            )
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + number)
+        return draw_replacements(self.pool, tokens, count, generator)
+
+    def _attribute(
+        self, tracing: AttentionTracing, position: int, answer: int, against: int | None
+    ) -> tuple[LogitAttribution | None, list[str]]:
+        try:
+            attribution = tracing.attribute_logits(
+                torch.tensor([position]),
+                torch.tensor([answer]),
+                None if against is None else torch.tensor([against]),
+            )
+        except AttributionError as error:
+            return None, [f"no direct logit attribution: {error}"]
+        return attribution, []
+
+    def _score_heads(
+        self, tracing: AttentionTracing, tokens: Tensor, position: int, answer: int
+    ) -> dict[str, list[np.ndarray]]:
+        """(H, T) rows of every layer by method; methods that the model does not allow are left
+        out."""
+        rows: dict[str, list[np.ndarray]] = {}
+        length = len(tokens)
+        if any(layer.output.shape[2] != length for layer in tracing.outputs.layers):
+            return rows
+        try:
+            maps = tracing.value_weighted_maps()
+            rows["value_weighted"] = [layer[0, :, position] for layer in maps]
+            gradients = compute_answer_gradients(
+                self.subject, tokens, position, answer, tracing
+            )
+        except AttributionError:
+            return rows
+        rows["gradient_attention"] = [
+            (gradient[0] * tracing.weights(layer)[0].double().cpu().numpy()).sum(axis=1)
+            for layer, gradient in enumerate(gradients)
+        ]
+        return rows
+
+    def _remove_heads(
+        self,
+        tokens: Tensor,
+        tracing: AttentionTracing,
+        position: int,
+        answer: int,
+        against: int | None,
+    ) -> np.ndarray:
+        """[layer, head]: fall of the logit (or difference) if the head's output is zero."""
+        counts = [layer.output.shape[1] for layer in tracing.outputs.layers]
+        heads = [(layer, head) for layer, count in enumerate(counts) for head in range(count)]
+        effects = np.full((len(counts), max(counts)), np.nan)
+
+        def read(ids: Tensor) -> Tensor:
+            logits = self.subject.compute_logits(ids)
+            logits = (logits[:, position] if logits.ndim == 3 else logits).double()
+            chosen = logits[:, answer]
+            return chosen if against is None else chosen - logits[:, against]
+
+        with torch.no_grad():
+            reference = float(read(tokens.unsqueeze(0))[0])
+            for start in range(0, len(heads), HEAD_CHUNK):
+                chunk = heads[start : start + HEAD_CHUNK]
+                changes = [zero(head, examples=[row]) for row, head in enumerate(chunk)]
+                with intervene(self.subject.model, *changes):
+                    values = read(tokens.repeat(len(chunk), 1))
+                for (layer, head), value in zip(chunk, values.tolist(), strict=True):
+                    effects[layer, head] = reference - value
+        return effects
+
+
+def _list_inputs(inputs: Any) -> list[Any]:
+    """Inputs as a list of texts or of rows of ids."""
+    if isinstance(inputs, str):
+        return [inputs]
+    if torch.is_tensor(inputs):
+        inputs = inputs.tolist()
+    inputs = list(inputs)
+    if inputs and not isinstance(inputs[0], str | list | tuple):
+        return [inputs]
+    return inputs
+
+
+def _encode(loaded: TokenModel, row: Any) -> Tensor:
+    """Token ids of one input; TaskError if the model cannot read them."""
+    if isinstance(row, str):
+        ids = loaded.encode(row)
+    else:
+        try:
+            ids = [int(token) for token in row]
+        except (TypeError, ValueError):
+            raise AttributionError("an input is a text, or token ids as whole numbers") from None
+    if any(token < 0 for token in ids):
+        raise AttributionError("token ids are not negative")
+    problem = loaded.check_ids(ids)
+    if problem is not None:
+        raise AttributionError(f"{loaded.name} cannot read this input: {problem}")
+    if len(ids) < 2:
+        raise AttributionError("the input has one token: attribution needs at least two")
+    return torch.tensor(ids)
+
+
+def _create_probe_builder(loaded: TokenModel) -> Callable[[Tensor], Any]:
+    """Inputs of the model from ids; logits of all positions, no cache."""
+
+    def build(ids: Tensor) -> Any:
+        probe = loaded.build_probe(ids)
+        if isinstance(probe, dict):
+            probe.pop("logits_to_keep", None)
+        return probe
+
+    return build
+
+
+def _is_causal(tracing: AttentionTracing) -> bool:
+    """Whether no position attends to a later one."""
+    return all(
+        layer.weights is not None and not bool(layer.weights.triu(1).any())
+        for layer in tracing.outputs.layers
+    )
+
+
+def _correlate_heads(attribution: LogitAttribution | None, removed: np.ndarray) -> float:
+    """Correlation of direct parts and effects of removing heads; NaN with fewer than 3 heads."""
+    if attribution is None:
+        return math.nan
+    direct = np.concatenate([layer[0].sum(-1) for layer in attribution.heads])
+    effects = removed[np.isfinite(removed)]
+    if len(direct) < 3 or not direct.std() or not effects.std():
+        return math.nan
+    return float(np.corrcoef(direct, effects)[0, 1])
+
+
+def _to_json(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _list_grid(values: np.ndarray) -> list[list[float | None]]:
+    return [[_to_json(value) for value in row] for row in values]
