@@ -70,6 +70,7 @@ FUNCTIONS = [
     "load",
     "open_run",
     "parse",
+    "patch",
     "predict",
     "report",
     "runs",

@@ -23,6 +23,8 @@ Text and other models
     intervene(model, change)    a block in which heads are zeroed, patched or given a pattern
     neural.interventions        the changes: zero, scale, patch, replace_by_mean, replace_pattern
     record_head_outputs(model, batch)   what the heads write, to patch it into another pass
+    patch(model or run, pairs)  how much each head restores of what a corrupted input changes
+    attribute(model, text)      why a model gives one answer, and which explanation to trust
     neural.callbacks            the same in the Trainers of Hugging Face and Lightning
 
 Notebooks
@@ -49,12 +51,14 @@ if TYPE_CHECKING:
     from neural.nn.attend import attend
     from neural.runs.find import open_run
     from neural.workflows.analyze import analyze
+    from neural.workflows.attribute import attribute
     from neural.workflows.check import check
     from neural.workflows.evaluate import evaluate
     from neural.workflows.figure import figure
     from neural.workflows.fit import fit
     from neural.workflows.generate import generate
     from neural.workflows.load import Blueprint, ProgramError, load, parse
+    from neural.workflows.patching import patch
     from neural.workflows.predict import predict
     from neural.workflows.report import report
     from neural.workflows.runs import runs
@@ -68,6 +72,7 @@ __all__ = [
     "ProgramError",
     "analyze",
     "attend",
+    "attribute",
     "check",
     "evaluate",
     "export",
@@ -78,6 +83,7 @@ __all__ = [
     "load",
     "open_run",
     "parse",
+    "patch",
     "predict",
     "record_head_outputs",
     "report",
@@ -118,6 +124,8 @@ def __getattr__(name: str) -> Any:
         from neural.capture import intervene as module
     elif name == "export":
         from neural.exports import _export_run as module
+    elif name == "patch":
+        from neural.workflows import patching as module
     elif name == "open_run":
         from neural.runs import find as module
     elif name in ("Blueprint", "ProgramError", "load", "parse"):

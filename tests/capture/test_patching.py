@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import neural
-from neural.capture.patching import ablate_head, use_dense_weights
+from neural.capture.patching import use_dense_weights
 from neural.nn.attention import registry as attention
 from neural.nn.multi_head_attention import MultiHeadAttentionModule
 
@@ -37,30 +37,3 @@ def test_dense_weights_give_the_same_output(name):
             assert module.mechanism is not original
             torch.testing.assert_close(model(random_input()), fused)
     assert module.mechanism is original
-
-
-def test_an_ablated_head_is_a_head_whose_output_weights_are_zero():
-    model = build_network()
-    path, module = next(
-        (path, module)
-        for path, module in model.named_modules()
-        if isinstance(module, MultiHeadAttentionModule)
-    )
-    with torch.no_grad():
-        complete = model(random_input())
-        with ablate_head(model, path, 1):
-            ablated = model(random_input())
-        assert torch.equal(model(random_input()), complete)
-        width = module.head_width
-        module.output.weight[:, width : 2 * width] = 0
-        torch.testing.assert_close(model(random_input()), ablated)
-    assert not torch.allclose(complete, ablated)
-
-
-def test_a_module_that_is_not_attention_of_neural_is_refused():
-    model = torch.nn.Sequential(torch.nn.ReLU())
-    with (
-        pytest.raises(TypeError, match="not an attention module of `neural`"),
-        ablate_head(model, "0", 0),
-    ):
-        pass

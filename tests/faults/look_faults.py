@@ -4,6 +4,7 @@ from tests.faults.fault import Fault
 
 DIAGNOSES = "tests/analysis/test_diagnostic_checks.py::"
 INSPECTION = "tests/workflows/test_model_inspection.py::"
+INTERVENE = "tests/capture/test_intervene.py::"
 FOREIGN = "tests/capture/test_foreign_models.py::"
 WATCH_TABLE = "tests/capture/test_watch_table.py::"
 MEASURES = "tests/contract/test_measures.py::"
@@ -38,11 +39,51 @@ LOOK_FAULTS = (
         (INSPECTION + "test_a_wrong_fast_path_is_noticed",),
     ),
     Fault(
-        "another head is ablated",
-        "capture/patching.py:HeadAblationPatch.attend",
-        "output[:, self.ablated_head]",
-        "output[:, self.ablated_head - 1]",
-        (INSPECTION + "test_a_head_without_output_weights_has_no_importance",),
+        "another head is changed",
+        "capture/interventions.py:HeadIntervention.apply",
+        "call.output.index_copy(1, index, new_output)",
+        "call.output.index_copy(1, (index + 1) % call.heads, new_output)",
+        (
+            INSPECTION + "test_a_head_without_output_weights_has_no_importance",
+            INTERVENE + "test_the_same_holds_for_models_of_hugging_face",
+        ),
+    ),
+    Fault(
+        "the mean counts padding",
+        "capture/interventions.py:_ReplaceByMean._average",
+        "layer.real is None",
+        "True",
+        (INTERVENE + "test_padding_does_not_count_in_the_mean",),
+    ),
+    Fault(
+        "all examples change",
+        "capture/interventions.py:HeadIntervention.apply",
+        "is_changed is not None",
+        "False",
+        (INTERVENE + "test_only_the_named_examples_and_positions_change",),
+    ),
+    Fault(
+        "values before the cache are lost",
+        "capture/watch.py:_record_mechanism",
+        "recorder.has_edits and is_cached",
+        "False",
+        (INTERVENE + "test_a_cache_gives_what_the_full_pass_gives",),
+    ),
+    Fault(
+        "a pass repeated by backward is not changed",
+        "capture/hooks.py:_is_repeated_by_backward",
+        "is_backward and torch._C._len_torch_function_stack() == 0",
+        "False",
+        (INTERVENE + "test_checkpointed_layers_have_the_same_gradients",),
+    ),
+    Fault(
+        "folded heads are unfolded in the wrong order",
+        "capture/output_editing.py:_find_output_axes",
+        "[*axes[:-2], axes[-1], axes[-2]] if product.is_transposed else axes",
+        "axes",
+        (
+            "tests/capture/test_output_editing.py::test_the_product_with_values_is_edited_in_its_own_layout",
+        ),
     ),
     Fault(
         "attention by a softmax goes unnoticed",

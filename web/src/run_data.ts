@@ -3,6 +3,7 @@
 import type { FigureData } from "./figure"
 import type { FocusData } from "./focus_data"
 import { mergeImage, type ProbeImage } from "./image_attention"
+import { toMeasure, type Importance } from "./importance_data"
 import type { Route } from "./route"
 
 export interface Curve {
@@ -299,6 +300,8 @@ export interface Run extends RunSummary {
   /** Score of samples → description. */
   scores?: Record<string, string>
   calibration: Calibration | null
+  /** Change of the loss when a head is removed, over training; of runs after `neural ablate`. */
+  importance?: Importance | null
   evaluation?: Evaluation | null
   /** Of runs of the task `segmentation` that recorded their validation documents. */
   segmentation?: SegmentationData | SharedSegmentationData | null
@@ -346,6 +349,9 @@ export function decodeRun(encoded: EncodedRun): Run {
       },
     }
   }
+  const { importance } = encoded
+  if (importance && String(importance.heads) === String(encoded.heads))
+    measures.importance = toMeasure(importance)
   const scalars: Record<string, Curve> = {}
   for (const [name, curve] of Object.entries(encoded.scalars)) scalars[name] = decodeCurve(curve)
   return { ...encoded, measures, scalars }
@@ -390,6 +396,7 @@ export function mergeRun(known: Run, update: Run): Run {
     role_strengths: update.role_strengths ?? known.role_strengths,
     role_onsets: update.role_onsets ?? known.role_onsets,
     vectors: update.vectors ?? known.vectors,
+    importance: update.importance ?? known.importance,
     image: mergeImage(known.image, update.image),
     vector_step: update.vector_step ?? known.vector_step,
     events: mergeEvents([...known.events, ...update.events]),
@@ -458,6 +465,7 @@ export function snapshotSteps(run: Run): number[] {
   return mergeSorted([
     run.map_steps,
     run.example_steps ?? [],
+    run.importance?.steps ?? [],
     ...Object.values(run.measures).map((measure) => measure.steps),
   ])
 }

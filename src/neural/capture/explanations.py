@@ -11,8 +11,8 @@ units, and only their order is comparable (faithfulness.py).
     attention_mean       the same, mean over all layers
     value_weighted       ‖w·v·O‖, summed over heads, as a share of its layer; mean over layers
     rollout              attention rollout to the last layer (Abnar & Zuidema, 2020)
-    gradient_attention   gradient of the answer's log-probability × weight, sum over layers, heads
-                         and queries
+    gradient_attention   gradient of the answer's log-odds × weight, sum over layers, heads and
+                         queries
     gradient_rollout     rollout of the positive part of gradient × weight (Chefer et al., 2021)
     direct               direct logit attribution: what all heads carry from there to the logit
     ablation             drop of the answer's log-probability when the token is replaced
@@ -169,11 +169,20 @@ def compute_answer_gradients(
     answer: int,
     tracing: AttentionTracing,
 ) -> list[Float[np.ndarray, "B H Q K"]]:
-    """Gradient of the answer's log-probability with respect to the weights of each layer."""
+    """Gradient of the answer's log-odds with respect to the weights of each layer.
+
+    Log-odds are log(p / (1 − p)). The gradient of log p vanishes where p is nearly 1, which says
+    nothing about importance; that of the log-odds does not.
+    """
     ids = tokens.unsqueeze(0)
-    return compute_weight_gradients(
-        tracing, lambda: subject.compute_log_probabilities(ids, position)[0, answer]
-    )
+
+    def compute_log_odds() -> Tensor:
+        logits = subject.compute_logits(ids)[0]
+        values = (logits[position] if logits.ndim == 2 else logits).float()
+        is_other = torch.arange(len(values), device=values.device) != answer
+        return values[answer] - values[is_other].logsumexp(0)
+
+    return compute_weight_gradients(tracing, compute_log_odds)
 
 
 def score_ablation(

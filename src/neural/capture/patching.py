@@ -5,7 +5,6 @@ path, and `weights`, the definition. `extra` is a tensor that a mechanism with p
 computes from the input, such as a bias of the scores; None for the others.
 
     with use_dense_weights(model): model(x)      weights @ v by the definition, not the fast path
-    with ablate_head(model, path, 2): model(x)   the output of head 2 is zero
 """
 
 from __future__ import annotations
@@ -49,27 +48,6 @@ class DenseWeightsPatch(MechanismPatch):
         return self.mechanism.weights(q, k, mask, extra) @ v
 
 
-class HeadAblationPatch(MechanismPatch):
-    """Sets the output of one head to zero."""
-
-    ablated_head = 0
-    """Index of the head, counted from 0."""
-
-    def attend(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        mask: Mask,
-        dropout: float = 0.0,
-        extra: Tensor | None = None,
-    ) -> Tensor:
-        """Output of all heads, with zeros for the ablated one."""
-        output = self.mechanism.attend(q, k, v, mask, dropout, extra).clone()
-        output[:, self.ablated_head] = 0
-        return output
-
-
 @contextmanager
 def patch_mechanism(module: MultiHeadAttentionModule, patch: MechanismPatch) -> Iterator[None]:
     """Use `patch` as the module's mechanism inside the block."""
@@ -89,16 +67,4 @@ def use_dense_weights(model: nn.Module) -> Iterator[None]:
             if isinstance(module, MultiHeadAttentionModule):
                 patch = DenseWeightsPatch(module.mechanism)
                 stack.enter_context(patch_mechanism(module, patch))
-        yield
-
-
-@contextmanager
-def ablate_head(model: nn.Module, path: str, head: int) -> Iterator[None]:
-    """Set the output of one head of the attention module at `path` to zero inside the block."""
-    module = model.get_submodule(path)
-    if not isinstance(module, MultiHeadAttentionModule):
-        raise TypeError(f"`{path}` is not an attention module of `neural`")
-    patch = HeadAblationPatch(module.mechanism)
-    patch.ablated_head = head
-    with patch_mechanism(module, patch):
         yield

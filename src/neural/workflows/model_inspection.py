@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neural.capture.capture_result import Capture
-from neural.capture.patching import ablate_head, use_dense_weights
+from neural.capture.intervene import intervene
+from neural.capture.interventions import zero
+from neural.capture.patching import use_dense_weights
 from neural.capture.tracker import preserve_model_state
 from neural.nn.lazy_torch import functional, torch
-from neural.nn.multi_head_attention import MultiHeadAttentionModule
 from neural.workflows.debug import DebugSubject
 
 if TYPE_CHECKING:
@@ -116,9 +117,9 @@ def parse_layer_name(name: str) -> str:
 def head_importance(subject: DebugSubject, capture: Capture) -> np.ndarray:
     """Norm of the output's change without each head, divided by the output's norm: (layer, head).
 
-    "layer" is the index of an attention call in the capture. Attention that is not a
-    `MultiHeadAttention` of this package cannot be ablated: NaN. In a module that is called several
+    "layer" is the index of an attention call in the capture. In a module that is called several
     times a head is ablated in all calls; its value is at the first call, NaN at the others.
+    `neural ablate` measures the change of the loss instead, with standard errors.
     """
     importance = np.full((len(capture), max((call.heads for call in capture), default=0)), np.nan)
     with preserve_model_state(subject.model):
@@ -126,12 +127,11 @@ def head_importance(subject: DebugSubject, capture: Capture) -> np.ndarray:
         output_norm = max(float(output.norm()), 1e-30)
         measured: set[str] = set()
         for index, call in enumerate(capture):
-            module = subject.model.get_submodule(call.path)
-            if call.path in measured or not isinstance(module, MultiHeadAttentionModule):
+            if call.path in measured:
                 continue
             measured.add(call.path)
             for head in range(call.heads):
-                with ablate_head(subject.model, call.path, head):
+                with intervene(subject.model, zero((call.path, head))):
                     change = subject.forward().float() - output
                 importance[index, head] = float(change.norm()) / output_norm
     return importance

@@ -246,7 +246,9 @@ def _tokenize_pair(
             f"`clean` has {lengths[0]} tokens and `corrupted` {lengths[1]}: positions would not "
             "match",
             "use words of as many tokens: "
-            + "; ".join(" ".join(f"`{text}`" for text in model.label(inputs[key])) for key in inputs),
+            + "; ".join(
+                " ".join(f"`{text}`" for text in model.label(inputs[key])) for key in inputs
+            ),
         )
         return None
     if inputs["clean"] == inputs["corrupted"]:

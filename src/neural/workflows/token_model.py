@@ -1,8 +1,8 @@
 """A model that reads token ids and gives logits, with its tokenizer: of a run, or of others.
 
-    model = load_token_model("runs/characters")     a run of `neural`: its best checkpoint
-    model = load_token_model("./gpt2")              any target of `neural watch`
-    model.run(ids)                                  logits (B, C) after the last position
+model = load_token_model("runs/characters")     a run of `neural`: its best checkpoint
+model = load_token_model("./gpt2")              any target of `neural watch`
+model.run(ids)                                  logits (B, C) after the last position
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from neural.core.errors import TaskError
 from neural.core.registry import UnknownNameError
-from neural.nn.build import NetworkModule
+from neural.nn.build import NetworkModule, SequentialNetwork
 from neural.nn.lazy_torch import torch
 from neural.runs.errors import RunError
 from neural.runs.find import DEFAULT_RUNS_DIR, RUN_MARKER, find_run
@@ -53,7 +53,7 @@ class TokenModel:
 
     def build_probe(self, ids: Int[Tensor, "B T"]) -> dict[str, Any] | tuple[Any, ...]:
         """The arguments of the model for a batch, as `neural.watch` takes them."""
-        names = self._parameter_names
+        names, ids = self._parameter_names, ids.to(self._device)
         if "input_ids" not in names:
             return (ids,)
         probe: dict[str, Any] = {"input_ids": ids}
@@ -67,13 +67,13 @@ class TokenModel:
     def run(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B C"]:
         """Logits after the last position, without gradients."""
         with torch.no_grad():
-            if isinstance(self.model, NetworkModule):
-                output = self.model.logits(ids)
+            if isinstance(self.model, SequentialNetwork):
+                output: Any = self.model.logits(ids.to(self._device))
             else:
                 probe = self.build_probe(ids)
                 output = self.model(**probe) if isinstance(probe, dict) else self.model(*probe)
         logits = self._find_logits(output)
-        return (logits[:, -1] if logits.ndim == 3 else logits).float()
+        return (logits[:, -1] if logits.ndim == 3 else logits).float().cpu()
 
     def check_run(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B C"]:
         """As `run`; TaskError with a message if the model cannot read the ids."""
@@ -147,6 +147,10 @@ class TokenModel:
         if count is not None and token >= count:
             return f"the id {token:,} is not one of the {count:,} that the model predicts"
         return None
+
+    @property
+    def _device(self) -> Any:
+        return next((param.device for param in self.model.parameters()), "cpu")
 
     @property
     def _is_hugging_face(self) -> bool:
@@ -276,9 +280,11 @@ def _load_run(run: Run, step: int | None) -> TokenModel:
     model = load_model(run, checkpoint)
     if not isinstance(model, NetworkModule) or not model.network.takes_token_ids:
         raise TaskError(f"{run.name} does not read token ids: patching needs a language model")
-    if len(inspect.signature(model.logits).parameters) > 2:
+    if not isinstance(model, SequentialNetwork):
         raise TaskError(f"{run.name} reads two sequences; patching needs a model that reads one")
-    source = f"{'best checkpoint, ' * (checkpoint.is_best and step is None)}step {checkpoint.step:,}"
+    source = (
+        f"{'best checkpoint, ' * (checkpoint.is_best and step is None)}step {checkpoint.step:,}"
+    )
     try:
         tokenizer: Any = load_tokenizer(TrainedRunFolder(run), model)
     except (TaskError, UnknownNameError) as error:

@@ -43,7 +43,10 @@ class HeadTakeover(ImportanceCheck):
             f"{_format_jump(takeover.rise)} {unit}"
             for takeover in takeovers
         ]
-        chance = f"expected by coincidence: {takeovers[0].chance:.2f}"
+        chance = (
+            "heads that rise and fall at independent times would do the same in about "
+            f"{max(takeover.chance for takeover in takeovers):.0%} of such runs"
+        )
         first = takeovers[0]
         figure = build_curve(
             series=[
@@ -64,4 +67,5 @@ class HeadTakeover(ImportanceCheck):
 
 def _format_jump(jump: tuple[int, float, float, float]) -> str:
     _, before, after, _ = jump
-    return f"{before:.2f} → {after:.2f}".replace("-", "−")
+    # + 0.0 turns −0.0, which small negative numbers round to, into 0.0
+    return f"{round(before, 2) + 0.0:.2f} → {round(after, 2) + 0.0:.2f}".replace("-", "−")

@@ -62,7 +62,7 @@ class NecessaryHeads(ImportanceCheck):
         head_count = int(np.isfinite(necessity.record.change[-1]).sum())
         return Symptom(
             len(heads) / head_count,
-            ", ".join(descriptions[:MAX_QUOTED_HEADS]) + more,
+            "; ".join(descriptions[:MAX_QUOTED_HEADS]) + more,
             text=f"{len(heads)} of {head_count} heads",
             figure=build_head_grid(run, marks, tone="note"),
         )
@@ -79,4 +79,4 @@ def _describe_head(necessity: HeadNecessity, head: HeadIndex, role: HeadRole | N
     if onset is not None and len(record.steps) > 1:
         text += f", since step {record.steps[onset]:,}"
         text += ", the first measured" if onset == 0 else ""
-    return f"{text}; {role.describe()}" if role else text
+    return f"{text}, and {role.describe()}" if role else text

@@ -46,13 +46,12 @@ class RoleWithoutEffect(ImportanceCheck):
                 float(record.change[-1, *head]), float(record.se[-1, *head]), record.header.unit
             )
             role = roles[head]
-            descriptions.append(f"{format_head(*head)} is {role.noun}")
             detail = f"without it the {record.header.metric} changes by {change}"
-            descriptions[-1] += f", but {detail}"
+            descriptions.append(f"{format_head(*head)} is {role.noun}, but {detail}")
             marks.append(mark_head(*head, role.name, detail=detail, onset=role.onset))
         return Symptom(
             len(heads) / len(roles),
-            f"{', '.join(descriptions)}: less than {smallest}, 1 % of what the model has learned",
+            f"{'; '.join(descriptions)}: less than {smallest}, 1 % of what the model has learned",
             text=f"{len(heads)} of {len(roles)} heads with a role",
             figure=build_head_grid(run, marks, tone="note"),
         )

@@ -1,0 +1,202 @@
+"""A sample of the tables in docs/interventions.md, and models in training, compiled, generating."""
+
+import pytest
+import torch
+
+from neural.capture import intervene as intervene_module
+from neural.capture.intervene import intervene, record_head_outputs
+from neural.capture.interventions import (
+    HeadIntervention,
+    InterventionError,
+    replace_pattern,
+    scale,
+    zero,
+)
+from tests.capture.hf_models import LENGTH, MODELS, VOCABULARY
+from tests.capture.intervention_table import (
+    Mismatch,
+    format_block_table,
+    format_table,
+    list_intervention_cases,
+    run_blocks,
+    run_case,
+)
+from tests.capture.opaque_attention import OPAQUE
+from tests.capture.watch_table import Case
+
+SAMPLE = [
+    ("gpt2", "eager", "left", "dynamic"),
+    ("llama", "sdpa", "right", "dynamic"),  # grouped heads
+    ("llama", OPAQUE, "left", "static"),
+    ("qwen2", "flex_attention", "no", "dynamic"),
+    ("gpt_oss", "eager", "no", "static"),  # learned sinks
+    ("deepseek_v3", "sdpa", "no", "dynamic"),  # values narrower than keys
+    ("mistral", "eager", "packed", None),
+    ("t5", "sdpa", "left", "dynamic"),  # cross-attention
+    ("bart", OPAQUE, "no", "dynamic"),
+    ("bert", "eager", "right", None),
+    ("swin", "eager", "no", None),  # windows
+    ("squeezebert", "eager", "no", None),  # channels before time
+]
+BETWEEN = [
+    ("diffllama", "sdpa", "no", "dynamic"),  # the difference of two heads, and a norm
+    ("qwen3_next", "sdpa", "no", "dynamic"),  # a gate
+]
+IDS = torch.randint(3, VOCABULARY, (2, LENGTH), generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize(("name", "implementation", "padding", "cache"), SAMPLE)
+def test_a_zeroed_head_is_one_that_the_projection_does_not_read(
+    name, implementation, padding, cache
+):
+    outcome = run_case(Case(MODELS[name], implementation, padding, cache))
+    assert outcome.layers >= 2
+    assert outcome.zero_error <= 1e-6
+    assert outcome.pattern_error <= 1e-5
+    assert not outcome.inside
+    assert not outcome.refusals
+
+
+@pytest.mark.parametrize(("name", "implementation", "padding", "cache"), BETWEEN)
+def test_a_head_is_changed_before_what_lies_between_it_and_the_projection(
+    name, implementation, padding, cache
+):
+    outcome = run_case(Case(MODELS[name], implementation, padding, cache))
+    assert outcome.inside
+    assert outcome.zero_error <= 1e-6
+    assert outcome.pattern_error <= 1e-5
+
+
+def test_attention_that_is_not_recognised_is_refused_with_the_reason():
+    outcome = run_case(Case(MODELS["longformer"], "eager", "no", None))
+    assert outcome.layers == 0
+    assert "no product of its softmax" in outcome.refusals["all"]
+    model = MODELS["longformer"].build("eager")
+    with pytest.raises(InterventionError, match="no product of its softmax"), intervene(model, zero("L0 h0")):
+        model(IDS)
+
+
+def test_the_tables_count_what_they_show():
+    assert len({case.implementation for case in list_intervention_cases(["llama"])}) == 4
+    rows = format_table(["big_bird"]).splitlines()
+    assert rows[0].startswith("3 cases: 0 passed, 0 of them with modules that are refused, and 3")
+    assert rows[4].count("refused") >= 3
+    rows = format_block_table(["gpt2", "mamba"]).splitlines()
+    assert rows[0].startswith("2 models: 1 with blocks that can be skipped, 1 with a known MLP")
+    assert rows[-1].startswith("| `mamba` | 0 | 0 | refused | refused | no transformer blocks")
+
+
+def change_other_head(self, call):
+    return [(head.head + 1) % call.heads for head in self.heads or ()] or [*range(call.heads)]
+
+
+def test_a_change_of_the_wrong_head_would_be_noticed(monkeypatch):
+    monkeypatch.setattr(HeadIntervention, "_select_heads", change_other_head)
+    with pytest.raises(Mismatch, match="zeroed heads differ from zeroed columns"):
+        run_case(Case(MODELS["gpt2"], "sdpa", "no", "dynamic"))
+
+
+def test_an_output_that_is_not_the_heads_own_would_be_noticed(monkeypatch):
+    original = intervene_module.InterventionRecorder.edit_output
+
+    def edit(self, output, *args):
+        return original(self, output.flip(1), *args)
+
+    monkeypatch.setattr(intervene_module.InterventionRecorder, "edit_output", edit)
+    with pytest.raises(Mismatch, match="recording head outputs changed an output"):
+        run_case(Case(MODELS["llama"], "sdpa", "no", "dynamic"))
+
+
+def test_a_skipped_block_that_still_adds_something_would_be_noticed(monkeypatch):
+    from neural.capture import blocks
+
+    monkeypatch.setattr(blocks, "_get_stream", lambda args, kwargs: (0, 1.001 * args[0]))
+    with pytest.raises(Mismatch):
+        run_blocks(MODELS["llama"])
+
+
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+def test_a_uniform_pattern_by_hand(implementation):
+    """Llama's queries are zero: its attention is uniform without any intervention."""
+    model = MODELS["llama"].build(implementation)
+    with intervene(model, replace_pattern("all", "uniform")), torch.no_grad():
+        uniform = model(IDS).logits
+    with torch.no_grad():
+        plain = model(IDS).logits
+        for layer in model.model.layers:
+            layer.self_attn.q_proj.weight.zero_()
+        torch.testing.assert_close(uniform, model(IDS).logits, rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(plain, uniform, atol=1e-3)
+
+
+def zero_head_columns(model, layer, head, width=8):
+    """Zero the rows of GPT-2's projection (features in, features out) that read a head."""
+    with torch.no_grad():
+        model.transformer.h[layer].attn.c_proj.weight[head * width : (head + 1) * width] = 0
+
+
+def run_in_training(model, *interventions, seed=3):
+    """Logits with dropout, by the same random numbers every time."""
+    torch.manual_seed(seed)
+    with torch.no_grad(), intervene(model, *interventions):
+        return model(IDS).logits
+
+
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+def test_dropout_draws_the_same_numbers(implementation):
+    model = MODELS["gpt2"].build(implementation).train()
+    torch.manual_seed(3)
+    with torch.no_grad():
+        plain = model(IDS).logits
+    assert torch.equal(run_in_training(model, scale("all", 1.0)), plain)
+    assert not torch.equal(run_in_training(model, scale("all", 1.0), seed=4), plain)
+    zeroed = run_in_training(model, zero("L1 h2"))
+    zero_head_columns(model, 1, 2)
+    torch.testing.assert_close(run_in_training(model), zeroed, rtol=0, atol=1e-6)
+
+
+def test_gradients_under_activation_checkpointing_are_those_without():
+    gradients = []
+    for checkpointing in (False, True):
+        model = MODELS["llama"].build("sdpa").train()
+        if checkpointing:
+            model.gradient_checkpointing_enable()
+        with intervene(model, zero("L0 h1"), scale("L1 h3", 0.5)):
+            model(input_ids=IDS, labels=IDS, use_cache=False).loss.backward()
+        gradients.append([param.grad for param in model.parameters()])
+        # what reads a zeroed head gets no gradient
+        projection = model.model.layers[0].self_attn.o_proj.weight.grad
+        assert not projection[:, 8:16].any()
+        assert projection[:, :8].any()
+    assert all(torch.equal(*pair) for pair in zip(*gradients, strict=True))
+
+
+def test_a_compiled_model():
+    model = MODELS["gpt2"].build("sdpa")
+    with torch.no_grad():
+        with intervene(model, zero("L1 h2")):
+            zeroed = model(IDS).logits
+        compiled = torch.compile(model, backend="eager")
+        plain = compiled(IDS).logits
+        with intervene(compiled, zero("L1 h2")):
+            assert torch.equal(compiled(IDS).logits, zeroed)
+        assert torch.equal(compiled(IDS).logits, plain)
+        outputs = record_head_outputs(compiled, IDS)
+    assert [layer.path for layer in outputs.layers] == [
+        "transformer.h.0.attn",
+        "transformer.h.1.attn",
+    ]
+
+
+def test_generation_with_a_changed_head():
+    """The tokens are those of a model whose projection does not read the head."""
+    model = MODELS["gpt2"].build("sdpa")
+    options = {"max_new_tokens": 8, "do_sample": False, "pad_token_id": 0}
+    plain = model.generate(IDS, **options)
+    with intervene(model, zero([(0, 0), (0, 1), (1, 2)])):
+        generated = model.generate(IDS, **options)
+    assert torch.equal(model.generate(IDS, **options), plain)
+    for layer, head in ((0, 0), (0, 1), (1, 2)):
+        zero_head_columns(model, layer, head)
+    assert torch.equal(model.generate(IDS, **options), generated)
+    assert not torch.equal(plain, generated)
