@@ -67,11 +67,13 @@ FUNCTIONS = [
     "figure",
     "fit",
     "generate",
+    "intervene",
     "load",
     "open_run",
     "parse",
     "patch",
     "predict",
+    "record_head_outputs",
     "report",
     "runs",
     "segment",
@@ -86,6 +88,7 @@ def test_completion_shows_public_names_only():
         *FUNCTIONS,
         "Blueprint",
         "ProgramError",
+        "interventions",
         "sklearn",
     }
     assert set(neural.__all__) == {*FUNCTIONS, "Blueprint", "ProgramError"}
