@@ -31,13 +31,14 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
+from torch.distributions import Categorical
 from torch.nn.functional import cross_entropy
 
 import neural
@@ -92,6 +93,16 @@ class Batch:
     def has_target(self) -> torch.Tensor:
         return self.targets != NO_TARGET
 
+    @property
+    def chance_loss(self) -> float:
+        """Loss of guessing by the frequencies of the targets, in nats."""
+        counts = self.targets[self.has_target].bincount().double()
+        return Categorical(counts).entropy().item()
+
+    def to_mapping(self) -> dict[str, torch.Tensor]:
+        """The tensors by name."""
+        return {"tokens": self.tokens, "targets": self.targets}
+
 
 @dataclass(frozen=True)
 class Pairs:
@@ -122,6 +133,11 @@ class Circuit:
     path_edges: frozenset[tuple[Head, Head]]
     previous_token_heads: frozenset[Head]
     """Heads with the role: weight 1 on the token before, at every position but the first."""
+
+    @property
+    def necessary_if_resampled(self) -> frozenset[Head]:
+        """A resampled redundant head is not merely absent: it writes wrong tokens."""
+        return self.necessary | {head for pair in self.redundant_pairs for head in pair}
 
     @property
     def harmless(self) -> frozenset[Head]:
@@ -156,6 +172,24 @@ def build_redundant(family="own", **options) -> Circuit:
 def build_decoy(family="own", **options) -> Circuit:
     """Two previous-token heads without effect, beside a copy head."""
     return build_circuit(("copy", "decoy"), family, **options)
+
+
+def build_successor(family="own", strength=3.0, noise=0.02, seed=0) -> Circuit:
+    """A control that is better than chance: the next token follows from the present one alone.
+
+    The path from embedding to logits knows it; all heads are random and know nothing.
+    """
+    circuit = build_circuit((), family, strength, noise, seed)
+    unembedding = WEIGHTS[family](circuit.model).unembedding
+    with torch.no_grad():
+        for word in range(FIRST_WORD, VOCABULARY):
+            unembedding[find_successor(word), TOKEN.start + word] = strength
+    return replace(circuit, parts=("successor",))
+
+
+def find_successor(word: int) -> int:
+    """The word after another in the vocabulary; the first after the last."""
+    return FIRST_WORD + (word - FIRST_WORD + 1) % (VOCABULARY - FIRST_WORD)
 
 
 def build_circuit(
@@ -379,6 +413,8 @@ def draw_batch(parts: Iterable[str], count: int, seed: int) -> Batch:
             blocks += [([token, ASK_PREVIOUS, token], 1) for token in askers]
         if "copy" in parts:
             blocks += [([ASK_FIRST, first], 1)] * QUESTIONS
+        if "successor" in parts:
+            blocks += [([token, find_successor(token)], 1) for token in askers]
         # the positions must not tell what a head attends to
         shuffler.shuffle(blocks)
         sequence, is_target = [START, first, *text], [False] * (2 + text_length)
@@ -435,6 +471,11 @@ def compute_losses(model, batch: Batch) -> torch.Tensor:
         logits.transpose(1, 2), batch.targets, reduction="none", ignore_index=NO_TARGET
     )
     return losses.masked_fill(~batch.has_target, torch.nan)
+
+
+def compute_named_losses(model, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """The same for a mapping: the objective of `measure_head_importance`."""
+    return compute_losses(model, Batch(**batch))
 
 
 def find_output_projection(model, layer: int) -> torch.nn.Module:

@@ -30,6 +30,7 @@ TESTED_PAGES = [
     "walkthrough-own-model",
     "coming-from",
     "watching",
+    "interventions",
     "python",
 ]
 """Pages whose files, commands and Python blocks are all run, in their order."""

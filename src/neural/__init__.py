@@ -21,7 +21,8 @@ Text and other models
     watch(model, batch)         the attention of any torch model, measured
     track(model, probe)         the same during your own training loop, as a run
     intervene(model, change)    a block in which heads are zeroed, patched or given a pattern
-    neural.interventions        the changes: zero, scale, patch, replace_by_mean, replace_pattern
+    neural.interventions        the changes: zero, scale, patch, replace_by_mean, replace_pattern;
+                                of blocks: zero_mlp, skip_layer, patch_residual
     record_head_outputs(model, batch)   what the heads write, to patch it into another pass
     patch(model or run, pairs)  how much each head restores of what a corrupted input changes
     attribute(model, text)      why a model gives one answer, and which explanation to trust
@@ -45,11 +46,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neural import sklearn as sklearn
-    from neural.capture import interventions as interventions
     from neural.capture.intervene import intervene, record_head_outputs
     from neural.exports._export_run import export
     from neural.nn.attend import attend
     from neural.runs.find import open_run
+    from neural.workflows import interventions as interventions
     from neural.workflows.analyze import analyze
     from neural.workflows.attribute import attribute
     from neural.workflows.check import check
@@ -117,7 +118,9 @@ def __getattr__(name: str) -> Any:
     if name == "sklearn":
         return import_module(f"{__name__}.{name}")
     if name == "interventions":
-        return import_module(f"{__name__}.capture.{name}")
+        from neural.workflows import interventions
+
+        return interventions
     if name == "attend":
         from neural.nn import attend as module
     elif name in ("intervene", "record_head_outputs"):

@@ -72,7 +72,10 @@ def test_attention_that_is_not_recognised_is_refused_with_the_reason():
     assert outcome.layers == 0
     assert "no product of its softmax" in outcome.refusals["all"]
     model = MODELS["longformer"].build("eager")
-    with pytest.raises(InterventionError, match="no product of its softmax"), intervene(model, zero("L0 h0")):
+    with (
+        pytest.raises(InterventionError, match="no product of its softmax"),
+        intervene(model, zero("L0 h0")),
+    ):
         model(IDS)
 
 
@@ -86,12 +89,14 @@ def test_the_tables_count_what_they_show():
     assert rows[-1].startswith("| `mamba` | 0 | 0 | refused | refused | no transformer blocks")
 
 
-def change_other_head(self, call):
-    return [(head.head + 1) % call.heads for head in self.heads or ()] or [*range(call.heads)]
-
-
 def test_a_change_of_the_wrong_head_would_be_noticed(monkeypatch):
-    monkeypatch.setattr(HeadIntervention, "_select_heads", change_other_head)
+    original = HeadIntervention._select_heads
+
+    def select_next_heads(self, call):
+        heads = original(self, call)
+        return heads if len(heads) > 1 else [(head + 1) % call.heads for head in heads]
+
+    monkeypatch.setattr(HeadIntervention, "_select_heads", select_next_heads)
     with pytest.raises(Mismatch, match="zeroed heads differ from zeroed columns"):
         run_case(Case(MODELS["gpt2"], "sdpa", "no", "dynamic"))
 

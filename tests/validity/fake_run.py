@@ -1,5 +1,9 @@
 """A run in memory, for simulations that need thousands of them."""
 
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,12 +11,14 @@ import numpy as np
 from neural.capture.map_encoding import encode_map
 from neural.runs.errors import RunError
 from neural.runs.run_reader import HALVES_PREFIX
+from tests.importance_files import write_importance_file
 
 
 class FakeRun:
     """The part of `Run` that analyses read.
 
-    Arrays [step, …] and scalars [step] by name; the first snapshot is at step `every`.
+    Arrays [step, …] and scalars [step] by name; the first snapshot is at step `every`. `importance`
+    has arguments of `write_importance_file`.
     """
 
     def __init__(
@@ -28,9 +34,14 @@ class FakeRun:
         settings=None,
         events=(),
         metadata=None,
+        importance=None,
         every=50,
     ):
         self.name, self.path, self.every = f"seed-{seed}", f"seed-{seed}", every
+        if importance is not None:
+            self.path = Path(tempfile.mkdtemp())
+            weakref.finalize(self, shutil.rmtree, self.path)
+            write_importance_file(self.path, **importance)
         self.settings = {"task": "language_model", "training": {"seed": seed}, **(settings or {})}
         self.status = SimpleNamespace(state="finished", step=1)
         self._arrays, self._scalars, self._maps = (

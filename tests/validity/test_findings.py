@@ -11,6 +11,12 @@ import pytest
 
 from neural.analysis.checks import registry
 from tests.validity.fake_run import FakeRun
+from tests.validity.test_head_necessity import (
+    draw_takeover,
+    draw_walks,
+    measure_heads,
+    with_role,
+)
 
 SNAPSHOTS, LAYERS, HEADS, T, SEEDS = 20, 4, 4, 24, 5
 
@@ -378,6 +384,42 @@ CASES = {
         focus_data,
         "a switch after 90 % of them",
         lambda draw: {**focus_data(draw), "events": [(540, "switch", "", 0.0)]},
+    ),
+    "necessary_heads": (
+        "no head has an effect, per-example changes of ± .05 nats, skewed",
+        lambda draw: {"importance": measure_heads(draw, np.zeros((1, 6, 6)), skew=-1)},
+        "one head of 36 with .04 nats",
+        lambda draw: {
+            "importance": measure_heads(
+                draw, np.where(np.arange(36) == 8, 0.04, 0).reshape(1, 6, 6)
+            )
+        },
+    ),
+    "role_without_effect": (
+        "a head with a role and an effect of .02 nats, the bound",
+        lambda draw: with_role(draw, 0.02),
+        "a head with a role and no effect",
+        lambda draw: with_role(draw, 0.0),
+    ),
+    "redundant_heads": (
+        "pairs whose effects of .02 nats add up",
+        lambda draw: {
+            "importance": measure_heads(
+                draw, np.full((1, 2, 4), 0.02), pair_effects=[0.04] * 6, sd=0.03
+            )
+        },
+        "one of six pairs costs .3 nats together, nothing alone",
+        lambda draw: {
+            "importance": measure_heads(
+                draw, np.zeros((1, 2, 4)), pair_effects=[0.3, 0, 0, 0, 0, 0], sd=0.03
+            )
+        },
+    ),
+    "head_takeover": (
+        "random walks of .02 nats per checkpoint",
+        lambda draw: {"importance": draw_walks(draw, 0.02)},
+        "one head of .1 nats ends where another starts, noise of .005",
+        lambda draw: {"importance": draw_takeover(draw, 0.1, drift=0.005)},
     ),
     "entropy_falls": (
         "constant entropy",

@@ -136,10 +136,22 @@ export function formatChange(
   const suffix = unit ? ` ${unit}` : ""
   if (error === null || error === undefined || !Number.isFinite(error))
     return `${toMinus(change.toPrecision(3))}${suffix}`
-  const exponent = error > 0 ? Math.floor(Math.log10(error)) : -2
-  const isOne = error > 0 && error < 2 * 10 ** exponent
-  const decimals = Math.min(6, Math.max(0, (isOne ? 1 : 0) - exponent))
+  const decimals = countDecimals(error)
   return `${toMinus(change.toFixed(decimals))} ± ${error.toFixed(decimals)}${suffix}`
+}
+
+/** An estimate without error of its own, with the digits of a measured value beside it. */
+export function formatEstimate(value: number, error: number): string {
+  if (!Number.isFinite(value)) return "–"
+  if (!Number.isFinite(error)) return formatChange(value, null)
+  return toMinus(value.toFixed(countDecimals(error)))
+}
+
+/** One digit of an error, two if it begins with 1. */
+function countDecimals(error: number): number {
+  if (!(error > 0)) return 2
+  const exponent = Math.floor(Math.log10(error))
+  return Math.min(6, Math.max(0, (error < 2 * 10 ** exponent ? 1 : 0) - exponent))
 }
 
 function toMinus(text: string): string {

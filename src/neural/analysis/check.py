@@ -147,7 +147,8 @@ class AnalysisCheck(RegistryEntry):
     code: ClassVar[str]
     """Letters for the topic and a number; never changed, because reports and people quote it.
 
-    ATT attention heads, EVO evolution of attention in training, FOC focus, TRN training.
+    ATT attention heads, CAU what happens without heads, EVO evolution of attention in training,
+    FOC focus, TRN training.
     """
     claim: ClassVar[str]
     """The tested statement, without a full stop."""

@@ -71,8 +71,14 @@ class UnitEffects:
 
     @property
     def has_effect(self) -> Bool[np.ndarray, " U"]:
-        """Whether a unit does more than with mismatched pairs."""
-        return np.nan_to_num(self.p, nan=1.0) <= EFFECT_LEVEL
+        """Whether a unit does more than with mismatched pairs.
+
+        The test is two-sided, because a unit may also make the metric worse. A unit that is the
+        same on the clean and the corrupted input changes nothing, but what it wrote on other inputs
+        may break the answer; then the sources differ, and it still has no effect.
+        """
+        does_more = np.abs(self.restored) > np.abs(self.mismatched)
+        return (np.nan_to_num(self.p, nan=1.0) <= EFFECT_LEVEL) & does_more
 
 
 def find_weak_pairs(differences: Float[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:

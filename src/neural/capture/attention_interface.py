@@ -192,6 +192,8 @@ def _call_and_record(
     if output is None or not recorder.has_edits:
         return result
     with torch._C.DisableTorchFunction():
+        output = _find_output(result, query, key, value)  # again: a view with gradients
+        assert output is not None
         edited = recorder.edit_output(output, lambda: value)
         return result if edited is output else _replace_output(result, edited)
 
@@ -218,9 +220,10 @@ def _find_output(result: Any, q: Tensor, k: Tensor, v: Tensor) -> Tensor | None:
 def _replace_output(result: Any, edited: Float[Tensor, "B H Q E"]) -> Any:
     """The result of an attention function with another output, in the layout of the old one."""
     output = result[0] if isinstance(result, tuple | list) else result
-    if tuple(output.shape) != tuple(edited.shape):
-        edited = edited.transpose(1, 2)
-    edited = edited.reshape(output.shape)
+    transposed = edited.transpose(1, 2)
+    # as in `_find_output`, (B, Q, H, E) comes first if there are as many queries as heads
+    is_transposed = output.ndim == 3 or output.shape == transposed.shape
+    edited = (transposed if is_transposed else edited).reshape(output.shape)
     return edited if output is result else type(result)((edited, *result[1:]))
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neural.capture.intervene import record_head_outputs
-from neural.capture.interventions import HeadOutputs, LayerOutputs
+from neural.capture.interventions import HeadOutputs, InterventionError, LayerOutputs
 from neural.capture.residual_stream import (
     AttributionError,
     ModuleCall,
@@ -31,6 +31,7 @@ from neural.capture.residual_stream import (
     call_model,
     trace_residual_stream,
 )
+from neural.capture.watch import NoAttentionError
 from neural.nn.lazy_torch import nn, torch
 
 if TYPE_CHECKING:
@@ -247,7 +248,10 @@ class AttentionTracing:
 
 def trace_attention(model: nn.Module, probe: Any) -> AttentionTracing:
     """Run the model twice: head outputs with weights, and the terms of its residual stream."""
-    outputs = record_head_outputs(model, probe, keep_weights=True)
+    try:
+        outputs = record_head_outputs(model, probe, keep_weights=True)
+    except (InterventionError, NoAttentionError) as error:
+        raise AttributionError(f"nothing can be attributed to attention: {error}") from None
     stream, reason = None, ""
     try:
         stream = trace_residual_stream(model, probe)

@@ -19,14 +19,17 @@ Axes: B examples, T positions, E width of the stream.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from neural.capture.intervene import intervene
 from neural.capture.interventions import Intervention, InterventionError, build_row_mask
 from neural.capture.recorder import NON_ATTENTION_NAME, WRAPPER_PREFIXES, is_attention
+from neural.capture.watch import run_model
 from neural.nn.build import NetworkModule
 from neural.nn.lazy_torch import nn, torch
 from neural.nn.multi_head_attention import MultiHeadAttentionModule
@@ -66,8 +69,12 @@ PROJECTION_NAMES = (
 """Attributes of attention modules that are the output projection."""
 BLOCK_CLASS = re.compile(r"(Block|Layer)$")
 """Classes of blocks that are not in a list."""
-STREAM_NAMES = ("hidden_states", "x", "src", "tgt", "inputs")
+STREAM_NAMES = ("hidden_states", "hidden_state", "x", "src", "tgt", "inputs")
 """Names under which the residual stream is passed to a block as a keyword argument."""
+RESIDUAL_ARGUMENT = "residual"
+"""Argument of MLPs that add the stream themselves (BLOOM, MPT): their last linear map is changed."""
+OTHER_AXES = ("XLNetLayer", "SqueezeBertModule", "ProphetNetDecoderLayer")
+"""Blocks whose stream has three axes that are not (examples, positions, width)."""
 LAYER_NAME = re.compile(r"^L(\d+)$", re.IGNORECASE)
 
 
@@ -226,7 +233,7 @@ def _find_mlp(block: nn.Module) -> nn.Module | None:
         inner = [getattr(candidate, name, None) for name in INNER_MLP_NAMES]
         for module in (candidate, *inner):
             if isinstance(module, nn.Module) and _is_mlp(module):
-                return module
+                return _find_last_linear(module) if _adds_residual(module) else module
     return None
 
 
@@ -237,6 +244,15 @@ def _is_mlp(module: nn.Module) -> bool:
     ]
     has_other_parts = any("norm" in name or "attention" in name or "attn" in name for name in names)
     return sum(param.ndim > 1 for param in module.parameters()) > 1 and not has_other_parts
+
+
+def _adds_residual(mlp: nn.Module) -> bool:
+    return RESIDUAL_ARGUMENT in inspect.signature(mlp.forward).parameters
+
+
+def _find_last_linear(mlp: nn.Module) -> nn.Module | None:
+    linears = [module for module in mlp.modules() if _is_linear(module)]
+    return linears[-1] if linears else None
 
 
 # interventions
@@ -251,7 +267,7 @@ class BlockIntervention(Intervention):
 
     def __init__(self, layer: Layer, *, examples: Rows = None, positions: Rows = None) -> None:
         self.layer, self.examples, self.positions = layer, examples, positions
-        self._has_run = False
+        self._has_run = self._has_other_axes = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__.strip('_')}({self.layer!r})"
@@ -284,10 +300,12 @@ class BlockIntervention(Intervention):
         match = LAYER_NAME.match(layer) if isinstance(layer, str) else None
         index = int(match[1]) if match else layer
         by_path = {block.path: block for block in blocks}
-        if isinstance(index, str) and index in by_path:
-            return by_path[index]
+        block = by_path.get(index) if isinstance(index, str) else None
         if isinstance(index, int) and 0 <= index < len(blocks):
-            return blocks[index]
+            block = blocks[index]
+        if block is not None:
+            self._has_other_axes = type(block.module).__name__ in OTHER_AXES
+            return block
         last = len(blocks) - 1
         raise InterventionError(
             f"there is no block {layer}: the model has {len(blocks)}, L0 to L{last} "
@@ -300,7 +318,8 @@ class BlockIntervention(Intervention):
         """`new` in the selected examples and positions, `old` elsewhere."""
         self._has_run = True
         try:
-            new = new.to(old).expand(old.shape)
+            # a copy, because the model may change its tensors in place
+            new = new.to(old).expand(old.shape).clone()
         except RuntimeError:
             raise InterventionError(
                 f"values of {tuple(new.shape)} cannot replace those of {tuple(old.shape)} "
@@ -309,10 +328,10 @@ class BlockIntervention(Intervention):
             ) from None
         if self.examples is None and self.positions is None:
             return new
-        if old.ndim != 3:
+        if old.ndim != 3 or self._has_other_axes:
             raise InterventionError(
-                f"the stream of block {self.layer} has {old.ndim} axes, {tuple(old.shape)}, so "
-                "`examples` and `positions` are not known: change all of it"
+                f"the stream of block {self.layer}, {tuple(old.shape)}, is not (examples, "
+                "positions, width), so `examples` and `positions` are not known: change all of it"
             )
         examples = build_row_mask(self.examples, old.shape[0], "examples", old.device)
         positions = build_row_mask(self.positions, old.shape[1], "positions", old.device)
@@ -338,6 +357,11 @@ def _get_first(output: Any) -> Tensor:
 
 
 def _set_first(output: Any, new: Tensor) -> Any:
+    if hasattr(output, "_fields"):
+        raise InterventionError(
+            f"a block returns several tensors ({', '.join(output._fields)}), so its stream is not "
+            f"known. {SUPPORTED}"
+        )
     if isinstance(output, tuple | list):
         return type(output)((new, *output[1:]))
     return new
@@ -643,12 +667,10 @@ def _record(
     kind: str,
     real: Tensor | None,
 ) -> BlockOutputs:
-    from neural.capture.intervene import intervene  # it runs interventions of this module
-    from neural.capture.watch import run_probe
-
     recording = _Recording(kind)
     # the hooks of the recording come last, so that they see the changed values
-    run_probe(model, probe, intervene(model, *interventions, recording))  # type: ignore[arg-type]
+    with intervene(model, *interventions, recording), torch.no_grad():
+        run_model(model, probe)
     return BlockOutputs(kind, recording.layers, real)
 
 

@@ -64,8 +64,9 @@ METHODS = ("mean", "zero", "resample", "pattern")
 PATTERNS = ("uniform", "diagonal", "previous", "average")
 DEFAULT_MEMORY_BYTES = 512 << 20
 """Memory for stored outputs, and again for each pass."""
-MAX_PASS_EXAMPLES = 48
-"""Examples × heads of one pass; larger batches are not faster on a CPU."""
+MAX_CPU_TENSOR_BYTES = 16 << 20
+"""Largest output of a module in a pass on a CPU. With larger ones a pass is a fifth slower: they no
+longer fit into caches, and the system takes their memory back after each use."""
 MAX_HEADS_ALL_PAIRS = 16
 """Heads of a model up to which all pairs are measured."""
 TOP_HEADS = 5
@@ -208,7 +209,9 @@ class _Measurement:
         self.replay = Replay(model, objective, batches[0], use_blocks=use_blocks)
         self.selected = self._select_heads(heads)
         gradient_rows, self.pass_rows = self.replay.choose_rows(memory_bytes)
-        self.pass_rows = min(self.pass_rows, MAX_PASS_EXAMPLES)
+        if next(model.parameters()).device.type == "cpu":
+            largest = max(1, self.replay.largest_bytes)
+            self.pass_rows = min(self.pass_rows, max(2, MAX_CPU_TENSOR_BYTES // largest))
         rows, random = min(gradient_rows, self.pass_rows), np.random.default_rng(seed)
         self.chunks = list(_split_batches(batches, rows, classes, random))
         self.examples = sum(count_examples(chunk.batch) for chunk in self.chunks)

@@ -16,7 +16,7 @@ layers in one function.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from neural.capture.interventions import (
     LayerOutputs,
 )
 from neural.capture.recorder import Recorder, is_same_call
-from neural.capture.watch import NoAttentionError, intercept_calls, run_model
+from neural.capture.watch import intercept_calls, run_model
 from neural.nn.lazy_torch import torch
 
 if TYPE_CHECKING:
@@ -68,6 +68,10 @@ def intervene(
         problem = intervention.describe_unmatched(recorder.layer_paths)
         if problem is not None:
             reasons = [f"`{path}`: {reason}" for path, reason in recorder.refusals.items()]
+            reasons += [
+                f"`{path}`: nothing in it ({class_name}) was recognised"
+                for path, class_name in recorder.unrecognised.items()
+            ]
             raise InterventionError("; ".join([problem, *reasons[:3]]))
 
 
@@ -87,8 +91,6 @@ def record_head_outputs(
     block = intervene(model, *interventions, _RecordOutputs(outputs, keep_weights), softmax=softmax)
     with block, torch.no_grad():
         run_model(model, probe)
-    if not outputs.layers:
-        raise NoAttentionError("the model made no attention call whose head outputs are known")
     return outputs
 
 
@@ -112,6 +114,12 @@ class _RecordOutputs(Intervention):
     def targets(self, layer: int, path: str) -> bool:
         """Every layer."""
         return True
+
+    def describe_unmatched(self, layers: Sequence[str]) -> str | None:
+        """Say that nothing was recorded."""
+        if self.outputs.layers:
+            return None
+        return "the model made no attention call whose head outputs are known"
 
     def apply(self, call: HeadCall) -> Float[Tensor, "B H Q D"]:
         """Store copies: the model may change its tensors in place after the call."""

@@ -6,7 +6,8 @@
 The output of a head is z = weights @ values, before the output projection. All changes but
 `replace_pattern` replace z itself; `replace_pattern` replaces the weights and computes z again, so
 the values stay. A head is addressed as `L1 h3`: layer 1, head 3, both counted from 0. Layers are the
-attention calls of one forward pass, in the order in which `neural.watch` lists them.
+attention calls of one forward pass, in the order in which `neural.watch` lists them. Changes of
+whole layers, MLPs and the residual stream are in blocks.py.
 
 Axes: B examples, H heads, Q queries, K keys, D head width.
 """

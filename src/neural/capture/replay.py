@@ -135,9 +135,10 @@ class Replay:
         self._layers: list[_Layer] = []
         self._unit_paths: list[str] = []
         self._study(small, use_blocks)
-        self.can_repeat = self._check_repetition(small)
+        clean = self.run_clean(small)
+        self.can_repeat = self._check_repetition(clean)
         """Whether several removals can run in one batch."""
-        if use_blocks and not self._check_replay(small):
+        if use_blocks and not self._check_replay(clean):
             self._layers = [
                 _Layer(layer.path, layer.heads, layer.head_width, (), None)
                 for layer in self._layers
@@ -177,7 +178,7 @@ class Replay:
     def choose_rows(self, memory_bytes: int) -> tuple[int, int]:
         """Largest numbers of examples: of a pass with gradients, and of a pass without."""
         with_gradients = memory_bytes // max(1, GRADIENT_FACTOR * self._total_bytes)
-        without = memory_bytes // max(1, ACTIVATION_FACTOR * self._largest_bytes)
+        without = memory_bytes // max(1, ACTIVATION_FACTOR * self.largest_bytes)
         return max(2, int(with_gradients)), max(2, int(without))
 
     def run_clean(
@@ -311,7 +312,8 @@ class Replay:
                 "the model made no attention call whose heads can be changed in this objective"
             )
         examples = count_examples(batch)
-        self._largest_bytes = trace.largest_bytes // examples
+        self.largest_bytes = trace.largest_bytes // examples
+        """Size of the largest output of a module, per example."""
         self._total_bytes = trace.total_bytes // examples
         paths = [call.path for call in recorder.calls]
         is_unique = len(set(paths)) == len(paths)
@@ -378,16 +380,16 @@ class Replay:
                 return path, size
         return None, 0
 
-    def _check_repetition(self, batch: Batch) -> bool:
+    def _check_repetition(self, clean: CleanPass) -> bool:
         """Whether a batch with every example twice gives every loss and head output twice."""
-        clean = self.run_clean(batch)
         try:
-            twice = self.run_clean(repeat_batch(batch, 2))
+            twice = self.run_clean(repeat_batch(clean.batch, 2))
+            losses = torch.cat([clean.losses] * 2)
         except (RuntimeError, ValueError, IndexError, TypeError):
             return False
         outputs = zip(clean.layers, twice.layers, strict=False)
         return (
-            is_close(twice.losses, torch.cat([clean.losses] * 2))
+            is_close(twice.losses, losses)
             and len(clean.layers) == len(twice.layers)
             and all(
                 2 * len(alone.output) == len(doubled.output)
@@ -396,18 +398,17 @@ class Replay:
             )
         )
 
-    def _check_replay(self, batch: Batch) -> bool:
+    def _check_replay(self, clean: CleanPass) -> bool:
         """Whether repeated passes give the losses of complete ones, unchanged and without a head."""
-        clean = self.run_clean(batch)
         zeros = [layer.output.new_zeros(()) for layer in clean.layers]
         copies = 2 if self.can_repeat else 1
         try:
-            for layer in sorted({0, len(zeros) // 2, len(zeros) - 1}):
+            for layer in sorted({0, len(zeros) - 1}):
                 same = self.run_without(clean, [[]] * copies, zeros, start=layer)
                 removed = self.run_without(clean, [[(layer, 0)]], zeros)[0]
                 complete = _ReplaceHeads(layer, self._find_target(layer), [(0, 0)], zeros[layer], 1)
                 with torch.no_grad(), intervene(self.model, complete):
-                    expected = self.objective(self.model, batch)
+                    expected = self.objective(self.model, clean.batch)
                 if not is_close(same, clean.losses.expand_as(same)):
                     return False
                 if not is_close(removed, expected):

@@ -166,6 +166,8 @@ class ModuleCall:
     module: nn.Module
     input: Tensor
     output: Tensor
+    other_inputs: tuple[Tensor, ...] = ()
+    """Further tensors among the arguments, such as the residual stream that Bloom passes on."""
 
 
 @dataclass(eq=False)
@@ -301,10 +303,11 @@ def _trace_calls(model: nn.Module, trace: _Trace) -> Iterator[None]:
         def leave(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
             trace.running.pop()
             result = output[0] if isinstance(output, tuple | list) and output else output
-            first = next((arg for arg in (*args, *kwargs.values()) if torch.is_tensor(arg)), None)
-            if torch.is_tensor(result) and first is not None and result.ndim in (2, 3):
+            tensors = [arg for arg in (*args, *kwargs.values()) if torch.is_tensor(arg)]
+            if torch.is_tensor(result) and tensors and result.ndim in (2, 3):
                 trace.note_order(result)
-                trace.calls.append(ModuleCall(path, module, first, result))
+                first, *others = tensors
+                trace.calls.append(ModuleCall(path, module, first, result, tuple(others)))
 
         return enter, leave
 
@@ -383,6 +386,7 @@ def _keep_before_change(trace: _Trace, tensor: Tensor) -> Tensor:
             call.module,
             copy if call.input is tensor else call.input,
             copy if call.output is tensor else call.output,
+            tuple(copy if other is tensor else other for other in call.other_inputs),
         )
         for call in trace.calls
     ]
@@ -490,4 +494,8 @@ def _is_residual(trace: _Trace, calls: list[ModuleCall], tensor: Tensor) -> bool
         addends.add(id(current))
         addition = trace.sums.get(id(current))
         pending += addition.addends if addition is not None else ()
-    return any(id(call.input) in addends or not call.input.is_floating_point() for call in calls)
+    return any(
+        not call.input.is_floating_point()
+        or any(id(argument) in addends for argument in (call.input, *call.other_inputs))
+        for call in calls
+    )

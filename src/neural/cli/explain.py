@@ -41,7 +41,7 @@ def command(code: str | None) -> None:
     $ neural explain
 
     E are errors, W warnings, N notes of programs and experiments; the example message is the real
-    output of the checker. ATT, EVO, FOC and TRN are findings of `neural analyze`.
+    output of the checker. ATT, CAU, EVO, FOC and TRN are findings of `neural analyze`.
     """
     from neural.cli._errors import UserError
     from neural.core.diagnostics import render_diagnostic

@@ -29,7 +29,11 @@ from neural.data.text_encoding import VISIBLE_WHITESPACE
 NEGATIVE_COLOR, ZERO_COLOR, POSITIVE_COLOR = (11, 94, 168), (250, 250, 250), (190, 78, 0)
 TEXT_COLOR = "#1b2330"
 CELL_HEIGHT = 18
-MIN_CELL_WIDTH, MAX_CELL_WIDTH = 18, 84
+MIN_CELL_WIDTH, MAX_CELL_WIDTH = 18, 38
+TARGET_WIDTH = 900
+"""Width of all cells of a row, if that is within the limits of a cell."""
+MIN_NUMBER_WIDTH = 34
+"""Narrower cells have no number."""
 CHARACTER_WIDTH = 6.6
 """Of the 11-pixel monospaced font, with a margin."""
 MAX_ROWS = 64
@@ -129,10 +133,12 @@ def build_heat_map(data: Mapping[str, Any], kind: str) -> HeatMap:
         is_marked[row, column] = entry["effect"]
         tooltips[row][column] = _describe(entry, kind)
     notes: tuple[str, ...] = ()
+    if kind != "heads" and len(data["pairs"]) > 1:
+        notes = ("Tokens are those of the first pair; corrupted ones come after a slash.",)
     if len(rows) > MAX_ROWS:
         sizes = np.nan_to_num(np.abs(values)).max(axis=1) + 1000 * is_marked.any(axis=1)
         chosen = np.sort(np.argsort(-sizes, kind="stable")[:MAX_ROWS])
-        notes = (f"The {MAX_ROWS} of {len(rows)} heads that restore most.",)
+        notes += (f"The {MAX_ROWS} of {len(rows)} heads that restore most.",)
         rows = [rows[index] for index in chosen]
         values, is_marked = values[chosen], is_marked[chosen]
         tooltips = [tooltips[index] for index in chosen]
@@ -143,7 +149,7 @@ def build_heat_map(data: Mapping[str, Any], kind: str) -> HeatMap:
 def draw_heat_map(heat_map: HeatMap, *, is_file: bool) -> str:
     """An SVG element; `is_file`: with a white background and a title, to stand alone."""
     longest = max(map(len, heat_map.columns), default=1)
-    cell = min(MAX_CELL_WIDTH, max(MIN_CELL_WIDTH, 38 if len(heat_map.columns) <= 16 else 0))
+    cell = min(MAX_CELL_WIDTH, max(MIN_CELL_WIDTH, TARGET_WIDTH // len(heat_map.columns)))
     left = 16 + CHARACTER_WIDTH * max(map(len, heat_map.rows), default=1)
     is_rotated = longest * CHARACTER_WIDTH > cell
     header = 8 + (CHARACTER_WIDTH * longest if is_rotated else 14)
@@ -182,7 +188,7 @@ def draw_heat_map(heat_map: HeatMap, *, is_file: bool) -> str:
                 f'<rect{mark} x="{x:.1f}" y="{y}" width="{cell - 1}" height="{CELL_HEIGHT - 1}" '
                 f'fill="{get_color(value)}"><title>{tooltip}</title></rect>'
             )
-            if cell >= 38:
+            if cell >= MIN_NUMBER_WIDTH:
                 ink = "#ffffff" if abs(value) > 0.6 else TEXT_COLOR
                 text = _draw_text(x + cell / 2, y + 13, format_share(value), "middle", ink=ink)
                 parts.append(text.replace("<text", '<text pointer-events="none"', 1))
@@ -281,17 +287,15 @@ def _render_effects(entries: Sequence[Mapping[str, Any]]) -> Html:
     effects = [entry for entry in entries if entry["effect"]]
     shown = sorted(effects or entries, key=lambda entry: -abs(entry["restored"] or 0.0))
     limit = MAX_TABLE_ROWS if effects else 5
-    rows = [
-        [
-            f"L{entry['layer']}" + ("" if entry["head"] is None else f" h{entry['head']}"),
-            ""
-            if entry["position"] is None
-            else f"{entry['position']} {format_token(entry['token'])}",
-            *_format_numbers(entry),
-        ]
-        for entry in shown[:limit]
-    ]
-    table = render_table(["unit", "position", *_number_headers()], rows)
+    has_position = any(entry["position"] is not None for entry in entries)
+    rows = []
+    for entry in shown[:limit]:
+        name = f"L{entry['layer']}" + ("" if entry["head"] is None else f" h{entry['head']}")
+        token = format_token(entry["token"] or "")
+        position = [f"{entry['position']} {token}"] if has_position else []
+        rows.append([name, *position, *_format_numbers(entry)])
+    header = ["unit", *(["position"] if has_position else []), *_number_headers()]
+    table = render_table(header, rows)
     if effects:
         hidden = len(effects) - len(rows)
         return Html(table + (render_paragraph(f"and {hidden} more effects") if hidden > 0 else ""))

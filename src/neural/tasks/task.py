@@ -259,6 +259,36 @@ class Task(ABC):
     def forward(self, model: nn.Module, batch: Batch) -> Tensor:
         """One forward pass of the model on a batch."""
 
+    def held_out_batch(self, count: int) -> Batch:
+        """Up to `count` fixed examples that the model is not trained on, with their targets.
+
+        `neural ablate` measures the importance of heads on them. Examples of the training data if
+        none is held out. By default those of the probe.
+        """
+        return self.probe_batch()
+
+    def example_losses(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Loss of each example, (B,), or of each of its targets, (B, T); NaN without a target.
+
+        In nats if it is a cross-entropy. Without label smoothing, weights and regularization, so
+        that it can be compared between runs. By default a TaskError.
+        """
+        raise TaskError(
+            f"the task `{self.experiment.task}` has no loss for single examples, so the importance "
+            "of heads cannot be measured"
+        )
+
+    def target_classes(self, batch: Batch) -> Tensor | None:
+        """Token or class that each loss of `example_losses` is about; negative without a target.
+
+        None if the targets are not classes.
+        """
+        return None
+
+    def token_texts(self) -> Sequence[str] | None:
+        """Text of each token id, if the targets are the tokens that follow `token_ids`; else None."""
+        return None
+
     def token_ids(self, batch: Batch) -> Tensor | None:
         """Token id of each position, (B, T); None if inputs are not tokens."""
         return None

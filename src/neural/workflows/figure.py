@@ -48,8 +48,8 @@ def figure(
         neural.figure(neural.watch(model, batch), "lines").save("lines.svg")
 
     `run` is a run, its name or path, the newest run by default, or a capture of `neural.watch`;
-    for curves also a sweep or a list of runs. The kinds are heads, head, lines, roles, image and
-    curves.
+    for curves also a sweep or a list of runs. The kinds are heads, head, lines, roles, image,
+    importance (after `neural ablate`) and curves.
     `step` is the last one with maps by default. `layer` and `head`, counted from 0, are those of
     head, lines and image; by default the head with a role whose weights are the most concentrated.
     `patch`, row and column, is the query of image; CLS by default.

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from neural.analysis.confidence_intervals import estimate_mean, format_number
 from neural.analysis.patching_effects import (
     MAX_BLOCK_SIZE,
     UnitEffects,
@@ -300,6 +301,13 @@ class _Experiment:
             raise TaskError(
                 f"{self.model.name} does not tell clean from corrupted inputs: {self.metric} is "
                 f"the same in all {len(is_used)} pairs, so there is nothing to restore"
+            )
+        mean = estimate_mean((clean - corrupted)[is_used])
+        if mean.low <= 0 <= mean.high:
+            self.notes.append(
+                f"on average, clean inputs do not have a better {self.metric} than corrupted ones "
+                f"(95 % interval of the difference {format_number(mean.low)} … "
+                f"{format_number(mean.high)}): restored shares mean little"
             )
         opposite = int((clean < corrupted)[is_used].sum())
         if opposite:

@@ -1,5 +1,6 @@
 // Importance of all heads at all measured steps: a row per head, the most important one first, a column
-// per step, below the curve of the loss. Marks: when a head took its role, when it became necessary.
+// per step, below the curve of the loss. Marks: since when a head
+// has its role, since when it is necessary, and which head took over from which.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 
@@ -11,6 +12,7 @@ import {
   currentColumn,
   findColumn,
   formatChange,
+  formatEstimate,
   type ClassValues,
   type Importance,
 } from "../importance_data"
@@ -57,10 +59,10 @@ export function ImportancePicture(props: Props) {
           signed
         />
         <span>
-          <MarkKey kind="role" /> took its role
+          <MarkKey kind="role" /> role since
         </span>
         <span>
-          <MarkKey kind="necessary" /> became necessary
+          <MarkKey kind="necessary" /> necessary since
         </span>
         {importance.takeovers.length ? (
           <span>
@@ -290,7 +292,9 @@ function Tooltip({
       {values.gradient ? (
         <>
           <br />
-          <span class="muted">gradient estimate {formatChange(values.gradient[index], null)}</span>
+          <span class="muted">
+            gradient estimate {formatEstimate(values.gradient[index], values.se[index])}
+          </span>
         </>
       ) : null}
     </div>

@@ -14,6 +14,7 @@ import {
   currentColumn,
   decodeClass,
   formatChange,
+  formatEstimate,
   rankHeads,
   type ClassValues,
   type Importance,
@@ -91,8 +92,8 @@ function Explanation({ importance }: { importance: Importance }) {
       <p class="muted">
         A head is <b>necessary</b> if the {metric} rises beyond chance, corrected for the number of
         heads, and by at least 1 % of what the model has learned
-        {last === null ? "" : ` (${formatNumber(last)} ${unit} at the end)`}. ± are standard errors
-        over examples.{" "}
+        {last === null ? "" : ` (${Number(last.toPrecision(2))} ${unit} at the end)`}. ± are
+        standard errors over examples.{" "}
         {last === null ? `At the end the model is not better than chance: nothing is decided.` : ""}
         {importance.has_enough_examples ? "" : " There are too few examples to decide anything."}
       </p>
@@ -306,7 +307,9 @@ function HeadTable({ importance, values, heads, run, selected, step, navigate }:
                   </td>
                   <td class="right">{formatHeadChange(importance, values, column, head)}</td>
                   {values.gradient ? (
-                    <td class="right">{formatChange(values.gradient[position], null)}</td>
+                    <td class="right">
+                      {formatEstimate(values.gradient[position], values.se[position])}
+                    </td>
                   ) : null}
                   <td>{isRole(role) ? role : "–"}</td>
                   <td class="right">{formatStep(run.role_onsets?.[layer]?.[index])}</td>

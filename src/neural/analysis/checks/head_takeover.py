@@ -54,7 +54,6 @@ class HeadTakeover(ImportanceCheck):
                 for head in (first.earlier, first.later)
             ],
             marks=[(first.step, "takeover")],
-            levels=[(0.0, "")],
             y_label=f"change of the {record.header.metric} without the head, {unit}",
         )
         return Symptom(

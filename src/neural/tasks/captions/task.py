@@ -130,6 +130,16 @@ class Captions(FocusTask):
             batch["y"][word_mask],
         )
 
+    def example_losses(self, model: Any, batch: Batch) -> Tensor:
+        """−log P(word) of every word, (B, T), in nats; NaN for padding."""
+        word_losses = super().example_losses(model, batch)
+        losses = word_losses.new_full(batch["word_mask"].shape, float("nan"))
+        return losses.masked_scatter(batch["word_mask"], word_losses)
+
+    def target_classes(self, batch: Batch) -> Tensor:
+        """The words; −1 for padding."""
+        return batch["y"].masked_fill(~batch["word_mask"], -1)
+
     def foreground(self, batch: Batch) -> Tensor:
         """Mask of the region that each word is about, (words, m); all False for many words."""
         region = batch["region"][batch["word_mask"]]

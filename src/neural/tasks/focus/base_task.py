@@ -134,6 +134,19 @@ class FocusTask(Task):
         """The first validation examples, whose attention is recorded during training."""
         return self.data.splits["valid"].take(slice(0, self.experiment.tracking.probe_size))
 
+    def held_out_batch(self, count: int) -> Batch:
+        """The first validation examples."""
+        return self.data.splits["valid"].take(slice(0, count))
+
+    def example_losses(self, model: Any, batch: Batch) -> Tensor:
+        """−log P(label) of every example, in nats, as the paradigm predicts from all segments."""
+        segments = self.score_batch(model, batch)
+        return -segments.gather_label(self.current_paradigm(model).predict(segments))
+
+    def target_classes(self, batch: Batch) -> Tensor:
+        """The labels."""
+        return batch["y"]
+
     def resolve_growth(self, experiment: FocusTaskSettings, segments: int) -> SegmentGrowth | None:
         """Growth of the number of segments during training; None if it is constant."""
         return None

@@ -26,7 +26,7 @@ from neural.data.input_checks import get_pad_id, get_vocabulary_size
 from neural.language.network import Network
 from neural.language.shapes import format_shape
 from neural.nn.build import accepts_any_length, build
-from neural.nn.lazy_torch import torch
+from neural.nn.lazy_torch import functional, torch
 from neural.tasks._program_task import (
     ProgramTask,
     check_program,
@@ -345,7 +345,10 @@ class LanguageModel(ProgramTask):
 
         If no text is held out, they are the first windows of the training text.
         """
-        count = self.experiment.tracking.probe_size
+        return self.held_out_batch(self.experiment.tracking.probe_size)
+
+    def held_out_batch(self, count: int) -> Batch:
+        """`count` validation windows, evenly spaced; windows of the training text without any."""
         if not len(self.validation_starts):
             count = min(count, self.windows.windows_per_epoch)
             return self.windows.take(np.arange(count) * self.windows.context)
@@ -353,6 +356,20 @@ class LanguageModel(ProgramTask):
             0, len(self.validation_starts) - 1, min(count, len(self.validation_starts))
         )
         return self.windows.take(self.validation_starts[positions.astype(np.int64)])
+
+    def example_losses(self, model: Any, batch: Batch) -> Tensor:
+        """Cross-entropy of every character, (B, T), in nats."""
+        logits = model.logits(batch["x"]).float()
+        return functional.cross_entropy(logits.transpose(1, 2), batch["y"], reduction="none")
+
+    def target_classes(self, batch: Batch) -> Tensor:
+        """The next character at every position."""
+        return batch["y"]
+
+    def token_texts(self) -> list[str]:
+        """The character of every id."""
+        characters = self.vocabulary.characters
+        return list(map(chr, range(256))) if characters is None else list(characters)
 
     def forward(self, model: Any, batch: Batch) -> Tensor:
         """One forward pass; returns probabilities."""

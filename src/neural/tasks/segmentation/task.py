@@ -30,7 +30,7 @@ from neural.core.page_section import PageSection, SectionRun
 from neural.core.registry import UnknownNameError
 from neural.core.settings_errors import format_validation_error
 from neural.nn.head_similarity import measure_head_similarity
-from neural.nn.lazy_torch import torch
+from neural.nn.lazy_torch import functional, torch
 from neural.tasks.segmentation.collate import (
     LengthBucketedOrder,
     SegmentationClasses,
@@ -324,8 +324,25 @@ class Segmentation(Task):
 
         Their attention is captured during training.
         """
-        examples = (self.valid or self.train)[: self.settings.tracking.probe_size]
+        return self.held_out_batch(self.settings.tracking.probe_size)
+
+    def held_out_batch(self, count: int) -> Batch:
+        """The first validation documents, cut to `MAX_PROBE_ELEMENTS`."""
+        examples = (self.valid or self.train)[:count]
         return collate_examples([next(example.split(MAX_PROBE_ELEMENTS)) for example in examples])
+
+    def example_losses(self, model: Any, batch: Batch) -> Tensor:
+        """Cross-entropy of every element that has a target, (B, T), in nats."""
+        target = self.target_classes(batch)
+        logits = model.logits(batch["x"], batch["mask"]).float()
+        losses = functional.cross_entropy(
+            logits.transpose(1, 2), target.clamp(min=0), reduction="none"
+        )
+        return losses.masked_fill(target < 0, float("nan"))
+
+    def target_classes(self, batch: Batch) -> Tensor:
+        """Class of every element; −1 for padding and elements without a target."""
+        return batch["target"].masked_fill(~self.target_masks(batch)[1], -1)
 
     def forward(self, model: Any, batch: Batch) -> Tensor:
         """Class probabilities, (B, T, C)."""

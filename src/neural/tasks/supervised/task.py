@@ -35,7 +35,7 @@ from neural.data.table_preprocessing import PREPROCESSOR
 from neural.data.target_scaler import TARGET_SCALER, fit_target_scaler
 from neural.data.targets import IGNORE_INDEX, ClassTargets
 from neural.language.train_options import TrainOptions
-from neural.nn.lazy_torch import torch
+from neural.nn.lazy_torch import functional, torch
 from neural.tasks._program_task import (
     ProgramTask,
     check_program,
@@ -374,6 +374,36 @@ class Supervised(ProgramTask):
     def probe_batch(self) -> Batch:
         """The examples whose attention is captured: the first validation examples."""
         return self.data.first_examples(self.experiment.tracking.probe_size)
+
+    def held_out_batch(self, count: int) -> Batch:
+        """The first validation examples."""
+        return self.data.first_examples(count)
+
+    def example_losses(self, model: Any, batch: Batch) -> Tensor:
+        """Loss of every example, (B,); of every class label if there is one per position."""
+        targets, mask = self.data.train.targets, self.prediction_mask(batch)
+        logits = self.compute_logits(model, batch)
+        y = targets.to_loss_target(batch["y"])
+        y = y if self.target_scaler is None else self.target_scaler.transform(y)
+        if isinstance(targets, ClassTargets):
+            labels = self.target_classes(batch)
+            losses = functional.cross_entropy(
+                logits.movedim(-1, 1).float(), labels.clamp(min=0), reduction="none"
+            )
+            return losses.masked_fill(labels < 0, float("nan"))
+        rows = []
+        for index in range(len(y)):
+            real = slice(None) if mask is None else mask[index]
+            rows.append(self.validation_loss.compute(logits[index][real], y[index][real]))
+        return torch.stack(rows)
+
+    def target_classes(self, batch: Batch) -> Any:
+        """Class labels; −1 for padding and labels that do not count."""
+        if not isinstance(self.data.train.targets, ClassTargets):
+            return None
+        labels, mask = batch["y"], self.prediction_mask(batch)
+        labels = labels.masked_fill(labels == IGNORE_INDEX, -1)
+        return labels if mask is None else labels.masked_fill(~mask, -1)
 
     def forward(self, model: Any, batch: Batch) -> Tensor:
         """One forward pass."""

@@ -1,0 +1,86 @@
+"""Models that read tokens: runs, folders of Hugging Face, and torch modules."""
+
+import pytest
+import torch
+
+from neural.core.errors import TaskError
+from neural.workflows.token_model import TokenModel, load_token_model
+from tests.hugging_face_folders import build_gpt2, build_t5, save_folder, train_tokenizer
+from tests.programs import TRANSLATOR
+from tests.written_runs import CHARACTERS, write_run
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer()
+
+
+def test_a_run_has_logits_and_characters(tmp_path):
+    path = write_run(tmp_path, vocabulary=list(CHARACTERS))
+    for target in (path, "small"):
+        model = load_token_model(target, runs=tmp_path)
+        ids = torch.tensor([model.encode(CHARACTERS[:4])])
+        with torch.no_grad():
+            expected = model.model.logits(ids)[:, -1]
+        assert torch.equal(model.run(ids), expected)
+        assert model.label(ids[0].tolist()) == list(CHARACTERS[:4])
+        assert model.encode_next(CHARACTERS[:4], CHARACTERS[5]) == [5]
+        assert model.class_count == len(CHARACTERS)
+        assert "step 3" in model.source
+
+
+def test_a_folder_has_logits_of_the_last_position(tmp_path, tokenizer):
+    folder = save_folder(tmp_path / "gpt2", build_gpt2(tokenizer), tokenizer)
+    model = load_token_model(str(folder))
+    ids = torch.tensor([model.encode("the cat sat")])
+    with torch.no_grad():
+        expected = model.model(ids).logits[:, -1]
+    assert torch.allclose(model.run(ids), expected, atol=1e-6)
+    assert model.gives_last_logits
+
+
+def test_an_answer_is_tokenized_after_its_context(tokenizer):
+    model = TokenModel("tiny", build_gpt2(tokenizer), tokenizer)
+    for answer in ("sat", " sat"):
+        assert model.label(model.encode_next("the cat", answer)) == ["sat"]
+    assert model.label(model.encode_next([4, 5], "sat")) == ["sat"]
+    with pytest.raises(TaskError, match="not in the vocabulary"):
+        model.encode_next("the cat", "zebra")
+
+
+def test_ids_outside_the_vocabulary_are_named(tokenizer):
+    model = TokenModel("tiny", build_gpt2(tokenizer), tokenizer)
+    assert "no tokens" in model.check_ids([])
+    assert "the id 999" in model.check_ids([1, 999])
+    assert model.check_ids([1, 2]) is None
+    assert "predicts" in model.check_class(999)
+
+
+def test_a_model_without_a_tokenizer_takes_ids(tokenizer):
+    model = load_token_model(build_gpt2(tokenizer))
+    assert model.label([3, 4]) == ["3", "4"]
+    with pytest.raises(TaskError, match=r"\[5, 3, 9\]"):
+        model.encode("the cat")
+
+
+@pytest.mark.parametrize("length", [65, 200])
+def test_an_input_that_is_too_long_is_a_message(tokenizer, length):
+    model = TokenModel("tiny", build_gpt2(tokenizer), tokenizer)
+    with pytest.raises(TaskError, match=f"tiny failed on an input of {length} tokens"):
+        model.check_run(torch.zeros(1, length, dtype=torch.long))
+
+
+def test_models_of_other_kinds_are_refused(tmp_path, tokenizer):
+    folder = save_folder(tmp_path / "t5", build_t5(tokenizer), tokenizer)
+    with pytest.raises(TaskError, match="two sequences"):
+        load_token_model(str(folder))
+    with pytest.raises(TaskError, match="is no model"):
+        load_token_model(3)
+    body = build_gpt2(tokenizer).transformer
+    with pytest.raises(TaskError, match="no language-model head|no logits"):
+        TokenModel("body", body, tokenizer).run(torch.tensor([[4, 5]]))
+    path = write_run(tmp_path / "runs", "translator", text=TRANSLATOR)
+    with pytest.raises(TaskError, match="two sequences"):
+        load_token_model(path)
+    with pytest.raises(TaskError, match="--step"):
+        load_token_model(str(save_folder(tmp_path / "g", build_gpt2(tokenizer), None)), step=3)
