@@ -181,14 +181,13 @@ def train_classifier(examples: int, quick: bool) -> TrainedModel:
   input: ({CLASSIFIER_LENGTH},)
   layers:
     Embedding(input_dim={CLASSES + 1}, output_dim=32)
-    PositionalEncoding(encoding_type="learned")
-    TransformerEncoder(num_heads=4, d_model=32, dff=64, final_norm=true) * 2
+    TransformerEncoder(num_heads=4, d_model=32, dff=64, positional="rotary", final_norm=true) * 2
     GlobalAveragePooling1D()
     Output({CLASSES}, activation="softmax")
   loss: "sparse_categorical_crossentropy"
 }}"""
     ).build()
-    train(model, lambda step: draw_marked(64, step), 20 if quick else 2000, 3e-3)
+    train(model, lambda step: draw_marked(64, step), 20 if quick else 1500, 2e-3)
     inputs, targets = draw_marked(examples, 1_000_000)
     score = compute_accuracy(model, inputs, targets)
     return TrainedModel("classifier", model, inputs, score, time.monotonic() - start)
@@ -208,9 +207,7 @@ def measure_model(trained: TrainedModel) -> dict[str, list[float]]:
         # "ablation" finds its scores with other tokens than those that judge all methods
         own_draws = draw_replacements(pool, tokens, 4, generator)
         judging_draws = draw_replacements(pool, tokens, 2, generator)
-        scores = explain(
-            subject, tokens, position=position, answer=answer, replacements=own_draws
-        )
+        scores = explain(subject, tokens, position=position, answer=answer, replacements=own_draws)
         scores["random"] = np.random.default_rng(1_000_000 + number).random(len(tokens))
         result = measure_faithfulness(
             lambda variants, position=position, answer=answer: subject.score_variants(

@@ -30,7 +30,7 @@ from neural.capture.head_importance import measure_head_importance
 from neural.tasks.language_model.presets import write_program
 
 VOCABULARY, WINDOWS, LENGTH = 65, 64, 256
-FORWARD_BATCHES = (4, 8, 16, 32, 64)
+FORWARD_BATCHES = (4, 8, 16)
 """Batch sizes of the plain forward pass that are tried."""
 GOALS = {"importance / ((heads + 1) × forward)": 0.6}
 

@@ -20,6 +20,7 @@ Text and other models
     segment(text)               segments of a text, with probabilities
     watch(model, batch)         the attention of any torch model, measured
     track(model, probe)         the same during your own training loop, as a run
+    ablate(run or model)        how much the loss changes without each head, with standard errors
     intervene(model, change)    a block in which heads are zeroed, patched or given a pattern
     neural.interventions        the changes: zero, scale, patch, replace_by_mean, replace_pattern;
                                 of blocks: zero_mlp, skip_layer, patch_residual
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from neural.nn.attend import attend
     from neural.runs.find import open_run
     from neural.workflows import interventions as interventions
+    from neural.workflows.ablate import ablate
     from neural.workflows.analyze import analyze
     from neural.workflows.attribute import attribute
     from neural.workflows.check import check
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Blueprint",
     "ProgramError",
+    "ablate",
     "analyze",
     "attend",
     "attribute",

@@ -56,7 +56,7 @@ from neural.capture.interventions import (
     scale,
     zero,
 )
-from neural.capture.watch import watch
+from neural.capture.watch import NoAttentionError, watch
 from tests.capture import watch_table
 from tests.capture.hf_models import MODELS, TinyModel
 from tests.capture.opaque_attention import (
@@ -199,7 +199,7 @@ def record_passes(
         handle = model.register_forward_hook(lambda _, __, output: results.append(output))
         try:
             recorded.append(record_head_outputs(model, inputs, keep_weights=True))
-        except InterventionError as error:
+        except (NoAttentionError, InterventionError) as error:
             outcome.refusals["all"] = str(error)
             raise StopIteration from None
         finally:

@@ -19,6 +19,8 @@ from neural.capture.blocks import (
 )
 from neural.capture.intervene import intervene
 from neural.capture.interventions import InterventionError, zero
+from neural.nn.attention.self import Self
+from neural.tasks.segmentation.model import AttentionBlock, Segmenter
 from tests.capture.hf_models import MODELS, VOCABULARY
 from tests.capture.intervention_table import run_blocks
 
@@ -99,6 +101,48 @@ def test_the_parts_of_own_blocks():
         decoder.cross.sublayer.output,
     ]
     assert blocks[2].mlp is decoder.feed_forward.sublayer
+
+
+def test_networks_inside_other_models():
+    class Wrapper(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = build_decoder(layers=2), build_decoder(layers=1)
+
+    paths = [block.path for block in find_blocks(Wrapper())]
+    assert paths == [
+        "first.transformer_decoder.0",
+        "first.transformer_decoder.1",
+        "second.transformer_decoder",
+    ]
+
+
+def test_a_single_block_that_is_in_no_list():
+    attention = AttentionBlock(10, 10, 2, Self())
+    model = Segmenter(4, 2, hidden_dim=5, num_layers=1, attention=attention).eval()
+    (block,) = find_blocks(model)
+    assert (block.path, block.attention, block.mlp) == ("attention", [attention.heads], None)
+    x = torch.randn(B, T, 4)
+    with torch.no_grad(), intervene(model, skip_layer(0)):
+        skipped = model.logits(x)
+    model.attention = None
+    with torch.no_grad():
+        assert torch.equal(model.logits(x), skipped)
+
+
+def test_encoder_layers_of_torch():
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(24, 4, 32, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2).eval()
+    x, padding = torch.randn(B, T, 24), torch.arange(T) > torch.tensor([6, 3, 4])[:, None]
+    with torch.no_grad(), intervene(model, zero("L0 h1"), zero_mlp(1)):
+        changed = model(x, src_key_padding_mask=padding)
+    with torch.no_grad():
+        model.layers[0].self_attn.out_proj.weight[:, 6:12] = 0
+        for param in model.layers[1].linear2.parameters():
+            param.zero_()
+        expected = model(x, src_key_padding_mask=padding)
+    torch.testing.assert_close(changed[~padding], expected[~padding])
 
 
 @pytest.mark.parametrize("options", ["", ', norm="post"'])
@@ -273,6 +317,35 @@ def test_models_without_blocks_or_mlps_are_refused_with_what_is_supported():
     message = r"the MLP of `transformer\.layer\.0` \(XLNetLayer"
     with pytest.raises(InterventionError, match=message), intervene(model, zero_mlp(0)):
         model(random_ids())
+
+
+def test_a_model_that_changes_its_tensors_in_place_does_not_change_what_was_recorded():
+    model, ids = MODELS["falcon"].build("eager"), random_ids()  # it adds to the output of its MLP
+    outputs = record_mlp_outputs(model, ids)
+    copies = [tensor.clone() for tensor in outputs]
+    with torch.no_grad():
+        plain = model(ids).logits
+        for _ in range(2):
+            with intervene(model, patch_mlp(0, outputs), patch_mlp(1, outputs)):
+                assert torch.equal(model(ids).logits, plain)
+    assert all(torch.equal(*pair) for pair in zip(outputs, copies, strict=True))
+
+
+def test_streams_with_other_axes_have_neither_examples_nor_positions():
+    model, ids = MODELS["xlnet"].build("eager"), random_ids()
+    streams = record_residual(model, ids)
+    with torch.no_grad():
+        plain = model(ids).logits
+        with intervene(model, patch_residual(1, streams)):
+            assert torch.equal(model(ids).logits, plain)
+        message = r"is not \(examples, positions, width\)"
+        change = patch_residual(1, streams, positions=[2])
+        with pytest.raises(InterventionError, match=message), intervene(model, change):
+            model(ids)
+    reversible = MODELS["reformer"].build("eager")
+    message = "returns several tensors"
+    with pytest.raises(InterventionError, match=message), intervene(reversible, skip_layer(0)):
+        reversible(random_ids(length=MODELS["reformer"].length))
 
 
 def test_a_block_that_did_not_run_is_an_error():

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import transformers
 
 from neural.capture import intervene as intervene_module
 from neural.capture.intervene import intervene, record_head_outputs
@@ -21,7 +22,7 @@ from tests.capture.intervention_table import (
     run_blocks,
     run_case,
 )
-from tests.capture.opaque_attention import OPAQUE
+from tests.capture.opaque_attention import OPAQUE, register_opaque_functions
 from tests.capture.watch_table import Case
 
 SAMPLE = [
@@ -176,21 +177,59 @@ def test_gradients_under_activation_checkpointing_are_those_without():
     assert all(torch.equal(*pair) for pair in zip(*gradients, strict=True))
 
 
-def test_a_compiled_model():
+def test_a_compiled_attention_module():
+    """Modules that are compiled in place run in eager mode inside the block."""
     model = MODELS["gpt2"].build("sdpa")
     with torch.no_grad():
         with intervene(model, zero("L1 h2")):
             zeroed = model(IDS).logits
-        compiled = torch.compile(model, backend="eager")
-        plain = compiled(IDS).logits
-        with intervene(compiled, zero("L1 h2")):
-            assert torch.equal(compiled(IDS).logits, zeroed)
-        assert torch.equal(compiled(IDS).logits, plain)
-        outputs = record_head_outputs(compiled, IDS)
-    assert [layer.path for layer in outputs.layers] == [
-        "transformer.h.0.attn",
-        "transformer.h.1.attn",
-    ]
+        model.transformer.h[1].attn.compile(backend="eager")
+        plain = model(IDS).logits
+        with intervene(model, zero("L1 h2")):
+            assert torch.equal(model(IDS).logits, zeroed)
+        assert torch.equal(model(IDS).logits, plain)
+
+
+def attend_by_hand(module, query, key, value, mask, scaling=None, **_):
+    """Causal attention of a user, without any function that is intercepted."""
+    groups = query.shape[1] // key.shape[1]
+    key, value = (tensor.repeat_interleave(groups, dim=1) for tensor in (key, value))
+    scores = torch.einsum("bhqd,bhkd->bhqk", query, key) * scaling
+    exponentials = scores.exp() * torch.ones(scores.shape[-2:]).tril()
+    weights = exponentials / exponentials.sum(-1, keepdim=True)
+    return torch.einsum("bhqk,bhkd->bqhd", weights, value), None
+
+
+def test_gradients_flow_through_changes_of_an_opaque_function():
+    transformers.AttentionInterface.register("by_hand", attend_by_hand)
+    transformers.AttentionMaskInterface.register(
+        "by_hand", transformers.masking_utils.flash_attention_mask
+    )
+    gradients = []
+    for implementation in ("by_hand", "sdpa"):
+        model = MODELS["llama"].build(implementation)
+        factor = torch.ones(1, 4, 1, 1, requires_grad=True)
+        with intervene(model, scale([(0, head) for head in range(4)], 0.5 * factor)):
+            model(input_ids=IDS, labels=IDS, use_cache=False).loss.backward()
+        values = model.model.layers[0].self_attn.v_proj.weight.grad
+        gradients.append((factor.grad, values))
+    torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-4, atol=1e-5)
+    assert all(gradient.any() for gradient in gradients[0])
+
+
+def test_as_many_queries_as_heads_of_an_opaque_function():
+    """(B, Q, H, D) and (B, H, Q, D) have the same shape then."""
+    register_opaque_functions()
+    model, ids = MODELS["llama"].build(OPAQUE), IDS[:, :4]
+    outputs = record_head_outputs(model, ids)
+    assert outputs[0].output.shape[1] == outputs[0].output.shape[2]
+    with torch.no_grad():
+        with intervene(model, zero([(0, 1), (1, 2)])):
+            zeroed = model(ids).logits
+        for layer, head in enumerate((1, 2)):
+            projection = model.model.layers[layer].self_attn.o_proj
+            projection.weight[:, 8 * head : 8 * (head + 1)] = 0
+        torch.testing.assert_close(model(ids).logits, zeroed, rtol=0, atol=1e-6)
 
 
 def test_generation_with_a_changed_head():

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import neural
-from neural.capture.rollout import iter_rollouts
+from neural.capture.rollout import iter_rollouts, rollout_gradients
 from tests.vision_folders import build_vision_model
 
 
@@ -71,3 +71,27 @@ def test_it_equals_the_reference_on_a_vision_transformer():
     expected = compute_reference([layer[0].detach().double().numpy() for layer in own])
     *_, rollout = iter_rollouts(call.maps()[0] for call in capture)
     np.testing.assert_allclose(rollout, expected, atol=1e-6)
+
+
+def test_gradient_rollout_equals_the_reference(layers):
+    """Chefer et al., written out: R ← R + mean over heads of (gradient ⊙ weights)⁺ · R."""
+    gradients = np.random.default_rng(1).normal(size=layers.shape)
+    expected = np.eye(7)
+    for maps, gradient in zip(layers, gradients, strict=True):
+        used = np.zeros((7, 7))
+        for head in range(2):
+            used += np.where(gradient[head] > 0, gradient[head] * maps[head], 0) / 2
+        expected = expected + used @ expected
+    np.testing.assert_allclose(rollout_gradients(layers, gradients), expected, atol=1e-12)
+
+
+def test_gradient_rollout_ignores_what_speaks_against_the_answer(layers):
+    relevance = rollout_gradients(layers, -np.ones_like(layers))
+    np.testing.assert_array_equal(relevance, np.eye(7))
+
+
+def test_gradient_rollout_refuses_other_attention(layers):
+    with pytest.raises(ValueError, match="7 × 5 cells"):
+        rollout_gradients([layers[0][:, :, :5]], [layers[0][:, :, :5]])
+    with pytest.raises(ValueError, match="at least one layer"):
+        rollout_gradients([], [])

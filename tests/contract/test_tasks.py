@@ -180,6 +180,28 @@ def test_the_probe_is_fixed_and_can_be_captured(name, make_task):
 
 
 @every_task
+def test_the_losses_of_held_out_examples_do_not_depend_on_each_other(name, make_task):
+    task = make_task(name)
+    batch = task.held_out_batch(3)
+    count = len(next(iter(batch.values())))
+    assert 2 <= count <= 3
+    model = build_model(task).eval()
+    with torch.no_grad():
+        losses = task.example_losses(model, batch)
+        alone = [
+            task.example_losses(model, {key: value[[row]] for key, value in batch.items()})
+            for row in range(count)
+        ]
+    assert len(losses) == count and losses.ndim in (1, 2)
+    torch.testing.assert_close(torch.cat(alone), losses, equal_nan=True, rtol=1e-4, atol=1e-5)
+    has_target = ~losses.isnan()
+    assert has_target.reshape(count, -1).any(dim=1).all() and losses[has_target].isfinite().all()
+    classes = task.target_classes(batch)
+    if classes is not None:
+        assert torch.equal(classes >= 0, has_target)
+
+
+@every_task
 def test_saved_settings_create_the_same_task(name, make_task, tmp_path_factory):
     task = make_task(name)
     again = type(task).Settings.model_validate_json(task.experiment.model_dump_json())

@@ -34,7 +34,7 @@ def zoo(request):
 
 @pytest.mark.parametrize("changed", ["key", "query"])
 def test_exactly_the_heads_and_positions_of_the_circuit_have_an_effect(zoo, changed):
-    pairs = circuits.draw_pairs(7, seed=1, changed=changed)
+    pairs = circuits.draw_pairs(5, seed=1, changed=changed)
     result = neural.patch(zoo, list_pairs(pairs))
     heads, positions = result["heads"], result["positions"]
     assert set(zip(*np.nonzero(heads.has_effect), strict=True)) == set(pairs.important)
@@ -84,15 +84,15 @@ def test_other_metrics_find_the_same_heads(zoo, metric):
 
 
 def test_random_weights_have_few_effects():
-    """At a level of 5 %, 5 or more of 24 sweeps with an effect have a probability of .6 %."""
+    """At a level of 5 %, 4 or more of 12 sweeps with an effect have a probability of .2 %."""
     count = 0
-    for seed in range(24):
+    for seed in range(12):
         model = circuits.build_random(("own", "gpt2")[seed % 2], seed=900 + seed, scale=3.0)
         pairs = list_pairs(circuits.draw_pairs(5, seed=seed))
         sweep = neural.patch(model, pairs, sweeps="heads", batch_size=256)["heads"]
         assert np.abs(sweep.restored).max() > 1e-3  # heads do something, but nothing in common
         count += bool(sweep.has_effect.any())
-    assert count <= 4
+    assert count <= 3
 
 
 def test_patching_a_run_into_itself_changes_no_bit():
@@ -124,12 +124,12 @@ def test_all_heads_and_the_embedded_tokens_restore_everything(family):
 
 
 def test_every_example_of_a_batch_has_its_own_patch():
-    """Batches of one example and of many give the same shares."""
+    """Small and large batches give the same shares, and one head agrees with `intervene`."""
     model = circuits.build_random("own", seed=3, scale=3.0)
     pairs = list_pairs(circuits.draw_pairs(4, seed=3))
     alone, together = (
         neural.patch(model, pairs, sweeps=("heads", "positions"), null=False, batch_size=size)
-        for size in (1, 500)
+        for size in (7, 500)
     )
     for kind in ("heads", "positions"):
         assert together[kind].restored == pytest.approx(alone[kind].restored, abs=1e-4)
@@ -143,7 +143,10 @@ def test_every_example_of_a_batch_has_its_own_patch():
             scores["patched"] = model.logits(corrupted)
     values = {
         name: np.array(
-            [float(row[-1, pair["answer"]] - row[-1, pair["wrong"]]) for row, pair in zip(logits, pairs)]
+            [
+                float(row[-1, pair["answer"]] - row[-1, pair["wrong"]])
+                for row, pair in zip(logits, pairs, strict=True)
+            ]
         )
         for name, logits in scores.items()
     }
@@ -153,8 +156,7 @@ def test_every_example_of_a_batch_has_its_own_patch():
 
 def test_pairs_of_several_lengths_are_aligned_at_their_ends(zoo):
     short, long = (
-        circuits.draw_pairs(3, seed=seed, text_length=length)
-        for seed, length in ((6, 5), (7, 6))
+        circuits.draw_pairs(3, seed=seed, text_length=length) for seed, length in ((6, 5), (7, 6))
     )
     result = neural.patch(zoo, list_pairs(short) + list_pairs(long))
     assert any("counted from the end" in note for note in result.notes)
@@ -197,7 +199,8 @@ def test_progress_counts_examples(zoo):
     calls = []
     pairs = list_pairs(circuits.draw_pairs(4, seed=11))
     neural.patch(zoo, pairs, sweeps="heads", on_progress=lambda *call: calls.append(call))
-    assert calls[-1] == ("heads", 8 * 16, 8 * 16)
+    examples = 8 * (4 * 4 + 4 * 3)  # heads × (clean sources and corrupted sources of other pairs)
+    assert calls[-1] == ("heads", examples, examples)
     assert [done for _, done, _ in calls] == sorted(done for _, done, _ in calls)
 
 
@@ -219,14 +222,12 @@ def test_nan_is_a_message_with_the_pair():
         ({"paths": [("L1 h0", "output", "k")]}, "the output has no `k`"),
         ({"paths": ["L1 h0"]}, "is not a path"),
         ({"sweeps": "heds"}, "there is no sweep `heds`"),
-        ({"step": 3, "target": "tests"}, "none"),
     ],
 )
 def test_wrong_arguments_are_messages(zoo, options, message):
     pairs = list_pairs(circuits.draw_pairs(4, seed=0))
-    target = options.pop("target", zoo)
     with pytest.raises(TaskError, match=message):
-        neural.patch(target, pairs, **{"sweeps": "heads", **options})
+        neural.patch(zoo, pairs, **{"sweeps": "heads", **options})
 
 
 def test_a_model_without_attention_is_a_message():

@@ -112,7 +112,9 @@ def test_examples_have_pairs_that_differ_in_one_place(path):
     assert len(pairs) >= 6
     for pair in pairs:
         is_text = " " in pair.clean
-        clean, corrupted = (text.split() if is_text else text for text in (pair.clean, pair.corrupted))
+        clean, corrupted = (
+            text.split() if is_text else text for text in (pair.clean, pair.corrupted)
+        )
         assert len(clean) == len(corrupted)
         assert sum(a != b for a, b in zip(clean, corrupted, strict=True)) == 1
     assert len({pair.answer for pair in pairs}) > 3

@@ -77,7 +77,7 @@ def test_models_of_other_kinds_are_refused(tmp_path, tokenizer):
     with pytest.raises(TaskError, match="is no model"):
         load_token_model(3)
     body = build_gpt2(tokenizer).transformer
-    with pytest.raises(TaskError, match="no language-model head|no logits"):
+    with pytest.raises(TaskError, match=r"no language-model head|no logits"):
         TokenModel("body", body, tokenizer).run(torch.tensor([[4, 5]]))
     path = write_run(tmp_path / "runs", "translator", text=TRANSLATOR)
     with pytest.raises(TaskError, match="two sequences"):

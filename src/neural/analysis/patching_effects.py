@@ -6,9 +6,13 @@ into the run of the corrupted one, and the restored share is
 
     (patched − corrupted) / (clean − corrupted)
 
-The null is mismatched pairs: what the unit wrote on the clean input of another pair is patched into
-the same corrupted run. A unit has an effect only if the clean input of the pair itself restores more
-(or less) than those of other pairs do. The test permutes the sources among the pairs:
+The null is mismatched pairs: the difference between what the unit wrote on the clean and on the
+corrupted input of another pair. Both are patched into the same corrupted run, and the change of the
+score is the score with the clean source minus that with the corrupted source. For the pair itself,
+the corrupted source changes nothing, so the change is patched − corrupted, as above. A unit has an
+effect only if the pair's own difference changes its score more than differences of other pairs do.
+A unit that writes the same on clean and corrupted inputs has changes of 0 with all sources, although
+the outputs of another text may damage the run. The test permutes the sources among the pairs:
 
 - The score changes are compared, not the restored shares: those have the sign of (clean −
   corrupted) in both parts of the fraction, so a component of a random network restores a positive
@@ -19,8 +23,9 @@ the same corrupted run. A unit has an effect only if the clean input of the pair
   unit's own. So the probability that any unit of a sweep is called an effect, if none has one, is at
   most the level (Westfall and Young, 1993). The identity is one of the permutations.
 
-Pairs exchange sources within blocks, so that a sweep of n pairs takes n × block size × units
-forward passes of one example, not n² × units.
+An effect also has the sign of its statistic: the unit restores, and more than with other pairs, or
+it opposes, and more than with other pairs. Pairs exchange sources within blocks, so that a sweep of n
+pairs takes about 2 n × block size × units forward passes of one example, not 2 n² × units.
 """
 
 from __future__ import annotations
@@ -62,23 +67,20 @@ class UnitEffects:
     low: Float[np.ndarray, " U"]
     """Lower bound of the 95 % interval of `restored`; NaN if all pairs have the same value."""
     high: Float[np.ndarray, " U"]
+    change: Float[np.ndarray, " U"]
+    """Mean change of the score, patched − corrupted."""
     mismatched: Float[np.ndarray, " U"]
-    """Mean restored share if the source is the clean input of another pair; NaN without a null."""
+    """Mean share that differences of other pairs change; NaN without a null."""
     excess: Float[np.ndarray, " U"]
-    """The test statistic; positive if the pair's own clean input restores more than others do."""
+    """The test statistic; positive if the pair's own source restores more than others do."""
     p: Float[np.ndarray, " U"]
     """p-values, corrected for the number of units; NaN without a null."""
 
     @property
     def has_effect(self) -> Bool[np.ndarray, " U"]:
-        """Whether a unit does more than with mismatched pairs.
-
-        The test is two-sided, because a unit may also make the metric worse. A unit that is the
-        same on the clean and the corrupted input changes nothing, but what it wrote on other inputs
-        may break the answer; then the sources differ, and it still has no effect.
-        """
-        does_more = np.abs(self.restored) > np.abs(self.mismatched)
-        return (np.nan_to_num(self.p, nan=1.0) <= EFFECT_LEVEL) & does_more
+        """Whether a unit restores or opposes more than with mismatched pairs."""
+        is_beyond = np.nan_to_num(self.p, nan=1.0) <= EFFECT_LEVEL
+        return is_beyond & (self.change * np.nan_to_num(self.excess) > 0)
 
 
 def find_weak_pairs(differences: Float[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
@@ -129,9 +131,10 @@ def estimate_effects(
 ) -> UnitEffects:
     """Restored shares with intervals, and p-values against mismatched pairs.
 
-    `changes[i, k]`: change of the score of pair i (patched − corrupted) for each unit, if the
-    source is the k-th pair of i's block; only `changes[i, 0]`, the pair's own source, if `blocks`
-    is None. `differences`: clean − corrupted. Blocks have indices of pairs, in ascending order.
+    `changes[i, k]`: change of the score of pair i for each unit, with the k-th pair of i's block as
+    the source: score with its clean input minus score with its corrupted one; only `changes[i, 0]`,
+    of the pair's own source, if `blocks` is None. `differences`: clean − corrupted. Blocks have
+    indices of pairs, in ascending order.
     """
     pairs, _, units = changes.shape
     if blocks is None:
@@ -155,6 +158,7 @@ def estimate_effects(
         standard_error=error,
         low=np.array([estimate.low for estimate in estimates]),
         high=np.array([estimate.high for estimate in estimates]),
+        change=own.mean(axis=0),
         mismatched=mismatched,
         excess=excess,
         p=p,

@@ -6,6 +6,10 @@ hooks, recorder       intercept attention functions; turn their arguments into c
 attention_functions   one recording function per intercepted torch function
 softmax_calls         attention written out with a softmax in the model's code
 placement             positions of the queries among the keys
+interventions         changes of heads: zero, scale, mean, patch, pattern
+intervene             `intervene`: apply changes inside a block; `record_head_outputs`
+output_editing        find head outputs inside attention functions, and put edited ones there
+blocks                transformer blocks; changes of MLPs, layers and the residual stream
 patching              replace the mechanism of an attention module: dense weights, head ablation
 capture_result        `Capture`, `CapturedCall`: the result of a watch
 attention_call        `AttentionCall`: queries, keys and mask of one call

@@ -116,10 +116,11 @@ def find_blocks(model: nn.Module) -> list[Block]:
 
 def _find_block_modules(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """Paths and modules of the blocks, without the wrappers of compiled or checkpointed blocks."""
-    network = unwrap(model)
-    if isinstance(network, NetworkModule):
-        blocks = {id(unwrap(block)) for block in network.blocks()}
-        return [(path, module) for path, module in model.named_modules() if id(module) in blocks]
+    networks = [module for module in model.modules() if isinstance(module, NetworkModule)]
+    own_blocks = {id(unwrap(block)) for network in networks for block in network.blocks()}
+    if own_blocks:
+        named_modules = model.named_modules()
+        return [(path, module) for path, module in named_modules if id(module) in own_blocks]
     complete, partial = [], []
     for path, module in model.named_modules():
         if not isinstance(module, nn.ModuleList | nn.Sequential) or not len(module):

@@ -29,7 +29,7 @@ from neural.capture.interventions import (
     LayerOutputs,
 )
 from neural.capture.recorder import Recorder, is_same_call
-from neural.capture.watch import intercept_calls, run_model
+from neural.capture.watch import NoAttentionError, intercept_calls, run_model
 from neural.nn.lazy_torch import torch
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def intervene(
                 f"`{path}`: nothing in it ({class_name}) was recognised"
                 for path, class_name in recorder.unrecognised.items()
             ]
-            raise InterventionError("; ".join([problem, *reasons[:3]]))
+            raise intervention.unmatched_error("; ".join([problem, *reasons[:3]]))
 
 
 def record_head_outputs(
@@ -107,6 +107,8 @@ def _disable_fast_path() -> Iterator[None]:
 
 class _RecordOutputs(Intervention):
     """Stores the outputs of all heads, and changes nothing."""
+
+    unmatched_error = NoAttentionError
 
     def __init__(self, outputs: HeadOutputs, keep_weights: bool) -> None:
         self.outputs, self.needs_weights = outputs, keep_weights

@@ -159,6 +159,8 @@ class Intervention:
 
     needs_weights = False
     """Whether `apply` uses the attention weights of the call."""
+    unmatched_error: type[Exception] = InterventionError
+    """Raised with the text of `describe_unmatched`."""
 
     def targets(self, layer: int, path: str) -> bool:
         """Whether the attention call is one that this intervention may change."""

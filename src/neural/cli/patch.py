@@ -98,7 +98,7 @@ def command(
 
     MODEL is a target of `neural watch`, RUN a run by its folder or name. PAIRS.yaml has a metric and
     pairs with the keys clean, corrupted, answer and wrong. A head has an effect if it restores more
-    than with clean inputs of other pairs; at most 5 % of sweeps without any effect show one.
+    than the differences of other pairs do; at most 5 % of sweeps without any effect show one.
     """
     from neural.cli._errors import report_errors
 

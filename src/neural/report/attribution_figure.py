@@ -128,17 +128,13 @@ def scale_scores(values: list[float | None]) -> np.ndarray:
     return scaled
 
 
-def _draw_cell(
-    axes: Axes, score: float, x: float, y: float, width: float, height: float
-) -> None:
+def _draw_cell(axes: Axes, score: float, x: float, y: float, width: float, height: float) -> None:
     """A rectangle in the color of a score from −1 to 1; grey if there is none."""
     colors = LinearSegmentedColormap.from_list(
         "scores", list(zip((0, 0.5, 0.6, 0.7, 0.8, 0.9, 1), SCORE_COLORS, strict=True))
     )
     color = "#e4e7eb" if np.isnan(score) else colors((score + 1) / 2)
-    cell = Rectangle(
-        (x, y), width, height, facecolor=color, edgecolor=BORDER_COLOR, linewidth=0.3
-    )
+    cell = Rectangle((x, y), width, height, facecolor=color, edgecolor=BORDER_COLOR, linewidth=0.3)
     axes.add_patch(cell)
 
 

@@ -105,8 +105,8 @@ def render_page(data: Mapping[str, Any]) -> str:
         f"{data['model']}, {len(used)} of {len(data['pairs'])} pairs. The model runs on the "
         "corrupted input; what one unit wrote on the clean input is patched in. Restored share of "
         f"{data['metric']}: 0 changes nothing, 1 is the clean input. A frame marks an effect: more "
-        "than with clean inputs of other pairs, with a probability of 5 % at most for any false "
-        "frame in a picture."
+        "than what the differences between clean and corrupted inputs of other pairs change, with a "
+        "probability of 5 % at most for any false frame in a picture."
     )
     return render_document(f"Patching: {data['model']}", lead, sections)
 

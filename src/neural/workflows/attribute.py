@@ -591,9 +591,7 @@ class _Session:
         try:
             maps = tracing.value_weighted_maps()
             rows["value_weighted"] = [layer[0, :, position] for layer in maps]
-            gradients = compute_answer_gradients(
-                self.subject, tokens, position, answer, tracing
-            )
+            gradients = compute_answer_gradients(self.subject, tokens, position, answer, tracing)
         except AttributionError:
             return rows
         rows["gradient_attention"] = [

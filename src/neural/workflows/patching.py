@@ -7,7 +7,7 @@
 
 The model runs on the corrupted input, and what one unit wrote on the clean input is patched in: a
 head, a head at one position, or the residual stream before a block at one position. The restored
-share of the metric is averaged over the pairs, and compared with sources of other, mismatched pairs
+share of the metric is averaged over the pairs, and compared with that of other, mismatched pairs
 (analysis/patching_effects.py). Many units run in one batch: each example has its own patch.
 """
 
@@ -155,14 +155,23 @@ class _LengthGroup:
     """Indices of the pairs; the order of the rows of all tensors."""
     clean: Int[Tensor, "n T"]
     corrupted: Int[Tensor, "n T"]
-    clean_outputs: HeadOutputs
-    corrupted_outputs: HeadOutputs
+    outputs: HeadOutputs
+    """Of the clean inputs, then of the corrupted ones."""
     streams: BlockOutputs | None = None
-    """Residual streams of the clean inputs."""
+    """Residual streams, in the same order."""
 
     def find_rows(self, pairs: Sequence[int]) -> list[int]:
-        """Rows of pairs in the tensors."""
+        """Rows of pairs in the tensors of the inputs."""
         return [self.pairs.index(pair) for pair in pairs]
+
+    def find_source_rows(self, examples: Sequence[_Example]) -> list[int]:
+        """Rows of the sources of examples in the recorded outputs."""
+        rows = self.find_rows([example.source for example in examples])
+        count = len(self.pairs)
+        return [
+            row + (0 if example.is_clean else count)
+            for row, example in zip(rows, examples, strict=True)
+        ]
 
 
 class _Example(NamedTuple):
@@ -173,7 +182,9 @@ class _Example(NamedTuple):
     slot: int
     """Index of the source in the block of the pair."""
     source: int
-    """The pair whose clean input is the source."""
+    """The pair whose input is the source."""
+    is_clean: bool = True
+    """Whether the source is the clean input of that pair; its corrupted one is subtracted."""
 
 
 class _Experiment:
@@ -220,7 +231,7 @@ class _Experiment:
             self._note_blocks(lengths)
         self.groups = {length: self._record(length) for length in sorted(set(lengths))}
         self.positions = min(lengths)
-        layers = self.groups[lengths[0]].clean_outputs.layers
+        layers = self.groups[lengths[0]].outputs.layers
         result = PatchingResult(
             model=self.model.name,
             source=self.model.source,
@@ -326,7 +337,7 @@ class _Experiment:
         targets = {(self.pairs[pair].answer, self.pairs[pair].wrong) for pair in self.used}
         if len(targets) == 1 and len(lengths) > 1:
             self.notes.append(
-                "all pairs have the same targets: other clean inputs may restore as much, so that "
+                "all pairs have the same targets: other pairs may restore as much, so that "
                 "no unit stands out; mix pairs with different answers"
             )
 
@@ -337,9 +348,8 @@ class _Experiment:
             torch.tensor([list(getattr(self.pairs[pair], key)) for pair in members])
             for key in ("clean", "corrupted")
         )
-        return _LengthGroup(
-            members, clean, corrupted, self._record_heads(clean), self._record_heads(corrupted)
-        )
+        outputs = self._record_heads(torch.cat((clean, corrupted)))
+        return _LengthGroup(members, clean, corrupted, outputs)
 
     def _record_heads(self, ids: Int[Tensor, "n T"]) -> HeadOutputs:
         """Head outputs of all rows, recorded in batches."""
@@ -386,7 +396,7 @@ class _Experiment:
         """Examples of one unit: pairs times their sources."""
         if self.blocks is None:
             return len(self.used)
-        return sum(len(block) ** 2 for block in self.blocks)
+        return sum(len(block) * (2 * len(block) - 1) for block in self.blocks)
 
     def _list_units(self, kind: str, layers: list[LayerOutputs]) -> list[Unit]:
         positions = range(-self.positions, 0)
@@ -418,7 +428,7 @@ class _Experiment:
         units = self._list_units(kind, layers)
         if kind == "residual":
             for group in self.groups.values():
-                probe = self.model.build_probe(group.clean)
+                probe = self.model.build_probe(torch.cat((group.clean, group.corrupted)))
                 group.streams = record_residual(self.model.model, probe)
         changes = np.zeros((len(self.used), self._source_slots, len(units)))
         total, done = len(units) * self._count_sources(), 0
@@ -431,14 +441,26 @@ class _Experiment:
             for batch in _iter_batches(examples, self._count_examples(length)):
                 logits = self._run_batch(group, units, batch)
                 pairs = [example.pair for example in batch]
-                scores = self._score(logits, pairs) - self.base[pairs]
-                for example, change in zip(batch, scores, strict=True):
-                    changes[self.used.index(example.pair), example.slot, example.unit] = change
+                self._add_changes(changes, batch, self._score(logits, pairs))
                 done += len(batch)
                 self.on_progress(kind, done, total)
         effects = self._estimate(changes, [self._describe_unit(unit) for unit in units])
         shape = self._find_shape(kind, units)
         return PatchingSweep(kind, units, effects, shape)
+
+    def _add_changes(
+        self, changes: np.ndarray, examples: Sequence[_Example], scores: np.ndarray
+    ) -> None:
+        """Add scores with clean sources, subtract those with corrupted sources.
+
+        The corrupted source of a pair itself changes nothing: its score is that of the corrupted
+        input.
+        """
+        for example, score in zip(examples, scores, strict=True):
+            index = self.used.index(example.pair), example.slot, example.unit
+            changes[index] += score if example.is_clean else -score
+            if example.source == example.pair:
+                changes[index] -= self.base[example.pair]
 
     def _find_shape(self, kind: str, units: list[Unit]) -> tuple[int, ...]:
         layers = max(unit.layer for unit in units) + 1
@@ -463,13 +485,15 @@ class _Experiment:
                 for pair in members:
                     for slot, source in enumerate(members):
                         yield _Example(unit, pair, slot, source)
+                        if source != pair:
+                            yield _Example(unit, pair, slot, source, is_clean=False)
 
     def _run_batch(
         self, group: _LengthGroup, units: list[Unit], batch: Sequence[_Example]
     ) -> Float[Tensor, "B C"]:
         """Logits of a batch in which every example has its own patch."""
         ids = group.corrupted[group.find_rows([example.pair for example in batch])]
-        rows = group.find_rows([example.source for example in batch])
+        rows = group.find_source_rows(batch)
         chosen = [units[example.unit] for example in batch]
         interventions: list[Intervention]
         if group.streams is not None and chosen[0].head is None:
@@ -484,7 +508,7 @@ class _Experiment:
                 for unit in dict.fromkeys(chosen)
             ]
         else:
-            interventions = [PatchUnits(chosen, group.clean_outputs, rows)]
+            interventions = [PatchUnits(chosen, group.outputs, rows)]
         with torch.no_grad(), intervene(self.model.model, *interventions):
             return self.model.run(ids)
 
@@ -514,7 +538,7 @@ class _Experiment:
     def _measure_paths(
         self, paths: bool | Sequence[tuple[str, ...]], result: PatchingResult
     ) -> PathEffects | None:
-        outputs = next(iter(self.groups.values())).clean_outputs
+        outputs = next(iter(self.groups.values())).outputs
         units = (
             self._choose_paths(result)
             if isinstance(paths, bool)
@@ -529,9 +553,8 @@ class _Experiment:
             for batch in _iter_batches(examples, self._count_examples(length)):
                 pairs = [example.pair for example in batch]
                 for index, logits in self._run_paths(group, units, batch):
-                    scores = self._score(logits, pairs) - self.base[pairs]
-                    for example, change in zip(batch, scores, strict=True):
-                        changes[self.used.index(example.pair), example.slot, index] = change
+                    of_path = [example._replace(unit=index) for example in batch]
+                    self._add_changes(changes, of_path, self._score(logits, pairs))
                     done += len(batch)
                     self.on_progress("paths", done, total)
         return PathEffects(units, self._estimate(changes, [str(unit) for unit in units]))
@@ -539,7 +562,7 @@ class _Experiment:
     def _choose_paths(self, result: PatchingResult) -> list[PathUnit]:
         """All paths between the heads that matter, and from each to the output."""
         if "heads" not in result.sweeps:
-            layers = next(iter(self.groups.values())).clean_outputs.layers
+            layers = next(iter(self.groups.values())).outputs.layers
             result.sweeps["heads"] = self._sweep("heads", layers)
         sweep = result["heads"]
         effects = sweep.effects
@@ -566,13 +589,13 @@ class _Experiment:
     ) -> Iterator[tuple[int, Tensor]]:
         """Logits of a batch for every path; what a layer receives is computed once per sender."""
         rows = group.find_rows([example.pair for example in batch])
-        sources = group.find_rows([example.source for example in batch])
+        sources = group.find_source_rows(batch)
         ids, model = group.corrupted[rows], self.model.model
         probe = self.model.build_probe(ids)
         frozen = HeadOutputs(
             [
-                replace(layer, output=layer.output[rows], values=layer.values)
-                for layer in group.corrupted_outputs.layers
+                replace(layer, output=layer.output[len(group.pairs) :][rows])
+                for layer in group.outputs.layers
             ]
         )
 
@@ -587,7 +610,7 @@ class _Experiment:
                     probe,
                     (unit.sender.layer, unit.sender.head),
                     OUTPUT,
-                    clean=group.clean_outputs,
+                    clean=group.outputs,
                     frozen=frozen,
                     rows=sources,
                     forward=forward,
@@ -600,7 +623,7 @@ class _Experiment:
                         probe,
                         unit.sender,
                         unit.receiver.layer,
-                        clean=group.clean_outputs,
+                        clean=group.outputs,
                         frozen=frozen,
                         rows=sources,
                         through=unit.through,

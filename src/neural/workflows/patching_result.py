@@ -91,7 +91,7 @@ class PatchingSweep:
 
     @property
     def mismatched(self) -> np.ndarray:
-        """Mean restored shares with sources of other pairs; NaN without a null."""
+        """Mean shares that differences of other pairs change; NaN without a null."""
         return self._fill(self.effects.mismatched)
 
     @property

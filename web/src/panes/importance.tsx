@@ -64,7 +64,7 @@ function ImportancePane(props: PaneProps) {
       </div>
       <section>
         <h2>
-          Every head over training <small>{describeRows(heads, ranked, values)}</small>
+          Every head over training <small>{describeRows(importance, heads, ranked, values)}</small>
         </h2>
         <Picture name="importance-over-training" csv={() => tabulate(importance, ranked, values)}>
           <ImportancePicture {...shared} />
@@ -131,12 +131,19 @@ function ClassChoice({
   )
 }
 
-function describeRows(heads: HeadIndex[], ranked: HeadIndex[], values: ClassValues): string {
+function describeRows(
+  importance: Importance,
+  heads: HeadIndex[],
+  ranked: HeadIndex[],
+  values: ClassValues,
+): string {
   const count =
     heads.length < ranked.length
       ? `the first ${heads.length} of ${formatInteger(ranked.length)} heads`
       : formatCount(ranked.length, "head")
-  return `${count}, the most important at the end first; ${values.name}`
+  const whole = importance.classes[0].name
+  const marks = values.name === whole ? "" : `; marks: ${whole}`
+  return `${count}, the most important at the end first; ${values.name}${marks}`
 }
 
 interface SharedProps {

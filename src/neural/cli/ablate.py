@@ -1,0 +1,173 @@
+"""`neural ablate`: how much the loss changes without each attention head."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from neural.cli import _formatting
+from neural.cli._options import json_option, out_option, runs_option
+
+if TYPE_CHECKING:
+    from neural.workflows.ablate import AblationResult
+
+
+@click.command()
+@click.argument("targets", metavar="[RUN|MODEL…]", nargs=-1)
+@click.option(
+    "--data",
+    metavar="FILE",
+    help="A text to measure the loss on; a run has held-out data of its own.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(["mean", "zero", "resample", "pattern"]),
+    default="mean",
+    show_default=True,
+    help="What a removed head writes: its mean output, nothing, its output for another example, "
+    "or its values under another pattern.",
+)
+@click.option(
+    "--pattern",
+    type=click.Choice(["uniform", "diagonal", "previous", "average"]),
+    default="uniform",
+    show_default=True,
+    help="The pattern of --method pattern.",
+)
+@click.option(
+    "--examples",
+    type=click.IntRange(2),
+    default=64,
+    show_default=True,
+    help="Number of windows or examples.",
+)
+@click.option(
+    "--length", type=click.IntRange(2), help="Tokens of a window of --data; 256 by default."
+)
+@click.option("--head", "heads", multiple=True, metavar="HEAD", help="Only this head: L1h3.")
+@click.option(
+    "--pairs/--no-pairs", default=True, show_default=True, help="Also remove pairs of heads."
+)
+@click.option("--step", type=click.IntRange(0), help="Checkpoint of a run; the best by default.")
+@click.option("--over-training", is_flag=True, help="All checkpoints that a run has kept.")
+@click.option("--again", is_flag=True, help="Also measure steps that the run has already.")
+@click.option(
+    "--build",
+    metavar="MODULE:FUNCTION",
+    help="Builds the model of a state dict (.pt, .safetensors).",
+)
+@click.option("--save", is_flag=True, help="Keep the result of a model as a run.")
+@click.option("--name", metavar="NAME", help="Name of the run of --save; the model's by default.")
+@out_option("Write all heads as a table or as JSON.", metavar="FILE.csv|.json")
+@runs_option()
+@json_option()
+def command(targets: tuple[str, ...], root: Path, as_json: bool, **options: Any) -> None:
+    """Remove every attention head in turn: how much does the loss change? Newest run by default.
+
+    \b
+    $ neural ablate novel
+    $ neural ablate novel --over-training
+    $ neural ablate ./gpt2 --data notes.txt --method zero -o heads.csv
+    $ neural ablate checkpoints/checkpoint-* --data notes.txt --save
+
+    Changes are in nats, with standard errors over examples; positive: the head helps. Beside them
+    are the estimate by gradients, the head's role, and the token class that it matters most for.
+    Then pairs of heads: a positive interaction means that one can stand in for the other. The
+    result of a run is saved in its folder; its page shows it. Several models are checkpoints of
+    one.
+    """
+    from neural.cli._errors import report_errors
+
+    with report_errors():
+        _ablate(targets, root, as_json=as_json, **options)
+
+
+def _ablate(
+    targets: tuple[str, ...],
+    root: Path,
+    *,
+    heads: tuple[str, ...],
+    out: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    from neural.cli._errors import UserError
+    from neural.cli._run_selection import select_run
+    from neural.workflows.ablate import ablate
+
+    if out is not None and out.suffix.lower() not in (".csv", ".json"):
+        raise UserError(f"{out}: name a .csv or a .json file")
+    if out is not None and not out.absolute().parent.is_dir():
+        raise UserError(f"there is no folder {out.parent} for {out.name}")
+    with _show_progress() as on_progress:
+        result = ablate(
+            list(targets) or select_run(None, root),
+            heads=list(heads) or None,
+            runs=root,
+            on_progress=on_progress,
+            **options,
+        )
+    if as_json:
+        click.echo(json.dumps(result.to_dict(), ensure_ascii=False))
+    else:
+        for index, section in enumerate(result.to_sections(_formatting.terminal_width())):
+            click.echo("\n" * (index > 0), nl=False)
+            _formatting.print_section(section)
+    if out is not None:
+        _write_file(out, result)
+        click.echo(f"written: {out}", err=as_json)
+    if result.saved is not None:
+        saved = _formatting.relative_path(result.saved)
+        click.echo(f"saved in {saved}; `neural report {saved.name}` shows it", err=True)
+
+
+def _write_file(path: Path, result: AblationResult) -> None:
+    """Write a row per head and step, or everything as JSON."""
+    import csv
+    import io
+
+    from neural.cli._errors import CommandFailedError
+    from neural.core.errors import describe_os_error
+    from neural.core.files import write_atomically
+
+    if path.suffix.lower() == ".json":
+        text = json.dumps(result.to_dict(), ensure_ascii=False, indent=1) + "\n"
+    else:
+        rows = result.to_rows()
+        buffer = io.StringIO()
+        writer = csv.DictWriter(buffer, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        text = buffer.getvalue()
+    try:
+        write_atomically(path, text)
+    except OSError as error:
+        raise CommandFailedError(f"{path}: {describe_os_error(error)}") from None
+
+
+@contextmanager
+def _show_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar on a terminal; nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda label, done, total: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(30),
+        TextColumn("{task.completed:,}/{task.total:,}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        bar_task = bar.add_task("", total=1)
+        yield lambda label, done, total: bar.update(
+            bar_task, description=label, completed=done, total=total
+        )

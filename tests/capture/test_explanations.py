@@ -1,0 +1,137 @@
+"""Explanations of one prediction: every method finds the source that a known circuit uses."""
+
+import numpy as np
+import pytest
+import torch
+
+from neural.capture.attribution import trace_attention
+from neural.capture.explanations import METHODS, Predictor, check_methods, explain
+from neural.capture.residual_stream import AttributionError
+from tests.capture.attribution_models import (
+    build_classifier,
+    build_hugging_face,
+    build_own,
+    draw_ids,
+    read_logits,
+)
+from tests.circuits import build_copy, build_induction
+
+
+@pytest.fixture(scope="module", params=["own", "gpt2"])
+def induction(request):
+    """An induction circuit, one prediction, and the position that holds its answer."""
+    circuit = build_induction(request.param)
+    batch = circuit.draw(1, seed=5)
+    position = int(batch.has_target[0].nonzero()[-1])
+    tokens, answer = batch.tokens[0, : position + 1], int(batch.targets[0, position])
+    source = int((tokens[:-1] == tokens[-1]).nonzero()[-1]) + 1
+    assert tokens[source] == answer
+    return circuit.model.eval(), tokens, position, answer, source
+
+
+def test_every_method_scores_every_position_and_most_find_the_source(induction):
+    model, tokens, position, answer, source = induction
+    others = torch.tensor([[3 + (int(token) - 2) % 17 for token in tokens]])
+    scores = explain(
+        Predictor(model), tokens, position=position, answer=answer, replacements=others
+    )
+    assert list(scores) == list(METHODS)
+    for name, values in scores.items():
+        assert values.shape == (len(tokens),)
+        assert np.isfinite(values).all()
+        # these also, or first of all, name the token that is continued, or the one before it
+        names_two = name in ("attention_mean", "value_weighted", "rollout", "ablation")
+        best = np.argsort(-values)[: 2 if names_two else 1]
+        assert source in best, name
+
+
+def test_attention_scores_are_rows_of_the_maps():
+    model, tokens = build_own(), draw_ids(batch=1)[0]
+    scores = explain(
+        Predictor(model), tokens, position=6, answer=2, methods=["attention", "attention_mean"]
+    )
+    tracing = trace_attention(model, tokens[None])
+    rows = np.stack([tracing.weights(layer)[0, :, 6].mean(0).numpy() for layer in range(2)])
+    np.testing.assert_allclose(scores["attention"], rows[1], atol=1e-6)
+    np.testing.assert_allclose(scores["attention_mean"], rows.mean(0), atol=1e-6)
+
+
+def test_direct_scores_sum_to_the_parts_of_all_heads():
+    model, tokens = build_own("final_norm=true"), draw_ids(batch=1)[0]
+    scores = explain(Predictor(model), tokens, position=8, answer=2, methods=["direct"])
+    attribution = trace_attention(model, tokens[None]).attribute_logits(
+        torch.tensor([8]), torch.tensor([2])
+    )
+    heads = sum(part.values[0] for part in attribution.parts if part.kind == "head")
+    assert scores["direct"].sum() == pytest.approx(heads, abs=1e-6)
+
+
+def test_ablation_is_the_drop_of_the_log_probability():
+    model, tokens = build_own(), draw_ids(batch=1)[0]
+    replacements = draw_ids(batch=2, seed=7)
+    scores = explain(
+        Predictor(model),
+        tokens,
+        position=8,
+        answer=2,
+        methods=["ablation"],
+        replacements=replacements,
+    )
+    drops = []
+    for row in replacements:
+        changed = tokens.clone()
+        changed[4] = row[4]
+        values = read_logits(model, torch.stack([tokens, changed]))[:, 8].log_softmax(-1)[:, 2]
+        drops.append(float(values[0] - values[1]))
+    assert scores["ablation"][4] == pytest.approx(np.mean(drops), abs=1e-5)
+
+
+def test_classes_are_explained_by_the_mean_over_positions():
+    model, tokens = build_classifier(), draw_ids(batch=1)[0]
+    scores = explain(Predictor(model), tokens, position=8, answer=3, methods=["attention"])
+    weights = trace_attention(model, tokens[None]).weights(1)[0].numpy()
+    np.testing.assert_allclose(scores["attention"], weights.mean(axis=(0, 1)), atol=1e-6)
+
+
+def test_gradients_do_not_vanish_for_a_certain_answer():
+    """The probability is 1 up to rounding: log p has no gradient, log-odds have one."""
+    circuit = build_copy()
+    batch = circuit.draw(1, seed=2)
+    position = int(batch.has_target[0].nonzero()[-1])
+    tokens, answer = batch.tokens[0, : position + 1], int(batch.targets[0, position])
+    scores = explain(
+        Predictor(circuit.model.eval()),
+        tokens,
+        position=position,
+        answer=answer,
+        methods=["gradient_attention"],
+    )["gradient_attention"]
+    assert scores.argmax() == 1  # the token after START
+    assert scores.max() > 1
+
+
+def test_unsupported_methods_are_left_out_with_a_reason():
+    failures = {}
+    scores = explain(
+        Predictor(build_own('norm="post"')),
+        draw_ids(batch=1)[0],
+        position=8,
+        answer=2,
+        methods=["rollout", "direct", "gradient_attention"],
+        on_failure=lambda name, error: failures.update({name: str(error)}),
+    )
+    assert list(scores) == ["rollout", "gradient_attention"]
+    assert "post-norm" in failures["direct"]
+
+
+def test_cross_attention_is_refused():
+    model = build_hugging_face("gpt2")
+    subject = Predictor(model, lambda ids: {"input_ids": ids[:, :4]})
+    with pytest.raises(AttributionError, match="4 × 4 cells, and the input has 9 tokens"):
+        explain(subject, draw_ids(batch=1)[0], position=3, answer=2, methods=["rollout"])
+
+
+def test_unknown_methods_get_a_guess():
+    with pytest.raises(AttributionError, match="did you mean `rollout`"):
+        check_methods(["rolout"])
+    assert check_methods(["direct", "direct"]) == ["direct"]

@@ -1,0 +1,42 @@
+"""The page of an explanation: self-contained, escaped, complete."""
+
+import re
+
+from neural.report.attribution_page import render_attribution_page, write_attribution_page
+from tests.report.attribution_data import create_data
+
+
+def test_every_method_has_a_strip_with_its_number():
+    page = render_attribution_page(create_data())
+    assert page.count('class="strip"') == 2
+    assert "faithfulness +0.31 (0.12 … 0.50), 8 examples" in page
+    assert "faithfulness −0.20, 8 examples" in page
+    assert page.count('class="against"') == 1
+    assert "a note" in page
+
+
+def test_tokens_are_escaped_and_nothing_is_loaded():
+    page = render_attribution_page(create_data())
+    assert "<b>cat" not in page
+    assert "&lt;b&gt;cat&lt;/b&gt;" in page
+    assert "<script" not in page
+    assert not re.search(r'(src|href)="https?:', page)
+
+
+def test_parts_lens_and_effects_are_listed():
+    page = render_attribution_page(create_data())
+    rows = re.findall(r"<tr><td>(L0 h\d)</td><td>head</td><td>(.*?)</td><td>(.*?)</td>", page)
+    assert rows == [("L0 h0", "+2.0000", "+1.5000"), ("L0 h1", "−0.5000", "−0.2500")]
+    assert "correlate with 0.90" in page
+    assert "Logit lens" in page
+
+
+def test_what_was_not_measured_is_said():
+    page = render_attribution_page(create_data(faithfulness=False, attribution=False))
+    assert "Faithfulness was not measured" in page
+    assert "Direct logit attribution</h2>" not in page
+
+
+def test_it_is_written_as_a_file(tmp_path):
+    path = write_attribution_page(create_data(), tmp_path / "why.html")
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")

@@ -1,0 +1,216 @@
+"""`neural.attribute`: one prediction explained, on own runs, Hugging Face models and classifiers."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import neural
+from neural.capture.explanations import METHODS
+from neural.core.errors import TaskError
+from neural.workflows.attribute import attribute
+from tests.capture.attribution_models import (
+    build_classifier,
+    build_hugging_face,
+    build_own,
+    draw_ids,
+    read_logits,
+)
+from tests.circuits import build_induction, build_tokenizer, format_tokens
+from tests.written_runs import CHARACTERS, write_run
+
+
+@pytest.fixture(scope="module")
+def induction():
+    """The text of an induction circuit, and a position whose next token it decides."""
+    circuit = build_induction("gpt2")
+    batch = circuit.draw(1, seed=1)
+    position = int(batch.has_target[0].nonzero()[-1])
+    return circuit.model, format_tokens(batch.tokens[0]), position
+
+
+@pytest.fixture(scope="module")
+def explained(induction):
+    model, text, position = induction
+    return attribute(
+        model,
+        text,
+        tokenizer=build_tokenizer(),
+        position=position,
+        faithfulness=True,
+        examples=6,
+    )
+
+
+def test_the_known_circuit_is_explained(explained, induction):
+    _, text, position = induction
+    words = text.split()
+    assert explained.tokens == words[: position + 1]
+    assert explained.answer.text == words[position + 1]
+    assert explained.answer.probability > 0.99
+    assert explained.predicted == explained.answer
+    source = int(explained.scores["direct"].argmax())
+    assert words[source] == explained.answer.text
+    assert words[source - 1] == words[position]
+    # the previous-token head has no direct part, but the answer needs it
+    assert explained.head_parts[0, 1] == pytest.approx(0, abs=1e-3)
+    assert explained.removed_heads[0, 1] == pytest.approx(explained.answer.logit, abs=0.1)
+    assert explained.removed_heads[1, 0] == pytest.approx(explained.parts["L1 h0"], abs=0.1)
+    assert [row.rank for row in explained.lens][-1] == 0
+
+
+def test_parts_sum_to_the_logit(explained):
+    assert sum(explained.parts.values()) == pytest.approx(explained.answer.logit, abs=1e-4)
+
+
+def test_every_method_has_a_faithfulness_number(explained):
+    assert list(explained.faithfulness) == list(METHODS)
+    for name, number in explained.faithfulness.items():
+        assert number.gain.seeds == 6
+        assert number.gain.low < number.gain.value < number.gain.high
+        assert number.here == pytest.approx(explained.examples[0].gain(name))
+    assert explained.faithfulness["ablation"].here > 1
+
+
+def test_data_and_tables_hold_everything(explained):
+    data = json.loads(json.dumps(explained.to_dict()))
+    assert data["methods"]["rollout"]["scores"] == pytest.approx(explained.scores["rollout"])
+    assert data["methods"]["rollout"]["faithfulness"]["examples"] == 6
+    assert len(data["logit_attribution"]["parts"]) == len(explained.parts)
+    assert data["lens"][-1]["top"][0]["text"] == explained.answer.text
+    assert len(data["curves"]["methods"]) == len(METHODS)
+    length = len(explained.tokens)
+    for rows in data["head_rows"].values():
+        assert [np.shape(layer) for layer in rows] == [(4, length)] * 2
+    frame = explained.to_dataframe()
+    assert frame["token"].tolist() == explained.tokens
+    assert set(METHODS) <= set(frame.columns)
+    heads = explained.heads_to_dataframe()
+    assert len(heads) == 8
+    assert heads["direct"].sum() == pytest.approx(np.nansum(explained.head_parts))
+
+
+def test_the_same_seed_gives_the_same_numbers(induction):
+    model, text, position = induction
+    first, second = (
+        attribute(
+            model,
+            text,
+            tokenizer=build_tokenizer(),
+            position=position,
+            methods=["ablation"],
+            faithfulness=True,
+            examples=2,
+        )
+        for _ in range(2)
+    )
+    assert first.to_dict() == second.to_dict()
+
+
+def test_a_run_is_explained_by_its_name(tmp_path):
+    path = write_run(tmp_path, vocabulary=list(CHARACTERS))
+    result = neural.attribute("small", "abc abc", runs=tmp_path, answer="d", against="e")
+    assert result.model_name == path.name
+    assert result.tokens == list("abc abc")
+    assert result.answer.text == "d"
+    total = sum(result.parts.values())
+    assert total == pytest.approx(result.answer.logit - result.against.logit, abs=1e-4)
+    assert "probability" in repr(result)
+
+
+def test_a_causal_model_is_explained_by_the_tokens_up_to_the_position():
+    ids = draw_ids(batch=1)[0].tolist()
+    model = build_own("final_norm=true")
+    result = attribute(model, ids, position=-4, methods=["rollout"])
+    assert result.position == 5
+    assert result.token_ids == ids[:6]
+    probabilities = read_logits(model, torch.tensor([ids]))[0, 5].softmax(-1)
+    assert result.answer.probability == pytest.approx(float(probabilities.max()), abs=1e-5)
+
+
+def test_a_class_is_explained_on_several_inputs():
+    model = build_classifier("final_norm=true")
+    rows = draw_ids(batch=3).tolist()
+    result = attribute(model, rows, faithfulness=True, methods=["attention", "direct", "ablation"])
+    assert result.position is None
+    assert result.answer.text == f"class {result.answer.id}"
+    assert result.faithfulness["direct"].gain.seeds == 3
+    assert sum(result.parts.values()) == pytest.approx(result.answer.logit, abs=1e-4)
+    again = attribute(model, rows, answer="2", methods=["attention"])
+    assert again.answer.id == 2
+
+
+def test_post_norm_networks_keep_what_they_allow():
+    result = attribute(build_own('norm="post"'), draw_ids(batch=1))
+    assert set(result.scores) == set(METHODS) - {"direct"}
+    assert result.attribution is None
+    assert result.lens == []
+    assert result.to_dict()["logit_attribution"] is None
+    assert any("no direct logit attribution" in note for note in result.notes)
+    assert np.isfinite(result.removed_heads).all()
+
+
+def test_the_model_is_as_before():
+    model = build_hugging_face("llama", "sdpa").train()
+    ids = draw_ids(batch=1)
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    random_state = torch.get_rng_state()
+    attribute(model, ids, faithfulness=True, examples=2, methods=["gradient_rollout"])
+    assert model.training
+    assert torch.equal(torch.get_rng_state(), random_state)
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, state[name])
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"position": 30}, "position 30 does not exist: the input has 9 tokens"),
+        ({"position": -10}, "position -10 does not exist"),
+        ({"answer": 99}, "answer 99 does not exist: ids are 0 to 10"),
+        ({"answer": "cat"}, "no tokenizer: give the answer as a token id"),
+        ({"answer": 3, "against": 3}, "their difference is 0"),
+        ({"methods": ["rolout"]}, "did you mean `rollout`"),
+        ({"examples": 0}, "examples must be at least 1"),
+    ],
+)
+def test_bad_arguments_get_messages(options, message):
+    with pytest.raises(TaskError, match=message):
+        attribute(build_own(), draw_ids(batch=1), **options)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ([5], "the input has one token"),
+        ([5, 99], "cannot read this input: the id 99"),
+        ([5, -1], "not negative"),
+        ([4, 4, 4], "all tokens of the input are the same"),
+        ("text", "has no tokenizer"),
+    ],
+)
+def test_bad_inputs_get_messages(inputs, message):
+    with pytest.raises(TaskError, match=message):
+        attribute(build_own(), inputs)
+
+
+def test_weights_that_are_not_finite_get_a_message():
+    model = build_own()
+    with torch.no_grad():
+        model.output.linear.weight[0, 0] = torch.nan
+    with pytest.raises(TaskError, match="logits of SequentialNetwork are not finite"):
+        attribute(model, draw_ids(batch=1))
+
+
+def test_a_position_of_a_class_gets_a_message():
+    with pytest.raises(TaskError, match="predicts a class of the input"):
+        attribute(build_classifier(), draw_ids(batch=1), position=3)
+    with pytest.raises(TaskError, match="`cat` is not a class: 0 to 4"):
+        attribute(build_classifier(), draw_ids(batch=1), answer="cat")
+
+
+def test_files_of_other_kinds_are_refused(explained, tmp_path):
+    with pytest.raises(TaskError, match=r"ends with \.html"):
+        explained.save(tmp_path / "page.txt")
