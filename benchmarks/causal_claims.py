@@ -20,13 +20,16 @@ import argparse
 import json
 import math
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import spearmanr
 from torch.nn import functional
 
 from neural.analysis.change_points import MAD_TO_STD
@@ -44,6 +47,7 @@ from neural.capture.head_importance import HeadImportance, measure_head_importan
 from neural.capture.intervene import intervene, record_head_outputs
 from neural.capture.interventions import HeadOutputs, patch, replace_by_mean
 from neural.core.experiment import Experiment
+from neural.nn.head_similarity import measure_head_similarity
 from neural.runs.importance_file import (
     ImportanceHeader,
     ImportanceRecord,
@@ -53,6 +57,10 @@ from neural.runs.importance_file import (
 )
 from neural.runs.run import Run
 from neural.tasks import registry as tasks
+from neural.tasks.segmentation.collate import collate_examples, make_examples
+from neural.tasks.segmentation.evaluation_data import load_task_documents
+from neural.tasks.segmentation.feature_cache import resolve_features
+from neural.tasks.segmentation.losses import mask_gaps
 from neural.training.engine import fit
 from neural.workflows.load_model import load_best_model, load_model
 from neural.workflows.load_task import create_task
@@ -193,43 +201,324 @@ def load_language_models(
 
 # c, d: segmenters
 
-ARMS: dict[str, dict[str, float]] = {
+ARMS: dict[str, dict[str, Any]] = {
     "plain": {},
     "entropy": {"entropy_lambda": 0.08},
     "diversity": {"head_diversity_lambda": 1.0},
 }
 """Settings of the loss; 0.08 is the published weight of the entropy."""
+PUBLISHED = "published"
+"""The preset as it is: its heads stay uniform."""
+LONG_TRAINING = {"epochs": 40, "learning_rate": 3e-3, "entropy_lambda": 0.0}
+"""A higher rate and more epochs than the preset, so that heads become different."""
 
 
 def train_segmenter(runs: Path, arm: str, seed: int) -> tuple[Run, Any]:
     """A segmenter with boundary-aware attention; test documents are 30 % of all."""
+    is_published = arm == PUBLISHED
     settings = {
         "task": "segmentation",
         "name": f"segments-{arm}-{seed}",
         "preset": "document_small",
         "data": "handbook",
         "test_split": 0.3,
-        "training": {
-            "seed": seed,
-            "epochs": SEGMENTER_EPOCHS,
-            "learning_rate": SEGMENTER_RATE,
-            "entropy_lambda": 0.0,
-            **ARMS[arm],
-        },
+        "model": {} if is_published else {"attention_heads": 8},
+        "training": {"seed": seed, **({} if is_published else {**LONG_TRAINING, **ARMS[arm]})},
         "tracking": {"track_every": 0},
     }
     return train_or_reuse(runs / f"segments-{arm}-{seed}", settings)
 
 
-def load_test_examples(task: Any) -> list[Any]:
-    """Examples of the test documents, which neither training nor the choice of a checkpoint used."""
-    documents = load_task_documents(task.settings, Path()).test
-    return make_examples(documents, resolve_features(task.settings.features), task.classes)
+class TestDocuments:
+    """Documents that neither training nor the choice of a checkpoint used, as one batch."""
+
+    def __init__(self, task: Any, model: Any) -> None:
+        documents = load_task_documents(task.settings, Path()).test
+        features = resolve_features(task.settings.features)
+        self.examples = make_examples(documents, features, task.classes)
+        self.batch = collate_examples(self.examples)
+        self.mask = self.batch["mask"]
+        self.is_gap = mask_gaps(self.mask, self.batch["first"]).numpy()
+        self.lengths = self.mask.sum(dim=1)
+        self.model, self.task = model, task
+        self.threshold = float(task.evaluate(model)["valid/threshold"])
+
+    @property
+    def inputs(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Arguments of the model."""
+        return self.batch["x"], self.mask
+
+    def predict(self) -> np.ndarray:
+        """Boundary probabilities, (documents, elements)."""
+        with torch.no_grad():
+            return self.model(*self.inputs)[..., 1].numpy()
+
+    def score(self, probabilities: np.ndarray) -> float:
+        """Boundary F1 over all documents, at the threshold of the validation documents."""
+        truth = self.batch["boundaries"].numpy() & self.is_gap
+        predicted = (probabilities > self.threshold) & self.is_gap
+        hits = (truth & predicted).sum()
+        return float(2 * hits / max(1, truth.sum() + predicted.sum()))
+
+    def take_from_others(self, values: torch.Tensor) -> torch.Tensor:
+        """Values (documents, …, elements, D) of another document each, repeated to the length.
+
+        Document i takes those of document i + 1; element t those of t modulo the other's length.
+        """
+        count, longest = self.mask.shape
+        donors = (torch.arange(count) + 1) % count
+        positions = torch.arange(longest)[None] % self.lengths[donors][:, None]
+        index = positions.view(count, *[1] * (values.ndim - 3), longest, 1)
+        return values[donors].gather(-2, index.expand(*values.shape[:-1], values.shape[-1]))
+
+    def average_correlation(self, first: np.ndarray, second: np.ndarray) -> float:
+        """Spearman correlation over the gaps of each document, averaged over documents."""
+        values = [
+            spearmanr(first[row][gaps], second[row][gaps]).statistic
+            for row, gaps in enumerate(self.is_gap)
+            if gaps.sum() > 3 and np.ptp(first[row][gaps]) > 0 and np.ptp(second[row][gaps]) > 0
+        ]
+        return float(np.mean(values)) if values else math.nan
 
 
 def element_losses(model: Any, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
     """Log loss of every gap, (B, T); NaN elsewhere."""
     logits = model.logits(batch["x"], batch["mask"])
     losses = functional.cross_entropy(logits.transpose(1, 2), batch["target"], reduction="none")
-    is_gap = mask_gaps(batch["mask"], batch["first"])
-    return losses.masked_fill(~is_gap, math.nan)
+    return losses.masked_fill(~mask_gaps(batch["mask"], batch["first"]), math.nan)
+
+
+def measure_segmenter_heads(documents: TestDocuments) -> dict[str, float]:
+    """Necessary heads, concentration of importance, cost of removing all heads."""
+    model, batch = documents.model, documents.batch
+    result = measure_head_importance(model, element_losses, [batch], with_pairs=False)
+    rate = float(batch["boundaries"].numpy()[documents.is_gap].mean())
+    chance_loss = -rate * math.log(rate) - (1 - rate) * math.log(1 - rate)
+    header = ImportanceHeader(
+        "test documents",
+        result.method,
+        result.examples,
+        result.layers,
+        result.heads,
+        chance_loss,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        save_importance_step(Path(folder), header, convert_step(0, result))
+        record = load_importance(Path(folder))
+    assert record is not None
+    necessity = decide_necessity(record)
+    outputs = record_head_outputs(model, documents.inputs, keep_weights=True)
+    with intervene(model, replace_by_mean("all", outputs)), torch.no_grad():
+        losses = element_losses(model, batch)
+        without = documents.predict()
+    weights = outputs[0].weights
+    assert weights is not None
+    entropy = -torch.special.xlogy(weights, weights).sum(dim=-1) / documents.lengths.log()[
+        :, None, None
+    ]
+    with measure_head_similarity(model) as similarity, torch.no_grad():
+        model.logits(*documents.inputs)
+    predicted = documents.predict()
+    p = predicted[documents.is_gap].clip(1e-12, 1 - 1e-12)
+    return {
+        "loss": result.loss,
+        "learned": chance_loss - result.loss,
+        "f1": documents.score(predicted),
+        "necessary": float(necessity.is_necessary[-1].mean()),
+        "without_effect": float(necessity.is_without_effect[-1].mean()),
+        "gini": measure_gini(result.change),
+        "effective_heads": count_effective_heads(result.change),
+        "mean_change": float(np.nanmean(result.change)),
+        "largest_change": float(np.nanmax(result.change)),
+        "all_heads_change": float(losses.nanmean()) - result.loss,
+        "all_heads_f1": documents.score(without) - documents.score(predicted),
+        "relative_entropy": float(entropy.mean(dim=1)[documents.mask].mean()),
+        "head_similarity": float(similarity.mean()),
+        "output_entropy": float(-(p * np.log(p) + (1 - p) * np.log(1 - p)).mean()),
+    }
+
+
+@contextmanager
+def replace_boundary_scores(model: Any, scores: torch.Tensor) -> Iterator[None]:
+    """Replace what the boundary scorer inside the attention says, (B, T)."""
+    handle = model.attention.heads.learned.register_forward_hook(lambda *_: scores)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def record_boundary_scores(documents: TestDocuments) -> torch.Tensor:
+    """Boundary scores inside the attention, (B, T)."""
+    recorded: list[torch.Tensor] = []
+    scorer = documents.model.attention.heads.learned
+    handle = scorer.register_forward_hook(lambda module, args, output: recorded.append(output))
+    try:
+        documents.predict()
+    finally:
+        handle.remove()
+    return recorded[0].detach()
+
+
+def measure_boundary_bias(documents: TestDocuments) -> dict[str, float]:
+    """Effects of other boundary scores, other values and other head outputs on the boundaries."""
+    model = documents.model
+    before, scores = documents.predict(), record_boundary_scores(documents)
+    own = record_head_outputs(model, documents.inputs, keep_weights=True)
+    layer, gaps = own[0], documents.is_gap
+    assert layer.weights is not None
+    donated_scores = documents.take_from_others(scores[..., None])[..., 0]
+    donated_p = documents.take_from_others(torch.from_numpy(before)[..., None])[..., 0].numpy()
+    figures = {
+        "f1": documents.score(before),
+        "score_std": float(scores[documents.mask].std()),
+        "score_by_truth": documents.average_correlation(
+            scores.numpy(), documents.batch["boundaries"].numpy().astype(float)
+        ),
+        "p_std": float(before[gaps].std()),
+    }
+
+    def add_effect(name: str, after: np.ndarray, new_scores: torch.Tensor | None) -> None:
+        change, towards = (after - before)[gaps], (donated_p - before)[gaps]
+        figures[f"{name}/moved"] = float(np.abs(change).mean())
+        figures[f"{name}/f1"] = documents.score(after) - figures["f1"]
+        flipped = (after > documents.threshold) != (before > documents.threshold)
+        figures[f"{name}/flipped"] = float(flipped[gaps].mean())
+        # 1 if the boundaries become those of the other document, 0 if they do not move there
+        figures[f"{name}/towards"] = float(change @ towards / (towards @ towards))
+        if new_scores is not None:
+            difference = (new_scores - scores).numpy()
+            figures[f"{name}/follows"] = documents.average_correlation(difference, after - before)
+
+    mean_score = scores[documents.mask].mean()
+    replacements = {
+        "bias from another document": donated_scores,
+        "bias zero": torch.zeros_like(scores),
+        "bias mean": mean_score.expand_as(scores),
+        "bias from another document x 20": 20 * donated_scores,
+    }
+    for name, new_scores in replacements.items():
+        with replace_boundary_scores(model, new_scores.contiguous()):
+            add_effect(name, documents.predict(), new_scores)
+    other_values = documents.take_from_others(layer.values)
+    other_outputs = documents.take_from_others(layer.output)
+    for name, output in (
+        ("values from another document", layer.weights @ other_values),
+        ("head outputs from another document", other_outputs),
+    ):
+        source = HeadOutputs([replace(layer, output=output)])
+        with intervene(model, patch("all", source)):
+            add_effect(name, documents.predict(), None)
+    return figures
+
+
+# e: focus models
+
+PARADIGMS = ("soft", "hard", "lvml", "hybrid")
+NUM_DONORS = 8
+"""Other examples whose segments replace one of an example; probabilities are averaged."""
+SAIF_THRESHOLD = 0.8
+
+
+def train_focus_model(runs: Path, paradigm: str, seed: int) -> tuple[Run, Any]:
+    """The model of examples/focus/digits.yaml."""
+    settings = {
+        "task": "focus",
+        "name": f"focus-{paradigm}-{seed}",
+        "data": "digits",
+        "paradigm": paradigm,
+        "segments": 10,
+        "foreground": (7, 8, 9),
+        "examples": 51200,
+        "focus": "focus.neural",
+        "classifier": "classifier.neural",
+        "training": {
+            "steps": 400,
+            "batch_size": 128,
+            "optimizer": "AdamW(learning_rate=0.01, weight_decay=0.3)",
+            "scheduler": "cosine",
+            "validate_every": 50,
+            "seed": seed,
+        },
+    }
+    return train_or_reuse(runs / f"focus-{paradigm}-{seed}", settings)
+
+
+def measure_focus_dependence(task: Any, model: Any) -> dict[str, float]:
+    """How much the answer depends on segments, on the test mosaics."""
+    batch = task.data.splits["test"].take(slice(None))
+    members, labels, foreground = batch["members"], batch["y"], batch["foreground"].int().argmax(1)
+    rows, count = torch.arange(len(labels)), members.shape[1]
+    random = torch.Generator().manual_seed(0)
+    paradigm = task.current_paradigm(model)
+
+    def predict(new_members: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        with torch.no_grad():
+            segments = task.score_batch(model, {"members": new_members, "y": labels})
+            return paradigm.predict(segments).exp(), paradigm.focus_weights(segments.scores)
+
+    def choose_other(position: torch.Tensor) -> torch.Tensor:
+        """A random position of each example that is not `position`."""
+        return (position + torch.randint(1, count, position.shape, generator=random)) % count
+
+    p, focus = predict(members)
+    answer, attended = p.argmax(dim=1), focus.argmax(dim=1)
+    p_answer, p_label = p[rows, answer], p[rows, labels]
+    drops: dict[str, torch.Tensor] = {}
+
+    def add_drop(name: str, target: torch.Tensor, new_members: torch.Tensor) -> None:
+        new_p, _ = predict(new_members)
+        drops.setdefault(f"{name}/answer", torch.zeros(len(labels)))
+        drops.setdefault(f"{name}/label", torch.zeros(len(labels)))
+        drops.setdefault(f"{name}/changed", torch.zeros(len(labels)))
+        drops.setdefault(f"{name}/follows", torch.zeros(len(labels)))
+        drops[f"{name}/answer"] += (p_answer - new_p[rows, answer]) / NUM_DONORS
+        drops[f"{name}/label"] += (p_label - new_p[rows, labels]) / NUM_DONORS
+        drops[f"{name}/changed"] += (new_p.argmax(dim=1) != answer).float() / NUM_DONORS
+        drops[f"{name}/follows"] += (new_p.argmax(dim=1) == target).float() / NUM_DONORS
+
+    def put(position: torch.Tensor, segment: torch.Tensor) -> torch.Tensor:
+        new_members = members.clone()
+        new_members[rows, position] = segment
+        return new_members
+
+    for _ in range(NUM_DONORS):
+        # a donor has another answer, so that the answer can change
+        order = torch.randperm(len(labels), generator=random)
+        donor = torch.stack([_find_other(order, answer, int(value)) for value in range(3)])
+        donor = donor[answer, rows]
+        own_other, donor_other = choose_other(attended), choose_other(attended)[donor]
+        background = choose_other(foreground)[donor]
+        add_drop("swapped", answer[donor], put(attended, members[donor, attended[donor]]))
+        add_drop("attended", answer[donor], put(attended, members[donor, donor_other]))
+        add_drop("unattended", answer[donor], put(own_other, members[donor, donor_other]))
+        add_drop("foreground", answer[donor], put(foreground, members[donor, background]))
+    mass = focus[rows, foreground]
+    is_confident = p_label > SAIF_THRESHOLD
+    is_focused = mass > SAIF_THRESHOLD
+    is_saif = is_confident & is_focused
+    dependence = drops["foreground/label"]
+    figures = {name: float(values.mean()) for name, values in drops.items()}
+    return figures | {
+        "accuracy": float((answer == labels).float().mean()),
+        "saif": float(is_saif.float().mean()),
+        "confident": float(is_confident.float().mean()),
+        "saif_dependence": float(dependence[is_saif].mean()),
+        "other_dependence": float(dependence[is_confident & ~is_focused].mean()),
+        "num_other": float((is_confident & ~is_focused).sum()),
+        "other_mass": float(mass[is_confident & ~is_focused].mean()),
+        "mass_correlation": float(
+            spearmanr(mass[is_confident].numpy(), dependence[is_confident].numpy()).statistic
+        ),
+        "causal_share": float((is_confident & (dependence > HALF_DROP)).float().mean()),
+    }
+
+
+HALF_DROP = 0.4
+"""Half of the smallest probability of a confident answer."""
+
+
+def _find_other(order: torch.Tensor, answer: torch.Tensor, value: int) -> torch.Tensor:
+    """For each example a random one whose answer is not `value`."""
+    candidates = order[answer[order] != value]
+    return candidates[torch.arange(len(order)) % len(candidates)]

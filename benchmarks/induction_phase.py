@@ -24,6 +24,7 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -111,7 +112,8 @@ def measure_losses(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, floa
     task = restore_task(run)
     batch = task.held_out_batch(EXAMPLES)
     is_repeated = find_repeated_pairs(batch["x"], batch["y"])
-    model, rows = task.build().eval(), []
+    model: Any = task.build().eval()
+    rows = []
     for info in run.checkpoints():
         checkpoint = run.load_checkpoint(info.step)
         assert checkpoint is not None

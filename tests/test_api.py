@@ -59,8 +59,10 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
 
 
 FUNCTIONS = [
+    "ablate",
     "analyze",
     "attend",
+    "attribute",
     "check",
     "evaluate",
     "export",

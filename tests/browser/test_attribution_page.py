@@ -1,8 +1,8 @@
 """The page of `neural attribute` in a real Chromium."""
 
-from neural.cli.attribute import command
 from click.testing import CliRunner
 
+from neural.cli.attribute import command
 from tests.circuits import build_induction, build_tokenizer, format_tokens
 from tests.hugging_face_folders import save_folder
 

@@ -158,7 +158,7 @@ def _run_case(case: Case) -> Outcome:
     # a pass that is refused is the last one: later ones depend on its keys
     passes, plain = passes[: len(recorded)], plain[: len(recorded)]
     check_layers(case, model, passes, recorded, outcome)
-    check_identity(case, model, passes, recorded, plain)
+    check_identity(case, model, passes, recorded, plain, outcome)
     check_pattern(case, model, passes, recorded, plain, outcome)
     check_zero(case, model, passes, recorded, plain, outcome)
     if not are_equal(plain, run_plain(case, model, passes)):
@@ -239,21 +239,31 @@ def check_layers(
             raise Mismatch(f"{case}: watch lists {watched}, interventions have {layers}")
 
 
+def address_all(outputs: HeadOutputs, outcome: Outcome) -> Any:
+    """All heads. If modules are refused, heads are addressed by paths: "all" would be an error."""
+    if not outcome.refusals:
+        return "all"
+    return [(layer.path, head) for layer in outputs.layers for head in range(layer.output.shape[1])]
+
+
 def check_identity(
     case: Case,
     model: nn.Module,
     passes: list[Pass],
     recorded: list[HeadOutputs],
     plain: list[torch.Tensor],
+    outcome: Outcome,
 ) -> None:
     """Patching every pass into itself and scaling by 1 change no bit."""
 
     def observe_patch(current: Pass, run: Callable[[], Any]) -> None:
-        with intervene(model, patch("all", recorded[_number_of(passes, current)])):
+        outputs = recorded[_number_of(passes, current)]
+        with intervene(model, patch(address_all(outputs, outcome), outputs)):
             run()
 
-    def observe_scale(_: Pass, run: Callable[[], Any]) -> None:
-        with intervene(model, scale("all", 1.0)):
+    def observe_scale(current: Pass, run: Callable[[], Any]) -> None:
+        outputs = recorded[_number_of(passes, current)]
+        with intervene(model, scale(address_all(outputs, outcome), 1.0)):
             run()
 
     for name, observe in (("patching a pass into itself", observe_patch), ("×1", observe_scale)):
@@ -281,12 +291,11 @@ def check_pattern(
 
     def observe(current: Pass, run: Callable[[], Any]) -> None:
         layers = recorded[_number_of(passes, current)].layers
-        changes = [
-            replace_pattern(
-                [(number, head) for head in range(layer.output.shape[1])], layer.weights
-            )
-            for number, layer in enumerate(layers)
-        ]
+        changes = []
+        for number, layer in enumerate(layers):
+            address = layer.path if outcome.refusals else number
+            heads = [(address, head) for head in range(layer.output.shape[1])]
+            changes.append(replace_pattern(heads, layer.weights))
         with intervene(model, *changes):
             run()
 
@@ -367,7 +376,10 @@ def check_zero(
     ]
 
     # one block for all passes: layers keep their numbers in passes that leave some out
-    addresses = [(number, heads[layer.path]) for number, layer in enumerate(recorded[0].layers)]
+    addresses: list[Any] = [
+        (layer.path if outcome.refusals else number, heads[layer.path])
+        for number, layer in enumerate(recorded[0].layers)
+    ]
     with intervene(model, zero(addresses)):
         outputs = run_plain(case, model, passes)
     outcome.zero_error = measure(expected, outputs, passes)
@@ -394,13 +406,11 @@ def find_projections(
     case: Case, model: nn.Module, passes: list[Pass], recorded: list[HeadOutputs]
 ) -> dict[str, nn.Module]:
     """The linear map that reads the head outputs of each module, by the module's path."""
-    projections: dict[str, nn.Module] = {
-        layer.path: model.get_submodule(layer.path).out_proj
-        for layer in recorded[0].layers
-        if isinstance(model.get_submodule(layer.path), nn.MultiheadAttention)
-    }
+    projections: dict[str, nn.Module] = {}
+    ran: set[nn.Module] = set()
 
     def compare(module: nn.Module, args: tuple[Any, ...]) -> None:
+        ran.add(module)
         for layer in recorded[0].layers:
             is_new = layer.path not in projections
             if is_new and any(
@@ -416,6 +426,11 @@ def find_projections(
     run_passes(case, model, passes[:1], lambda _, run: run())
     for handle in handles:
         handle.remove()
+    for layer in recorded[0].layers:
+        # `multi_head_attention_forward` of torch takes the weight, so the module does not run
+        projection = getattr(model.get_submodule(layer.path), "out_proj", None)
+        if layer.path not in projections and projection is not None and projection not in ran:
+            projections[layer.path] = projection
     return projections
 
 

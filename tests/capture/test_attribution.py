@@ -216,7 +216,7 @@ def test_a_model_without_attention_gets_a_message():
 
 
 def test_post_norm_networks_get_a_message():
-    with pytest.raises(AttributionError, match="L0 .* post-norm or scales"):
+    with pytest.raises(AttributionError, match=r"L0 .* post-norm or scales"):
         attribute(build_own('norm="post"'), draw_ids())
 
 

@@ -13,6 +13,7 @@ from neural.capture.interventions import (
     scale,
     zero,
 )
+from neural.capture.watch import watch
 from tests.capture.hf_models import LENGTH, MODELS, VOCABULARY
 from tests.capture.intervention_table import (
     Mismatch,
@@ -78,6 +79,26 @@ def test_attention_that_is_not_recognised_is_refused_with_the_reason():
         intervene(model, zero("L0 h0")),
     ):
         model(IDS)
+
+
+def test_a_module_that_is_refused_after_its_first_call_has_no_layer():
+    model = MODELS["pegasus_x"].build("eager")
+    inputs = {"input_ids": IDS, "decoder_input_ids": IDS[:, :5]}
+    with torch.no_grad(), watch(model, on_warning=lambda _: None) as capture:
+        plain = model(**inputs).logits
+    outputs = record_head_outputs(model, inputs)
+    assert [layer.path for layer in outputs.layers] == [call.path for call in capture]
+    # the encoder's first call had this number until it was refused
+    message = r"`model\.encoder\.layers\.0\.self_attn` cannot be changed.*\(path, head\)"
+    with pytest.raises(InterventionError, match=message), intervene(model, zero("L0 h1")):
+        model(**inputs)
+    with torch.no_grad(), intervene(model, zero((outputs[0].path, 1))):
+        zeroed = model(**inputs).logits
+    assert outputs[0].path == "model.decoder.layers.0.self_attn"
+    with torch.no_grad():
+        assert torch.equal(model(**inputs).logits, plain)
+        model.model.decoder.layers[0].self_attn.out_proj.weight[:, 8:16] = 0
+        assert torch.equal(model(**inputs).logits, zeroed)
 
 
 def test_the_tables_count_what_they_show():

@@ -129,7 +129,7 @@ def test_logits_that_are_no_linear_map_are_refused():
 
 def test_a_model_without_output_layer_is_refused():
     model = build_hugging_face("gpt2").transformer
-    with pytest.raises(AttributionError, match="linear map|no logits"):
+    with pytest.raises(AttributionError, match="returns no logits"):
         trace_residual_stream(model, {"input_ids": draw_ids()})
 
 

@@ -21,6 +21,7 @@ from tests.cli.finished_runs import PROGRAM, write_run
 from tests.segmentation_runs import write_run as write_segmenter
 from tests.studies import write_study
 from tests.sweeps import write_sweep
+from tests.task_runs import write_task_run
 from tests.written_runs import CHARACTERS
 from tests.written_runs import write_run as write_language_model
 
@@ -247,6 +248,7 @@ def folder(tmp_path_factory):
     weights = captions.build().state_dict()
     run.save(1, {f"model.{name}": tensor for name, tensor in weights.items()}, {}, best=True)
     run.finish("finished")
+    write_task_run(folder / "written", "language_model").rename(folder / "runs" / "numbers")
     write_sweep(folder, "experiment: tiny.neural\nseeds: [0, 1]\n")
     write_study(folder)
     encoder = torch.nn.TransformerEncoder(
@@ -259,6 +261,7 @@ def folder(tmp_path_factory):
 
 SEGMENTER = ["songs", "--runs", "segmentation/runs"]
 JSON_WORDS = {
+    "ablate": ["numbers", "--examples", "3"],
     "analyze": ["small-a", "small-b"],
     "calibrate": SEGMENTER,
     "caption": ["captions", "--pictures", "2"],

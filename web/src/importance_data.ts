@@ -34,14 +34,18 @@ export interface Importance {
   steps: number[]
   loss: (number | null)[]
   loss_se: (number | null)[]
-  /** Smallest change that counts, by step; null where the model was not better than chance. */
-  smallest_change: (number | null)[]
+  /** Smallest change that counts; null if the model was never better than chance. */
+  smallest_change: number | null
+  /** Whether the model is better than chance at the end. */
+  is_better_than_chance: boolean
   /** First-order estimate of the change. */
   gradient: string
   /** Classes of tokens; the first has all of them. */
   classes: { name: string; share: number | null; change: string; se: string }[]
   /** [layer][head]: step since which the head is necessary; null if it is not at the end. */
   onsets: (number | null)[][]
+  /** [layer][head]: step since which a necessary head has half of its importance at the end. */
+  half_onsets: (number | null)[][]
   /** [layer][head]: whether removing the head changes nothing at the end. */
   without_effect: boolean[][]
   pair_step: number | null
@@ -131,25 +135,29 @@ export function formatChange(
   change: number | null | undefined,
   error: number | null | undefined,
   unit = "",
+  decimals = countDecimals(error ?? NaN),
 ): string {
   if (change === null || change === undefined || !Number.isFinite(change)) return "–"
   const suffix = unit ? ` ${unit}` : ""
   if (error === null || error === undefined || !Number.isFinite(error))
     return `${toMinus(change.toPrecision(3))}${suffix}`
-  const decimals = countDecimals(error)
   return `${toMinus(change.toFixed(decimals))} ± ${error.toFixed(decimals)}${suffix}`
 }
 
 /** An estimate without error of its own, with the digits of a measured value beside it. */
-export function formatEstimate(value: number, error: number): string {
-  if (!Number.isFinite(value)) return "–"
-  if (!Number.isFinite(error)) return formatChange(value, null)
-  return toMinus(value.toFixed(countDecimals(error)))
+export function formatEstimate(value: number, decimals: number): string {
+  return Number.isFinite(value) ? toMinus(value.toFixed(decimals)) : "–"
+}
+
+/** Decimals of a column of changes: those that the smallest error needs, at most four. */
+export function countColumnDecimals(errors: (number | null)[]): number {
+  const positive = errors.filter((error): error is number => error !== null && error > 0)
+  return Math.min(4, countDecimals(Math.min(...positive)))
 }
 
 /** One digit of an error, two if it begins with 1. */
-function countDecimals(error: number): number {
-  if (!(error > 0)) return 2
+export function countDecimals(error: number): number {
+  if (!(error > 0) || !Number.isFinite(error)) return 2
   const exponent = Math.floor(Math.log10(error))
   return Math.min(6, Math.max(0, (error < 2 * 10 ** exponent ? 1 : 0) - exponent))
 }

@@ -3,6 +3,8 @@ import { test } from "node:test"
 
 import {
   cellIndex,
+  countColumnDecimals,
+  countDecimals,
   currentColumn,
   decodeClass,
   findColumn,
@@ -72,7 +74,9 @@ test("changes have the digits of their error", () => {
   assert.equal(formatChange(-0.0001, 0.02), "0.00 ± 0.02")
   assert.equal(formatChange(0.5, null, "nats"), "0.500 nats")
   assert.equal(formatChange(NaN, 0.1), "–")
-  assert.equal(formatEstimate(0.40511, 0.0231), "0.41")
+  assert.equal(formatEstimate(0.40511, countDecimals(0.0231)), "0.41")
+  assert.equal(countColumnDecimals([0.02, 0.004, null, 0]), 3)
+  assert.equal(formatChange(0.4856, 0.0203, "", 3), "0.486 ± 0.020")
 })
 
 test("labels of columns do not overlap and the current one has one", () => {

@@ -3,8 +3,9 @@
 The importance of a head is the change of the loss when the head is removed, measured on the same
 examples with and without it, at every kept checkpoint (`neural ablate`, runs/importance_file.py).
 Positive means that the head helps. What the model has learned is the loss of guessing by the
-frequencies of the data (the chance loss) minus its own loss. Changes are compared with
-MIN_LEARNED_SHARE of it, the smallest relevant change:
+frequencies of the data (the chance loss) minus its own loss. Changes at all steps are compared with
+MIN_LEARNED_SHARE of the most that it has learned at any step, the smallest relevant change: a bound
+that grew with the model would call a head necessary as soon as anything was learned.
 
     necessary          the change is above 0 (t test over examples, Holm's correction for the number
                        of heads) and at least the smallest relevant change
@@ -29,7 +30,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.special import stdtr
 
-from neural.analysis.change_points import MAD_TO_STD
+from neural.analysis.change_points import MAD_TO_STD, estimate_last_level, find_onset
 from neural.analysis.head_roles import ROLES_OF_NO_PATTERN, assign_head_roles, find_head_roles
 from neural.analysis.run_loading import MissingDataError
 from neural.analysis.significance import SIGNIFICANCE_LEVEL, adjust_p_values
@@ -102,9 +103,9 @@ class HeadNecessity:
     """Not smoothed."""
 
     @property
-    def smallest_change(self) -> np.ndarray:
-        """Smallest relevant change of the loss, [step]; NaN where nothing was learned."""
-        return MIN_LEARNED_SHARE * self.learned
+    def smallest_change(self) -> float:
+        """Smallest relevant change of the loss; NaN if nothing was learned at any step."""
+        return _find_smallest_change(self.learned)
 
     def find_onset_index(self, layer: int, head: int) -> int | None:
         """Index of the step since which a head has been necessary; None if it is not at the end."""
@@ -118,6 +119,20 @@ class HeadNecessity:
         """The step since which a head has been necessary; None if it is not at the end."""
         index = self.find_onset_index(layer, head)
         return None if index is None else int(self.record.steps[index])
+
+    def find_half_step(self, layer: int, head: int) -> int | None:
+        """The step since which a necessary head has had half of its importance at the end.
+
+        Early signs may come long before; this is when most of the change happened. None if the head
+        is not necessary at the end.
+        """
+        if self.find_onset_index(layer, head) is None:
+            return None
+        change = self.record.change[:, layer, head]
+        finite = np.isfinite(change)
+        half = estimate_last_level(change[finite]) / 2
+        index = find_onset(change[finite], half) if half > 0 else None
+        return None if index is None else int(self.record.steps[finite][index])
 
     def list_necessary_heads(self) -> list[HeadIndex]:
         """Heads that are necessary at the last step, the most important first."""
@@ -207,7 +222,7 @@ def load_necessity(run: Run) -> HeadNecessity:
         raise MissingDataError(f"{run.name} has no importance of heads: {error}") from None
     if record is None or version is None:
         raise MissingDataError(
-            f"{run.name} has no importance of heads; measure it with `neural ablate`"
+            f"{run.name} has no importance of heads; measure it with `neural ablate RUN --over-training`"
         )
     necessity = decide_necessity(record, run.metadata("data/chance_loss"))
     _DECISIONS[run] = version, necessity
@@ -280,11 +295,11 @@ def decide_necessity(record: ImportanceRecord, chance_loss: float | None = None)
     if record.examples < MIN_EXAMPLES:
         learned = np.full_like(learned, np.nan)
     change, error = record.change, record.se
+    smallest = _find_smallest_change(learned)
     necessary, without_effect = np.zeros((2, *change.shape), bool)
     for step, learned_there in enumerate(learned):
         if not math.isfinite(learned_there):
             continue
-        smallest = MIN_LEARNED_SHARE * learned_there
         p_above = _test_above(change[step], error[step], record.examples)
         necessary[step] = _reject_jointly(p_above) & (change[step] >= smallest)
         p_within = _test_within(change[step], error[step], smallest, record.examples)
@@ -308,7 +323,7 @@ def find_redundant_pairs(necessity: HeadNecessity) -> list[RedundantPair]:
     pairs = record.pairs[-1] if len(record.pairs) else []
     if not pairs or not math.isfinite(learned[-1]):
         return []
-    smallest = MIN_LEARNED_SHARE * learned[-1]
+    smallest = necessity.smallest_change
     p_within = _test_within(record.change[-1], record.se[-1], smallest, record.examples)
 
     def test_gain(value: float, error: float) -> float:
@@ -417,9 +432,8 @@ def _is_jump(
     """
     changes = np.abs(np.diff(necessity.record.change[:, *head]))
     drift = MAD_TO_STD * float(np.median(changes[np.isfinite(changes)]))
-    smallest = float(np.nanmax(necessity.smallest_change[jump.index - 1 : jump.index + 1]))
     return (
-        high >= MIN_TAKEOVER_RATIO * smallest
+        high >= MIN_TAKEOVER_RATIO * necessity.smallest_change
         and low < MAX_TAKEOVER_REST * high
         and high - low > CHANCE_STANDARD_ERRORS * jump.error
         and high - low > MIN_TAKEOVER_DRIFTS * drift
@@ -434,6 +448,11 @@ def _measure_learning(record: ImportanceRecord, chance_loss: float | None) -> np
     learned = reference - record.loss
     error = np.nan_to_num(record.loss_se, nan=0.0)
     return np.where(learned > CHANCE_STANDARD_ERRORS * error, learned, np.nan)
+
+
+def _find_smallest_change(learned: np.ndarray) -> float:
+    finite = learned[np.isfinite(learned)]
+    return MIN_LEARNED_SHARE * float(finite.max()) if len(finite) else math.nan
 
 
 def _test_above(

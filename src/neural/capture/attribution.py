@@ -363,10 +363,10 @@ def compute_weight_gradients(
 ) -> list[Float[np.ndarray, "B H Q K"]]:
     """Gradient of a scalar with respect to the attention weights of each layer.
 
-    `objective` runs the traced model on the traced input and returns a scalar. Since z = weights @ values, the gradient of
-    weight [q, k] is ∂objective/∂z[q] · v[k]; so only the gradient of the heads' outputs is needed,
-    and any implementation of attention may run. It is the total gradient: it includes what later
-    layers do with the change. Parameters keep their `.grad`.
+    `objective` runs the traced model on the traced input and returns a scalar. Since z is
+    weights @ values, the gradient of weight [q, k] is ∂objective/∂z[q] · v[k]: only the gradient of
+    the heads' outputs is needed, and any implementation of attention may run. It is the total
+    gradient: it includes what later layers do with the change. Parameters keep their `.grad`.
     """
     shifts: list[Tensor] = []
     order: list[nn.Module] = []

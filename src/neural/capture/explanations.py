@@ -77,8 +77,8 @@ class Predictor:
                     f"the output layer of {self.model.network.name} has the activation "
                     f"{activation}; answers need softmax or logits"
                 )
-            logits = self.model.logits(*(probe if isinstance(probe, tuple) else (probe,)))
-            return find_logits(logits)
+            compute: Any = self.model.logits
+            return find_logits(compute(*(probe if isinstance(probe, tuple) else (probe,))))
         return find_logits(call_model(self.model, probe))
 
     def compute_log_probabilities(
@@ -107,12 +107,8 @@ def check_methods(names: Sequence[str]) -> list[str]:
     for name in names:
         if name not in METHODS:
             guess = find_closest(name, list(METHODS))
-            hint = f"; did you mean `{guess}`?" if guess else ""
-            raise AttributionError(
-                f"`{name}` is not a method{hint} Methods: {', '.join(METHODS)}".replace(
-                    "method Methods", "method. Methods"
-                )
-            )
+            hint = f", did you mean `{guess}`?" if guess else "."
+            raise AttributionError(f"`{name}` is not a method{hint} There are {', '.join(METHODS)}")
     return list(dict.fromkeys(names))
 
 
@@ -152,7 +148,7 @@ def explain(
             elif name == "direct":
                 rows = torch.tensor([position]), torch.tensor([answer])
                 attribution = tracing.attribute_logits(*rows)
-                scores[name] = sum(heads[0].sum(0) for heads in attribution.heads)
+                scores[name] = np.sum([heads[0].sum(0) for heads in attribution.heads], axis=0)
             else:
                 scores[name] = _score_attention(name, tracing, position, len(tokens))
         except AttributionError as error:

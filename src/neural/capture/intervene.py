@@ -118,7 +118,8 @@ class _RecordOutputs(Intervention):
         return True
 
     def describe_unmatched(self, layers: Sequence[str]) -> str | None:
-        """Say that nothing was recorded."""
+        """Say that nothing was recorded. Calls that were refused afterwards are dropped."""
+        del self.outputs.layers[len(layers) :]
         if self.outputs.layers:
             return None
         return "the model made no attention call whose head outputs are known"
@@ -224,9 +225,11 @@ class InterventionRecorder(Recorder):
         attention: AttentionCall | None = None if recorded is None else recorded.attention
         for intervention in self.interventions:
             if intervention.targets(layer, path):
-                self._edited_paths.add(path)
                 call = HeadCall(layer, path, output, get_values, attention, part)
-                output = intervention.apply(call)
+                edited = intervention.apply(call)
+                if edited is not output:
+                    self._edited_paths.add(path)
+                output = edited
         return output
 
     def _number_call(self, recorded: CapturedCall) -> int:
@@ -243,9 +246,25 @@ class InterventionRecorder(Recorder):
         """Check what was recorded; start counting again after the outermost module."""
         path = self.running[-1].path
         super().leave_module()
-        if path in self._edited_paths and path in self.refusals:
-            raise InterventionError(
-                f"the heads of `{path}` cannot be changed: {self.refusals[path]}"
-            )
+        if path in self.refusals and self._call_counts[path]:
+            if path in self._edited_paths:
+                raise InterventionError(
+                    f"the heads of `{path}` cannot be changed: {self.refusals[path]}. Heads of "
+                    "other modules can be addressed by the path of their module, (path, head)"
+                )
+            self._forget_calls(path)
         if not self.running:
             self._call_counts.clear()
+
+    def _forget_calls(self, path: str) -> None:
+        """Give the numbers of a module's calls to later ones, because `watch` does not list them.
+
+        That a module is refused may be known only at its end: its first call seemed complete.
+        """
+        del self._call_counts[path]
+        removed = set(self._layers_by_path.pop(path, ()))
+        self.layer_paths = [
+            other for layer, other in enumerate(self.layer_paths) if layer not in removed
+        ]
+        for layers in self._layers_by_path.values():
+            layers[:] = [layer - sum(other < layer for other in removed) for layer in layers]

@@ -358,16 +358,17 @@ def _call_function(
         if (args[1] if len(args) > 1 else kwargs.get("dim")) in (1, -2, (1,), [1]):
             trace.means[id(result)] = args[0]
             trace.note_order(result)
-    elif name in SAME_VALUE_FUNCTIONS and args and torch.is_tensor(args[0]):
-        if result is not args[0] and _has_same_values(args[0], result):
-            trace.inputs[id(result)] = args[0]
-            trace.note_order(result)
+    elif name in SAME_VALUE_FUNCTIONS and args and _has_same_values(args[0], result):
+        trace.inputs[id(result)] = args[0]
+        trace.note_order(result)
     return result
 
 
-def _has_same_values(before: Tensor, after: Tensor) -> bool:
-    """Whether a function changed no value; (B, T, E) and (B · T, E) count as the same."""
-    if not after.is_floating_point() or before.shape[-1:] != after.shape[-1:]:
+def _has_same_values(before: Any, after: Tensor) -> bool:
+    """Whether a new tensor has the old values; (B, T, E) and (B · T, E) count as the same."""
+    if before is after or not torch.is_tensor(before) or not after.is_floating_point():
+        return False
+    if before.shape[-1:] != after.shape[-1:]:
         return False
     if before.numel() != after.numel() or after.ndim not in (2, 3):
         return False

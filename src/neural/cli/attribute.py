@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,7 +206,7 @@ def _format_faithfulness(result: AttributionResult) -> list[str]:
     ordered = sorted(result.faithfulness.items(), key=lambda item: -item[1].gain.value)
     for name, number in ordered:
         gain = number.gain
-        interval = f"{gain.low:+.2f} … {gain.high:+.2f}" if gain.low == gain.low else "–"
+        interval = f"{gain.low:+.2f} … {gain.high:+.2f}" if math.isfinite(gain.low) else "–"
         rows.append(
             (
                 METHODS[name],
@@ -226,8 +227,6 @@ def _format_faithfulness(result: AttributionResult) -> list[str]:
 
 def _format_parts(result: AttributionResult) -> list[str]:
     """The largest parts of the logit, the effect of removing heads, and the sum."""
-    import math
-
     attribution = result.attribution
     assert attribution is not None
     parts = sorted(attribution.parts, key=lambda part: -abs(float(part.values[0])))

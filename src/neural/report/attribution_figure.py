@@ -22,6 +22,7 @@ from matplotlib.patches import Rectangle
 from neural.report.paper_figure import (
     BORDER_COLOR,
     FONT_SIZE,
+    MASKED_COLOR,
     MUTED_COLOR,
     SIGNED_COLORS,
     SMALL_FONT_SIZE,
@@ -44,6 +45,9 @@ NUMBER_WIDTH = 74.0
 HEAD_CELL, HEAD_WIDTH, CURVE_HEIGHT, CURVE_WIDTH = 14.0, 27.0, 96.0, 130.0
 SCORE_COLORS = (SIGNED_COLORS[2], "#ffffff", *WEIGHT_COLORS[1:])
 """From −1 over 0 to 1: orange speaks against the answer, blue for it."""
+SCORE_SCALE = LinearSegmentedColormap.from_list(
+    "scores", list(zip((0, 0.5, 0.6, 0.7, 0.8, 0.9, 1), SCORE_COLORS, strict=True))
+)
 LINE_STYLES = ("-", "--", "-.", ":")
 
 
@@ -130,10 +134,7 @@ def scale_scores(values: list[float | None]) -> np.ndarray:
 
 def _draw_cell(axes: Axes, score: float, x: float, y: float, width: float, height: float) -> None:
     """A rectangle in the color of a score from −1 to 1; grey if there is none."""
-    colors = LinearSegmentedColormap.from_list(
-        "scores", list(zip((0, 0.5, 0.6, 0.7, 0.8, 0.9, 1), SCORE_COLORS, strict=True))
-    )
-    color = "#e4e7eb" if np.isnan(score) else colors((score + 1) / 2)
+    color = MASKED_COLOR if np.isnan(score) else SCORE_SCALE((score + 1) / 2)
     cell = Rectangle((x, y), width, height, facecolor=color, edgecolor=BORDER_COLOR, linewidth=0.3)
     axes.add_patch(cell)
 

@@ -73,17 +73,22 @@ def encode_importance(necessity: HeadNecessity, run_name: str) -> dict[str, Any]
         "examples": record.header.examples,
         "has_enough_examples": record.header.examples >= MIN_EXAMPLES,
         "chance_loss": record.chance_loss,
-        "command": format_command(run_name, record.header.method),
+        "command": format_command(run_name, record.header.method, len(record.steps)),
         "heads": list(record.header.heads),
         "shape": [len(shown), layers, heads],
         "steps": [int(step) for step in record.steps[shown]],
         "loss": to_json_numbers(record.loss[shown]),
         "loss_se": to_json_numbers(record.loss_se[shown]),
-        "smallest_change": to_json_numbers(necessity.smallest_change[shown]),
+        "smallest_change": _finite_or_none(necessity.smallest_change),
+        "is_better_than_chance": bool(np.isfinite(necessity.learned[-1])),
         "gradient": _encode(record.gradient[shown]),
         "classes": classes,
         "onsets": [
             [necessity.find_onset_step(layer, head) for head in range(heads)]
+            for layer in range(layers)
+        ],
+        "half_onsets": [
+            [necessity.find_half_step(layer, head) for head in range(heads)]
             for layer in range(layers)
         ],
         "without_effect": necessity.is_without_effect[-1].tolist(),
@@ -103,12 +108,15 @@ def encode_importance(necessity: HeadNecessity, run_name: str) -> dict[str, Any]
     }
 
 
-def format_command(run_name: str, method: str) -> str:
+def format_command(run_name: str, method: str, steps: int) -> str:
     """The command that measures the importance of a run's heads."""
-    option = method.split()[0] if method else ""
-    return f"neural ablate {run_name}" + (
-        f" --method {option}" if option not in ("", "mean") else ""
-    )
+    name, _, pattern = method.partition(" ")
+    options = [
+        "--over-training" if steps > 1 else "",
+        f"--method {name}" if name not in ("", "mean") else "",
+        f"--pattern {pattern}" if name == "pattern" and pattern not in ("", "uniform") else "",
+    ]
+    return " ".join(["neural ablate", run_name, *(option for option in options if option)])
 
 
 def _select_steps(count: int, values_per_step: int) -> np.ndarray:

@@ -259,6 +259,11 @@ class Task(ABC):
     def forward(self, model: nn.Module, batch: Batch) -> Tensor:
         """One forward pass of the model on a batch."""
 
+    @property
+    def has_held_out(self) -> bool:
+        """Whether `held_out_batch` has examples that the model is not trained on."""
+        return True
+
     def held_out_batch(self, count: int) -> Batch:
         """Up to `count` fixed examples that the model is not trained on, with their targets.
 

@@ -82,6 +82,8 @@ ROLE_EXAMPLES = 8
 MASKED_SHARE = 0.15
 """Share of the tokens that a masked language model predicts, as in its training."""
 MASK_SEED = 0
+MAX_SAVED_TOKENS = 128
+"""Length of the input whose attention is saved with the importance of a model."""
 MAX_LISTED_HEADS, MAX_LISTED_PAIRS = 24, 10
 """Rows of the printed tables."""
 PLAIN_ROLES = ("mixed", "")
@@ -342,7 +344,9 @@ def ablate(
         return _collect(targets[0].__class__.__name__, [subject], options)
     if objective is not None or batches is not None:
         raise ImportanceError("`objective` and `batches` are for a torch module")
-    run_path = _find_run_path(targets[0], Path(runs)) if len(targets) == 1 else None
+    run_path = None
+    if len(targets) == 1:
+        run_path = _find_run_path(targets[0], Path(runs), has_data=data is not None)
     if run_path is not None:
         return _ablate_run(
             run_path, data, options, examples, step=step, over_training=over_training, again=again
@@ -356,24 +360,27 @@ def ablate(
     return _ablate_models(names, data, options, examples, length, build, Path(runs), save, name)
 
 
-def _find_run_path(target: Any, runs: Path) -> Path | None:
-    """The folder of a run; None if the target is something else."""
+def _find_run_path(target: Any, runs: Path, *, has_data: bool) -> Path | None:
+    """The folder of a run; None if the target is something else.
+
+    A name that is neither a run nor a file may be one on the hub of Hugging Face. Such a model needs
+    `data`, so without it the name of a run is misspelt: RunError.
+    """
     if target is None:
         return find_run(None, runs)
     if isinstance(target, Run):
         return target.path
     path = Path(target)
-    if (path / RUN_MARKER).exists():
-        return path
-    if path.exists() or ":" in str(target) or path.suffix:
+    is_model = path.is_file() or (path / "config.json").exists()
+    if is_model or ":" in str(target) or path.suffix:
         return None
     try:
-        return find_run(str(target), runs)
+        run_path = find_run(str(target), runs)
     except RunError as error:
-        # a name without a slash may also be one on the hub of Hugging Face; several matches are not
-        if "match" in str(error) and "no run" not in str(error):
+        if "matches several" in str(error) or not has_data:
             raise
         return None
+    return run_path if (run_path / RUN_MARKER).exists() else None
 
 
 def _ablate_run(
@@ -428,7 +435,8 @@ def _select_examples(
         noun = "windows" if texts is not None else "examples"
         setting = run.settings.get("data")
         source = f" of {Path(str(setting)).name}" if isinstance(setting, str) else ""
-        return batch, f"{count} held-out {noun}{source}"
+        split = "held-out" if task.has_held_out else "training"
+        return batch, f"{count} {split} {noun}{source}"
     if texts is None:
         raise ImportanceError(
             f"{run.name} is a run of `{run.settings.get('task')}`: its own held-out data is used; "
@@ -506,7 +514,10 @@ def _ablate_models(
             )
 
     result = _collect("", load_subjects(), options, count=len(ordered))
-    saved = _save_as_run(ordered, result, text, build, runs, name) if save else None
+    saved = None
+    if save:
+        size = min(MAX_SAVED_TOKENS, _choose_length(loaded[0], length))
+        saved = _save_as_run(ordered, result, text, size, build, runs, name)
     return replace(result, name=name or loaded[0].name, saved=saved)
 
 
@@ -514,6 +525,7 @@ def _save_as_run(
     targets: Sequence[str],
     result: AblationResult,
     text: str,
+    size: int,
     build: str | None,
     runs: Path,
     name: str | None,
@@ -522,7 +534,7 @@ def _save_as_run(
     from neural.workflows.watch_models import save_captures, watch_models
 
     captures = list(
-        watch_models(targets, texts=[text[:2000]], build=build, max_length=128, runs=runs)
+        watch_models(targets, texts=[text[:2000]], build=build, max_length=size, runs=runs)
     )
     with save_captures(captures, runs, name) as run:
         write_importance(run.path, result.header, result.steps)
@@ -568,7 +580,7 @@ def _prepare_text_model(
             "(tokenizer.save_pretrained), or return (model, tokenizer) from a function"
         )
     ids = _encode(watched.tokenizer, text)
-    size = length or min(DEFAULT_LENGTH, _find_max_positions(watched) or DEFAULT_LENGTH)
+    size = _choose_length(watched, length)
     kind = _find_model_kind(watched)
     extra = 1 if kind == "causal" else 0
     windows = cut_windows(ids, size + extra, examples, source)
@@ -598,6 +610,11 @@ def _prepare_text_model(
         [[decode(token) for token in row] for row in small.tolist()] if kind == "causal" else None,
         watched.notes,
     )
+
+
+def _choose_length(watched: WatchedModel, length: int | None) -> int:
+    """Tokens of a window: as asked for, else at most what the model takes."""
+    return length or min(DEFAULT_LENGTH, _find_max_positions(watched) or DEFAULT_LENGTH)
 
 
 def _find_model_kind(watched: WatchedModel) -> str:

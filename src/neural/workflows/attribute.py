@@ -42,6 +42,7 @@ from neural.capture.interventions import zero
 from neural.capture.logit_lens import LensRow, read_layers
 from neural.capture.residual_stream import AttributionError
 from neural.capture.tracker import preserve_model_state
+from neural.core.errors import TaskError
 from neural.data.optional_packages import import_optional
 from neural.nn.lazy_torch import torch
 from neural.runs.find import DEFAULT_RUNS_DIR
@@ -316,7 +317,11 @@ def attribute(
     names = check_methods(methods if methods is not None else list(METHODS))
     if examples < 1 or random_orders < 2:
         raise AttributionError("examples must be at least 1, and random orders at least 2")
-    loaded = load_token_model(model, tokenizer=tokenizer, step=step, build=build, runs=runs)
+    if isinstance(model, torch.nn.Module):
+        with preserve_model_state(model):  # loading sets the evaluation mode
+            loaded = load_token_model(model, tokenizer=tokenizer)
+    else:
+        loaded = load_token_model(model, tokenizer=tokenizer, step=step, build=build, runs=runs)
     rows = [_encode(loaded, row) for row in _list_inputs(inputs)]
     subject = Predictor(loaded.model, _create_probe_builder(loaded))
     with preserve_model_state(loaded.model):
@@ -327,7 +332,7 @@ def attribute(
             if faithfulness:
                 result = session.measure(result, examples, random_orders, on_progress)
         except MODEL_ERRORS as error:
-            if isinstance(error, AttributionError) or type(error).__name__ == "TaskError":
+            if isinstance(error, TaskError):
                 raise
             raise AttributionError(
                 f"{loaded.name} failed on this input: {find_first_line(error)}"
@@ -429,15 +434,15 @@ class _Session:
         """The result with faithfulness numbers, on predictions of all inputs."""
         first = torch.tensor(result.token_ids)
         index = len(first) - 1 if result.position is None else result.position
-        chosen = [(first, index, result.answer.id)]
+        chosen = [(first, index)]
         chosen += self._choose_examples(count - 1, skip=(0, index))
         measured: list[ExampleFaithfulness] = []
         names = list(result.scores)
         on_progress(0, len(chosen))
-        for number, (tokens, position, answer) in enumerate(chosen):
-            scores = result.scores
+        for number, (tokens, position) in enumerate(chosen):
+            scores, answer = result.scores, result.answer.id
             if number:
-                answer = self._predict(tokens, position) if answer is None else answer
+                answer = self._predict(tokens, position)
                 scores = explain(
                     self.subject,
                     tokens,
@@ -478,13 +483,11 @@ class _Session:
     def _create_scorer(self, position: int, answer: int) -> Callable[[Tensor], np.ndarray]:
         return lambda variants: self.subject.score_variants(variants, position, answer)
 
-    def _choose_examples(
-        self, count: int, skip: tuple[int, int]
-    ) -> list[tuple[Tensor, int, int | None]]:
+    def _choose_examples(self, count: int, skip: tuple[int, int]) -> list[tuple[Tensor, int]]:
         """Other predictions: prefixes of all inputs, evenly spaced; else whole inputs."""
         if not self.is_causal:
             # a class or a token of a bidirectional model: one prediction per input
-            return [(row, len(row) - 1, None) for row in self.rows[1 : count + 1] if len(row) > 1]
+            return [(row, len(row) - 1) for row in self.rows[1 : count + 1] if len(row) > 1]
         candidates = [
             (number, position)
             for number, row in enumerate(self.rows)
@@ -493,7 +496,7 @@ class _Session:
         ]
         places = np.linspace(0, len(candidates) - 1, min(count, len(candidates))).round()
         return [
-            (self.rows[number][: position + 1], position, None)
+            (self.rows[number][: position + 1], position)
             for number, position in (candidates[int(place)] for place in places)
         ]
 

@@ -73,8 +73,8 @@ DEFAULT_BATCH_SIZE = 64
 """Examples of a batch, at most."""
 MAX_BATCH_VALUES = 2**25
 """Logits that a batch may compute, 128 MB in 32 bits; longer inputs get smaller batches."""
-MAX_DEFAULT_EXAMPLES = 20_000
-"""Without a choice of sweeps, that over positions runs if it has at most this many examples."""
+MAX_DEFAULT_COST = 1e11
+"""Without a choice of sweeps, that over positions runs if examples × parameters are at most this."""
 MAX_PATH_HEADS = 6
 """Heads between which a sweep of paths looks for paths."""
 MIN_PATH_SHARE = 0.05
@@ -383,11 +383,12 @@ class _Experiment:
     ) -> tuple[str, ...]:
         if kinds is not None:
             return kinds
-        units = len(self._list_units("positions", layers))
-        if units * self._count_sources() > MAX_DEFAULT_EXAMPLES:
+        examples = len(self._list_units("positions", layers)) * self._count_sources()
+        parameters = sum(param.numel() for param in self.model.model.parameters())
+        if examples * parameters > MAX_DEFAULT_COST:
             self.notes.append(
-                f"heads × positions are left out: {units * self._count_sources():,} examples; "
-                "choose the sweep `positions` to have them"
+                f"heads × positions are left out: {examples:,} examples; choose the sweep "
+                "`positions` to have them"
             )
             return ("heads",)
         return ("heads", "positions")

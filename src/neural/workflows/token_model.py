@@ -245,9 +245,7 @@ def load_token_model(
 def wrap_watched_model(watched: WatchedModel, tokenizer: Any = None) -> TokenModel:
     """A loaded model of others; TaskError if it does not read one sequence of tokens."""
     if watched.is_encoder_decoder:
-        raise TargetError(
-            f"{watched.name} reads two sequences; patching needs a model that reads one"
-        )
+        raise TargetError(f"{watched.name} reads two sequences; this needs a model that reads one")
     notes = list(watched.notes)
     tokenizer = watched.tokenizer if tokenizer is None else tokenizer
     if tokenizer is None and watched.tokenizer_error:
@@ -279,9 +277,9 @@ def _load_run(run: Run, step: int | None) -> TokenModel:
         raise RunError(f"{run.path} has no checkpoint{at_step} yet")
     model = load_model(run, checkpoint)
     if not isinstance(model, NetworkModule) or not model.network.takes_token_ids:
-        raise TaskError(f"{run.name} does not read token ids: patching needs a language model")
+        raise TaskError(f"{run.name} does not read token ids: this needs a language model")
     if not isinstance(model, SequentialNetwork):
-        raise TaskError(f"{run.name} reads two sequences; patching needs a model that reads one")
+        raise TaskError(f"{run.name} reads two sequences; this needs a model that reads one")
     source = (
         f"{'best checkpoint, ' * (checkpoint.is_best and step is None)}step {checkpoint.step:,}"
     )

@@ -1,6 +1,6 @@
 // Importance of all heads at all measured steps: a row per head, the most important one first, a column
 // per step, below the curve of the loss. Marks: since when a head
-// has its role, since when it is necessary, and which head took over from which.
+// has its role, since when it is necessary and has half of its importance, and which head took over from which.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 
@@ -9,6 +9,7 @@ import { formatHead, formatInteger } from "../format"
 import { isRole, type HeadIndex } from "../head_selection"
 import {
   cellIndex,
+  countDecimals,
   currentColumn,
   findColumn,
   formatChange,
@@ -63,6 +64,9 @@ export function ImportancePicture(props: Props) {
         </span>
         <span>
           <MarkKey kind="necessary" /> necessary since
+        </span>
+        <span>
+          <MarkKey kind="half" /> half of its importance since
         </span>
         {importance.takeovers.length ? (
           <span>
@@ -226,14 +230,19 @@ function Cells({
         {heads.map(([layer, head], row) => {
           const role = findColumn(importance, run.role_onsets?.[layer]?.[head])
           const onset = findColumn(importance, importance.onsets[layer]?.[head])
+          const half = findColumn(importance, importance.half_onsets[layer]?.[head])
           // in one cell, beside each other
-          const offset = role !== null && role === onset ? 5 : 0
+          const shift = (column: number) => (column === role ? 5 : 0)
+          const isShared = role !== null && (role === onset || role === half)
           return (
             <g key={`${layer} ${head}`}>
-              {role === null ? null : <Mark kind="role" x={toX(role) - offset} y={toY(row)} />}
-              {onset === null ? null : (
-                <Mark kind="necessary" x={toX(onset) + offset} y={toY(row)} />
+              {role === null ? null : (
+                <Mark kind="role" x={toX(role) - (isShared ? 5 : 0)} y={toY(row)} />
               )}
+              {onset === null || onset === half ? null : (
+                <Mark kind="necessary" x={toX(onset) + shift(onset)} y={toY(row)} />
+              )}
+              {half === null ? null : <Mark kind="half" x={toX(half) + shift(half)} y={toY(row)} />}
             </g>
           )
         })}
@@ -293,7 +302,8 @@ function Tooltip({
         <>
           <br />
           <span class="muted">
-            gradient estimate {formatEstimate(values.gradient[index], values.se[index])}
+            gradient estimate{" "}
+            {formatEstimate(values.gradient[index], countDecimals(values.se[index]))}
           </span>
         </>
       ) : null}
@@ -301,14 +311,14 @@ function Tooltip({
   )
 }
 
-type MarkKind = "role" | "necessary"
+type MarkKind = "role" | "necessary" | "half"
 
 function Mark({ kind, x, y }: { kind: MarkKind; x: number; y: number }) {
   return kind === "role" ? (
     <circle class="importance-mark" cx={x} cy={y} r={4} />
   ) : (
     <path
-      class="importance-mark filled"
+      class={kind === "half" ? "importance-mark filled" : "importance-mark diamond"}
       d={`M${x} ${y - 5}L${x + 5} ${y}L${x} ${y + 5}L${x - 5} ${y}Z`}
     />
   )
@@ -455,7 +465,6 @@ export function chooseColumns(count: number, current: number, width: number): nu
 function findLimit(importance: Importance, { change }: ClassValues): number {
   let largest = 0
   for (const value of change) if (Math.abs(value) > largest) largest = Math.abs(value)
-  const smallest = importance.smallest_change.filter((value): value is number => value !== null)
   // where nothing matters, noise does not use the whole scale
-  return Math.max(largest, 2 * (smallest[smallest.length - 1] ?? 0), 1e-9)
+  return Math.max(largest, 2 * (importance.smallest_change ?? 0), 1e-9)
 }

@@ -11,6 +11,7 @@ import { formatCount, formatHead, formatInteger, formatNumber } from "../format"
 import { getSelectedHead, isRole, type HeadIndex } from "../head_selection"
 import {
   cellIndex,
+  countColumnDecimals,
   currentColumn,
   decodeClass,
   formatChange,
@@ -25,6 +26,8 @@ import type { Theme } from "../theme"
 
 /** With more heads, only the most important ones are shown until all are asked for. */
 const MAX_ROWS = 36
+
+const MAX_PAIRS = 10
 
 const METHODS: Record<string, string> = {
   mean: "its output is replaced by its mean over the examples",
@@ -81,24 +84,34 @@ function ImportancePane(props: PaneProps) {
 
 function Explanation({ importance }: { importance: Importance }) {
   const { method, data, metric, command, unit, smallest_change: smallest } = importance
-  const last = smallest[smallest.length - 1]
+  const undecided = !importance.has_enough_examples
+    ? "There are too few examples to decide anything."
+    : !importance.is_better_than_chance
+      ? "At the end the model is not better than chance: nothing is decided."
+      : ""
   return (
     <>
       <p>
         The importance of a head is the change of the {metric} when the head is removed:{" "}
-        {METHODS[method] ?? `removed by “${method}”`}. Positive: the model needs it. Measured on{" "}
-        {data} by <code>{command}</code>
+        {describeMethod(method)}. Positive: the model needs it. Measured on {data} by{" "}
+        <code>{command}</code>
       </p>
       <p class="muted">
         A head is <b>necessary</b> if the {metric} rises beyond chance, corrected for the number of
         heads, and by at least 1 % of what the model has learned
-        {last === null ? "" : ` (${Number(last.toPrecision(2))} ${unit} at the end)`}. ± are
-        standard errors over examples.{" "}
-        {last === null ? `At the end the model is not better than chance: nothing is decided.` : ""}
-        {importance.has_enough_examples ? "" : " There are too few examples to decide anything."}
+        {smallest === null ? "" : ` (${Number(smallest.toPrecision(2))} ${unit})`}. ± are standard
+        errors over examples. {undecided}
       </p>
     </>
   )
+}
+
+/** Names of methods, such as `mean` or `pattern uniform`, in words. */
+function describeMethod(method: string): string {
+  const [name, pattern] = method.split(" ")
+  if (name === "pattern")
+    return `its pattern is replaced (${pattern ?? "uniform"}), its values stay`
+  return METHODS[name] ?? `removed by “${method}”`
 }
 
 function ClassChoice({
@@ -175,7 +188,7 @@ function SelectedHead({ importance, values, run, selected, step, theme, navigate
       ? importance.without_effect[layer]?.[head]
         ? "without effect at the end"
         : "not necessary at the end"
-      : `necessary since step ${formatInteger(onset)}`,
+      : `necessary since step ${formatInteger(onset)}, half of it since ${formatStep(importance.half_onsets[layer]?.[head])}`,
   ]
   return (
     <section class="card">
@@ -238,6 +251,13 @@ function Pairs({
   step,
 }: Pick<SharedProps, "importance" | "run" | "navigate" | "step">) {
   if (!importance.pairs.length || importance.pair_step === null) return null
+  const pairs = [...importance.pairs].sort(
+    (a, b) =>
+      Number(b.is_redundant) - Number(a.is_redundant) ||
+      Math.abs(b.interaction ?? 0) - Math.abs(a.interaction ?? 0),
+  )
+  const shown = pairs.slice(0, MAX_PAIRS)
+  const decimals = countColumnDecimals(shown.map((pair) => pair.interaction_se))
   return (
     <section class="card">
       <h2>
@@ -249,24 +269,22 @@ function Pairs({
             <tr>
               <th>heads</th>
               <th class="right">both removed, {importance.unit}</th>
-              <th class="right">
-                <abbr title="what both cost beyond the sum of each alone; positive: each replaces the other">
-                  interaction
-                </abbr>
-              </th>
+              <th class="right">interaction</th>
               <th />
             </tr>
           </thead>
           <tbody>
-            {importance.pairs.map((pair) => (
+            {shown.map((pair) => (
               <tr key={`${pair.first} ${pair.second}`}>
                 <td>
                   <HeadName run={run} step={step} head={pair.first} navigate={navigate} />
                   {", "}
                   <HeadName run={run} step={step} head={pair.second} navigate={navigate} />
                 </td>
-                <td class="right">{formatChange(pair.both, pair.both_se)}</td>
-                <td class="right">{formatChange(pair.interaction, pair.interaction_se)}</td>
+                <td class="right">{formatChange(pair.both, pair.both_se, "", decimals)}</td>
+                <td class="right">
+                  {formatChange(pair.interaction, pair.interaction_se, "", decimals)}
+                </td>
                 <td>{pair.is_redundant ? "redundant" : ""}</td>
               </tr>
             ))}
@@ -274,8 +292,11 @@ function Pairs({
         </table>
       </div>
       <p class="muted">
-        Redundant: either alone does nothing, both together are necessary. Only some pairs are
-        measured.
+        Interaction: what both cost beyond the sum of each alone; above 0, one can stand in for the
+        other. Redundant: either alone does nothing, both together are necessary.
+        {pairs.length > shown.length
+          ? ` The ${shown.length} strongest of ${formatInteger(pairs.length)} measured pairs.`
+          : ""}
       </p>
     </section>
   )
@@ -284,6 +305,9 @@ function Pairs({
 /** Numbers of the shown heads at the step of the slider. */
 function HeadTable({ importance, values, heads, run, selected, step, navigate }: SharedProps) {
   const column = currentColumn(importance, step)
+  const decimals = countColumnDecimals(
+    heads.map((head) => values.se[cellIndex(importance, column, head)]),
+  )
   return (
     <section>
       <h2>
@@ -299,6 +323,7 @@ function HeadTable({ importance, values, heads, run, selected, step, navigate }:
               <th>role at the end</th>
               <th class="right">role since step</th>
               <th class="right">necessary since step</th>
+              <th class="right">half of it since step</th>
             </tr>
           </thead>
           <tbody>
@@ -312,11 +337,11 @@ function HeadTable({ importance, values, heads, run, selected, step, navigate }:
                   <td>
                     <HeadName run={run} step={step} head={head} navigate={navigate} />
                   </td>
-                  <td class="right">{formatHeadChange(importance, values, column, head)}</td>
+                  <td class="right">
+                    {formatChange(values.change[position], values.se[position], "", decimals)}
+                  </td>
                   {values.gradient ? (
-                    <td class="right">
-                      {formatEstimate(values.gradient[position], values.se[position])}
-                    </td>
+                    <td class="right">{formatEstimate(values.gradient[position], decimals)}</td>
                   ) : null}
                   <td>{isRole(role) ? role : "–"}</td>
                   <td class="right">{formatStep(run.role_onsets?.[layer]?.[index])}</td>
@@ -327,6 +352,7 @@ function HeadTable({ importance, values, heads, run, selected, step, navigate }:
                         : "–"
                       : formatStep(importance.onsets[layer]?.[index])}
                   </td>
+                  <td class="right">{formatStep(importance.half_onsets[layer]?.[index])}</td>
                 </tr>
               )
             })}

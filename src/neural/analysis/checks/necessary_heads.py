@@ -31,8 +31,9 @@ class NecessaryHeads(ImportanceCheck):
     """Reports heads without which the loss is higher at the last measured step.
 
     The change is above 0 beyond chance, with a correction for the number of heads, and at least 1 %
-    of what the model has learned: the loss of guessing by frequencies minus its own. The number is
-    the share of such heads.
+    of what the model has learned: the loss of guessing by frequencies minus its own. Early signs
+    may come long before most of it: the evidence also has the step since which the head has had
+    half of its importance. The number is the share of such heads.
     """
 
     code: ClassVar[str] = "CAU001"
@@ -79,4 +80,7 @@ def _describe_head(necessity: HeadNecessity, head: HeadIndex, role: HeadRole | N
     if onset is not None and len(record.steps) > 1:
         text += f", since step {record.steps[onset]:,}"
         text += ", the first measured" if onset == 0 else ""
+        half = necessity.find_half_step(*head)
+        if half is not None and half > record.steps[onset]:
+            text += f", half of it since step {half:,}"
     return f"{text}, and {role.describe()}" if role else text

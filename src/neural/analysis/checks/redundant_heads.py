@@ -35,7 +35,7 @@ class RedundantHeads(ImportanceCheck):
         if not pairs:
             return None
         record = necessity.record
-        smallest = f"{necessity.smallest_change[-1]:.2g} {record.header.unit}"
+        smallest = f"{necessity.smallest_change:.2g} {record.header.unit}"
         descriptions, marks = [], []
         for pair in pairs:
             names = [format_head(*head) for head in (pair.first, pair.second)]

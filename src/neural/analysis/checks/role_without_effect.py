@@ -39,7 +39,7 @@ class RoleWithoutEffect(ImportanceCheck):
         if not heads:
             return None
         record = necessity.record
-        smallest = f"{necessity.smallest_change[-1]:.2g} {record.header.unit}"
+        smallest = f"{necessity.smallest_change:.2g} {record.header.unit}"
         descriptions, marks = [], []
         for head in heads:
             change = format_change(

@@ -11,7 +11,6 @@ from neural.analysis.head_roles import format_head
 from neural.analysis.run_loading import MissingDataError
 from neural.report.attention_snapshot import FigureError
 from neural.report.paper_figure import (
-    BORDER_COLOR,
     MUTED_COLOR,
     TEXT_COLOR,
     FigureKind,
@@ -23,7 +22,7 @@ from neural.report.paper_figure import (
 )
 from neural.report.paper_figures.roles import ROLE_BADGES
 
-LOSS_HEIGHT, ROW_HEIGHT, TOP, GAP, STEP_LABELS, LEGEND = 46.0, 10.0, 4.0, 4.0, 10.0, 26.0
+LOSS_HEIGHT, ROW_HEIGHT, TOP, GAP, STEP_LABELS, LEGEND = 46.0, 10.0, 4.0, 4.0, 10.0, 34.0
 """In points."""
 LABEL_DISTANCE = 5.0
 """Smallest distance of the labels of two steps, in points."""
@@ -38,7 +37,8 @@ class Importance(FigureKind):
     """Change of the loss when a head is removed: a row per head, a column per checkpoint.
 
     Rows are ordered by the importance at the last step. A circle marks the step since which a head
-    has its role, a diamond the one since which it is necessary.
+    has its role, a hollow diamond the one since which it is necessary, a filled one that since
+    which it has half of its importance.
     """
 
     needs_attention = False
@@ -79,16 +79,19 @@ class Importance(FigureKind):
         for row, (head, label) in enumerate(zip(shown, labels, strict=True)):
             y = rows_top + (row + 0.5) * ROW_HEIGHT
             draw_text(axes, left - 3, y, label, align="right")
-            role = roles[head].onset if head in roles else None
-            onsets = [
-                _find_column(record.steps, step)
-                for step in (role, necessity.find_onset_step(*head))
-            ]
-            # in one cell, beside each other
-            offset = 2.5 if onsets[0] is not None and onsets[0] == onsets[1] else 0.0
-            for column, marker, shift in zip(onsets, "oD", (-offset, offset), strict=True):
+            steps = (
+                roles[head].onset if head in roles else None,
+                necessity.find_onset_step(*head),
+                necessity.find_half_step(*head),
+            )
+            role, onset, half = (_find_column(record.steps, step) for step in steps)
+            marks = [(role, "o"), (onset if onset != half else None, "d"), (half, "D")]
+            for column, mark in marks:
                 if column is not None:
-                    _draw_mark(axes, x[column] + shift, y, marker)
+                    # in one cell, beside each other
+                    is_shared = role is not None and role in (onset, half) and column == role
+                    shift = 0.0 if not is_shared else -2.5 if mark == "o" else 2.5
+                    _draw_mark(axes, x[column] + shift, y, mark)
         label_y = rows_top + rows_height + STEP_LABELS / 2 + 1
         _label_steps(axes, record.steps, x, label_y, right=left + width)
         _draw_legend(
@@ -150,15 +153,16 @@ def _draw_loss(
         draw_text(axes, left - 3, first, f"loss {record.loss[0]:.2f}", align="right")
 
 
-def _draw_mark(axes: Axes, x: float, y: float, marker: str) -> None:
-    is_role = marker == "o"
+def _draw_mark(axes: Axes, x: float, y: float, mark: str) -> None:
+    """A circle "o", a hollow diamond "d" or a filled one "D"."""
+    is_filled = mark == "D"
     axes.plot(
         [x],
         [y],
-        marker=marker,
-        markersize=3.6 if is_role else 3.2,
-        markerfacecolor="#ffffff" if is_role else TEXT_COLOR,
-        markeredgecolor=TEXT_COLOR if is_role else "#ffffff",
+        marker="o" if mark == "o" else "D",
+        markersize=3.6 if mark == "o" else 3.2,
+        markerfacecolor=TEXT_COLOR if is_filled else "#ffffff",
+        markeredgecolor="#ffffff" if is_filled else TEXT_COLOR,
         markeredgewidth=0.6,
         linestyle="",
     )
@@ -197,11 +201,11 @@ def _draw_legend(
         text = f"{value:.2g}".replace("-", "−")
         draw_text(axes, left + position, y + 10, text, align="right" if position else "left")
     draw_text(axes, left + bar + 6, y + 2.5, f"change of the loss, {unit}", color=MUTED_COLOR)
-    words = [("o", "role since"), ("D", "necessary since")]
-    x = left + bar + 10
-    for marker, text in words:
-        _draw_mark(axes, x, y + 12, marker)
-        draw_text(axes, x + 5, y + 12, text, color=MUTED_COLOR)
-        x += measure_text(text) + 16
+    words = [("o", "role since"), ("d", "necessary since"), ("D", "half of it since")]
+    x = left + 3
+    for mark, text in words:
+        _draw_mark(axes, x, y + 20, mark)
+        draw_text(axes, x + 5, y + 20, text, color=MUTED_COLOR)
+        x += measure_text(text) + 14
     if omitted > 0:
-        draw_text(axes, left, y + 20, f"and {omitted} heads with less", color=BORDER_COLOR)
+        draw_text(axes, left, y + 28, f"and {omitted} heads with less", color=MUTED_COLOR)

@@ -347,6 +347,11 @@ class LanguageModel(ProgramTask):
         """
         return self.held_out_batch(self.experiment.tracking.probe_size)
 
+    @property
+    def has_held_out(self) -> bool:
+        """Whether some text is held out."""
+        return bool(len(self.validation_starts))
+
     def held_out_batch(self, count: int) -> Batch:
         """`count` validation windows, evenly spaced; windows of the training text without any."""
         if not len(self.validation_starts):

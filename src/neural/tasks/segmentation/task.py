@@ -326,6 +326,11 @@ class Segmentation(Task):
         """
         return self.held_out_batch(self.settings.tracking.probe_size)
 
+    @property
+    def has_held_out(self) -> bool:
+        """Whether some documents are held out."""
+        return bool(self.valid)
+
     def held_out_batch(self, count: int) -> Batch:
         """The first validation documents, cut to `MAX_PROBE_ELEMENTS`."""
         examples = (self.valid or self.train)[:count]

@@ -375,6 +375,11 @@ class Supervised(ProgramTask):
         """The examples whose attention is captured: the first validation examples."""
         return self.data.first_examples(self.experiment.tracking.probe_size)
 
+    @property
+    def has_held_out(self) -> bool:
+        """Whether some examples are held out."""
+        return bool(len(self.data.held_out_indices))
+
     def held_out_batch(self, count: int) -> Batch:
         """The first validation examples."""
         return self.data.first_examples(count)
