@@ -7,8 +7,8 @@ The model is nanoGPT's character-level one: 6 layers × 6 heads, 10 million para
 over all windows without gradients (the fastest of several batch sizes counts, so that the unit is
 not made slow); the importance of all heads with its gradient estimate, without pairs; and the same
 with complete passes instead of repeated parts (`use_blocks=False`). The figure is the median over
-rounds of importance / (heads + 1) / forward pass. Complete passes would be 1. Memory is the peak
-beyond the model and the windows, in fresh processes.
+rounds of importance / (heads + 1) / forward pass, in CPU time of the process; complete passes would
+be about 1. Memory is the peak beyond the model and the windows, in fresh processes.
 """
 
 from __future__ import annotations
@@ -58,23 +58,28 @@ def compute_losses(model: Any, batch: Any) -> torch.Tensor:
     return cross_entropy(logits.transpose(1, 2), batch["y"], reduction="none")
 
 
+def read_clock() -> float:
+    """CPU seconds of this process: less disturbed by other programs than wall time."""
+    return time.process_time()
+
+
 def run_forward(model: Any, windows: Any, batch_size: int) -> float:
     """Seconds of a forward pass over all windows."""
-    start = time.perf_counter()
+    start = read_clock()
     with torch.no_grad():
         for first in range(0, len(windows["x"]), batch_size):
             rows = slice(first, first + batch_size)
             compute_losses(model, {name: ids[rows] for name, ids in windows.items()})
-    return time.perf_counter() - start
+    return read_clock() - start
 
 
 def run_importance(model: Any, windows: Any, use_blocks: bool = True) -> float:
     """Seconds of the importance of all heads."""
-    start = time.perf_counter()
+    start = read_clock()
     measure_head_importance(
         model, compute_losses, [windows], with_pairs=False, use_blocks=use_blocks
     )
-    return time.perf_counter() - start
+    return read_clock() - start
 
 
 def measure(quick: bool) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def test_a_head_is_necessary_if_the_change_is_certain_and_relevant(tmp_path):
     change = np.array([[[0.41, 0.03, 0.015, 0.03, -0.4, math.nan]]])
     se = np.array([[[0.02, 0.004, 0.001, 0.01, 0.02, 0.01]]])
     necessity = decide(tmp_path, change, se=se, loss=[1.3])
-    assert necessity.smallest_change == pytest.approx([0.02])
+    assert necessity.smallest_change == pytest.approx(0.02)
     assert necessity.is_necessary[0, 0].tolist() == [True, True, False, False, False, False]
     assert necessity.list_necessary_heads() == [(0, 0), (0, 1)]
 
@@ -83,6 +83,19 @@ def test_a_single_step_that_differs_does_not_move_the_onset(tmp_path):
     assert necessity.find_onset_step(0, 0) == 250
     assert necessity.find_onset_step(0, 1) is None, "it is not necessary at the end"
     assert necessity.find_onset_step(0, 2) is None
+
+
+def test_the_bound_does_not_grow_with_the_model_and_half_of_the_importance_comes_later(tmp_path):
+    change = np.zeros((10, 1, 2))
+    # signs that exceed 1 % of the little that is learned by then, but not of what is learned later
+    change[2:4, 0, 0] = 0.01
+    change[4:6, 0, 0] = 0.05
+    change[6:, 0, 0] = 0.4
+    loss = np.array([3.3, 3.25, 3.2, 3.15, 3.1, 3.0, 1.5, 1.4, 1.3, 1.3])
+    necessity = decide(tmp_path, change, se=0.001, loss=loss)
+    assert necessity.find_onset_step(0, 0) == 250
+    assert necessity.find_half_step(0, 0) == 350
+    assert necessity.find_half_step(0, 1) is None
 
 
 def test_a_pair_is_redundant_if_either_can_be_removed_but_not_both(tmp_path):

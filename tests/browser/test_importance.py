@@ -53,10 +53,10 @@ def test_rows_are_heads_by_importance_and_say_what_they_cost(tab, report):
     assert rows[:2] == [["L2", "h2"], ["L1", "h3"]] and len(rows) == 12
     text = tab.locator("main").inner_text()
     assert "Measured on 64 validation windows of handbook by neural ablate " in text
-    assert "at least 1 % of what the model has learned (0.02 nats at the end)" in text
+    assert "at least 1 % of what the model has learned (0.02 nats)" in text
     table = tab.locator("section", has_text="Heads at step").locator("tbody tr")
     assert re.sub(r"\s+", " ", table.first.inner_text()) == (
-        "L2 h2 0.409 ± 0.004 0.368 previous token 550 550"
+        "L2 h2 0.409 ± 0.004 0.368 previous token 550 550 550"
     )
     pairs = tab.locator("section", has_text="Pairs").locator("tbody tr")
     assert re.sub(r"\s+", " ", pairs.first.inner_text()).startswith(
@@ -102,7 +102,7 @@ def test_marks_are_at_the_steps_of_role_and_necessity(tab, report):
         )
 
     assert columns(".importance-cells circle.importance-mark") == [0, 0, 0, 10]
-    assert columns(".importance-cells path.importance-mark") == [10, 12]
+    assert columns(".importance-cells path.importance-mark") == [10, 12], "filled: at once"
     assert tab.locator(".importance-cells .importance-arrow").count() == 1
 
 

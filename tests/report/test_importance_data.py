@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from neural.report import importance_data
-from neural.report.importance_data import load_importance_data
+from neural.report.importance_data import format_command, load_importance_data
 from neural.report.run_report import build_run_data
 from neural.runs.importance_file import IMPORTANCE_FILE
 from neural.runs.run import Run
@@ -55,8 +55,9 @@ def test_arrays_decisions_and_texts_are_those_of_the_file(run):
     # the most expensive pair first
     assert [pair["is_redundant"] for pair in data["pairs"]] == [True, False]
     assert data["pairs"][0]["first"] == [1, 1] and data["pair_step"] == 1000
-    assert data["command"] == f"neural ablate {run.name}"
-    assert data["smallest_change"][-1] == pytest.approx(0.02)
+    assert data["command"] == f"neural ablate {run.name} --over-training"
+    assert data["half_onsets"][2] == [None, None, 550, None]
+    assert data["smallest_change"] == pytest.approx(0.02) and data["is_better_than_chance"]
     json.dumps(data, allow_nan=False)
 
 
@@ -65,7 +66,21 @@ def test_tasks_without_tokens_speak_of_examples_and_other_methods_are_named(run)
     data, _ = load_importance_data(run)
     assert data["classes"][0]["name"] == "all examples"
     assert data["command"].endswith(" --method zero")
-    assert data["smallest_change"] == [None], "nothing was learned that could be compared"
+    assert data["smallest_change"] is None, "nothing was learned that could be compared"
+    assert not data["is_better_than_chance"]
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("mean", ""),
+        ("resample", " --method resample"),
+        ("pattern uniform", " --method pattern"),
+        ("pattern previous", " --method pattern --pattern previous"),
+    ],
+)
+def test_the_command_is_the_one_that_measured_it(method, options):
+    assert format_command("run", method, 1) == f"neural ablate run{options}"
 
 
 def test_many_steps_are_thinned_but_the_ends_stay(run, monkeypatch):

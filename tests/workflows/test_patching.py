@@ -154,6 +154,35 @@ def test_every_example_of_a_batch_has_its_own_patch():
     assert alone["heads"].restored[0, 2] == pytest.approx(shares.mean(), abs=1e-4)
 
 
+def test_mismatched_pairs_are_the_differences_of_other_pairs():
+    """The share of other pairs by hand: their clean source minus their corrupted source."""
+    model = circuits.build_random("own", seed=4, scale=3.0)
+    pairs = circuits.draw_pairs(4, seed=4)
+    result = neural.patch(model, list_pairs(pairs), sweeps="heads")
+    assert result.is_used.all()
+    rows = torch.arange(4)
+
+    def score(ids, *changes):
+        with torch.no_grad(), intervene(model, *changes):
+            logits = model.logits(ids)[:, -1]
+        return (logits[rows, pairs.answer] - logits[rows, pairs.foil]).numpy()
+
+    differences = score(pairs.clean) - score(pairs.corrupted)
+    shares = []
+    for shift in (1, 2, 3):  # all other pairs
+        order = [(row + shift) % 4 for row in range(4)]
+        with_clean, with_corrupted = (
+            score(
+                pairs.corrupted,
+                neural.interventions.patch("L1 h1", record_head_outputs(model, ids), rows=order),
+            )
+            for ids in (pairs.clean, pairs.corrupted)
+        )
+        shares.append((with_clean - with_corrupted) / differences)
+    assert np.abs(shares).max() > 0.01
+    assert result["heads"].mismatched[1, 1] == pytest.approx(np.mean(shares), abs=1e-4)
+
+
 def test_pairs_of_several_lengths_are_aligned_at_their_ends(zoo):
     short, long = (
         circuits.draw_pairs(3, seed=seed, text_length=length) for seed, length in ((6, 5), (7, 6))

@@ -123,16 +123,17 @@ class HeadNecessity:
     def find_half_step(self, layer: int, head: int) -> int | None:
         """The step since which a necessary head has had half of its importance at the end.
 
-        Early signs may come long before; this is when most of the change happened. None if the head
-        is not necessary at the end.
+        Early signs may come long before; this is when most of the change happened. It is not before
+        the head is necessary. None if the head is not necessary at the end.
         """
-        if self.find_onset_index(layer, head) is None:
+        onset = self.find_onset_step(layer, head)
+        if onset is None:
             return None
         change = self.record.change[:, layer, head]
         finite = np.isfinite(change)
         half = estimate_last_level(change[finite]) / 2
         index = find_onset(change[finite], half) if half > 0 else None
-        return None if index is None else int(self.record.steps[finite][index])
+        return onset if index is None else max(onset, int(self.record.steps[finite][index]))
 
     def list_necessary_heads(self) -> list[HeadIndex]:
         """Heads that are necessary at the last step, the most important first."""

@@ -253,8 +253,8 @@ def _build_pair_section(step: ImportanceStep, heads: int) -> PageSection:
     every = heads * (heads - 1) // 2
     return PageSection(
         title="pairs",
-        text=f"the largest interactions of {count} measured pairs of {every}: both − first − second; "
-        "above 0, one head can stand in for the other",
+        text=f"the largest interactions of {count} measured pairs of {every}: both − first − second\n"
+        "above 0, one head can stand in for the other; below 0, both are needed for the same thing",
         table_head=("", "both", "sum of singles", "interaction", "± se"),
         table_rows=rows,
     )

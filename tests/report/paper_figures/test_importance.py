@@ -22,7 +22,7 @@ def test_heads_are_rows_in_the_order_of_their_importance(run, tmp_path):
     assert names[:2] == ["L2 h2", "L1 h3"] and names[-1] == "L0 h1"
     assert len(names) == 12
     assert "prev  L2 h2" in texts
-    assert {"chance", "loss 1.30", "loss 2.44", "1,000", "role since", "necessary since"} <= {
+    assert {"chance", "loss 1.30", "loss 2.44", "1,000", "role since", "half of it since"} <= {
         *texts
     }
     assert {"0.41", "−0.41", "change of the loss, nats"} <= {*texts}
