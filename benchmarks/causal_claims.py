@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import logit
 from scipy.stats import spearmanr
-from torch.nn import functional
 
 from neural.analysis.change_points import MAD_TO_STD
 from neural.analysis.confidence_intervals import SeedEstimate, estimate_mean, estimate_share
@@ -66,6 +66,8 @@ from neural.workflows.load_model import load_best_model, load_model
 from neural.workflows.load_task import create_task
 from neural.workflows.train import create_run
 
+NUM_DONORS = 8
+"""Other documents or examples whose values replace those of each one, one at a time."""
 EXAMPLES = Path(__file__).parent.parent / "examples"
 TEXTS = ("shakespeare_char", "enwik8", "text8")
 LANGUAGE_STEPS, SNAPSHOT_EVERY = 600, 25
@@ -144,12 +146,6 @@ def train_language_model(runs: Path, text: str, seed: int) -> tuple[Run, Any]:
     return train_or_reuse(runs / f"text-{text}-{seed}", settings)
 
 
-def token_losses(model: Any, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
-    """Cross-entropy of every character, (B, T)."""
-    logits = model.logits(batch["x"])
-    return functional.cross_entropy(logits.transpose(1, 2), batch["y"], reduction="none")
-
-
 def measure_over_training(run: Run, task: Any) -> ImportanceRecord:
     """Importance of all heads at every checkpoint; steps that were measured before are reused."""
     starts = task.validation_starts
@@ -160,7 +156,7 @@ def measure_over_training(run: Run, task: Any) -> ImportanceRecord:
         if checkpoint.step in done:
             continue
         model = load_model(run, run.load_checkpoint(checkpoint.step), task)
-        result = measure_head_importance(model, token_losses, [batch], with_pairs=False)
+        result = measure_head_importance(model, task.example_losses, [batch], with_pairs=False)
         header = ImportanceHeader(
             f"{NUM_WINDOWS} validation windows",
             result.method,
@@ -260,13 +256,14 @@ class TestDocuments:
         hits = (truth & predicted).sum()
         return float(2 * hits / max(1, truth.sum() + predicted.sum()))
 
-    def take_from_others(self, values: torch.Tensor) -> torch.Tensor:
+    def take_from_others(self, values: torch.Tensor, shift: int) -> torch.Tensor:
         """Values (documents, …, elements, D) of another document each, repeated to the length.
 
-        Document i takes those of document i + 1; element t those of t modulo the other's length.
+        Document i takes those of document i + `shift`; element t those of t modulo the other's
+        length.
         """
         count, longest = self.mask.shape
-        donors = (torch.arange(count) + 1) % count
+        donors = (torch.arange(count) + shift) % count
         positions = torch.arange(longest)[None] % self.lengths[donors][:, None]
         index = positions.view(count, *[1] * (values.ndim - 3), longest, 1)
         return values[donors].gather(-2, index.expand(*values.shape[:-1], values.shape[-1]))
@@ -281,17 +278,10 @@ class TestDocuments:
         return float(np.mean(values)) if values else math.nan
 
 
-def element_losses(model: Any, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
-    """Log loss of every gap, (B, T); NaN elsewhere."""
-    logits = model.logits(batch["x"], batch["mask"])
-    losses = functional.cross_entropy(logits.transpose(1, 2), batch["target"], reduction="none")
-    return losses.masked_fill(~mask_gaps(batch["mask"], batch["first"]), math.nan)
-
-
 def measure_segmenter_heads(documents: TestDocuments) -> dict[str, float]:
     """Necessary heads, concentration of importance, cost of removing all heads."""
-    model, batch = documents.model, documents.batch
-    result = measure_head_importance(model, element_losses, [batch], with_pairs=False)
+    model, batch, objective = documents.model, documents.batch, documents.task.example_losses
+    result = measure_head_importance(model, objective, [batch], with_pairs=False)
     rate = float(batch["boundaries"].numpy()[documents.is_gap].mean())
     chance_loss = -rate * math.log(rate) - (1 - rate) * math.log(1 - rate)
     header = ImportanceHeader(
@@ -309,7 +299,7 @@ def measure_segmenter_heads(documents: TestDocuments) -> dict[str, float]:
     necessity = decide_necessity(record)
     outputs = record_head_outputs(model, documents.inputs, keep_weights=True)
     with intervene(model, replace_by_mean("all", outputs)), torch.no_grad():
-        losses = element_losses(model, batch)
+        losses = objective(model, batch)
         without = documents.predict()
     weights = outputs[0].weights
     assert weights is not None
@@ -361,62 +351,107 @@ def record_boundary_scores(documents: TestDocuments) -> torch.Tensor:
 
 
 def measure_boundary_bias(documents: TestDocuments) -> dict[str, float]:
-    """Effects of other boundary scores, other values and other head outputs on the boundaries."""
-    model = documents.model
+    """Effects of other boundary scores, other values and other head outputs on the boundaries.
+
+    Names are `intervention/figure`. Figures of interventions with another document are means over
+    NUM_DONORS of them for each document:
+
+        moved      mean absolute change of a boundary probability
+        flipped    share of gaps whose decision changes
+        f1         change of F1
+        towards    slope of the change on the difference to the other document's probability: 1 if
+                   the boundaries become those of the other document, 0 if they do not move there
+        follows    rank correlation of the other document's scores with the change of the logit,
+                   within documents. Own scores are not used: they are related to everything else
+                   in their document, those of a random other document are not
+    """
+    model, gaps = documents.model, documents.is_gap
     before, scores = documents.predict(), record_boundary_scores(documents)
-    own = record_head_outputs(model, documents.inputs, keep_weights=True)
-    layer, gaps = own[0], documents.is_gap
+    layer = record_head_outputs(model, documents.inputs, keep_weights=True)[0]
+    hidden = record_input(documents, model.attention)
     assert layer.weights is not None
-    donated_scores = documents.take_from_others(scores[..., None])[..., 0]
-    donated_p = documents.take_from_others(torch.from_numpy(before)[..., None])[..., 0].numpy()
-    figures = {
-        "f1": documents.score(before),
-        "score_std": float(scores[documents.mask].std()),
-        "score_by_truth": documents.average_correlation(
-            scores.numpy(), documents.batch["boundaries"].numpy().astype(float)
-        ),
-        "p_std": float(before[gaps].std()),
+    figures: dict[str, list[float]] = {
+        "f1": [documents.score(before)],
+        "score_std": [float(scores[documents.mask].std())],
+        "score_by_truth": [
+            documents.average_correlation(
+                scores.numpy(), documents.batch["boundaries"].numpy().astype(float)
+            )
+        ],
     }
 
-    def add_effect(name: str, after: np.ndarray, new_scores: torch.Tensor | None) -> None:
-        change, towards = (after - before)[gaps], (donated_p - before)[gaps]
-        figures[f"{name}/moved"] = float(np.abs(change).mean())
-        figures[f"{name}/f1"] = documents.score(after) - figures["f1"]
+    def add(name: str, value: float) -> None:
+        figures.setdefault(name, []).append(value)
+
+    def add_effect(name: str, after: np.ndarray, shift: int = 0, *, is_bias: bool = False) -> None:
+        add(f"{name}/moved", float(np.abs(after - before)[gaps].mean()))
+        add(f"{name}/f1", documents.score(after) - figures["f1"][0])
         flipped = (after > documents.threshold) != (before > documents.threshold)
-        figures[f"{name}/flipped"] = float(flipped[gaps].mean())
-        # 1 if the boundaries become those of the other document, 0 if they do not move there
-        figures[f"{name}/towards"] = float(change @ towards / (towards @ towards))
-        if new_scores is not None:
-            difference = (new_scores - scores).numpy()
-            figures[f"{name}/follows"] = documents.average_correlation(difference, after - before)
+        add(f"{name}/flipped", float(flipped[gaps].mean()))
+        if not shift:
+            return
+        other = documents.take_from_others(torch.from_numpy(before)[..., None], shift)[..., 0]
+        towards, change = (other.numpy() - before)[gaps], (after - before)[gaps]
+        add(f"{name}/towards", float(change @ towards / (towards @ towards)))
+        if is_bias:
+            donated = documents.take_from_others(scores[..., None], shift)[..., 0].numpy()
+            logit_change = logit(after.astype(float)) - logit(before.astype(float))
+            add(f"{name}/follows", documents.average_correlation(donated, logit_change))
 
     mean_score = scores[documents.mask].mean()
-    replacements = {
-        "bias from another document": donated_scores,
-        "bias zero": torch.zeros_like(scores),
-        "bias mean": mean_score.expand_as(scores),
-        "bias from another document x 20": 20 * donated_scores,
-    }
-    for name, new_scores in replacements.items():
-        with replace_boundary_scores(model, new_scores.contiguous()):
-            add_effect(name, documents.predict(), new_scores)
-    other_values = documents.take_from_others(layer.values)
-    other_outputs = documents.take_from_others(layer.output)
-    for name, output in (
-        ("values from another document", layer.weights @ other_values),
-        ("head outputs from another document", other_outputs),
+    for name, new_scores in (
+        ("bias zero", torch.zeros_like(scores)),
+        ("bias mean", mean_score.expand_as(scores).contiguous()),
     ):
-        source = HeadOutputs([replace(layer, output=output)])
-        with intervene(model, patch("all", source)):
-            add_effect(name, documents.predict(), None)
-    return figures
+        with replace_boundary_scores(model, new_scores):
+            add_effect(name, documents.predict())
+    with intervene(model, replace_by_mean("all", HeadOutputs([layer]))):
+        add_effect("head outputs mean", documents.predict())
+    for shift in range(1, NUM_DONORS + 1):
+        donated = documents.take_from_others(scores[..., None], shift)[..., 0]
+        for name, factor in (("bias", 1.0), (f"bias x {LARGE_FACTOR}", float(LARGE_FACTOR))):
+            with replace_boundary_scores(model, factor * donated):
+                add_effect(name, documents.predict(), shift, is_bias=True)
+        for name, output in (
+            ("values", layer.weights @ documents.take_from_others(layer.values, shift)),
+            ("head outputs", documents.take_from_others(layer.output, shift)),
+        ):
+            source = HeadOutputs([replace(layer, output=output)])
+            with intervene(model, patch("all", source)):
+                add_effect(name, documents.predict(), shift)
+        with replace_input(model.attention, documents.take_from_others(hidden, shift)):
+            add_effect("LSTM outputs", documents.predict(), shift)
+    return {name: float(np.mean(values)) for name, values in figures.items()}
+
+
+LARGE_FACTOR = 20
+"""Factor of the bias in a control: 20 · s / 2 is a difference of up to 10 between scores."""
+
+
+def record_input(documents: TestDocuments, module: torch.nn.Module) -> torch.Tensor:
+    """First input of a module, when the model reads the documents."""
+    recorded: list[torch.Tensor] = []
+    handle = module.register_forward_pre_hook(lambda _, args: recorded.append(args[0].detach()))
+    try:
+        documents.predict()
+    finally:
+        handle.remove()
+    return recorded[0]
+
+
+@contextmanager
+def replace_input(module: torch.nn.Module, value: torch.Tensor) -> Iterator[None]:
+    """Replace the first input of a module."""
+    handle = module.register_forward_pre_hook(lambda _, args: (value, *args[1:]))
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 # e: focus models
 
 PARADIGMS = ("soft", "hard", "lvml", "hybrid")
-NUM_DONORS = 8
-"""Other examples whose segments replace one of an example; probabilities are averaged."""
 SAIF_THRESHOLD = 0.8
 
 
@@ -483,42 +518,45 @@ def measure_focus_dependence(task: Any, model: Any) -> dict[str, float]:
         return new_members
 
     for _ in range(NUM_DONORS):
-        # a donor has another answer, so that the answer can change
-        order = torch.randperm(len(labels), generator=random)
-        donor = torch.stack([_find_other(order, answer, int(value)) for value in range(3)])
-        donor = donor[answer, rows]
+        # the donor has another label and another answer, so that the answer can change
+        donor = _choose_donors(answer, labels, random)
         own_other, donor_other = choose_other(attended), choose_other(attended)[donor]
-        background = choose_other(foreground)[donor]
         add_drop("swapped", answer[donor], put(attended, members[donor, attended[donor]]))
         add_drop("attended", answer[donor], put(attended, members[donor, donor_other]))
         add_drop("unattended", answer[donor], put(own_other, members[donor, donor_other]))
-        add_drop("foreground", answer[donor], put(foreground, members[donor, background]))
+        add_drop("foreground", labels[donor], put(foreground, members[donor, foreground[donor]]))
     mass = focus[rows, foreground]
-    is_confident = p_label > SAIF_THRESHOLD
-    is_focused = mass > SAIF_THRESHOLD
-    is_saif = is_confident & is_focused
+    is_confident, is_focused = p_label > SAIF_THRESHOLD, mass > SAIF_THRESHOLD
+    is_saif, is_other = is_confident & is_focused, is_confident & ~is_focused
     dependence = drops["foreground/label"]
+    is_dependent = is_confident & (p_label - dependence < 1 - SAIF_THRESHOLD)
     figures = {name: float(values.mean()) for name, values in drops.items()}
     return figures | {
         "accuracy": float((answer == labels).float().mean()),
         "saif": float(is_saif.float().mean()),
         "confident": float(is_confident.float().mean()),
+        "causal_saif": float(is_dependent.float().mean()),
         "saif_dependence": float(dependence[is_saif].mean()),
-        "other_dependence": float(dependence[is_confident & ~is_focused].mean()),
-        "num_other": float((is_confident & ~is_focused).sum()),
-        "other_mass": float(mass[is_confident & ~is_focused].mean()),
+        "other_dependence": float(dependence[is_other].mean()),
+        "other_count": float(is_other.sum()),
+        "other_mass": float(mass[is_other].mean()),
         "mass_correlation": float(
             spearmanr(mass[is_confident].numpy(), dependence[is_confident].numpy()).statistic
         ),
-        "causal_share": float((is_confident & (dependence > HALF_DROP)).float().mean()),
     }
 
 
-HALF_DROP = 0.4
-"""Half of the smallest probability of a confident answer."""
-
-
-def _find_other(order: torch.Tensor, answer: torch.Tensor, value: int) -> torch.Tensor:
-    """For each example a random one whose answer is not `value`."""
-    candidates = order[answer[order] != value]
-    return candidates[torch.arange(len(order)) % len(candidates)]
+def _choose_donors(
+    answer: torch.Tensor, labels: torch.Tensor, random: torch.Generator
+) -> torch.Tensor:
+    """For each example, a random one with another label and another answer, answered correctly."""
+    order = torch.randperm(len(labels), generator=random)
+    donors = torch.zeros_like(labels)
+    for own_answer in labels.unique():
+        for own_label in labels.unique():
+            rows = ((answer == own_answer) & (labels == own_label)).nonzero().squeeze(1)
+            is_candidate = (answer == labels) & (labels != own_answer) & (labels != own_label)
+            candidates = order[is_candidate[order]]
+            start = torch.arange(len(rows)) % max(1, len(candidates))
+            donors[rows] = candidates[start]
+    return donors
