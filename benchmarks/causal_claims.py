@@ -32,22 +32,31 @@ import torch
 from scipy.special import logit
 from scipy.stats import spearmanr
 
-from neural.analysis.change_points import MAD_TO_STD
-from neural.analysis.confidence_intervals import SeedEstimate, estimate_mean, estimate_share
+from neural.analysis.confidence_intervals import (
+    MIN_SEEDS,
+    SeedEstimate,
+    estimate_mean,
+    estimate_share,
+)
 from neural.analysis.head_necessity import decide_necessity
-from neural.analysis.head_roles import ROLE_THRESHOLDS, assign_head_roles, find_head_roles
+from neural.analysis.head_roles import (
+    ROLE_THRESHOLDS,
+    ROLES_OF_NO_PATTERN,
+    assign_head_roles,
+    find_head_roles,
+)
 from neural.analysis.importance_statistics import (
+    compare_with_permutations,
     correlate_heads,
     count_effective_heads,
     find_half_rise,
     measure_gini,
-    compare_with_permutations,
 )
+from neural.analysis.run_loading import load_measure
 from neural.capture.head_importance import HeadImportance, measure_head_importance
 from neural.capture.intervene import intervene, record_head_outputs
 from neural.capture.interventions import HeadOutputs, patch, replace_by_mean
 from neural.core.experiment import Experiment
-from neural.nn.head_similarity import measure_head_similarity
 from neural.runs.importance_file import (
     ImportanceHeader,
     ImportanceRecord,
@@ -203,23 +212,26 @@ ARMS: dict[str, dict[str, Any]] = {
     "diversity": {"head_diversity_lambda": 1.0},
 }
 """Settings of the loss; 0.08 is the published weight of the entropy."""
-PUBLISHED = "published"
-"""The preset as it is: its heads stay uniform."""
+PUBLISHED, ARTICLES = "published", "articles"
+"""Two presets as they are; the second has better features, here with boundary-aware attention."""
 LONG_TRAINING = {"epochs": 40, "learning_rate": 3e-3, "entropy_lambda": 0.0}
 """A higher rate and more epochs than the preset, so that heads become different."""
 
 
 def train_segmenter(runs: Path, arm: str, seed: int) -> tuple[Run, Any]:
     """A segmenter with boundary-aware attention; test documents are 30 % of all."""
-    is_published = arm == PUBLISHED
+    model: dict[str, Any] = {"attention_heads": 8}
+    training: dict[str, Any] = {**LONG_TRAINING, **ARMS.get(arm, {})}
+    if arm in (PUBLISHED, ARTICLES):
+        model, training = {"attention_type": "boundary_aware"}, {}
     settings = {
         "task": "segmentation",
         "name": f"segments-{arm}-{seed}",
-        "preset": "document_small",
+        "preset": "articles" if arm == ARTICLES else "document_small",
         "data": "handbook",
         "test_split": 0.3,
-        "model": {} if is_published else {"attention_heads": 8},
-        "training": {"seed": seed, **({} if is_published else {**LONG_TRAINING, **ARMS[arm]})},
+        "model": model,
+        "training": {"seed": seed, **training},
         "tracking": {"track_every": 0},
     }
     return train_or_reuse(runs / f"segments-{arm}-{seed}", settings)
@@ -303,11 +315,13 @@ def measure_segmenter_heads(documents: TestDocuments) -> dict[str, float]:
         without = documents.predict()
     weights = outputs[0].weights
     assert weights is not None
-    entropy = -torch.special.xlogy(weights, weights).sum(dim=-1) / documents.lengths.log()[
-        :, None, None
-    ]
-    with measure_head_similarity(model) as similarity, torch.no_grad():
-        model.logits(*documents.inputs)
+    entropy = (
+        -torch.special.xlogy(weights, weights).sum(dim=-1) / documents.lengths.log()[:, None, None]
+    )
+    rows = weights.transpose(1, 2)[documents.mask]  # (elements, H, K)
+    products = torch.einsum("ngk,nhk->gh", rows, rows)
+    own, count = products.trace(), len(products)
+    similarity = float((products.sum() - own) / ((count - 1) * own))
     predicted = documents.predict()
     p = predicted[documents.is_gap].clip(1e-12, 1 - 1e-12)
     return {
@@ -323,7 +337,7 @@ def measure_segmenter_heads(documents: TestDocuments) -> dict[str, float]:
         "all_heads_change": float(losses.nanmean()) - result.loss,
         "all_heads_f1": documents.score(without) - documents.score(predicted),
         "relative_entropy": float(entropy.mean(dim=1)[documents.mask].mean()),
-        "head_similarity": float(similarity.mean()),
+        "head_similarity": similarity,
         "output_entropy": float(-(p * np.log(p) + (1 - p) * np.log(1 - p)).mean()),
     }
 
@@ -560,3 +574,244 @@ def _choose_donors(
             start = torch.arange(len(rows)) % max(1, len(candidates))
             donors[rows] = candidates[start]
     return donors
+
+
+# verdicts
+
+
+def measure_once(
+    runs: Path, name: str, measure: Callable[[], dict[str, float]]
+) -> dict[str, float]:
+    """Figures of one model; read from a file if they were measured before."""
+    path = runs / "figures" / f"{name}.json"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(measure(), indent=1))
+    return json.loads(path.read_text())
+
+
+def describe(values: Sequence[float], *, percent: bool = False) -> str:
+    """The mean over seeds with its interval."""
+    estimate = estimate_mean(values)
+    return f"{estimate.to_percent()} %" if percent else str(estimate)
+
+
+def decide(estimate: SeedEstimate) -> str:
+    """Supported if the interval is above 0, refuted if below, else undecided."""
+    if estimate.seeds < MIN_SEEDS or not (estimate.low > 0 or estimate.high < 0):
+        return "undecided"
+    return "supported" if estimate.low > 0 else "refuted"
+
+
+def print_row(*cells: str) -> None:
+    """A row of a table in Markdown."""
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def report_specialisation(models: dict[str, list[tuple[Run, ImportanceRecord]]]) -> None:
+    """a: rank correlation of −entropy and importance."""
+    print("\na. Do specialised heads matter more? Rank correlation of −entropy and importance")
+    print_row("text", "loss, nats", "all heads", "within layers", "p within layers", "verdict")
+    groups = {**models, "all": [model for text in models.values() for model in text]}
+    for text, group in groups.items():
+        specialisation = [-load_measure(run, "relative_entropy")[1][-1] for run, _ in group]
+        importance = [record.change[-1] for _, record in group]
+        pairs = list(zip(specialisation, importance, strict=True))
+        correlations = [correlate_heads(*pair) for pair in pairs]
+        within = estimate_mean(correlation.within_layers for correlation in correlations)
+        test = compare_with_permutations(specialisation, importance)
+        print_row(
+            text,
+            describe([record.loss[-1] for _, record in group]),
+            describe([correlation.overall for correlation in correlations]),
+            str(within),
+            f"{test.within_layers_p:.4f}",
+            decide(within),
+        )
+    print_row("text", "heads", "necessary", "without effect", "Gini", "effective heads")
+    for text, group in models.items():
+        necessity = [decide_necessity(record) for _, record in group]
+        changes = [record.change[-1] for _, record in group]
+        heads = [values.size for values in changes]
+        necessary = [int(result.is_necessary[-1].sum()) for result in necessity]
+        idle = [int(result.is_without_effect[-1].sum()) for result in necessity]
+        print_row(
+            text,
+            str(sum(heads)),
+            f"{estimate_share(necessary, heads).to_percent()} %",
+            f"{estimate_share(idle, heads).to_percent()} %",
+            describe([measure_gini(values) for values in changes]),
+            describe([count_effective_heads(values) for values in changes]),
+        )
+
+
+def report_order(models: dict[str, list[tuple[Run, ImportanceRecord]]]) -> None:
+    """b: time of a head's pattern minus time of its importance."""
+    print("\nb. Steps from the half rise of a pattern to that of importance, necessary heads")
+    print_row("text", "heads", "with a role", "pattern − importance", "verdict", "entropy", "order")
+    for text, group in models.items():
+        differences, entropy_differences, orders, counts, role_counts = [], [], [], [], []
+        for run, record in group:
+            rises = np.array(find_rises(run, record))
+            names = assign_head_roles(find_head_roles(run))
+            role_counts.append(int((~np.isin(names, ROLES_OF_NO_PATTERN)).sum()))
+            counts.append(int(np.isfinite(rises[:, 0] - rises[:, 1]).sum()) if len(rises) else 0)
+            if not len(rises):
+                continue
+            differences.append(float(np.nanmean(rises[:, 0] - rises[:, 1])))
+            entropy_differences.append(float(np.nanmean(rises[:, 2] - rises[:, 1])))
+            finite = np.isfinite(rises[:, :2]).all(axis=1)
+            if finite.sum() >= MIN_HEADS_FOR_ORDER:
+                orders.append(float(spearmanr(*rises[finite, :2].T).statistic))
+        estimate = estimate_mean(differences)
+        verdict = {"supported": "after", "refuted": "before"}.get(decide(estimate), "undecided")
+        print_row(
+            text,
+            str(sum(counts)),
+            str(sum(role_counts)),
+            str(estimate),
+            verdict,
+            describe(entropy_differences),
+            describe(orders),
+        )
+
+
+MIN_PATTERN_RISE = 0.05
+"""Smallest rise of a pattern's score that is timed."""
+MIN_HEADS_FOR_ORDER = 4
+
+
+def find_rises(run: Run, record: ImportanceRecord) -> list[tuple[float, float, float]]:
+    """Half rises of pattern, importance and specialisation of each necessary head, in steps.
+
+    The pattern is the role whose score rises most, in multiples of its threshold. Blocks are the
+    identity at first, so importance at step 0 is 0.
+    """
+    necessity, roles = decide_necessity(record), find_head_roles(run)
+    entropy_steps, entropy = load_measure(run, "relative_entropy")
+    rises = []
+    for layer, head in necessity.list_necessary_heads():
+        scores = {
+            name: role.scores[:, layer, head] for name, role in roles.items() if name != "uniform"
+        }
+        name = max(scores, key=lambda name: np.nanmean(scores[name][-3:]) / ROLE_THRESHOLDS[name])
+        rise = np.nanmean(scores[name][-3:]) - scores[name][0]
+        importance = np.concatenate([[0.0], record.change[:, layer, head]])
+        rises.append(
+            (
+                find_half_rise(roles[name].steps, scores[name])
+                if rise >= MIN_PATTERN_RISE
+                else math.nan,
+                find_half_rise(np.concatenate([[0], record.steps]), importance),
+                find_half_rise(entropy_steps, -entropy[:, layer, head]),
+            )
+        )
+    return rises
+
+
+def measure_segmenters(
+    runs: Path, arm: str, seeds: Sequence[int], part: str
+) -> dict[str, list[float]]:
+    """Figures of all seeds of an arm."""
+    measure = {"heads": measure_segmenter_heads, "bias": measure_boundary_bias}[part]
+    rows = []
+    for seed in seeds:
+        run, task = train_segmenter(runs, arm, seed)
+        model = load_best_model(run.path, task)
+        name = f"{part}-{arm}-{seed}"
+        rows.append(measure_once(runs, name, lambda: measure(TestDocuments(task, model))))
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def report_regularisation(runs: Path, seeds: Sequence[int]) -> None:
+    """c: importance of the heads of segmenters with and without regularisation."""
+    print("\nc. Regularised segmenters: difference to the plain ones, pairs of seeds")
+    figures = {arm: measure_segmenters(runs, arm, seeds, "heads") for arm in ARMS}
+    print_row("figure", "plain", *(f"{arm} − plain" for arm in ARMS if arm != "plain"))
+    for name in figures["plain"]:
+        differences = [
+            estimate_mean(np.subtract(figures[arm][name], figures["plain"][name]).tolist())
+            for arm in ARMS
+            if arm != "plain"
+        ]
+        print_row(name, describe(figures["plain"][name]), *map(str, differences))
+
+
+def report_boundary_bias(runs: Path, seeds: Sequence[int]) -> None:
+    """d: what other boundary scores change."""
+    print("\nd. Other boundary scores in boundary-aware attention: changes of the boundaries")
+    for arm in (PUBLISHED, ARTICLES, "plain", "diversity"):
+        figures = measure_segmenters(runs, arm, seeds, "bias")
+        f1, spread, truth = (
+            describe(figures[name]) for name in ("f1", "score_std", "score_by_truth")
+        )
+        print(f"{arm}: F1 {f1}, std of scores {spread}, correlation with the truth {truth}")
+        print_row("replaced", "moved", "flipped", "F1", "towards", "follows", "verdict")
+        for name in dict.fromkeys(name.partition("/")[0] for name in figures if "/" in name):
+            effects = {
+                key: figures.get(f"{name}/{key}", [])
+                for key in ("moved", "flipped", "f1", "towards", "follows")
+            }
+            verdict = decide(estimate_mean(effects["follows"])) if effects["follows"] else ""
+            print_row(name, *(describe(values) for values in effects.values()), verdict)
+
+
+def report_focus(runs: Path, seeds: Sequence[int]) -> None:
+    """e: dependence of answers on segments, and SAIF."""
+    print("\ne. Drop of the answer's probability, and share of changed answers")
+    figures: dict[str, dict[str, list[float]]] = {}
+    for paradigm in PARADIGMS:
+        rows = []
+        for seed in seeds:
+            run, task = train_focus_model(runs, paradigm, seed)
+            model = load_best_model(run.path, task)
+            rows.append(
+                measure_once(
+                    runs,
+                    f"focus-{paradigm}-{seed}",
+                    lambda: measure_focus_dependence(task, model),  # noqa: B023 - called at once
+                )
+            )
+        figures[paradigm] = {name: [row[name] for row in rows] for name in rows[0]}
+    print_row("figure", *figures)
+    for name in figures["soft"]:
+        print_row(name, *(describe(values[name]) for values in figures.values()))
+    for title, first, second in (
+        ("attended − unattended", "attended/answer", "unattended/answer"),
+        ("SAIF − causal SAIF", "saif", "causal_saif"),
+        ("dependence of SAIF − other confident answers", "saif_dependence", "other_dependence"),
+    ):
+        differences = [
+            estimate_mean(np.subtract(values[first], values[second]).tolist())
+            for values in figures.values()
+        ]
+        print_row(title, *(f"{value}: {decide(value)}" for value in differences))
+
+
+def main() -> None:
+    """Train what is missing, measure, print the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", choices="abcde", default=list("abcde"))
+    parser.add_argument("--runs", type=Path, default=Path("runs/causal_claims"))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    parser.add_argument("--texts", nargs="+", default=list(TEXTS))
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if {"a", "b"} & set(options.only):
+        models = load_language_models(options.runs, options.texts, options.seeds)
+        if "a" in options.only:
+            report_specialisation(models)
+        if "b" in options.only:
+            report_order(models)
+    if "c" in options.only:
+        report_regularisation(options.runs, options.seeds)
+    if "d" in options.only:
+        report_boundary_bias(options.runs, options.seeds)
+    if "e" in options.only:
+        report_focus(options.runs, options.seeds)
+
+
+if __name__ == "__main__":
+    main()
