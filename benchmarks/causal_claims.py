@@ -24,6 +24,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -240,7 +241,7 @@ def train_segmenter(runs: Path, arm: str, seed: int) -> tuple[Run, Any]:
 class TestDocuments:
     """Documents that neither training nor the choice of a checkpoint used, as one batch."""
 
-    def __init__(self, task: Any, model: Any) -> None:
+    def __init__(self, run: Run, task: Any) -> None:
         documents = load_task_documents(task.settings, Path()).test
         features = resolve_features(task.settings.features)
         self.examples = make_examples(documents, features, task.classes)
@@ -248,8 +249,8 @@ class TestDocuments:
         self.mask = self.batch["mask"]
         self.is_gap = mask_gaps(self.mask, self.batch["first"]).numpy()
         self.lengths = self.mask.sum(dim=1)
-        self.model, self.task = model, task
-        self.threshold = float(task.evaluate(model)["valid/threshold"])
+        self.model, self.task = load_best_model(run.path, task), task
+        self.threshold = float(task.evaluate(self.model)["valid/threshold"])
 
     @property
     def inputs(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -290,8 +291,9 @@ class TestDocuments:
         return float(np.mean(values)) if values else math.nan
 
 
-def measure_segmenter_heads(documents: TestDocuments) -> dict[str, float]:
+def measure_segmenter_heads(run: Run, task: Any) -> dict[str, float]:
     """Necessary heads, concentration of importance, cost of removing all heads."""
+    documents = TestDocuments(run, task)
     model, batch, objective = documents.model, documents.batch, documents.task.example_losses
     result = measure_head_importance(model, objective, [batch], with_pairs=False)
     rate = float(batch["boundaries"].numpy()[documents.is_gap].mean())
@@ -364,7 +366,7 @@ def record_boundary_scores(documents: TestDocuments) -> torch.Tensor:
     return recorded[0].detach()
 
 
-def measure_boundary_bias(documents: TestDocuments) -> dict[str, float]:
+def measure_boundary_bias(run: Run, task: Any) -> dict[str, float]:
     """Effects of other boundary scores, other values and other head outputs on the boundaries.
 
     Names are `intervention/figure`. Figures of interventions with another document are means over
@@ -379,6 +381,7 @@ def measure_boundary_bias(documents: TestDocuments) -> dict[str, float]:
                    within documents. Own scores are not used: they are related to everything else
                    in their document, those of a random other document are not
     """
+    documents = TestDocuments(run, task)
     model, gaps = documents.model, documents.is_gap
     before, scores = documents.predict(), record_boundary_scores(documents)
     layer = record_head_outputs(model, documents.inputs, keep_weights=True)[0]
@@ -493,8 +496,9 @@ def train_focus_model(runs: Path, paradigm: str, seed: int) -> tuple[Run, Any]:
     return train_or_reuse(runs / f"focus-{paradigm}-{seed}", settings)
 
 
-def measure_focus_dependence(task: Any, model: Any) -> dict[str, float]:
+def measure_focus_dependence(run: Run, task: Any) -> dict[str, float]:
     """How much the answer depends on segments, on the test mosaics."""
+    model = load_best_model(run.path, task)
     batch = task.data.splits["test"].take(slice(None))
     members, labels, foreground = batch["members"], batch["y"], batch["foreground"].int().argmax(1)
     rows, count = torch.arange(len(labels)), members.shape[1]
@@ -542,8 +546,9 @@ def measure_focus_dependence(task: Any, model: Any) -> dict[str, float]:
     mass = focus[rows, foreground]
     is_confident, is_focused = p_label > SAIF_THRESHOLD, mass > SAIF_THRESHOLD
     is_saif, is_other = is_confident & is_focused, is_confident & ~is_focused
-    dependence = drops["foreground/label"]
-    is_dependent = is_confident & (p_label - dependence < 1 - SAIF_THRESHOLD)
+    remaining = p_label - drops["foreground/label"]
+    is_dependent = is_confident & (remaining < 1 - SAIF_THRESHOLD)
+    dependence = 1 - remaining / p_label  # a share, because confident answers have more to lose
     figures = {name: float(values.mean()) for name, values in drops.items()}
     return figures | {
         "accuracy": float((answer == labels).float().mean()),
@@ -716,10 +721,8 @@ def measure_segmenters(
     measure = {"heads": measure_segmenter_heads, "bias": measure_boundary_bias}[part]
     rows = []
     for seed in seeds:
-        run, task = train_segmenter(runs, arm, seed)
-        model = load_best_model(run.path, task)
-        name = f"{part}-{arm}-{seed}"
-        rows.append(measure_once(runs, name, lambda: measure(TestDocuments(task, model))))
+        trained = train_segmenter(runs, arm, seed)
+        rows.append(measure_once(runs, f"{part}-{arm}-{seed}", partial(measure, *trained)))
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
@@ -763,15 +766,9 @@ def report_focus(runs: Path, seeds: Sequence[int]) -> None:
     for paradigm in PARADIGMS:
         rows = []
         for seed in seeds:
-            run, task = train_focus_model(runs, paradigm, seed)
-            model = load_best_model(run.path, task)
-            rows.append(
-                measure_once(
-                    runs,
-                    f"focus-{paradigm}-{seed}",
-                    lambda: measure_focus_dependence(task, model),  # noqa: B023 - called at once
-                )
-            )
+            trained = train_focus_model(runs, paradigm, seed)
+            name = f"focus-{paradigm}-{seed}"
+            rows.append(measure_once(runs, name, partial(measure_focus_dependence, *trained)))
         figures[paradigm] = {name: [row[name] for row in rows] for name in rows[0]}
     print_row("figure", *figures)
     for name in figures["soft"]:
