@@ -23,6 +23,8 @@ from typing import Any
 FOLDER = Path(__file__).parent
 HELPER_MODULES = {"all", "chunkers", "pages", "segmentation_models"}
 """Files that other benchmarks run or import."""
+STUDIES = {"causal_claims"}
+"""Files that train for an hour and have no goals: their tables are in docs/claims.md."""
 AT_LEAST = {
     "loops / ours",
     "MB per second",
@@ -42,7 +44,8 @@ Row = tuple[str, float, float]
 
 def names() -> list[str]:
     """Names of the benchmarks."""
-    return sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in HELPER_MODULES)
+    left_out = HELPER_MODULES | STUDIES
+    return sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in left_out)
 
 
 def run_benchmark(name: str, quick: bool) -> tuple[Any, str, bool]:

@@ -39,11 +39,9 @@ from neural.analysis.confidence_intervals import (
     estimate_mean,
     estimate_share,
 )
-from neural.analysis.head_necessity import decide_necessity
+from neural.analysis.head_necessity import decide_necessity, load_roles
 from neural.analysis.head_roles import (
     ROLE_THRESHOLDS,
-    ROLES_OF_NO_PATTERN,
-    assign_head_roles,
     find_head_roles,
 )
 from neural.analysis.importance_statistics import (
@@ -652,66 +650,96 @@ def report_specialisation(models: dict[str, list[tuple[Run, ImportanceRecord]]])
 
 def report_order(models: dict[str, list[tuple[Run, ImportanceRecord]]]) -> None:
     """b: time of a head's pattern minus time of its importance."""
-    print("\nb. Steps from the half rise of a pattern to that of importance, necessary heads")
-    print_row("text", "heads", "with a role", "pattern − importance", "verdict", "entropy", "order")
+    print("\nb. Pattern minus importance, in steps: above 0, importance comes first")
+    print_row(
+        "text",
+        "necessary heads",
+        "half rises of pattern − importance",
+        "verdict",
+        "half rises of −entropy − importance",
+        "order of heads",
+        "heads with a role",
+        "onsets of role − necessity",
+    )
     for text, group in models.items():
-        differences, entropy_differences, orders, counts, role_counts = [], [], [], [], []
-        for run, record in group:
-            rises = np.array(find_rises(run, record))
-            names = assign_head_roles(find_head_roles(run))
-            role_counts.append(int((~np.isin(names, ROLES_OF_NO_PATTERN)).sum()))
-            counts.append(int(np.isfinite(rises[:, 0] - rises[:, 1]).sum()) if len(rises) else 0)
-            if not len(rises):
-                continue
-            differences.append(float(np.nanmean(rises[:, 0] - rises[:, 1])))
-            entropy_differences.append(float(np.nanmean(rises[:, 2] - rises[:, 1])))
-            finite = np.isfinite(rises[:, :2]).all(axis=1)
-            if finite.sum() >= MIN_HEADS_FOR_ORDER:
-                orders.append(float(spearmanr(*rises[finite, :2].T).statistic))
-        estimate = estimate_mean(differences)
-        verdict = {"supported": "after", "refuted": "before"}.get(decide(estimate), "undecided")
+        rows = [measure_order(run, record) for run, record in group]
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        estimate = estimate_mean(columns["pattern"])
+        words = {"supported": "importance first", "refuted": "pattern first"}
         print_row(
             text,
-            str(sum(counts)),
-            str(sum(role_counts)),
+            str(int(sum(columns["heads"]))),
             str(estimate),
-            verdict,
-            describe(entropy_differences),
-            describe(orders),
+            words.get(decide(estimate), "undecided"),
+            describe(columns["entropy"]),
+            describe(columns["order"]),
+            str(int(sum(columns["roles"]))),
+            describe(columns["onset"]),
         )
 
 
 MIN_PATTERN_RISE = 0.05
 """Smallest rise of a pattern's score that is timed."""
-MIN_HEADS_FOR_ORDER = 4
+MIN_ORDERED_HEADS = 4
+"""Fewer heads have no order of their rises."""
+
+
+def measure_order(run: Run, record: ImportanceRecord) -> dict[str, float]:
+    """Mean differences over the necessary heads of a model, in steps; NaN without any."""
+    necessity, roles = decide_necessity(record), load_roles(run)
+    rises = np.array(find_rises(run, record)).reshape(-1, 3)
+    timed = rises[np.isfinite(rises[:, :2]).all(axis=1)]
+    onsets = [
+        roles[head].onset - (necessity.find_onset_step(*head) or 0)
+        for head in necessity.list_necessary_heads()
+        if head in roles
+    ]
+    return {
+        "heads": float(len(timed)),
+        "pattern": float((timed[:, 0] - timed[:, 1]).mean()) if len(timed) else math.nan,
+        "entropy": float(np.nanmean(timed[:, 2] - timed[:, 1])) if len(timed) else math.nan,
+        "order": float(spearmanr(timed[:, 0], timed[:, 1]).statistic)
+        if len(timed) >= MIN_ORDERED_HEADS
+        else math.nan,
+        "roles": float(len(onsets)),
+        "onset": float(np.mean(onsets)) if onsets else math.nan,
+    }
 
 
 def find_rises(run: Run, record: ImportanceRecord) -> list[tuple[float, float, float]]:
-    """Half rises of pattern, importance and specialisation of each necessary head, in steps.
+    """Half rises of pattern, importance and −entropy of each necessary head, in steps.
 
-    The pattern is the role whose score rises most, in multiples of its threshold. Blocks are the
-    identity at first, so importance at step 0 is 0.
+    The pattern is the role whose last score is the largest multiple of its threshold.
     """
-    necessity, roles = decide_necessity(record), find_head_roles(run)
+    roles = find_head_roles(run)
     entropy_steps, entropy = load_measure(run, "relative_entropy")
     rises = []
-    for layer, head in necessity.list_necessary_heads():
+    for layer, head in decide_necessity(record).list_necessary_heads():
         scores = {
             name: role.scores[:, layer, head] for name, role in roles.items() if name != "uniform"
         }
-        name = max(scores, key=lambda name: np.nanmean(scores[name][-3:]) / ROLE_THRESHOLDS[name])
-        rise = np.nanmean(scores[name][-3:]) - scores[name][0]
-        importance = np.concatenate([[0.0], record.change[:, layer, head]])
+        last = {name: float(np.nanmean(values[-3:])) for name, values in scores.items()}
+        name = max(last, key=lambda name: last[name] / ROLE_THRESHOLDS[name])
+        is_timed = last[name] - scores[name][0] >= MIN_PATTERN_RISE
         rises.append(
             (
-                find_half_rise(roles[name].steps, scores[name])
-                if rise >= MIN_PATTERN_RISE
-                else math.nan,
-                find_half_rise(np.concatenate([[0], record.steps]), importance),
+                find_half_rise(roles[name].steps, scores[name]) if is_timed else math.nan,
+                find_half_rise(record.steps, record.change[:, layer, head]),
                 find_half_rise(entropy_steps, -entropy[:, layer, head]),
             )
         )
     return rises
+
+
+def load_induction_models(folder: Path, seeds: Sequence[int]) -> list[tuple[Run, ImportanceRecord]]:
+    """Models that benchmarks/induction_phase.py has trained and measured, in `folder`."""
+    models = []
+    for seed in seeds:
+        for path in sorted(folder.glob(f"*_induction-{seed}")):
+            record = load_importance(path)
+            if record is not None:
+                models.append((Run.open(path), record))
+    return models
 
 
 def measure_segmenters(
@@ -794,6 +822,9 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs/causal_claims"))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
     parser.add_argument("--texts", nargs="+", default=list(TEXTS))
+    parser.add_argument(
+        "--induction", type=Path, help="folder of the runs of induction_phase.py, for b"
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
     if {"a", "b"} & set(options.only):
@@ -801,6 +832,8 @@ def main() -> None:
         if "a" in options.only:
             report_specialisation(models)
         if "b" in options.only:
+            if options.induction is not None:
+                models["induction"] = load_induction_models(options.induction, options.seeds)
             report_order(models)
     if "c" in options.only:
         report_regularisation(options.runs, options.seeds)

@@ -2,8 +2,8 @@
 
     python benchmarks/head_importance.py [--json] [--quick]
 
-The model is nanoGPT's character-level one: 6 layers × 6 heads, 10 million parameters, random weights;
-64 windows of 256 random characters. One round times, in turn and in this process: forward passes
+The model is nanoGPT's character-level one: 6 layers × 6 heads, 10 million parameters, random
+weights; 64 windows of 256 random characters. One round times, in turn and in this process: forward passes
 over all windows without gradients (the fastest of several batch sizes counts, so that the unit is
 not made slow); the importance of all heads with its gradient estimate, without pairs; and the same
 with complete passes instead of repeated parts (`use_blocks=False`). The figure is the median over
@@ -54,8 +54,9 @@ def draw_windows(count: int) -> dict[str, torch.Tensor]:
 
 def compute_losses(model: Any, batch: Any) -> torch.Tensor:
     """Cross-entropy of every character."""
-    logits = model.logits(batch["x"])
-    return cross_entropy(logits.transpose(1, 2), batch["y"], reduction="none")
+    logits, targets = model.logits(batch["x"]), batch["y"]
+    losses = cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
+    return losses.view(targets.shape)
 
 
 def read_clock() -> float:

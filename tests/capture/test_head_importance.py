@@ -1,4 +1,4 @@
-"""Importance of heads: agrees with computations by hand, standard errors hold, errors are messages."""
+"""Importance of heads: agrees with computations by hand; standard errors hold; messages."""
 
 import math
 

@@ -24,18 +24,24 @@ def draw_study(draw, correlation):
     return list(layers + measure), list(np.exp(layers + mixed))
 
 
-@pytest.mark.parametrize(("correlation", "low", "high"), [(0.0, 0.0, 0.1), (0.5, 0.85, 1.0)])
+@pytest.mark.parametrize(("correlation", "low", "high"), [(0.0, 0.0, 0.1), (0.5, 0.95, 1.0)])
 def test_permutations_find_a_relation_within_layers_and_no_other(correlation, low, high):
+    """Layers differ so much that all heads together are correlated in any case, by .7 or more."""
     draw = np.random.default_rng(int(100 * correlation))
-    studies = [draw_study(draw, correlation) for _ in range(60)]
-    p_values = [
-        compare_with_permutations(*study, permutations=99).within_layers_p for study in studies
-    ]
-    assert low <= np.mean(np.array(p_values) <= 0.05) <= high
+    tests = np.array(
+        [
+            compare_with_permutations(*draw_study(draw, correlation), permutations=199)
+            for _ in range(150)
+        ]
+    )
+    assert tests[:, 0].mean() > 0.7
+    assert (low <= (tests[:, 2:] <= 0.05).mean(axis=0)).all()
+    assert ((tests[:, 2:] <= 0.05).mean(axis=0) <= high).all()
 
 
-@pytest.mark.parametrize(("correlation", "low", "high"), [(0.0, 0.0, 0.09), (0.5, 0.8, 1.0)])
+@pytest.mark.parametrize(("correlation", "low", "high"), [(0.0, 0.0, 0.08), (0.5, 0.7, 0.9)])
 def test_intervals_over_seeds_find_a_relation_and_no_other(correlation, low, high):
+    """Five seeds find a correlation of .5 in 77 % of studies: less often than permutations."""
     draw = np.random.default_rng(7 + int(100 * correlation))
     rejections = []
     for _ in range(300):

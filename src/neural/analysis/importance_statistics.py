@@ -23,6 +23,7 @@ from scipy.optimize import isotonic_regression
 
 from neural.analysis.confidence_intervals import ROUNDING_TOLERANCE
 from neural.analysis.correlation import rank_values
+from neural.analysis.run_loading import finite_mean
 
 DEFAULT_PERMUTATIONS = 2000
 MIN_HEADS = 3
@@ -79,20 +80,21 @@ def compare_with_permutations(
     Both have one array [layer, head] per model. The null permutes the heads of every layer.
     """
     random = np.random.default_rng(seed)
-    actual = _average_correlations(measures, importances)
-    null = np.array(
+    actual = [
+        correlate_heads(measure, importance)
+        for measure, importance in zip(measures, importances, strict=True)
+    ]
+    null = np.stack(
         [
-            _average_correlations(
-                [_permute_heads(measure, random) for measure in measures], importances
-            )
-            for _ in range(permutations)
+            _permute_correlations(measure, importance, permutations, random)
+            for measure, importance in zip(measures, importances, strict=True)
         ]
-    )
-    center = null.mean(axis=0)
-    distance = np.abs(np.array(actual) - center)
-    is_as_far = np.abs(null - center) >= distance - 1e-12
+    )  # [model, permutation, statistic]
+    means, null_means = finite_mean(np.array(actual), axis=0), finite_mean(null, axis=0)
+    center = null_means.mean(axis=0)
+    is_as_far = np.abs(null_means - center) >= np.abs(means - center) - ROUNDING_TOLERANCE
     overall_p, within_p = (is_as_far.sum(axis=0) + 1) / (permutations + 1)
-    return HeadCorrelationTest(*actual, float(overall_p), float(within_p))
+    return HeadCorrelationTest(float(means[0]), float(means[1]), float(overall_p), float(within_p))
 
 
 def measure_gini(importance: np.ndarray) -> float:
@@ -144,20 +146,35 @@ def _correlate_ranks(x: np.ndarray, y: np.ndarray) -> float:
     return float(np.corrcoef(rank_values(x), rank_values(y))[0, 1])
 
 
-def _average_correlations(
-    measures: Sequence[np.ndarray], importances: Sequence[np.ndarray]
-) -> HeadCorrelation:
-    pairs = zip(measures, importances, strict=True)
-    correlations = np.array([correlate_heads(measure, values) for measure, values in pairs])
-    return HeadCorrelation(
-        *(float(column[np.isfinite(column)].mean()) for column in correlations.T)
+def _permute_correlations(
+    measure: np.ndarray, importance: np.ndarray, permutations: int, random: np.random.Generator
+) -> np.ndarray:
+    """`correlate_heads` after permutations of the heads of each layer, [permutation, statistic].
+
+    A permutation moves ranks and does not change their mean and variance, so that only products of
+    standardised ranks have to be computed again.
+    """
+    is_measured = np.isfinite(measure) & np.isfinite(importance)
+    first, second = (_standardise_ranks(values[is_measured]) for values in (measure, importance))
+    overall, within, start = np.zeros(permutations), [], 0
+    for layer, heads in enumerate(is_measured):
+        count = int(heads.sum())
+        part, start = slice(start, start + count), start + count
+        order = random.permuted(np.tile(np.arange(count), (permutations, 1)), axis=1)
+        overall += first[part][order] @ second[part]
+        if count >= MIN_HEADS:
+            own_first = _standardise_ranks(measure[layer, heads])
+            own_second = _standardise_ranks(importance[layer, heads])
+            within.append(own_first[order] @ own_second)
+    within_layers = (
+        finite_mean(np.array(within), axis=0) if within else np.full(permutations, np.nan)
     )
+    return np.stack([overall, within_layers], axis=1)
 
 
-def _permute_heads(measure: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Permute the measured heads of each layer; NaN stays where it is."""
-    permuted = measure.copy()
-    for layer in permuted:
-        heads = np.flatnonzero(np.isfinite(layer))
-        layer[heads] = layer[random.permutation(heads)]
-    return permuted
+def _standardise_ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks with mean 0 and a sum of squares of 1; NaN if all are equal."""
+    ranks = rank_values(values) if len(values) else values
+    centered = ranks - ranks.mean() if len(values) else values
+    norm = np.sqrt((centered**2).sum())
+    return centered / norm if norm > 0 else np.full(len(values), np.nan)

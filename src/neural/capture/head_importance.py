@@ -10,20 +10,21 @@ Methods, what a removed head writes instead of its output z = weights @ values:
     resample    its output for another example of the batch, at the same position
     pattern     its values under another pattern: uniform, diagonal, previous, or its own average
 
-Statistics: an example is the unit, because the tokens of one text depend on each other. D is the sum
-of the changes of an example's targets and n their number; the change is ΣD / Σn, the mean over all
-targets (a ratio estimate), and its standard error that of the residuals D − n·change. With equally
-long examples this is the mean over examples with its usual standard error. Changes are paired: the
-same examples with and without the head. Examples should be independent; overlapping windows are not.
+Statistics: an example is the unit, because the tokens of one text depend on each other. D is the
+sum of the changes of an example's targets and n their number; the change is ΣD / Σn, the mean over
+all targets (a ratio estimate), and its standard error that of the residuals D − n·change. With
+equally long examples this is the mean over examples with its usual standard error. Changes are
+paired: the same examples with and without the head. Examples should be independent; overlapping
+windows are not.
 
-The gradient estimate is the first-order change, Σ (new output − z)·∂L/∂z, from one backward pass; for
-`zero` it is −∂L/∂gate for a gate of 1 at the head (Michel et al., 2019).
+The gradient estimate is the first-order change, Σ (new output − z)·∂L/∂z, from one backward pass;
+for `zero` it is −∂L/∂gate for a gate of 1 at the head (Michel et al., 2019).
 
 Pairs: with at most `MAX_HEADS_ALL_PAIRS` heads, all pairs are measured. Otherwise candidates are
-chosen on every fourth example and judged on the others: pairs of the most important heads; pairs whose
-outputs point in the same direction in the residual stream, because either can then do the work of
-both; and pairs of heads that write much, but do nothing alone. A redundant pair of another kind, such
-as a later head that takes over only when the first is gone, can be missed.
+chosen on every fourth example and judged on the others: pairs of the most important heads; pairs
+whose outputs point in the same direction in the residual stream, because either can then do the
+work of both; and pairs of heads that write much, but do nothing alone. A redundant pair of another
+kind, such as a later head that takes over only when the first is gone, can be missed.
 """
 
 from __future__ import annotations
@@ -64,9 +65,9 @@ METHODS = ("mean", "zero", "resample", "pattern")
 PATTERNS = ("uniform", "diagonal", "previous", "average")
 DEFAULT_MEMORY_BYTES = 512 << 20
 """Memory for stored outputs, and again for each pass."""
-MAX_CPU_TENSOR_BYTES = 16 << 20
-"""Largest output of a module in a pass on a CPU. With larger ones a pass is a fifth slower: they no
-longer fit into caches, and the system takes their memory back after each use."""
+MAX_CPU_TENSOR_BYTES = 8 << 20
+"""Largest output of a module in a pass on a CPU. With four times as much, a pass is a tenth slower
+per example: its tensors no longer fit into caches, and the system takes their memory back."""
 MAX_HEADS_ALL_PAIRS = 16
 """Heads of a model up to which all pairs are measured."""
 TOP_HEADS = 5
@@ -142,9 +143,10 @@ def measure_head_importance(
     """Remove every head in turn and measure the change of the loss.
 
     `objective(model, batch)` returns losses (B, T) or (B,), NaN where there is no target; examples
-    must not influence each other. `batches`: mappings of tensors, with examples along the first axis.
-    `pattern`: for method "pattern". `heads`: only these; all if None. `classes`: for each batch, the
-    targets of each token class. `memory_bytes` bounds stored outputs and the size of a pass.
+    must not influence each other. `batches`: mappings of tensors, with examples along the first
+    axis. `pattern`: for method "pattern". `heads`: only these; all if None. `classes`: for each
+    batch, the targets of each token class. `memory_bytes` bounds stored outputs and the size of a
+    pass.
     `seed`: for "resample". `use_blocks=False` runs the complete model each time (replay.py).
     `on_progress(done, total)` counts passes. The model is not changed; it runs in evaluation mode.
 
@@ -524,9 +526,9 @@ class _Measurement:
     def _compare_writes(self, clean: CleanPass) -> dict[tuple[LayerHead, LayerHead], float]:
         """Inner products of what two heads add to the residual stream, beyond their replacement.
 
-        At the first positions of the examples, summed. The pair of a head with itself has its squared
-        norm. Heads of layers with another number of positions or an unknown projection are compared
-        within their layer, by their outputs.
+        At the first positions of the examples, summed. The pair of a head with itself has its
+        squared norm. Heads of layers with another number of positions or an unknown projection
+        are compared within their layer, by their outputs.
         """
         replacements = self._build_replacements(clean, self.chunks[0])
         groups: dict[tuple[Any, ...], list[tuple[LayerHead, Tensor]]] = {}
@@ -668,8 +670,8 @@ def _check_losses(losses: Tensor, chunk: _Chunk) -> Float[Tensor, "B T"]:
     examples = count_examples(chunk.batch)
     if losses.ndim == 0 or len(losses) != examples:
         raise ImportanceError(
-            f"the objective returned losses of shape {tuple(losses.shape)} for {examples} examples; "
-            "it must return a loss for each example or token"
+            f"the objective returned losses of shape {tuple(losses.shape)} for {examples} "
+            "examples; it must return a loss for each example or token"
         )
     matrix = _to_matrix(losses)
     is_infinite = matrix.isinf().any(dim=-1)

@@ -79,6 +79,8 @@ class CleanPass:
     layers: list[LayerState]
     units: dict[str, Any]
     """Stored outputs of the modules that later passes skip, by path."""
+    projected: dict[int, Tensor] = field(default_factory=dict)
+    """Unchanged output of the attention of one layer, by layer."""
 
     @property
     def memory_bytes(self) -> int:
@@ -164,11 +166,12 @@ class Replay:
         """Weight of the output projection, from head outputs to the block; None if unknown."""
         path = self._layers[layer].projection
         module = None if path is None else self._modules[path]
+        if type(module) is nn.Linear:
+            return module.weight.detach().T
+        # of transformers: its weight is (I, E)
+        is_transposed = type(module).__name__ == "Conv1D" and hasattr(module, "nf")
         weight = getattr(module, "weight", None)
-        if not isinstance(weight, torch.Tensor) or weight.ndim != 2:
-            return None
-        is_transposed = type(module).__name__ == "Conv1D"  # of transformers: (I, E)
-        return weight.detach() if is_transposed else weight.detach().T
+        return weight.detach() if is_transposed and isinstance(weight, torch.Tensor) else None
 
     @property
     def is_fast(self) -> bool:
@@ -259,10 +262,7 @@ class Replay:
                         target = self._find_target(layer)
                         slow.append(_ReplaceHeads(layer, target, edits, replacement, copies))
                 elif layer == first:
-                    edited = self._edit_clean_output(
-                        clean.layers[layer], replacement, edits, copies
-                    )
-                    output = self._modules[projection](edited)
+                    output = self._project_edited(clean, layer, replacement, edits, copies)
                     size = self._layers[layer].returns_tuple
                     output = (output, *[None] * (size - 1)) if size else output
                     module = self._modules[self._layers[layer].path]
@@ -282,21 +282,41 @@ class Replay:
         paths = self.paths
         return layer if paths.count(paths[layer]) > 1 else paths[layer]
 
-    def _edit_clean_output(
+    def _project_edited(
         self,
-        state: LayerState,
+        clean: CleanPass,
+        layer: int,
         replacement: Tensor | Intervention,
         edits: Sequence[tuple[int, int]],
         copies: int,
-    ) -> Float[Tensor, "N Q I"]:
-        """Stored head outputs of all copies with the replaced ones, as the projection takes them."""
+    ) -> Float[Tensor, "N Q E"]:
+        """Output of attention in all copies: the projection of stored and replaced head outputs.
+
+        In 32 and 64 bits, only the differences of the replaced heads are multiplied and added to
+        the unchanged output. Narrower types would round these sums.
+        """
+        state = clean.layers[layer]
         new = state.pattern_output if isinstance(replacement, Intervention) else replacement
         assert new is not None
-        output = state.output.expand(copies, *state.output.shape).clone()
-        new = new.to(output.dtype).expand(state.output.shape)
+        new = new.to(state.output.dtype).expand(state.output.shape)
+        projection = self._modules[str(self._layers[layer].projection)]
+        weight = self.get_projection_weight(layer)
+        is_exact = state.output.dtype in (torch.float32, torch.float64)
+        if weight is None or not is_exact:
+            edited = state.output.expand(copies, *state.output.shape).clone()
+            for copy, head in edits:
+                edited[copy, :, head] = new[:, head]
+            return projection(edited.flatten(0, 1).transpose(1, 2).flatten(2))
+        if layer not in clean.projected:
+            clean.projected.clear()  # removals come layer by layer
+            clean.projected[layer] = projection(state.output.transpose(1, 2).flatten(2))
+        unchanged = clean.projected[layer]
+        output = unchanged.expand(copies, *unchanged.shape).clone()
+        width = self._layers[layer].head_width
         for copy, head in edits:
-            output[copy, :, head] = new[:, head]
-        return output.flatten(0, 1).transpose(1, 2).flatten(2)
+            difference = new[:, head] - state.output[:, head]
+            output[copy] += difference @ weight[head * width : (head + 1) * width]
+        return output.flatten(0, 1)
 
     def _study(self, batch: Batch, use_blocks: bool) -> None:
         """Find layers, projections and units in one pass."""
@@ -399,7 +419,7 @@ class Replay:
         )
 
     def _check_replay(self, clean: CleanPass) -> bool:
-        """Whether repeated passes give the losses of complete ones, unchanged and without a head."""
+        """Whether repeated passes give the losses of complete ones, with and without a head."""
         zeros = [layer.output.new_zeros(()) for layer in clean.layers]
         copies = 2 if self.can_repeat else 1
         try:

@@ -2,8 +2,8 @@
 
     find_token_classes(inputs, targets, texts)      {"repeated tokens": (B, T) mask, …}
 
-The classes are found from the data alone. `targets[b, t]` is the token that is predicted at position
-t, and `inputs[b, t]` the token before it.
+The classes are found from the data alone. `targets[b, t]` is the token that is predicted at
+position t, and `inputs[b, t]` the token before it.
 
     repeated tokens     the pair (token before, token) has occurred earlier in the example: what an
                         induction head can predict by copying
@@ -71,7 +71,7 @@ def find_token_classes(
 def find_repeated_pairs(
     inputs: Int[Tensor, "B T"], targets: Int[Tensor, "B T"]
 ) -> Bool[Tensor, "B T"]:
-    """Targets whose pair (token before, token) has occurred at an earlier position of the example."""
+    """Targets whose pair (token before, token) has occurred earlier in the example."""
     size = int(torch.maximum(inputs.max(), targets.max())) + 2
     pairs = (inputs.long() + 1) * size + targets.long() + 1
     # A stable sort puts equal pairs together in the order of their positions: all but the first of

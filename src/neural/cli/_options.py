@@ -32,6 +32,25 @@ def runs_option() -> Decorator[Any]:
     )
 
 
+def build_option() -> Decorator[Any]:
+    """`--build MODULE:FUNCTION`, for targets that are only weights. Its parameter is `build`."""
+    return click.option(
+        "--build",
+        metavar="MODULE:FUNCTION",
+        help="Builds the model of a state dict (.pt, .safetensors).",
+    )
+
+
+def implementation_option() -> Decorator[Any]:
+    """`--attention NAME`, for models of Hugging Face. Its parameter is `implementation`."""
+    return click.option(
+        "--attention",
+        "implementation",
+        metavar="NAME",
+        help="attn_implementation of Hugging Face: sdpa, eager, flash_attention_2 …",
+    )
+
+
 def json_option(description: str = "Print JSON.", *, form: bool = False) -> Decorator[Any]:
     """`--json`: standard output has JSON and nothing else; notes go to standard error.
 

@@ -14,7 +14,7 @@ from neural.cli import _formatting
 from neural.cli._options import json_option, out_option, runs_option
 
 if TYPE_CHECKING:
-    from neural.workflows.ablate import AblationResult
+    from neural.workflows.ablation_result import AblationResult
 
 
 @click.command()

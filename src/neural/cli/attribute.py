@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neural.cli import _formatting
-from neural.cli._options import json_option, out_option, runs_option
+from neural.cli._options import build_option, json_option, out_option, runs_option
 
 if TYPE_CHECKING:
     from neural.workflows.attribute import AttributionResult
@@ -69,11 +69,7 @@ SHORT_LABELS = {
     help="Predictions on which faithfulness is measured.",
 )
 @click.option("--step", type=click.IntRange(0), help="Checkpoint of a run; the best by default.")
-@click.option(
-    "--build",
-    metavar="MODULE:FUNCTION",
-    help="Builds the model of a state dict (.pt, .safetensors).",
-)
+@build_option()
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @out_option("Write a page or a figure.", metavar="FILE.html|FILE.svg")
 @runs_option()

@@ -18,7 +18,7 @@ import click
 
 from neural.cli import _formatting
 from neural.cli._arguments import RUN
-from neural.cli._options import json_option, runs_option
+from neural.cli._options import build_option, json_option, runs_option
 from neural.core.escape import shorten
 
 if TYPE_CHECKING:
@@ -45,11 +45,7 @@ MAX_LISTED_CHANGES = 8
 @click.option("--ids", multiple=True, metavar="NUMBERS", help="The same with token ids: `5 3 9`.")
 @click.option("--heads", is_flag=True, help="Match the heads of two runs by their stored maps.")
 @click.option("--same-layer", is_flag=True, help="Match heads of equal layers only.")
-@click.option(
-    "--build",
-    metavar="MODULE:FUNCTION",
-    help="Builds the models of state dicts (.pt, .safetensors).",
-)
+@build_option()
 @click.option("--max-tokens", type=click.IntRange(1), help="Cut a longer probe.")
 @runs_option()
 @json_option()

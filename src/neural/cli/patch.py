@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neural.cli import _formatting
-from neural.cli._options import json_option, out_option, runs_option
+from neural.cli._options import (
+    build_option,
+    implementation_option,
+    json_option,
+    out_option,
+    runs_option,
+)
 
 if TYPE_CHECKING:
     from neural.workflows.patching import PatchingResult
@@ -62,17 +68,8 @@ OUT_SUFFIXES = (".html", ".htm", ".svg", ".json")
 @click.option("--paths", "all_paths", is_flag=True, help="All paths between the heads that matter.")
 @click.option("--no-null", is_flag=True, help="Skip the comparison with mismatched pairs.")
 @click.option("--step", type=click.IntRange(0), help="Checkpoint of a run; the best by default.")
-@click.option(
-    "--build",
-    metavar="MODULE:FUNCTION",
-    help="Builds the model of a state dict (.pt, .safetensors).",
-)
-@click.option(
-    "--attention",
-    "implementation",
-    metavar="NAME",
-    help="attn_implementation of Hugging Face: sdpa, eager …",
-)
+@build_option()
+@implementation_option()
 @click.option("--batch-size", type=click.IntRange(1), help="Examples that run at once.")
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed of the mismatched pairs."

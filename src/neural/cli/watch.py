@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neural.cli import _formatting
-from neural.cli._options import json_option, out_option, runs_option
+from neural.cli._options import (
+    build_option,
+    implementation_option,
+    json_option,
+    out_option,
+    runs_option,
+)
 
 if TYPE_CHECKING:
     from neural.workflows.watch_models import HeadSummary, ModelCapture
@@ -61,17 +67,8 @@ PLAIN_ROLES = ("mixed", "uniform", "")
 )
 @click.option("--layer", type=click.IntRange(0), help="Only this layer, all of its heads.")
 @click.option("--head", type=click.IntRange(0), help="Only this head.")
-@click.option(
-    "--build",
-    metavar="MODULE:FUNCTION",
-    help="Builds the model of a state dict (.pt, .safetensors).",
-)
-@click.option(
-    "--attention",
-    "implementation",
-    metavar="NAME",
-    help="attn_implementation of Hugging Face: sdpa, eager, flash_attention_2 …",
-)
+@build_option()
+@implementation_option()
 @click.option("--max-tokens", type=click.IntRange(1), help="Cut longer inputs.")
 @out_option("Write a page that works offline.", metavar="FILE.html")
 @click.option(

@@ -67,6 +67,19 @@ def find_run(
     return find_folder(name, root, (RUN_MARKER,), "run", choose)
 
 
+def find_run_target(target: str, root: Path = DEFAULT_RUNS_DIR) -> Path | None:
+    """The folder of a run if a target of `neural watch` is one; None for other models."""
+    path = Path(target)
+    if (path / RUN_MARKER).exists():
+        return path
+    if path.exists() or ":" in target or path.suffix:
+        return None
+    try:
+        return find_run(target, root)
+    except RunError:
+        return None
+
+
 def find_folder(
     name: str | None,
     root: Path,

@@ -6,22 +6,18 @@
     neural.ablate(model, text, tokenizer=tokenizer)         a model in memory
     neural.ablate(model, batches=[…], objective=losses)     any loss
 
-What is measured, and its statistics: capture/head_importance.py. The result of a run is saved in its
-folder (`importance.json`) step by step, so an interrupted measurement resumes; the page of the run
-shows it.
+What is measured, and its statistics: capture/head_importance.py. The result of a run is saved in
+its folder (`importance.json`) step by step, so an interrupted measurement resumes; the page of the
+run shows it.
 
-Losses of models of others, on windows of a text: of a causal language model, the next token; of a
-masked one, 15 % of the tokens, which are masked; of an encoder–decoder, the second half of each
-window, with the first half as the encoder's input.
+Losses of models of others: text_losses.py.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,34 +34,29 @@ from neural.capture.token_classes import find_token_classes
 from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import NoAttentionError
 from neural.capture.watch import watch as capture_attention
-from neural.core.errors import TaskError
-from neural.core.files import is_file_name
-from neural.core.page_section import PageSection
-from neural.core.printed_sections import PrintedSections
-from neural.nn.build import NetworkModule
-from neural.nn.lazy_torch import functional, torch
+from neural.nn.lazy_torch import torch
 from neural.report.capture_page import find_capture_roles
 from neural.runs.errors import RunError
 from neural.runs.find import DEFAULT_RUNS_DIR, RUN_MARKER, find_run
 from neural.runs.importance_file import (
     ImportanceHeader,
     ImportanceStep,
-    encode_header,
-    encode_step,
     load_importance_steps,
     save_importance_step,
     write_importance,
 )
 from neural.runs.run import Run
+from neural.workflows.ablation_result import AblationResult
 from neural.workflows.load_model import load_model
 from neural.workflows.load_task import restore_task
-from neural.workflows.watched_model import (
-    TargetError,
-    WatchedModel,
-    find_first_line,
-    find_step,
-    load_watched_model,
+from neural.workflows.text_losses import (
+    choose_length,
+    compute_chance_loss,
+    cut_windows,
+    prepare_text_losses,
+    read_text,
 )
+from neural.workflows.watched_model import WatchedModel, find_step, load_watched_model
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -75,189 +66,12 @@ if TYPE_CHECKING:
     from neural.tasks.task import Task
 
 DEFAULT_EXAMPLES = 64
-DEFAULT_LENGTH = 256
-"""Tokens of a window of a text, unless the model takes fewer."""
 ROLE_EXAMPLES = 8
 """Examples on which the roles of heads are found."""
-MASKED_SHARE = 0.15
-"""Share of the tokens that a masked language model predicts, as in its training."""
-MASK_SEED = 0
 MAX_SAVED_TOKENS = 128
 """Length of the input whose attention is saved with the importance of a model."""
-MAX_LISTED_HEADS, MAX_LISTED_PAIRS = 24, 10
-"""Rows of the printed tables."""
-PLAIN_ROLES = ("mixed", "")
-
 OnProgress = Callable[[str, int, int], None]
 """Receives the name of the checkpoint, passes that are done, and all passes."""
-
-
-@dataclass(frozen=True, repr=False)
-class AblationResult(PrintedSections):
-    """Importance of the heads of one model, at one or several checkpoints; prints as tables."""
-
-    name: str
-    header: ImportanceHeader
-    steps: tuple[ImportanceStep, ...]
-    """In ascending order; a model without checkpoints has step 0."""
-    roles: np.ndarray
-    """Name of the role of every head at the last step, [layer, head]; "" if it has none."""
-    notes: tuple[str, ...] = ()
-    saved: Path | None = None
-    """The run folder that has the result; None if it was not saved."""
-
-    @property
-    def last(self) -> ImportanceStep:
-        """Importance at the last step."""
-        return self.steps[-1]
-
-    def to_dict(self) -> dict[str, Any]:
-        """All numbers as data for JSON, in the format of `importance.json`; NaN becomes None."""
-        return {
-            "name": self.name,
-            **encode_header(self.header),
-            "roles": [
-                [str(role) for role in row[:count]]
-                for row, count in zip(self.roles, self.header.heads, strict=True)
-            ],
-            "notes": list(self.notes),
-            "steps": [encode_step(step, self.header.heads) for step in self.steps],
-        }
-
-    def to_rows(self) -> list[dict[str, Any]]:
-        """A dict per step, layer and head."""
-        names = dict.fromkeys(name for step in self.steps for name in step.classes)
-        rows = []
-        for step in self.steps:
-            for layer, head in self._list_heads():
-                row = {
-                    "step": step.step,
-                    "layer": layer,
-                    "head": head,
-                    "path": self.header.layers[layer],
-                    "role": str(self.roles[layer, head]) if step is self.last else "",
-                    "change": float(step.change[layer, head]),
-                    "standard_error": float(step.se[layer, head]),
-                    "gradient": float(step.gradient[layer, head]),
-                }
-                for name in names:
-                    values = step.classes.get(name)
-                    is_known = values is not None
-                    row[name] = float(values.change[layer, head]) if is_known else math.nan
-                    row[f"{name}, se"] = float(values.se[layer, head]) if is_known else math.nan
-                rows.append(row)
-        return rows
-
-    def to_dataframe(self) -> Any:
-        """A pandas DataFrame of `to_rows`. TaskError if pandas is not installed."""
-        if find_spec("pandas") is None:
-            raise TaskError("to_dataframe needs pandas: pip install pandas")
-        import pandas  # optional, and slow to import
-
-        return pandas.DataFrame(self.to_rows())
-
-    def to_sections(self, width: int) -> list[PageSection]:
-        """A table of the heads at the last step, and one of pairs."""
-        step, header = self.last, self.header
-        heads = [head for head in self._list_heads() if np.isfinite(step.change[head])]
-        heads.sort(key=lambda head: -step.change[head])
-        lines = [
-            f"importance of {len(heads)} heads: change of the loss without each, in nats",
-            f"data: {header.data}",
-            f"method: {header.method}; ± standard error over {header.examples} examples",
-            f"loss {step.loss:.4f} ± {step.loss_se:.4f}"
-            + (f" at step {step.step:,}" if step.step else "")
-            + (f"; chance {header.chance_loss:.4f}" if header.chance_loss is not None else ""),
-            *(f"note: {note}" for note in self.notes),
-        ]
-        if len(heads) > MAX_LISTED_HEADS:
-            hidden = len(heads) - MAX_LISTED_HEADS
-            lines.append(f"the {MAX_LISTED_HEADS} most important; {hidden} more with --json or -o")
-        rows = [self._format_head(head) for head in heads[:MAX_LISTED_HEADS]]
-        head_row = ("", "change", "± se", "gradient", "role", "most for")
-        sections = [
-            PageSection(
-                title=self.name, text="\n".join(lines), table_head=head_row, table_rows=rows
-            )
-        ]
-        if len(self.steps) > 1:
-            sections.append(self._build_series_section(heads))
-        if step.pairs:
-            sections.append(_build_pair_section(step, len(heads)))
-        return sections
-
-    def _list_heads(self) -> list[tuple[int, int]]:
-        return [
-            (layer, head) for layer, count in enumerate(self.header.heads) for head in range(count)
-        ]
-
-    def _format_head(self, head: tuple[int, int]) -> tuple[str, ...]:
-        step, role = self.last, str(self.roles[head])
-        return (
-            f"L{head[0]} h{head[1]}",
-            format_change(step.change[head]),
-            f"{step.se[head]:.4f}",
-            format_change(step.gradient[head]),
-            "" if role in PLAIN_ROLES else role,
-            _find_strongest_class(step, head),
-        )
-
-    def _build_series_section(self, heads: Sequence[tuple[int, int]]) -> PageSection:
-        shown = heads[:6]
-        rows = [
-            (
-                f"{step.step:,}",
-                f"{step.loss:.4f}",
-                *(format_change(step.change[head]) for head in shown),
-            )
-            for step in self.steps
-        ]
-        names = [f"L{layer} h{head}" for layer, head in shown]
-        return PageSection(
-            title="over training",
-            text="the heads that matter most at the end",
-            table_head=("step", "loss", *names),
-            table_rows=rows,
-        )
-
-
-def format_change(value: float) -> str:
-    """A change of the loss with its sign and four decimals."""
-    return "–" if not math.isfinite(value) else f"{value:+.4f}".replace("-", "−")
-
-
-def _find_strongest_class(step: ImportanceStep, head: tuple[int, int]) -> str:
-    """The token class for which a head matters clearly more than for all targets, or nothing."""
-    best, largest = "", 0.0
-    for name, values in step.classes.items():
-        excess = values.change[head] - step.change[head]
-        error = math.hypot(values.se[head], step.se[head])
-        if math.isfinite(error) and excess > max(2 * error, largest):
-            best, largest = f"{name} {format_change(values.change[head])}", excess
-    return best
-
-
-def _build_pair_section(step: ImportanceStep, heads: int) -> PageSection:
-    """The pairs with the largest interactions."""
-    rows = [
-        (
-            f"L{pair.first[0]} h{pair.first[1]}, L{pair.second[0]} h{pair.second[1]}",
-            format_change(pair.both),
-            format_change(step.change[pair.first] + step.change[pair.second]),
-            format_change(pair.interaction),
-            f"{pair.interaction_se:.4f}",
-        )
-        for pair in step.pairs[:MAX_LISTED_PAIRS]
-    ]
-    count = len(step.pairs)
-    every = heads * (heads - 1) // 2
-    return PageSection(
-        title="pairs",
-        text=f"the largest interactions of {count} measured pairs of {every}: both − first − second\n"
-        "above 0, one head can stand in for the other; below 0, both are needed for the same thing",
-        table_head=("", "both", "sum of singles", "interaction", "± se"),
-        table_rows=rows,
-    )
 
 
 @dataclass(frozen=True)
@@ -322,14 +136,14 @@ def ablate(
     its own. `objective(model, batch)` and `batches`: any loss of a torch module, (B, T) or (B,).
 
     `method`: what a removed head writes: "mean" (its mean output), "zero", "resample" (its output
-    for another example), "pattern" (its values under `pattern`: "uniform", "diagonal", "previous" or
-    "average"). `examples`: number of windows or examples; `length`: tokens of a window of a text.
-    `heads`: only these, as `["L1 h3"]`. `pairs`: also remove pairs. `step`, `over_training`: another
-    checkpoint of a run, or all. `save`: keep the result of a model as a run called `name`. Results
-    of a run are saved in its folder; steps that it has already are not measured again, unless `again`
-    is set.
+    for another example), "pattern" (its values under `pattern`: "uniform", "diagonal", "previous"
+    or "average"). `examples`: number of windows or examples; `length`: tokens of a window of a
+    text. `heads`: only these, as `["L1 h3"]`. `pairs`: also remove pairs. `step`, `over_training`:
+    another checkpoint of a run, or all. `save`: keep the result of a model as a run called `name`.
+    Results of a run are saved in its folder; steps that it has already are not measured again,
+    unless `again` is set. A measurement of some `heads` only is not saved.
 
-    TaskError, RunError, InterventionError with a message for anything that cannot be measured.
+    TaskError or RunError with a message for anything that cannot be measured.
     """
     options = _Options(method, pattern, heads, pairs, on_progress)
     if examples < 2:
@@ -363,8 +177,8 @@ def ablate(
 def _find_run_path(target: Any, runs: Path, *, has_data: bool) -> Path | None:
     """The folder of a run; None if the target is something else.
 
-    A name that is neither a run nor a file may be one on the hub of Hugging Face. Such a model needs
-    `data`, so without it the name of a run is misspelt: RunError.
+    A name that is neither a run nor a file may be one on the hub of Hugging Face. Such a model
+    needs `data`, so without it the name of a run is misspelt: RunError.
     """
     if target is None:
         return find_run(None, runs)
@@ -442,7 +256,7 @@ def _select_examples(
             f"{run.name} is a run of `{run.settings.get('task')}`: its own held-out data is used; "
             "leave out --data"
         )
-    text, source = _read_text(data)
+    text, source = read_text(data)
     ids_by_text = {character: index for index, character in enumerate(texts)}
     unknown = sorted(set(text) - set(ids_by_text))
     if unknown:
@@ -496,7 +310,7 @@ def _ablate_models(
     name: str | None,
 ) -> AblationResult:
     """Measure models of others; several targets are checkpoints of one model."""
-    text, source = _read_text(data, required_by=targets[0])
+    text, source = read_text(data, required_by=targets[0])
     steps = {target: find_step(target, index) for index, target in enumerate(targets)}
     if len(targets) == 1:
         steps = {targets[0]: 0}
@@ -516,7 +330,7 @@ def _ablate_models(
     result = _collect("", load_subjects(), options, count=len(ordered))
     saved = None
     if save:
-        size = min(MAX_SAVED_TOKENS, _choose_length(loaded[0], length))
+        size = min(MAX_SAVED_TOKENS, choose_length(loaded[0], length))
         saved = _save_as_run(ordered, result, text, size, build, runs, name)
     return replace(result, name=name or loaded[0].name, saved=saved)
 
@@ -559,7 +373,7 @@ def _prepare_module(
         count = sum(count_examples(batch) for batch in batches)
         return _Subject(0, name, model, objective, batches, f"{count} examples")
     watched = WatchedModel(name, model, tokenizer)
-    text, source = _read_text(data, required_by=name)
+    text, source = read_text(data, required_by=name)
     return _prepare_text_model(watched, text, source, examples, length, 0, name)
 
 
@@ -572,277 +386,29 @@ def _prepare_text_model(
     step: int,
     label: str,
 ) -> _Subject:
-    """Windows of a text and the loss that fits the model. TargetError if it has none."""
-    if watched.tokenizer is None:
-        reason = f": {watched.tokenizer_error}" if watched.tokenizer_error else ""
-        raise TargetError(
-            f"{watched.name} has no tokenizer{reason}; save it into the same folder "
-            "(tokenizer.save_pretrained), or return (model, tokenizer) from a function"
-        )
-    ids = _encode(watched.tokenizer, text)
-    size = _choose_length(watched, length)
-    kind = _find_model_kind(watched)
-    extra = 1 if kind == "causal" else 0
-    windows = cut_windows(ids, size + extra, examples, source)
-    batch, objective = _LOSSES[kind](watched, windows)
-    objective = _explain_failures(watched, objective)
-    if kind == "causal":
-        _check_causal(watched, objective, batch)
-    tokens = batch.get("decoder_input_ids", batch["input_ids"])
-    targets = batch["targets"]
-    decode = _create_decoder(watched.tokenizer)
-    # the token before a masked one is not what the model continues: no repeated pairs
-    classes = find_token_classes(tokens, targets, decode) if kind != "masked" else None
-    small = windows[:ROLE_EXAMPLES, : tokens.shape[1]]
+    """A language model, with its loss on windows of a text."""
+    losses = prepare_text_losses(watched, text, source, examples, length)
+    inputs, targets = losses.inputs, losses.batch["targets"]
+    classes, labels = None, None
+    if losses.kind != "masked":  # the token before a masked one is not what the model continues
+        classes = [find_token_classes(inputs, targets, losses.get_text)]
+    if losses.kind == "causal":
+        labels = [
+            [losses.get_text(token) for token in row] for row in inputs[:ROLE_EXAMPLES].tolist()
+        ]
     return _Subject(
         step,
         Path(label).name,
         watched.model,
-        objective,
-        [batch],
-        f"{len(windows)} windows of {size} tokens of {source}"
-        + {"masked": ", 15 % of them masked", "encoder-decoder": ", the second half predicted"}.get(
-            kind, ""
-        ),
-        None if classes is None else [classes],
+        losses.objective,
+        [losses.batch],
+        losses.description,
+        classes,
         compute_chance_loss(targets),
-        tokens[:ROLE_EXAMPLES],
-        [[decode(token) for token in row] for row in small.tolist()] if kind == "causal" else None,
+        inputs[:ROLE_EXAMPLES],
+        labels,
         watched.notes,
     )
-
-
-def _choose_length(watched: WatchedModel, length: int | None) -> int:
-    """Tokens of a window: as asked for, else at most what the model takes."""
-    return length or min(DEFAULT_LENGTH, _find_max_positions(watched) or DEFAULT_LENGTH)
-
-
-def _find_model_kind(watched: WatchedModel) -> str:
-    """`causal`, `masked` or `encoder-decoder`; TargetError for models without such a loss."""
-    if not _is_hugging_face(watched):
-        return "causal"
-    name = type(watched.model).__name__
-    if "MaskedLM" in name or name.endswith("ForPreTraining"):
-        return "masked"
-    if "ForConditionalGeneration" in name and watched.is_encoder_decoder:
-        return "encoder-decoder"
-    if ("CausalLM" in name or "LMHead" in name) and not watched.is_encoder_decoder:
-        return "causal"
-    raise TargetError(
-        f"{watched.name} is a {name}, which has no loss on a text: load it as a language model "
-        "(…ForCausalLM, …ForMaskedLM, …ForConditionalGeneration), or pass `objective` and `batches` "
-        "to neural.ablate in Python"
-    )
-
-
-def _is_hugging_face(watched: WatchedModel) -> bool:
-    return hasattr(watched.config, "model_type")
-
-
-def _build_causal(watched: WatchedModel, windows: Tensor) -> tuple[Batch, Objective]:
-    """Cross-entropy of the next token."""
-    is_hugging_face = _is_hugging_face(watched)
-    options = {"use_cache": False} if hasattr(watched.config, "use_cache") else {}
-
-    def compute(model: Any, batch: Batch) -> Tensor:
-        if is_hugging_face:
-            output = model(input_ids=batch["input_ids"], **options)
-        elif isinstance(model, NetworkModule):  # its `forward` returns probabilities
-            network: Any = model
-            output = network.logits(batch["input_ids"])
-        else:
-            output = model(batch["input_ids"])
-        return _cross_entropy(output, batch["targets"], watched.name)
-
-    inputs, targets = windows[:, :-1].contiguous(), windows[:, 1:].contiguous()
-    return {"input_ids": inputs, "targets": targets}, compute
-
-
-def _build_masked(watched: WatchedModel, windows: Tensor) -> tuple[Batch, Objective]:
-    """Cross-entropy of masked tokens; the same are masked for every model."""
-    mask_id = getattr(watched.tokenizer, "mask_token_id", None)
-    if mask_id is None:
-        raise TargetError(f"the tokenizer of {watched.name} has no mask token")
-    generator = torch.Generator().manual_seed(MASK_SEED)
-    is_masked = torch.rand(windows.shape, generator=generator) < MASKED_SHARE
-    is_masked[:, 0] |= ~is_masked.any(dim=1)  # every example has a target
-    batch = {
-        "input_ids": windows.masked_fill(is_masked, mask_id),
-        "targets": windows.masked_fill(~is_masked, -1),
-    }
-
-    def compute(model: nn.Module, batch: Batch) -> Tensor:
-        return _cross_entropy(model(input_ids=batch["input_ids"]), batch["targets"], watched.name)
-
-    return batch, compute
-
-
-def _build_encoder_decoder(watched: WatchedModel, windows: Tensor) -> tuple[Batch, Objective]:
-    """Cross-entropy of the second half of each window; the encoder reads the first half."""
-    half = windows.shape[1] // 2
-    start = getattr(watched.config, "decoder_start_token_id", None)
-    if start is None or half < 1:
-        raise TargetError(f"{watched.name} does not say with which token its decoder starts")
-    targets = windows[:, half:].contiguous()
-    decoder_input = torch.cat([torch.full_like(targets[:, :1], start), targets[:, :-1]], dim=1)
-    batch = {
-        "input_ids": windows[:, :half].contiguous(),
-        "decoder_input_ids": decoder_input,
-        "targets": targets,
-    }
-
-    def compute(model: nn.Module, batch: Batch) -> Tensor:
-        output = model(
-            input_ids=batch["input_ids"],
-            decoder_input_ids=batch["decoder_input_ids"],
-            use_cache=False,
-        )
-        return _cross_entropy(output, batch["targets"], watched.name)
-
-    return batch, compute
-
-
-_LOSSES: dict[str, Callable[[WatchedModel, Tensor], tuple[Batch, Objective]]] = {
-    "causal": _build_causal,
-    "masked": _build_masked,
-    "encoder-decoder": _build_encoder_decoder,
-}
-
-
-def _cross_entropy(output: Any, targets: Tensor, name: str) -> Tensor:
-    """Losses (B, T); NaN where the target is negative."""
-    logits = output if isinstance(output, torch.Tensor) else getattr(output, "logits", None)
-    if logits is None and isinstance(output, tuple | list) and output:
-        logits = output[0]
-    if not isinstance(logits, torch.Tensor) or logits.shape[:-1] != targets.shape:
-        shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(output).__name__
-        raise TargetError(
-            f"{name} returned {shape}, not a prediction for each of {tuple(targets.shape)} tokens: "
-            "it has no loss on a text; pass `objective` and `batches` to neural.ablate in Python"
-        )
-    if int(targets.max()) >= logits.shape[-1]:
-        raise TargetError(
-            f"{name} predicts {logits.shape[-1]} tokens, but its tokenizer has more: they belong "
-            "to different models"
-        )
-    losses = functional.cross_entropy(
-        logits.float().transpose(1, 2), targets.clamp(min=0), reduction="none"
-    )
-    return losses.masked_fill(targets < 0, math.nan)
-
-
-def _explain_failures(watched: WatchedModel, objective: Objective) -> Objective:
-    """The objective; an error of the first pass becomes a TargetError."""
-    has_run = False
-
-    def compute(model: nn.Module, batch: Batch) -> Tensor:
-        nonlocal has_run
-        try:
-            losses = objective(model, batch)
-        except (TaskError, InterventionError, NoAttentionError):
-            raise
-        except Exception as error:
-            if has_run:
-                raise
-            raise TargetError(
-                f"{watched.name} failed on this text: {find_first_line(error)}"
-            ) from error
-        has_run = True
-        return losses
-
-    return compute
-
-
-def _check_causal(watched: WatchedModel, objective: Objective, batch: Batch) -> None:
-    """TargetError if predictions depend on later tokens: their loss would mean nothing."""
-    small = take_rows(batch, slice(0, 2))
-    changed = dict(small)
-    ids = small["input_ids"].clone()
-    half = ids.shape[1] // 2
-    if half < 1:
-        return
-    ids[:, half:] = ids[:, half:].roll(1, dims=1).flip(1)
-    changed["input_ids"] = ids
-    with preserve_model_state(watched.model):
-        losses = objective(watched.model, small)[:, :half]
-        changed_losses = objective(watched.model, changed)[:, :half]
-    if not torch.allclose(losses, changed_losses, rtol=1e-2, atol=1e-2, equal_nan=True):
-        raise TargetError(
-            f"{watched.name} is not causal: its prediction at a position depends on later tokens, "
-            "so the loss of the next token means nothing"
-        )
-
-
-def _encode(tokenizer: Any, text: str) -> Tensor:
-    """Token ids of a text, without special tokens."""
-    try:
-        ids = tokenizer.encode(text, add_special_tokens=False)
-    except TypeError:  # a tokenizer of another kind
-        ids = tokenizer.encode(text)
-    ids = getattr(ids, "ids", ids)
-    return torch.as_tensor(list(ids), dtype=torch.long)
-
-
-def _create_decoder(tokenizer: Any) -> Callable[[int], str]:
-    """The text of a token id."""
-    convert = getattr(tokenizer, "convert_ids_to_tokens", None)
-
-    def decode(token: int) -> str:
-        text = convert(token) if convert is not None else tokenizer.decode([token])
-        return text if isinstance(text, str) else str(text)
-
-    return decode
-
-
-def _find_max_positions(watched: WatchedModel) -> int | None:
-    """The longest input by the configuration."""
-    for key in ("max_position_embeddings", "n_positions", "n_ctx"):
-        value = getattr(watched.config, key, None)
-        if isinstance(value, int) and value > 0:
-            # some models of the RoBERTa family reserve positions for padding
-            reserved = 2 if getattr(watched.config, "model_type", "") in ROBERTA_TYPES else 0
-            return value - reserved
-    return None
-
-
-ROBERTA_TYPES = ("roberta", "xlm-roberta", "camembert", "longformer")
-
-
-def cut_windows(ids: Tensor, size: int, examples: int, source: str) -> Tensor:
-    """Up to `examples` windows of `size` tokens, evenly spaced, that do not overlap: (n, size)."""
-    available = len(ids) // size
-    if available < 2:
-        raise ImportanceError(
-            f"{source} has {len(ids):,} tokens; two windows of {size:,} need {2 * size:,}: use a "
-            "longer text, or --length for shorter windows"
-        )
-    count = min(examples, available)
-    starts = torch.linspace(0, len(ids) - size, count).long()
-    return torch.stack([ids[start : start + size] for start in starts.tolist()])
-
-
-def compute_chance_loss(targets: Tensor) -> float:
-    """Loss of predicting every target by the frequencies of all targets, in nats."""
-    counts = np.unique(targets[targets >= 0].cpu().numpy(), return_counts=True)[1]
-    shares = counts / max(1, counts.sum())
-    return float(-(shares * np.log(shares)).sum())
-
-
-def _read_text(data: str | Path | None, required_by: str | None = None) -> tuple[str, str]:
-    """A text and its name: the content of a file, or the given text itself."""
-    if data is None:
-        raise ImportanceError(f"{required_by} needs a text to measure its loss on: --data FILE")
-    if isinstance(data, Path) or is_file_name(str(data)):
-        path = Path(data)
-        try:
-            return path.read_text(encoding="utf-8"), path.name
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            raise ImportanceError(f"{path} cannot be read as text: {reason}") from None
-    text = str(data)
-    if not any(character.isspace() for character in text):
-        raise ImportanceError(f"there is no file {text}")
-    return text, "the given text"
 
 
 def _collect(
@@ -901,12 +467,23 @@ def _find_measured(
         loaded = load_importance_steps(folder)
         if loaded is not None:
             header, steps, _ = loaded
-            is_same = header.data == subject.data and header.method == options.describe_method()
+            is_same = (
+                header.data == subject.data
+                and header.method == options.describe_method()
+                # another text of the same name has other frequencies
+                and np.isclose(
+                    _or_nan(header.chance_loss), _or_nan(subject.chance_loss), 1e-4, equal_nan=True
+                )
+            )
             step = next((step for step in steps if step.step == subject.step), None)
             has_pairs = step is not None and (bool(step.pairs) or not options.pairs)
             if is_same and has_pairs:
                 return header, step
     return None, None
+
+
+def _or_nan(value: float | None) -> float:
+    return float("nan") if value is None else value
 
 
 def _measure(subject: _Subject, options: _Options, label: str) -> HeadImportance:

@@ -18,7 +18,7 @@ from neural.core.registry import UnknownNameError
 from neural.nn.build import NetworkModule, SequentialNetwork
 from neural.nn.lazy_torch import torch
 from neural.runs.errors import RunError
-from neural.runs.find import DEFAULT_RUNS_DIR, RUN_MARKER, find_run
+from neural.runs.find import DEFAULT_RUNS_DIR, find_run_target
 from neural.runs.run import Run
 from neural.tasks._text_generator import CharacterTokenizer, load_tokenizer
 from neural.workflows.load_model import load_model
@@ -233,7 +233,7 @@ def load_token_model(
                 "`neural watch`"
             )
         return TokenModel(type(target).__name__, target.eval(), tokenizer)
-    run_path = _find_run_path(str(target), runs)
+    run_path = find_run_target(str(target), runs)
     if run_path is not None:
         return _load_run(Run.open(run_path), step)
     if step is not None:
@@ -251,19 +251,6 @@ def wrap_watched_model(watched: WatchedModel, tokenizer: Any = None) -> TokenMod
     if tokenizer is None and watched.tokenizer_error:
         notes.append(f"the tokenizer cannot be read: {watched.tokenizer_error}")
     return TokenModel(watched.name, watched.model, tokenizer, watched.source, notes)
-
-
-def _find_run_path(target: str, runs: Path) -> Path | None:
-    """The folder of a run of this laboratory; None if the target is something else."""
-    path = Path(target)
-    if (path / RUN_MARKER).exists():
-        return path
-    if path.exists() or ":" in target or path.suffix:
-        return None
-    try:
-        return find_run(target, runs)
-    except RunError:
-        return None
 
 
 def _load_run(run: Run, step: int | None) -> TokenModel:

@@ -22,8 +22,7 @@ from neural.analysis.findings import RUN_KINDS, FindingList, analyze_runs
 from neural.capture.snapshot_writer import SnapshotWriter
 from neural.capture.watch import NoAttentionError
 from neural.report.capture_page import find_capture_roles
-from neural.runs.errors import RunError
-from neural.runs.find import DEFAULT_RUNS_DIR, RUN_MARKER, find_run
+from neural.runs.find import DEFAULT_RUNS_DIR, find_run_target
 from neural.runs.run import Run
 from neural.workflows.debug import load_subject
 from neural.workflows.watch import WatchResult, watch
@@ -89,7 +88,7 @@ def watch_models(
         steps = {target: index for index, target in enumerate(targets)}
     for target in sorted(targets, key=steps.__getitem__):
         on_progress(target)
-        run_path = _find_run(target, runs)
+        run_path = find_run_target(target, runs)
         if run_path is not None and images:
             raise TargetError(f"{target} is a run: its own model reads no image files")
         if run_path is not None:
@@ -111,19 +110,6 @@ def watch_models(
             )
         )
         yield capture_model(watched, prepared, target=target, step=steps[target])
-
-
-def _find_run(target: str, runs: Path) -> Path | None:
-    """The folder of a run of this laboratory; None if the target is something else."""
-    path = Path(target)
-    if (path / RUN_MARKER).exists():
-        return path
-    if path.exists() or ":" in target or path.suffix:
-        return None
-    try:
-        return find_run(target, runs)
-    except RunError:
-        return None
 
 
 def _capture_run(path: Path, texts: Sequence[str], step: int) -> ModelCapture:

@@ -364,8 +364,9 @@ class LanguageModel(ProgramTask):
 
     def example_losses(self, model: Any, batch: Batch) -> Tensor:
         """Cross-entropy of every character, (B, T), in nats."""
-        logits = model.logits(batch["x"]).float()
-        return functional.cross_entropy(logits.transpose(1, 2), batch["y"], reduction="none")
+        logits, y = model.logits(batch["x"]).float(), batch["y"]
+        losses = functional.cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="none")
+        return losses.view(y.shape)
 
     def target_classes(self, batch: Batch) -> Tensor:
         """The next character at every position."""

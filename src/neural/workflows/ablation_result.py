@@ -1,0 +1,195 @@
+"""Result of `neural ablate`: importance of the heads of one model, as tables, rows and JSON data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neural.core.errors import TaskError
+from neural.core.page_section import PageSection
+from neural.core.printed_sections import PrintedSections
+from neural.runs.importance_file import (
+    ImportanceHeader,
+    ImportanceStep,
+    encode_header,
+    encode_step,
+)
+
+MAX_LISTED_HEADS, MAX_LISTED_PAIRS = 24, 10
+"""Rows of the printed tables."""
+PLAIN_ROLES = ("mixed", "")
+
+
+@dataclass(frozen=True, repr=False)
+class AblationResult(PrintedSections):
+    """Importance of the heads of one model, at one or several checkpoints; prints as tables."""
+
+    name: str
+    header: ImportanceHeader
+    steps: tuple[ImportanceStep, ...]
+    """In ascending order; a model without checkpoints has step 0."""
+    roles: np.ndarray
+    """Name of the role of every head at the last step, [layer, head]; "" if it has none."""
+    notes: tuple[str, ...] = ()
+    saved: Path | None = None
+    """The run folder that has the result; None if it was not saved."""
+
+    @property
+    def last(self) -> ImportanceStep:
+        """Importance at the last step."""
+        return self.steps[-1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers as data for JSON, in the format of `importance.json`; NaN becomes None."""
+        return {
+            "name": self.name,
+            **encode_header(self.header),
+            "roles": [
+                [str(role) for role in row[:count]]
+                for row, count in zip(self.roles, self.header.heads, strict=True)
+            ],
+            "notes": list(self.notes),
+            "steps": [encode_step(step, self.header.heads) for step in self.steps],
+        }
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """A dict per step, layer and head."""
+        names = dict.fromkeys(name for step in self.steps for name in step.classes)
+        rows = []
+        for step in self.steps:
+            for layer, head in self._list_heads():
+                row = {
+                    "step": step.step,
+                    "layer": layer,
+                    "head": head,
+                    "path": self.header.layers[layer],
+                    "role": str(self.roles[layer, head]) if step is self.last else "",
+                    "change": float(step.change[layer, head]),
+                    "standard_error": float(step.se[layer, head]),
+                    "gradient": float(step.gradient[layer, head]),
+                }
+                for name in names:
+                    values = step.classes.get(name)
+                    is_known = values is not None
+                    row[name] = float(values.change[layer, head]) if is_known else math.nan
+                    row[f"{name}, se"] = float(values.se[layer, head]) if is_known else math.nan
+                rows.append(row)
+        return rows
+
+    def to_dataframe(self) -> Any:
+        """A pandas DataFrame of `to_rows`. TaskError if pandas is not installed."""
+        if find_spec("pandas") is None:
+            raise TaskError("to_dataframe needs pandas: pip install pandas")
+        import pandas  # optional, and slow to import
+
+        return pandas.DataFrame(self.to_rows())
+
+    def to_sections(self, width: int) -> list[PageSection]:
+        """A table of the heads at the last step, and one of pairs."""
+        step, header = self.last, self.header
+        heads = [head for head in self._list_heads() if np.isfinite(step.change[head])]
+        heads.sort(key=lambda head: -step.change[head])
+        lines = [
+            f"importance of {len(heads)} heads: change of the loss without each, in nats",
+            f"data: {header.data}",
+            f"method: {header.method}; ± standard error over {header.examples} examples",
+            f"loss {step.loss:.4f} ± {step.loss_se:.4f}"
+            + (f" at step {step.step:,}" if step.step else "")
+            + (f"; chance {header.chance_loss:.4f}" if header.chance_loss is not None else ""),
+            *(f"note: {note}" for note in self.notes),
+        ]
+        if len(heads) > MAX_LISTED_HEADS:
+            hidden = len(heads) - MAX_LISTED_HEADS
+            lines.append(f"the {MAX_LISTED_HEADS} most important; {hidden} more with --json or -o")
+        rows = [self._format_head(head) for head in heads[:MAX_LISTED_HEADS]]
+        head_row = ("", "change", "± se", "gradient", "role", "most for")
+        sections = [
+            PageSection(
+                title=self.name, text="\n".join(lines), table_head=head_row, table_rows=rows
+            )
+        ]
+        if len(self.steps) > 1:
+            sections.append(self._build_series_section(heads))
+        if step.pairs:
+            sections.append(_build_pair_section(step, len(heads)))
+        return sections
+
+    def _list_heads(self) -> list[tuple[int, int]]:
+        return [
+            (layer, head) for layer, count in enumerate(self.header.heads) for head in range(count)
+        ]
+
+    def _format_head(self, head: tuple[int, int]) -> tuple[str, ...]:
+        step, role = self.last, str(self.roles[head])
+        return (
+            f"L{head[0]} h{head[1]}",
+            format_change(step.change[head]),
+            f"{step.se[head]:.4f}",
+            format_change(step.gradient[head]),
+            "" if role in PLAIN_ROLES else role,
+            _find_strongest_class(step, head),
+        )
+
+    def _build_series_section(self, heads: Sequence[tuple[int, int]]) -> PageSection:
+        shown = heads[:6]
+        rows = [
+            (
+                f"{step.step:,}",
+                f"{step.loss:.4f}",
+                *(format_change(step.change[head]) for head in shown),
+            )
+            for step in self.steps
+        ]
+        names = [f"L{layer} h{head}" for layer, head in shown]
+        return PageSection(
+            title="over training",
+            text="the heads that matter most at the end",
+            table_head=("step", "loss", *names),
+            table_rows=rows,
+        )
+
+
+def format_change(value: float) -> str:
+    """A change of the loss with its sign and four decimals."""
+    return "–" if not math.isfinite(value) else f"{value:+.4f}".replace("-", "−")
+
+
+def _find_strongest_class(step: ImportanceStep, head: tuple[int, int]) -> str:
+    """The token class for which a head matters clearly more than for all targets, or nothing."""
+    best, largest = "", 0.0
+    for name, values in step.classes.items():
+        excess = values.change[head] - step.change[head]
+        error = math.hypot(values.se[head], step.se[head])
+        if math.isfinite(error) and excess > max(2 * error, largest):
+            best, largest = f"{name} {format_change(values.change[head])}", excess
+    return best
+
+
+def _build_pair_section(step: ImportanceStep, heads: int) -> PageSection:
+    """The pairs with the largest interactions."""
+    rows = [
+        (
+            f"L{pair.first[0]} h{pair.first[1]}, L{pair.second[0]} h{pair.second[1]}",
+            format_change(pair.both),
+            format_change(step.change[pair.first] + step.change[pair.second]),
+            format_change(pair.interaction),
+            f"{pair.interaction_se:.4f}",
+        )
+        for pair in step.pairs[:MAX_LISTED_PAIRS]
+    ]
+    count = len(step.pairs)
+    every = heads * (heads - 1) // 2
+    return PageSection(
+        title="pairs",
+        text=f"the largest interactions of {count} measured pairs of {every}: both − first − "
+        "second\n"
+        "above 0, one head can stand in for the other; below 0, both are needed for the same thing",
+        table_head=("", "both", "sum of singles", "interaction", "± se"),
+        table_rows=rows,
+    )
