@@ -23,10 +23,10 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -39,6 +39,7 @@ from neural.analysis.confidence_intervals import (
     estimate_mean,
     estimate_share,
 )
+from neural.analysis.correlation import SIGNIFICANCE_LEVEL, SMALL_CORRELATION
 from neural.analysis.head_necessity import decide_necessity, load_roles
 from neural.analysis.head_roles import (
     ROLE_THRESHOLDS,
@@ -163,7 +164,7 @@ def measure_over_training(run: Run, task: Any) -> ImportanceRecord:
     for checkpoint in run.checkpoints():
         if checkpoint.step in done:
             continue
-        model = load_model(run, run.load_checkpoint(checkpoint.step), task)
+        model = load_step(run, task, checkpoint.step)
         result = measure_head_importance(model, task.example_losses, [batch], with_pairs=False)
         header = ImportanceHeader(
             f"{NUM_WINDOWS} validation windows",
@@ -179,6 +180,13 @@ def measure_over_training(run: Run, task: Any) -> ImportanceRecord:
     return record
 
 
+def load_step(run: Run, task: Any, step: int | Literal["newest"] = "newest") -> torch.nn.Module:
+    """The model of a checkpoint."""
+    checkpoint = run.load_checkpoint(step)
+    assert checkpoint is not None
+    return load_model(run, checkpoint, task)
+
+
 def convert_step(step: int, result: HeadImportance) -> ImportanceStep:
     """A measurement as a step of importance.json."""
     return ImportanceStep(
@@ -191,42 +199,102 @@ def convert_step(step: int, result: HeadImportance) -> ImportanceStep:
     )
 
 
+def measure_entropy(run: Run, task: Any) -> dict[str, Any]:
+    """Relative entropy [layer, head] at the last checkpoint, on each half of the windows."""
+    model = load_step(run, task)
+    outputs = record_head_outputs(
+        model, task.windows.take(task.validation_starts)["x"], keep_weights=True
+    )
+    halves: list[list[Any]] = [[], []]
+    for layer in outputs.layers:
+        weights = layer.weights
+        assert weights is not None
+        visible = torch.arange(2, weights.shape[2] + 1)  # the first query sees one key only
+        entropy = -torch.special.xlogy(weights, weights).sum(dim=-1)[:, :, 1:] / visible.log()
+        for first, half in enumerate(halves):
+            half.append(entropy[first::2].mean(dim=(0, 2)).tolist())
+    return {"halves": halves}
+
+
+@dataclass
+class LanguageModelFigures:
+    """A trained language model and what was measured."""
+
+    run: Run
+    record: ImportanceRecord
+    entropy_halves: np.ndarray
+    """Relative entropy at the end, [half, layer, head]."""
+
+    @property
+    def specialisation(self) -> np.ndarray:
+        """−entropy, [layer, head]."""
+        return -self.entropy_halves.mean(axis=0)
+
+    @property
+    def importance(self) -> np.ndarray:
+        """Importance at the end, [layer, head]."""
+        return self.record.change[-1]
+
+    @property
+    def reliability(self) -> float:
+        """Share of the variance within layers that is no noise; geometric mean of both measures."""
+        halves = correlate_heads(*self.entropy_halves).within_layers
+        noise = (self.record.se[-1] ** 2).mean()
+        signal = 1 - noise / self.importance.var(axis=1, ddof=1).mean()
+        return math.sqrt(2 * halves / (1 + halves) * signal)
+
+
 def load_language_models(
     runs: Path, texts: Sequence[str], seeds: Sequence[int]
-) -> dict[str, list[tuple[Run, ImportanceRecord]]]:
+) -> dict[str, list[LanguageModelFigures]]:
     """Trained and measured models by text."""
-    models: dict[str, list[tuple[Run, ImportanceRecord]]] = {text: [] for text in texts}
+    models: dict[str, list[LanguageModelFigures]] = {text: [] for text in texts}
     for seed in seeds:
         for text in texts:
             run, task = train_language_model(runs, text, seed)
-            models[text].append((run, measure_over_training(run, task)))
+            record = measure_over_training(run, task)
+            measure = partial(measure_entropy, run, task)
+            entropy = measure_once(runs, f"entropy-{text}-{seed}", measure)
+            models[text].append(LanguageModelFigures(run, record, np.array(entropy["halves"])))
     return models
 
 
 # c, d: segmenters
 
-ARMS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "entropy": {"entropy_lambda": 0.08},
-    "diversity": {"head_diversity_lambda": 1.0},
-}
-"""Settings of the loss; 0.08 is the published weight of the entropy."""
-PUBLISHED, ARTICLES = "published", "articles"
-"""Two presets as they are; the second has better features, here with boundary-aware attention."""
 LONG_TRAINING = {"epochs": 40, "learning_rate": 3e-3, "entropy_lambda": 0.0}
-"""A higher rate and more epochs than the preset, so that heads become different."""
+"""A higher rate and more epochs than the presets: heads become different, but predictions of unseen
+documents too confident."""
+ENTROPY, DIVERSITY = {"entropy_lambda": 0.08}, {"head_diversity_lambda": 1.0}
+"""The published weight of the entropy, and a weight that makes heads different."""
+LONG_MODEL, BOUNDARY_AWARE = {"attention_heads": 8}, {"attention_type": "boundary_aware"}
+NO_ATTENTION = "no attention"
+ARMS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "published": ("document_small", BOUNDARY_AWARE, {}),
+    "plain": ("document_small", LONG_MODEL, LONG_TRAINING),
+    "entropy": ("document_small", LONG_MODEL, {**LONG_TRAINING, **ENTROPY}),
+    "diversity": ("document_small", LONG_MODEL, {**LONG_TRAINING, **DIVERSITY}),
+    "articles": ("articles", BOUNDARY_AWARE, {}),
+    "articles-entropy": ("articles", BOUNDARY_AWARE, ENTROPY),
+    "articles-diversity": ("articles", BOUNDARY_AWARE, DIVERSITY),
+    "self": ("document_localized", {"attention_type": "self"}, {}),
+    NO_ATTENTION: ("document_localized", {"attention_enabled": False}, {}),
+}
+"""Segmenters: preset, settings of the model and of the training that differ from it. The features of
+`articles` are better than those of the others."""
+COMPARISONS = {
+    "plain": ("entropy", "diversity"),
+    "articles": ("articles-entropy", "articles-diversity"),
+}
+"""Segmenters without regularisation, and the same with it."""
 
 
 def train_segmenter(runs: Path, arm: str, seed: int) -> tuple[Run, Any]:
-    """A segmenter with boundary-aware attention; test documents are 30 % of all."""
-    model: dict[str, Any] = {"attention_heads": 8}
-    training: dict[str, Any] = {**LONG_TRAINING, **ARMS.get(arm, {})}
-    if arm in (PUBLISHED, ARTICLES):
-        model, training = {"attention_type": "boundary_aware"}, {}
+    """A segmenter of Python's help topics; test documents are of 30 % of the topics."""
+    preset, model, training = ARMS[arm]
     settings = {
         "task": "segmentation",
-        "name": f"segments-{arm}-{seed}",
-        "preset": "articles" if arm == ARTICLES else "document_small",
+        "name": f"segments-{arm.replace(' ', '-')}-{seed}",
+        "preset": preset,
         "data": "handbook",
         "test_split": 0.3,
         "model": model,
@@ -247,7 +315,8 @@ class TestDocuments:
         self.mask = self.batch["mask"]
         self.is_gap = mask_gaps(self.mask, self.batch["first"]).numpy()
         self.lengths = self.mask.sum(dim=1)
-        self.model, self.task = load_best_model(run.path, task), task
+        self.model: Any = load_best_model(run.path, task)
+        self.task = task
         self.threshold = float(task.evaluate(self.model)["valid/threshold"])
 
     @property
@@ -328,8 +397,9 @@ def measure_segmenter_heads(run: Run, task: Any) -> dict[str, float]:
         "loss": result.loss,
         "learned": chance_loss - result.loss,
         "f1": documents.score(predicted),
-        "necessary": float(necessity.is_necessary[-1].mean()),
-        "without_effect": float(necessity.is_without_effect[-1].mean()),
+        "heads": float(result.change.size),
+        "necessary": float(necessity.is_necessary[-1].sum()),
+        "without_effect": float(necessity.is_without_effect[-1].sum()),
         "gini": measure_gini(result.change),
         "effective_heads": count_effective_heads(result.change),
         "mean_change": float(np.nanmean(result.change)),
@@ -340,6 +410,12 @@ def measure_segmenter_heads(run: Run, task: Any) -> dict[str, float]:
         "head_similarity": similarity,
         "output_entropy": float(-(p * np.log(p) + (1 - p) * np.log(1 - p)).mean()),
     }
+
+
+def measure_f1(run: Run, task: Any) -> dict[str, float]:
+    """Boundary F1 of the test documents."""
+    documents = TestDocuments(run, task)
+    return {"f1": documents.score(documents.predict())}
 
 
 @contextmanager
@@ -611,30 +687,43 @@ def print_row(*cells: str) -> None:
     print("| " + " | ".join(cells) + " |", flush=True)
 
 
-def report_specialisation(models: dict[str, list[tuple[Run, ImportanceRecord]]]) -> None:
-    """a: rank correlation of −entropy and importance."""
+def report_specialisation(models: dict[str, list[LanguageModelFigures]]) -> None:
+    """a: rank correlation of −entropy and importance.
+
+    A verdict needs an interval over seeds without 0 and a significant permutation test; "unrelated"
+    an interval within ± SMALL_CORRELATION, divided by the reliability.
+    """
     print("\na. Do specialised heads matter more? Rank correlation of −entropy and importance")
-    print_row("text", "loss, nats", "all heads", "within layers", "p within layers", "verdict")
+    print_row("text", "loss, nats", "all heads", "within layers", "p", "reliability", "verdict")
     groups = {**models, "all": [model for text in models.values() for model in text]}
     for text, group in groups.items():
-        specialisation = [-load_measure(run, "relative_entropy")[1][-1] for run, _ in group]
-        importance = [record.change[-1] for _, record in group]
-        pairs = list(zip(specialisation, importance, strict=True))
-        correlations = [correlate_heads(*pair) for pair in pairs]
-        within = estimate_mean(correlation.within_layers for correlation in correlations)
+        specialisation = [model.specialisation for model in group]
+        importance = [model.importance for model in group]
+        pairs = zip(specialisation, importance, strict=True)
+        # [text, seed, statistic]: the models of a seed have the same weights at the start
+        correlations = np.reshape(
+            [correlate_heads(*pair) for pair in pairs], (-1, len(next(iter(models.values()))), 2)
+        ).mean(axis=0)
+        within = estimate_mean(correlations[:, 1].tolist())
         test = compare_with_permutations(specialisation, importance)
+        reliability = float(np.mean([model.reliability for model in group]))
+        verdict = decide(within) if test.within_layers_p <= SIGNIFICANCE_LEVEL else "undecided"
+        if verdict == "undecided" and within.seeds >= MIN_SEEDS:
+            largest = max(abs(within.low), abs(within.high)) / reliability
+            verdict = "unrelated" if largest < SMALL_CORRELATION else verdict
         print_row(
             text,
-            describe([record.loss[-1] for _, record in group]),
-            describe([correlation.overall for correlation in correlations]),
+            describe([float(model.record.loss[-1]) for model in group]),
+            describe(correlations[:, 0].tolist()),
             str(within),
-            f"{test.within_layers_p:.4f}",
-            decide(within),
+            f"{test.within_layers_p:.3f}",
+            f"{reliability:.2f}",
+            verdict,
         )
     print_row("text", "heads", "necessary", "without effect", "Gini", "effective heads")
     for text, group in models.items():
-        necessity = [decide_necessity(record) for _, record in group]
-        changes = [record.change[-1] for _, record in group]
+        necessity = [decide_necessity(model.record) for model in group]
+        changes = [model.importance for model in group]
         heads = [values.size for values in changes]
         necessary = [int(result.is_necessary[-1].sum()) for result in necessity]
         idle = [int(result.is_without_effect[-1].sum()) for result in necessity]
@@ -746,7 +835,11 @@ def measure_segmenters(
     runs: Path, arm: str, seeds: Sequence[int], part: str
 ) -> dict[str, list[float]]:
     """Figures of all seeds of an arm."""
-    measure = {"heads": measure_segmenter_heads, "bias": measure_boundary_bias}[part]
+    measure = {
+        "heads": measure_segmenter_heads,
+        "bias": measure_boundary_bias,
+        "f1": measure_f1,
+    }[part]
     rows = []
     for seed in seeds:
         trained = train_segmenter(runs, arm, seed)
@@ -756,22 +849,47 @@ def measure_segmenters(
 
 def report_regularisation(runs: Path, seeds: Sequence[int]) -> None:
     """c: importance of the heads of segmenters with and without regularisation."""
-    print("\nc. Regularised segmenters: difference to the plain ones, pairs of seeds")
-    figures = {arm: measure_segmenters(runs, arm, seeds, "heads") for arm in ARMS}
-    print_row("figure", "plain", *(f"{arm} − plain" for arm in ARMS if arm != "plain"))
-    for name in figures["plain"]:
-        differences = [
-            estimate_mean(np.subtract(figures[arm][name], figures["plain"][name]).tolist())
-            for arm in ARMS
-            if arm != "plain"
+    print("\nc. Regularised segmenters: difference to the same without, pairs of seeds")
+    figures = {
+        arm: measure_segmenters(runs, arm, seeds, "heads") for arm in ARMS if arm != NO_ATTENTION
+    }
+    for plain, regularised in COMPARISONS.items():
+        print_row("figure", plain, *(f"{arm} − {plain}" for arm in regularised))
+        for name in figures[plain]:
+            if name in COUNTED:
+                continue
+            differences = [
+                estimate_mean(np.subtract(figures[arm][name], figures[plain][name]).tolist())
+                for arm in regularised
+            ]
+            print_row(name, describe(figures[plain][name]), *map(str, differences))
+    print("All heads of a segmenter removed")
+    print_row("segmenter", "F1", "change of F1", "learned, nats", "change of loss", *COUNTED[1:])
+    for arm, values in figures.items():
+        names = ("f1", "all_heads_f1", "learned", "all_heads_change")
+        heads = [int(count) for count in values["heads"]]
+        shares = [
+            f"{sum(map(int, values[name]))} of {sum(heads)}, "
+            f"{estimate_share([int(count) for count in values[name]], heads).to_percent()} %"
+            for name in COUNTED[1:]
         ]
-        print_row(name, describe(figures["plain"][name]), *map(str, differences))
+        print_row(arm, *(describe(values[name]) for name in names), *shares)
+    without = np.array(measure_segmenters(runs, NO_ATTENTION, seeds, "f1")["f1"])
+    complete = np.array(figures["self"]["f1"])
+    removed = complete + figures["self"]["all_heads_f1"]
+    print_row(NO_ATTENTION, describe(without.tolist()))
+    print(f"F1 of self − {NO_ATTENTION}: {describe((complete - without).tolist())}")
+    print(f"the same, heads of self removed: {describe((removed - without).tolist())}")
+
+
+COUNTED = ("heads", "necessary", "without_effect")
+"""Figures that are numbers of heads."""
 
 
 def report_boundary_bias(runs: Path, seeds: Sequence[int]) -> None:
     """d: what other boundary scores change."""
     print("\nd. Other boundary scores in boundary-aware attention: changes of the boundaries")
-    for arm in (PUBLISHED, ARTICLES, "plain", "diversity"):
+    for arm in ("published", "articles", "plain", "diversity"):
         figures = measure_segmenters(runs, arm, seeds, "bias")
         f1, spread, truth = (
             describe(figures[name]) for name in ("f1", "score_std", "score_by_truth")
@@ -811,6 +929,12 @@ def report_focus(runs: Path, seeds: Sequence[int]) -> None:
             for values in figures.values()
         ]
         print_row(title, *(f"{value}: {decide(value)}" for value in differences))
+    for name in ("saif", "causal_saif"):
+        differences = [
+            estimate_mean(np.subtract(values[name], figures["lvml"][name]).tolist())
+            for values in figures.values()
+        ]
+        print_row(f"{name} − that of lvml", *map(str, differences))
 
 
 def main() -> None:
@@ -832,9 +956,13 @@ def main() -> None:
         if "a" in options.only:
             report_specialisation(models)
         if "b" in options.only:
+            pairs = {
+                text: [(model.run, model.record) for model in group]
+                for text, group in models.items()
+            }
             if options.induction is not None:
-                models["induction"] = load_induction_models(options.induction, options.seeds)
-            report_order(models)
+                pairs["induction"] = load_induction_models(options.induction, options.seeds)
+            report_order(pairs)
     if "c" in options.only:
         report_regularisation(options.runs, options.seeds)
     if "d" in options.only:

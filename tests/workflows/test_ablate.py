@@ -15,6 +15,7 @@ from neural.runs.errors import RunError
 from neural.runs.importance_file import IMPORTANCE_FILE, load_importance
 from neural.tasks import registry
 from neural.workflows import ablate as workflow
+from neural.workflows.text_losses import cut_windows
 from tests.capture.test_replay import build_decoder, make_batch, next_token_losses
 from tests.hugging_face_folders import TEXTS, build_gpt2, build_t5, save_folder, train_tokenizer
 from tests.task_runs import write_task_run
@@ -128,7 +129,7 @@ def test_a_causal_model_of_hugging_face(gpt2_folder):
     model = transformers.GPT2LMHeadModel.from_pretrained(gpt2_folder).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(gpt2_folder)
     ids = torch.tensor(tokenizer.encode(TEXT, add_special_tokens=False))
-    windows = workflow.cut_windows(ids, 13, 8, "text")
+    windows = cut_windows(ids, 13, 8, "text")
 
     def loss():
         with torch.no_grad():
@@ -263,17 +264,3 @@ def test_input_that_cannot_be_measured_is_a_message(run_path, gpt2_folder, tmp_p
     for error, message, call in cases:
         with pytest.raises(error, match=message):
             call()
-
-
-def test_windows_do_not_overlap_and_cover_the_text():
-    ids = torch.arange(100)
-    windows = workflow.cut_windows(ids, 9, 64, "text")
-    assert len(windows) == 11 and windows[0, 0] == 0 and windows[-1, -1] == 99
-    assert (windows[1:, 0] >= windows[:-1, 0] + 9).all()
-
-
-def test_the_chance_loss_is_the_entropy_of_the_targets():
-    targets = torch.tensor([[0, 0, 1, 2], [0, 0, 3, -1]])
-    shares = np.array([4, 1, 1, 1]) / 7
-    expected = -(shares * np.log(shares)).sum()
-    assert workflow.compute_chance_loss(targets) == pytest.approx(expected)

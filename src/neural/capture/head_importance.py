@@ -330,23 +330,22 @@ class _Measurement:
                 self.class_counts[name][chunk.rows] = members.sum(dim=-1).cpu().numpy()
             replacements = None if self.method == "mean" else self._build_replacements(clean, chunk)
             for layer, state in enumerate(clean.layers):
-                output = state.output.double()
+                output = _widen(state.output)
                 real = _get_real_weights(state.real, output)
-                output_sums[layer] += (output * real).sum(dim=(0, 2)).cpu()
-                real_counts[layer] += float(
-                    real.expand(output.shape[0], 1, output.shape[2], 1).sum()
-                )
+                total = output.sum(dim=(0, 2)) if real is None else (output * real).sum(dim=(0, 2))
+                output_sums[layer] += total.double().cpu()
+                positions = output.shape[0] * output.shape[2] if real is None else real.sum()
+                real_counts[layer] += float(positions)
                 if state.gradient is not None:
-                    slope = state.gradient.double()
+                    slope = _widen(state.gradient)
                     heads = slice(0, self.replay.heads[layer])
                     # Σ (new − z)·∂L/∂z; the mean is not known yet, so its part is added at the end
                     new = None if replacements is None else replacements[layer]
                     new = state.pattern_output if isinstance(new, Intervention) else new
-                    difference = -output if new is None else new.double() - output
-                    self.gradients[layer, heads] += (
-                        (difference * slope).sum(dim=(0, 2, 3)).cpu().numpy()
-                    )
-                    slope_sums[layer] += slope.sum(dim=(0, 2)).cpu()
+                    difference = output if new is None else output - new.to(output)
+                    products = (difference * slope).sum(dim=(0, 2, 3))
+                    self.gradients[layer, heads] -= products.double().cpu().numpy()
+                    slope_sums[layer] += slope.sum(dim=(0, 2)).double().cpu()
             clean = _drop_gradients(clean)
             stored_bytes += clean.memory_bytes
             passes.append(clean)
@@ -683,11 +682,14 @@ def _check_losses(losses: Tensor, chunk: _Chunk) -> Float[Tensor, "B T"]:
     return matrix
 
 
-def _get_real_weights(real: Tensor | None, output: Tensor) -> Float[Tensor, "b 1 q 1"]:
-    """1 for positions that are not padding."""
-    if real is None:
-        return output.new_ones(1, 1, 1, 1)
-    return real[:, None, :, None].to(output)
+def _widen(values: Tensor) -> Tensor:
+    """At least 32 bits, for sums."""
+    return values.float() if values.element_size() < 4 else values
+
+
+def _get_real_weights(real: Tensor | None, output: Tensor) -> Float[Tensor, "B 1 Q 1"] | None:
+    """1 for positions that are not padding, 0 for others; None if no position is padding."""
+    return None if real is None else real[:, None, :, None].to(output)
 
 
 def _drop_gradients(clean: CleanPass) -> CleanPass:

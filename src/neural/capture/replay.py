@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 LayerHead = tuple[int, int]
 """Layer and head, from 0."""
-MAX_CHECK_EXAMPLES = 2
+MAX_CHECK_EXAMPLES = 1
 """Examples on which repeated passes are compared with complete ones."""
 TOLERANCES = {"float32": 1e-4, "float64": 1e-8}
 """Largest difference of losses, relative to 1 + the loss, by dtype of the losses; else the next."""
@@ -126,7 +126,7 @@ class Replay:
     def __init__(
         self, model: nn.Module, objective: Objective, batch: Batch, *, use_blocks: bool = True
     ) -> None:
-        """Study the model on the first examples of a batch, which has at least two.
+        """Study the model on the first example of a batch.
 
         `use_blocks=False` runs the complete model each time, with `intervene`. InterventionError
         if the model has no attention whose heads can be changed.

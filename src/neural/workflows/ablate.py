@@ -389,7 +389,8 @@ def _prepare_text_model(
     """A language model, with its loss on windows of a text."""
     losses = prepare_text_losses(watched, text, source, examples, length)
     inputs, targets = losses.inputs, losses.batch["targets"]
-    classes, labels = None, None
+    classes: list[Mapping[str, Tensor]] | None = None
+    labels: list[list[str]] | None = None
     if losses.kind != "masked":  # the token before a masked one is not what the model continues
         classes = [find_token_classes(inputs, targets, losses.get_text)]
     if losses.kind == "causal":

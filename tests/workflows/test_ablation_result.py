@@ -1,0 +1,67 @@
+"""The result of `neural ablate` as tables, rows and JSON data."""
+
+import json
+import math
+
+import numpy as np
+
+from neural.runs.importance_file import (
+    ClassImportance,
+    ImportanceHeader,
+    ImportanceStep,
+    PairImportance,
+)
+from neural.workflows.ablation_result import AblationResult, format_change
+
+HEADER = ImportanceHeader("7 windows", "mean", 7, ("a", "b"), (2, 1), chance_loss=3.0)
+
+
+def make_result(steps=(10,)):
+    def make_step(step):
+        change = np.array([[0.01, 0.5], [-0.02 * step, math.nan]])
+        strong = ClassImportance(0.3, change + np.array([[0, 1], [0, 0]]), np.full((2, 2), 0.1))
+        weak = ClassImportance(0.2, change + 0.1, np.full((2, 2), 0.1))
+        pair = PairImportance((0, 0), (1, 0), 0.31, 0.02, 0.29, 0.02)
+        error = np.full((2, 2), 0.01)
+        classes = {"digits": weak, "repeated tokens": strong}
+        return ImportanceStep(step, 2.0, 0.1, change, error, change * 2, classes, (pair,))
+
+    roles = np.array([["mixed", "induction"], ["first", ""]], dtype=object)
+    return AblationResult("mine", HEADER, tuple(map(make_step, steps)), roles, ("a note",))
+
+
+def test_heads_are_listed_by_importance_with_role_and_token_class():
+    heads, pairs = make_result().to_sections(80)
+    assert [row[0] for row in heads.table_rows] == ["L0 h1", "L0 h0", "L1 h0"]
+    # clearly more for repeated tokens; for digits the difference is within two standard errors
+    assert heads.table_rows[0] == (
+        *("L0 h1", "+0.5000", "0.0100", "+1.0000", "induction"),
+        "repeated tokens +1.5000",
+    )
+    assert heads.table_rows[1][4:] == ("", "") and "note: a note" in heads.text
+    assert "loss 2.0000 ± 0.1000 at step 10; chance 3.0000" in heads.text
+    assert pairs.table_rows == [("L0 h0, L1 h0", "+0.3100", "−0.1900", "+0.2900", "0.0200")]
+    assert "1 measured pairs of 3" in pairs.text
+
+
+def test_several_steps_are_a_table_of_the_most_important_heads():
+    _, series, _ = make_result((10, 20)).to_sections(80)
+    assert series.table_head == ("step", "loss", "L0 h1", "L0 h0", "L1 h0")
+    assert [row[-1] for row in series.table_rows] == ["−0.2000", "−0.4000"]
+
+
+def test_rows_and_json_have_every_head_once_per_step():
+    result = make_result((10, 20))
+    rows = result.to_rows()
+    places = [(row["step"], row["layer"], row["head"]) for row in rows]
+    assert places == [(step, *head) for step in (10, 20) for head in ((0, 0), (0, 1), (1, 0))]
+    assert rows[4]["role"] == "induction" and rows[1]["role"] == ""  # of the last step only
+    assert rows[1]["repeated tokens"] == 1.5 and rows[1]["repeated tokens, se"] == 0.1
+    assert len(result.to_dataframe()) == 6
+    data = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert data["roles"] == [["mixed", "induction"], ["first"]]
+    assert data["steps"][1]["change"] == [[0.01, 0.5], [-0.4]]
+
+
+def test_changes_have_a_sign():
+    assert [format_change(value) for value in (0.5, -0.25, math.nan)] == ["+0.5000", "−0.2500", "–"]
