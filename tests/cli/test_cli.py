@@ -39,7 +39,7 @@ def test_help_lists_every_file_of_the_folder_as_a_verb():
 def test_a_misspelt_verb_is_guessed():
     result = invoke("chekc", "x")
     assert result.exit_code == 2
-    assert "Did you mean `check`? There are analyze, " in result.output
+    assert "Did you mean `check`? There are ablate, analyze, " in result.output
 
 
 @pytest.mark.parametrize("alias", ["fit", "eval", "test", "ls", "list", "format", "sample"])

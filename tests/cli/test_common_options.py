@@ -241,6 +241,8 @@ def folder(tmp_path_factory):
     write_run(folder / "runs", "small-b", seed=1)
     write_segmenter(folder / "segmentation" / "runs")
     write_language_model(folder / "runs", "writer", vocabulary=list(CHARACTERS))
+    pair = "{clean: abcab, corrupted: adcab, answer: c, wrong: d}"
+    (folder / "pairs.yaml").write_text(f"metric: logit_difference\npairs: [{pair}]\n")
     captions = Captions.example(folder, CATALOGUE)
     run = create_run(captions, folder / "runs")
     for key, value in captions.metadata().items():
@@ -263,6 +265,7 @@ SEGMENTER = ["songs", "--runs", "segmentation/runs"]
 JSON_WORDS = {
     "ablate": ["numbers", "--examples", "3"],
     "analyze": ["small-a", "small-b"],
+    "attribute": ["writer", "--input", "abba", "--method", "rollout"],
     "calibrate": SEGMENTER,
     "caption": ["captions", "--pictures", "2"],
     "check": ["tiny.neural"],
@@ -274,6 +277,7 @@ JSON_WORDS = {
     "figure": ["small-a", "--kind", "curves", "-o", "small.svg"],
     "generate": ["writer", "--tokens", "3"],
     "import": ["encoder.pt", "--as", "nn.TransformerEncoder", "--set", "num_heads=2"],
+    "patch": ["writer", "pairs.yaml", "--no-null"],
     "predict": ["songs", "notes.txt", "--runs", "segmentation/runs"],
     "runs": [],
     "segment": ["notes.txt"],

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -11,6 +12,7 @@ import neural
 from neural.core.registry import UnknownNameError
 from neural.report.attention_snapshot import FigureError
 from neural.report.paper_figures import registry
+from tests.importance_files import write_importance_file
 from tests.report_runs import write_run
 from tests.vision_folders import add_image
 
@@ -20,6 +22,7 @@ def root(tmp_path_factory):
     root = tmp_path_factory.mktemp("runs")
     path = write_run(root, "small", layers=2, heads=2, positions=9)
     add_image(path, layers=2, heads=2)
+    write_importance_file(path, np.full((3, 2, 2), 0.1))
     return root
 
 
@@ -69,7 +72,7 @@ def test_a_capture_has_no_curves():
 
 
 def test_an_unknown_kind_lists_the_kinds(root):
-    with pytest.raises(UnknownNameError, match="curves, head, heads, image, lines, roles"):
+    with pytest.raises(UnknownNameError, match="curves, head, heads, image, importance, lines"):
         neural.figure("small", "heds", runs=root)
 
 
