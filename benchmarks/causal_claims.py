@@ -8,10 +8,11 @@
     d   Does the bias of boundary-aware attention cause the segmenter's boundaries?
     e   Does a focus model's answer depend on the segment that it attends to, as SAIF says?
 
-Trains small models first, one after another; finished runs and measurements are reused, so an
-interrupted benchmark resumes. a and b use tiny Shakespeare, enwik8 and text8 (the folder that
-NEURAL_DATA names), or other texts with --texts; c and d Python's help topics; e the digits of
-scikit-learn. The seed is the unit of all intervals. Settings were chosen with seed 100.
+Trains small models first, one after another; finished runs and measurements are reused by name, so
+an interrupted benchmark resumes; delete the folder after a change of settings. a and b use tiny
+Shakespeare, enwik8 and text8 (the folder that NEURAL_DATA names), or other texts with --texts; c
+and d Python's help topics; e the digits of scikit-learn. The seed is the unit of all intervals.
+Settings were chosen with seed 100; docs/claims.md says where they were not.
 """
 
 from __future__ import annotations
