@@ -3,12 +3,13 @@
     python benchmarks/head_importance.py [--json] [--quick]
 
 The model is nanoGPT's character-level one: 6 layers × 6 heads, 10 million parameters, random
-weights; 64 windows of 256 random characters. One round times, in turn and in this process: forward passes
-over all windows without gradients (the fastest of several batch sizes counts, so that the unit is
-not made slow); the importance of all heads with its gradient estimate, without pairs; and the same
-with complete passes instead of repeated parts (`use_blocks=False`). The figure is the median over
-rounds of importance / (heads + 1) / forward pass, in CPU time of the process; complete passes would
-be about 1. Memory is the peak beyond the model and the windows, in fresh processes.
+weights; 64 windows of 256 random characters. In turn and in one process are timed: forward passes
+over all windows without gradients, with several batch sizes; and the importance of all heads with
+its gradient estimate, without pairs. The figure is the median time of importance / (heads + 1) / the
+median time of a forward pass, with the batch size that is fastest. Beside it: the same with complete
+passes (`use_blocks=False`), about 1. Memory is the peak beyond the model and the windows, in fresh
+processes. Run it on a machine that does nothing else: threads that wait for each other distort the
+ratio.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from neural.capture.head_importance import measure_head_importance
 from neural.tasks.language_model.presets import write_program
 
 VOCABULARY, WINDOWS, LENGTH = 65, 64, 256
+ROUNDS = 3
 FORWARD_BATCHES = (4, 8, 16)
 """Batch sizes of the plain forward pass that are tried."""
 GOALS = {"importance / ((heads + 1) × forward)": 0.6}
@@ -59,28 +61,23 @@ def compute_losses(model: Any, batch: Any) -> torch.Tensor:
     return losses.view(targets.shape)
 
 
-def read_clock() -> float:
-    """CPU seconds of this process: less disturbed by other programs than wall time."""
-    return time.process_time()
-
-
 def run_forward(model: Any, windows: Any, batch_size: int) -> float:
     """Seconds of a forward pass over all windows."""
-    start = read_clock()
+    start = time.perf_counter()
     with torch.no_grad():
         for first in range(0, len(windows["x"]), batch_size):
             rows = slice(first, first + batch_size)
             compute_losses(model, {name: ids[rows] for name, ids in windows.items()})
-    return read_clock() - start
+    return time.perf_counter() - start
 
 
 def run_importance(model: Any, windows: Any, use_blocks: bool = True) -> float:
     """Seconds of the importance of all heads."""
-    start = read_clock()
+    start = time.perf_counter()
     measure_head_importance(
         model, compute_losses, [windows], with_pairs=False, use_blocks=use_blocks
     )
-    return read_clock() - start
+    return time.perf_counter() - start
 
 
 def measure(quick: bool) -> dict[str, Any]:
@@ -89,24 +86,27 @@ def measure(quick: bool) -> dict[str, Any]:
     heads = 36
     for batch_size in FORWARD_BATCHES:
         run_forward(model, windows, batch_size)
-    rounds = []
-    for index in range(1 if quick else 3):
-        forward = {size: run_forward(model, windows, size) for size in FORWARD_BATCHES}
-        seconds = {"importance": run_importance(model, windows)}
-        forward = {size: min(forward[size], run_forward(model, windows, size)) for size in forward}
-        if index == 0:
-            seconds["complete passes"] = run_importance(model, windows, use_blocks=False)
-        rounds.append({"forward": min(forward.values()), **seconds, "by batch size": forward})
-    unit = [(heads + 1) * figures["forward"] for figures in rounds]
-    ratios = [figures["importance"] / size for figures, size in zip(rounds, unit, strict=True)]
+    forward: dict[int, list[float]] = {size: [] for size in FORWARD_BATCHES}
+    importance = []
+    for _ in range(1 if quick else ROUNDS):
+        for size in FORWARD_BATCHES:
+            forward[size].append(run_forward(model, windows, size))
+        importance.append(run_importance(model, windows))
+        for size in FORWARD_BATCHES:
+            forward[size].append(run_forward(model, windows, size))
+    complete = run_importance(model, windows, use_blocks=False)
+    medians = {size: statistics.median(seconds) for size, seconds in forward.items()}
+    unit = (heads + 1) * min(medians.values())
     memory = [measure_memory(len(windows["x"])) for _ in range(1 if quick else 2)]
     return {
-        "rounds": rounds,
         "parameters": sum(param.numel() for param in model.parameters()),
         "threads": torch.get_num_threads(),
+        "forward, seconds by batch size": forward,
+        "importance, seconds": importance,
+        "complete passes, seconds": complete,
         "peak memory, MB": statistics.median(memory),
-        "complete passes / ((heads + 1) × forward)": rounds[0]["complete passes"] / unit[0],
-        "importance / ((heads + 1) × forward)": statistics.median(ratios),
+        "complete passes / ((heads + 1) × forward)": complete / unit,
+        "importance / ((heads + 1) × forward)": statistics.median(importance) / unit,
         "goals": GOALS,
     }
 
@@ -138,11 +138,12 @@ def main() -> None:
         print(json.dumps(results, indent=2))
         return
     print(f"{results['parameters']:,} parameters, {results['threads']} threads")
-    for figures in results["rounds"]:
-        times = ", ".join(
-            f"{name} {value:.2f} s" for name, value in figures.items() if name != "by batch size"
-        )
-        print(f"  {times}")
+    for size, seconds in results["forward, seconds by batch size"].items():
+        print(f"  forward, {size:2} windows at once   {statistics.median(seconds):8.2f} s")
+    print(
+        f"  importance                     {statistics.median(results['importance, seconds']):8.2f} s"
+    )
+    print(f"  importance by complete passes  {results['complete passes, seconds']:8.2f} s")
     print(f"  peak memory {results['peak memory, MB']:.0f} MB")
     for name, value in results.items():
         if "/" in name:

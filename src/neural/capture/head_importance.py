@@ -65,9 +65,9 @@ METHODS = ("mean", "zero", "resample", "pattern")
 PATTERNS = ("uniform", "diagonal", "previous", "average")
 DEFAULT_MEMORY_BYTES = 512 << 20
 """Memory for stored outputs, and again for each pass."""
-MAX_CPU_TENSOR_BYTES = 8 << 20
-"""Largest output of a module in a pass on a CPU. With four times as much, a pass is a tenth slower
-per example: its tensors no longer fit into caches, and the system takes their memory back."""
+MAX_CPU_TENSOR_BYTES = 13 << 20
+"""Largest output of a module in a pass on a CPU. With three times as much, a pass is about a tenth
+slower per example: its tensors no longer fit into caches, and their memory is mapped anew."""
 MAX_HEADS_ALL_PAIRS = 16
 """Heads of a model up to which all pairs are measured."""
 TOP_HEADS = 5

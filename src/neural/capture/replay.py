@@ -51,8 +51,9 @@ TOLERANCES = {"float32": 1e-4, "float64": 1e-8}
 COARSE_TOLERANCE = 0.05
 ACTIVATION_FACTOR = 6
 """Memory of a pass without gradients, in multiples of the largest output of a module."""
-GRADIENT_FACTOR = 2
-"""Memory of a pass with gradients, in multiples of the outputs of all modules."""
+GRADIENT_FACTOR = 1.5
+"""Memory of a pass with gradients, in multiples of the outputs of all modules. Linear maps save
+nothing for the backward pass, because no gradients of weights are computed."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ class Replay:
 
     def choose_rows(self, memory_bytes: int) -> tuple[int, int]:
         """Largest numbers of examples: of a pass with gradients, and of a pass without."""
-        with_gradients = memory_bytes // max(1, GRADIENT_FACTOR * self._total_bytes)
+        with_gradients = memory_bytes // max(1.0, GRADIENT_FACTOR * self._total_bytes)
         without = memory_bytes // max(1, ACTIVATION_FACTOR * self.largest_bytes)
         return max(2, int(with_gradients)), max(2, int(without))
 
@@ -635,7 +636,9 @@ def _trace_module(stack: ExitStack, module: nn.Module, path: str, trace: _Trace)
         trace.ends[path], trace.outputs[path] = trace.clock, output
         size = sum(tensor.numel() * tensor.element_size() for tensor in _list_tensors(output))
         trace.largest_bytes = max(trace.largest_bytes, size)
-        trace.total_bytes += size if next(module.children(), None) is None else 0
+        # dropout returns its input in evaluation mode
+        is_new = not (args and output is args[0]) and not isinstance(module, nn.Dropout)
+        trace.total_bytes += size if is_new and next(module.children(), None) is None else 0
 
     handles = (
         module.register_forward_pre_hook(start, with_kwargs=True),
