@@ -28,7 +28,12 @@ from typing import TYPE_CHECKING, Any
 
 from neural.capture.intervene import intervene
 from neural.capture.interventions import Intervention, InterventionError, build_row_mask
-from neural.capture.recorder import NON_ATTENTION_NAME, WRAPPER_PREFIXES, is_attention
+from neural.capture.recorder import (
+    NON_ATTENTION_NAME,
+    WRAPPER_PREFIXES,
+    is_attention,
+    strip_wrappers,
+)
 from neural.capture.watch import run_model
 from neural.nn.build import NetworkModule
 from neural.nn.lazy_torch import nn, torch
@@ -104,7 +109,7 @@ def find_blocks(model: nn.Module) -> list[Block]:
         attention = _find_attention(module)
         blocks.append(
             Block(
-                _strip_wrappers(path),
+                strip_wrappers(path),
                 module,
                 [attention_module for _, attention_module in attention],
                 [_find_output_projection(module, inner_path) for inner_path, _ in attention],
@@ -161,11 +166,6 @@ def unwrap(module: nn.Module) -> nn.Module:
     for prefix in WRAPPER_PREFIXES * 2:
         module = getattr(module, prefix.rstrip("."), module)
     return module
-
-
-def _strip_wrappers(path: str) -> str:
-    wrappers = [prefix.rstrip(".") for prefix in WRAPPER_PREFIXES]
-    return ".".join(part for part in path.split(".") if part not in wrappers)
 
 
 def _find_attention(block: nn.Module) -> list[tuple[str, nn.Module]]:

@@ -128,7 +128,7 @@ class Recorder:
     ) -> None:
         self.model, self.capture, self.tokens, self.real = model, capture, tokens, real
         self.modules = {
-            id(module): (_strip_wrappers(path), module) for path, module in model.named_modules()
+            id(module): (strip_wrappers(path), module) for path, module in model.named_modules()
         }
         """By id: path without wrappers, and the module (kept alive, so that no id is reused)."""
         self.running: list[ModuleForward] = []
@@ -556,7 +556,7 @@ def _is_equal(first: Any, second: Any) -> bool:
     return first is second or (first == second) is True
 
 
-def _strip_wrappers(path: str) -> str:
+def strip_wrappers(path: str) -> str:
     """Path of a module without the components that compiling and checkpointing add."""
     for wrapper in WRAPPER_PREFIXES:
         path = path.replace(wrapper, "").removesuffix(wrapper[:-1]).removesuffix(".")

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from neural.capture.intervene import intervene
 from neural.capture.interventions import HeadCall, Intervention, InterventionError
-from neural.capture.recorder import WRAPPER_PREFIXES
+from neural.capture.recorder import strip_wrappers
 from neural.nn.lazy_torch import nn, torch
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Replay:
         if the model has no attention whose heads can be changed.
         """
         self.model, self.objective = model, objective
-        self._modules = {_strip_wrappers(path): module for path, module in model.named_modules()}
+        self._modules = {strip_wrappers(path): module for path, module in model.named_modules()}
         small = take_rows(batch, slice(0, MAX_CHECK_EXAMPLES))
         self._layers: list[_Layer] = []
         self._unit_paths: list[str] = []
@@ -357,9 +357,9 @@ class Replay:
             name
             for name, module in self.model.named_children()
             if _has_matrices(module)
-            and not any(block.split(".")[0] == _strip_wrappers(name) for block in blocks)
+            and not any(block.split(".")[0] == strip_wrappers(name) for block in blocks)
         ]
-        candidates = [*blocks, *map(_strip_wrappers, others)]
+        candidates = [*blocks, *map(strip_wrappers, others)]
         last_start = max(trace.starts.get(path, 0) for path in paths)
         units = [
             path
@@ -566,13 +566,6 @@ def is_close(losses: Tensor, expected: Tensor) -> bool:
 
 def _is_per_example(value: Any, count: int) -> bool:
     return isinstance(value, torch.Tensor) and value.ndim > 0 and len(value) == count
-
-
-def _strip_wrappers(path: str) -> str:
-    """Path of a module without the components that compiling and checkpointing add."""
-    for wrapper in WRAPPER_PREFIXES:
-        path = path.replace(wrapper, "").removesuffix(wrapper[:-1]).removesuffix(".")
-    return path
 
 
 def _has_matrices(module: nn.Module) -> bool:
