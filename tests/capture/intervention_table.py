@@ -71,6 +71,7 @@ from tests.capture.watch_table import (
     list_cases,
     list_passes,
     run_passes,
+    run_uncompiled,
 )
 
 ZERO_TOLERANCE = 1e-6
@@ -132,9 +133,7 @@ def list_intervention_cases(names: list[str]) -> Iterator[Case]:
 
 def run_case(case: Case) -> Outcome:
     """Run one case; raises Mismatch if an intervention is wrong."""
-    with warnings.catch_warnings(), torch.compiler.set_stance("force_eager"):
-        warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.filterwarnings("ignore", message="flex_attention called without")
+    with run_uncompiled():
         return _run_case(case)
 
 

@@ -632,12 +632,18 @@ def track_modules(model: nn.Module) -> Iterator[set[str]]:
             handle.remove()
 
 
-def run_case(case: Case) -> Outcome:
-    """Run one case; raises Mismatch if something is measured wrongly or left out silently."""
+@contextlib.contextmanager
+def run_uncompiled():
+    """Run FlexAttention in eager mode: transformers compiles it, by means that torch deprecates."""
     with warnings.catch_warnings(), torch.compiler.set_stance("force_eager"):
-        # transformers compiles its FlexAttention, by means that torch deprecates
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.filterwarnings("ignore", message="flex_attention called without")
+        yield
+
+
+def run_case(case: Case) -> Outcome:
+    """Run one case; raises Mismatch if something is measured wrongly or left out silently."""
+    with run_uncompiled():
         return _run_case(case)
 
 

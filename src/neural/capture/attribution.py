@@ -28,10 +28,9 @@ from neural.capture.residual_stream import (
     AttributionError,
     ModuleCall,
     ResidualStream,
-    call_model,
     trace_residual_stream,
 )
-from neural.capture.watch import NoAttentionError
+from neural.capture.watch import NoAttentionError, run_model
 from neural.nn.lazy_torch import nn, torch
 
 if TYPE_CHECKING:
@@ -351,7 +350,7 @@ def _record_calls(model: nn.Module, probe: Any) -> list[ModuleCall]:
     ]
     try:
         with torch.no_grad():
-            call_model(model, probe)
+            run_model(model, probe)
     finally:
         for handle in handles:
             handle.remove()

@@ -34,8 +34,9 @@ from neural.capture.attribution import (
     compute_weight_gradients,
     trace_attention,
 )
-from neural.capture.residual_stream import AttributionError, call_model, find_logits
+from neural.capture.residual_stream import AttributionError, find_logits
 from neural.capture.rollout import iter_rollouts, rollout_gradients
+from neural.capture.watch import run_model
 from neural.core.names import find_closest
 from neural.nn.build import NetworkModule
 from neural.nn.lazy_torch import torch
@@ -79,7 +80,7 @@ class Predictor:
                 )
             compute: Any = self.model.logits
             return find_logits(compute(*(probe if isinstance(probe, tuple) else (probe,))))
-        return find_logits(call_model(self.model, probe))
+        return find_logits(run_model(self.model, probe))
 
     def compute_log_probabilities(
         self, ids: Int[Tensor, "B T"], position: int

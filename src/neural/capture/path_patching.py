@@ -18,7 +18,7 @@ are not frozen: a path leads through them, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -32,6 +32,7 @@ from neural.capture.interventions import (
     parse_head,
     patch,
 )
+from neural.capture.watch import run_model
 from neural.nn.lazy_torch import torch
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def patch_path(
     they are recorded already. `receiver`: a head of a later layer, or "output". `forward` runs the
     model on `corrupted`; by default it is called with the batch. Without gradients.
     """
-    forward = (lambda: _call(model, corrupted)) if forward is None else forward
+    forward = (lambda: run_model(model, corrupted)) if forward is None else forward
     frozen = record_head_outputs(model, corrupted) if frozen is None else frozen
     sender_head = locate_head(sender, frozen)
     if isinstance(receiver, str) and receiver.strip().lower() == OUTPUT:
@@ -198,12 +199,6 @@ def _check_through(through: str, *, allow_parts: bool = True) -> None:
         raise InterventionError(f"`through` is one of {', '.join(THROUGH)}, not `{through}`")
     if through != "all" and not allow_parts:
         raise InterventionError(f"the output has no `{through}`: leave `through` out")
-
-
-def _call(model: nn.Module, batch: Any) -> Any:
-    if isinstance(batch, Mapping):
-        return model(**batch)
-    return model(*batch) if isinstance(batch, tuple | list) else model(batch)
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,12 @@ Axes: B examples, T positions, E model width, V vocabulary (or classes).
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from neural.capture.watch import run_model
 from neural.core.errors import TaskError
 from neural.nn.lazy_torch import functional, nn, torch
 
@@ -210,15 +211,6 @@ class _Trace:
         return source
 
 
-def call_model(model: nn.Module, probe: Any) -> Any:
-    """Run the model on a tensor, a tuple of inputs, or a mapping of named inputs."""
-    if isinstance(probe, Mapping):
-        return model(**probe)
-    if isinstance(probe, tuple | list):
-        return model(*probe)
-    return model(probe)
-
-
 def find_logits(output: Any) -> Tensor:
     """The tensor of logits (or probabilities) in a model's output."""
     logits = getattr(output, "logits", None)
@@ -239,7 +231,7 @@ def trace_residual_stream(model: nn.Module, probe: Any) -> ResidualStream:
     """
     trace = _Trace()
     with torch.no_grad(), _trace_calls(model, trace):
-        output = find_logits(call_model(model, probe))
+        output = find_logits(run_model(model, probe))
         logits = output
         while id(logits) in trace.inputs:
             logits = trace.inputs[id(logits)]

@@ -41,6 +41,13 @@ def build_option() -> Decorator[Any]:
     )
 
 
+def ids_option() -> Decorator[Any]:
+    """`--ids NUMBERS`, several times. Its parameter is `ids`."""
+    return click.option(
+        "--ids", multiple=True, metavar="NUMBERS", help="Token ids, for models without a tokenizer."
+    )
+
+
 def implementation_option() -> Decorator[Any]:
     """`--attention NAME`, for models of Hugging Face. Its parameter is `implementation`."""
     return click.option(

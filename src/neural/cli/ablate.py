@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neural.cli import _formatting
-from neural.cli._options import json_option, out_option, runs_option
+from neural.cli._options import build_option, json_option, out_option, runs_option
 
 if TYPE_CHECKING:
     from neural.workflows.ablation_result import AblationResult
@@ -56,11 +56,7 @@ if TYPE_CHECKING:
 @click.option("--step", type=click.IntRange(0), help="Checkpoint of a run; the best by default.")
 @click.option("--over-training", is_flag=True, help="All checkpoints that a run has kept.")
 @click.option("--again", is_flag=True, help="Also measure steps that the run has already.")
-@click.option(
-    "--build",
-    metavar="MODULE:FUNCTION",
-    help="Builds the model of a state dict (.pt, .safetensors).",
-)
+@build_option()
 @click.option("--save", is_flag=True, help="Keep the result of a model as a run.")
 @click.option("--name", metavar="NAME", help="Name of the run of --save; the model's by default.")
 @out_option("Write all heads as a table or as JSON.", metavar="FILE.csv|.json")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neural.cli import _formatting
-from neural.cli._options import build_option, json_option, out_option, runs_option
+from neural.cli._options import build_option, ids_option, json_option, out_option, runs_option
 
 if TYPE_CHECKING:
     from neural.workflows.attribute import AttributionResult
@@ -41,9 +41,7 @@ SHORT_LABELS = {
     metavar="TEXT|FILE",
     help="The text; of several, the first is explained, and all are examples of faithfulness.",
 )
-@click.option(
-    "--ids", multiple=True, metavar="NUMBERS", help="Token ids, for models without a tokenizer."
-)
+@ids_option()
 @click.option(
     "--position",
     type=int,

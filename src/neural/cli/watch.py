@@ -10,6 +10,7 @@ import click
 from neural.cli import _formatting
 from neural.cli._options import (
     build_option,
+    ids_option,
     implementation_option,
     json_option,
     out_option,
@@ -54,9 +55,7 @@ PLAIN_ROLES = ("mixed", "uniform", "")
     metavar="TEXT|FILE",
     help="What the decoder of an encoder–decoder model reads; the input by default.",
 )
-@click.option(
-    "--ids", multiple=True, metavar="NUMBERS", help="Token ids, for models without a tokenizer."
-)
+@ids_option()
 @click.option(
     "--image",
     "images",

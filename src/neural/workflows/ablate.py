@@ -219,23 +219,23 @@ def _ablate_run(
 def _choose_steps(run: Run, step: int | None, over_training: bool) -> list[int]:
     """Steps of the checkpoints to measure; RunError if they do not exist."""
     checkpoints = run.checkpoints()
-    kept = [info.step for info in checkpoints]
-    if not kept:
+    saved_steps = [info.step for info in checkpoints]
+    if not saved_steps:
         raise RunError(f"{run.name} has no checkpoint yet")
-    if step is not None and step not in kept:
+    if step is not None and step not in saved_steps:
         raise RunError(
             f"{run.name} has no checkpoint of step {step:,}; it has kept "
-            + ", ".join(f"{other:,}" for other in kept[-8:])
+            + ", ".join(f"{other:,}" for other in saved_steps[-8:])
         )
     if over_training:
-        if len(kept) < 2:
+        if len(saved_steps) < 2:
             raise RunError(
-                f"{run.name} has kept only the checkpoint of step {kept[0]:,}: importance over "
+                f"{run.name} has kept only the checkpoint of step {saved_steps[0]:,}: importance over "
                 "training needs several; train with `--set training.keep_checkpoints=1000`"
             )
-        return kept
+        return saved_steps
     best = [info.step for info in checkpoints if info.is_best]
-    return [step if step is not None else (best or kept)[-1]]
+    return [step if step is not None else (best or saved_steps)[-1]]
 
 
 def _select_examples(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neural.capture.watch import run_model
 from neural.core.errors import TaskError
 from neural.core.registry import UnknownNameError
 from neural.nn.build import NetworkModule, SequentialNetwork
@@ -70,8 +71,7 @@ class TokenModel:
             if isinstance(self.model, SequentialNetwork):
                 output: Any = self.model.logits(ids.to(self._device))
             else:
-                probe = self.build_probe(ids)
-                output = self.model(**probe) if isinstance(probe, dict) else self.model(*probe)
+                output = run_model(self.model, self.build_probe(ids))
         logits = self._find_logits(output)
         return (logits[:, -1] if logits.ndim == 3 else logits).float().cpu()
 
