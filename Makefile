@@ -5,6 +5,7 @@
 # make audit   licences and known vulnerabilities of everything that comes along
 # make wheel   the package in a clean environment, used from another folder without a network
 # make coverage  which lines the tests run
+# make sanitize  the native library's tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # make fuzz    a million broken programs and many broken files of every other kind; for the night
 # make bench   the figures in README and docs, measured on this machine, in one table
 
@@ -17,9 +18,11 @@ export OMP_NUM_THREADS ?= 1
 # tests start many processes, which are quicker where Python may keep what it compiled
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check web docs audit wheel coverage fuzz bench clean
+NATIVE := $(wildcard src/neural/native/*.* src/neural/native/kernels/*)
 
-$(VENV)/ready: pyproject.toml constraints.txt
+.PHONY: demo test check web docs audit wheel coverage sanitize fuzz bench clean
+
+$(VENV)/ready: pyproject.toml constraints.txt $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
@@ -57,6 +60,9 @@ wheel: $(VENV)/ready
 
 coverage: $(VENV)/ready
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal --cov neural --cov-report term --cov-fail-under 90
+
+sanitize: $(VENV)/ready
+	$(BIN)/python tests/native/sanitize.py
 
 fuzz: $(VENV)/ready
 	$(BIN)/python tests/fuzz/nightly.py --target parser --executions 1000000

@@ -3,8 +3,10 @@
     python benchmarks/attention.py [--quick] [--json] [--chart attention.png] [--mechanism NAME]…
 
 All mechanisms of the registry are measured, also those of other packages; `--mechanism` selects
-some. Implementations alternate for a few rounds, and the best round of each counts. B = 1, H = 8,
-D = 64, two threads, float32. Memory is the largest growth of a fresh process beyond the inputs.
+some. Times are medians of the public call (`neural.attend`) in a process like a user's: default
+threads, implementations in turns, and a product of matrices before every run, so that caches and
+threads are not left as the kernel likes them. B = 1, H = 8, D = 64, float32. Memory is the largest
+growth of a fresh process beyond the inputs. At the end, figures are compared with GOALS.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import json
 import math
 import os
 import platform
+import statistics
 import subprocess
 import sys
 import time
@@ -47,6 +50,18 @@ MAX_LENGTH = dict.fromkeys(DENSE_IMPLEMENTATIONS, 4096) | dict.fromkeys(
 BASELINE = "fused (SDPA)"
 ROUND_SECONDS = 0.3
 """Time per implementation and round: one run of a slow one, many of a fast one."""
+
+GOALS = {
+    "localized, forward, n = 4,096": 0.006,
+    "localized, forward+backward, n = 4,096": 0.010,
+    "boundary_aware, forward+backward, n = 1,024": 1.10,
+    "boundary_aware, forward+backward, n = 2,048": 1.10,
+    "boundary_aware, forward+backward, n = 4,096": 1.10,
+    "additive, forward+backward, n = 256": 15.0,
+    "additive, forward+backward, n = 1,024": 15.0,
+    "linear, causal, forward+backward, exponent": 1.1,
+}
+"""Largest time over fused attention, or largest growth exponent of the time from n = 1,024 on."""
 
 Run = Callable[[], torch.Tensor]
 
@@ -194,24 +209,26 @@ def time_run(run: Run, leaves: list[torch.Tensor], grad: bool) -> float:
 def time_all(
     n: int, grad: bool, rounds: int, with_flex: bool, names: tuple[str, ...]
 ) -> dict[str, float]:
-    """Best seconds of each implementation; they alternate, and fast ones run several times."""
+    """Median seconds of each implementation; they alternate, and fast ones run several times."""
     functions = implementations(n, grad)
     selected = {name: functions[name] for name in select_names(n, names)}
     if with_flex and not grad:
         q, k, v = create_inputs(n, grad=False)
         run = compile_flex(n, q, k, v)
         selected |= {"FlexAttention": (run, [])} if run else {}
-    best = dict.fromkeys(selected, math.inf)
+    x, weight = torch.randn(n, H * D), torch.randn(H * D, H * D)
+    times: dict[str, list[float]] = {name: [] for name in selected}
     for run, leaves in selected.values():
         time_run(run, leaves, grad)  # warm-up
     for _ in range(rounds):
         for name, (run, leaves) in selected.items():
             total = 0.0
             while total < ROUND_SECONDS:
+                torch.mm(x, weight)  # what a network does between two attentions
                 seconds = time_run(run, leaves, grad)
                 total += max(seconds, 1e-4)
-                best[name] = min(best[name], seconds)
-    return best
+                times[name].append(seconds)
+    return {name: statistics.median(seconds) for name, seconds in times.items()}
 
 
 def peak(name: str, n: int, grad: bool) -> float:
@@ -263,8 +280,22 @@ def loops_ratio(n: int) -> float:
     def run_ours() -> torch.Tensor:
         return neural.attend(q, k, v, mechanism="boundary_aware", extra=score)
 
-    loops_seconds = min(time_run(run_loops, [], grad=False) for _ in range(2))
-    return loops_seconds / min(time_run(run_ours, [], grad=False) for _ in range(5))
+    loops_seconds = statistics.median(time_run(run_loops, [], grad=False) for _ in range(3))
+    return loops_seconds / statistics.median(time_run(run_ours, [], grad=False) for _ in range(9))
+
+
+def collect_figures(results: dict[str, dict[str, dict[int, float]]]) -> dict[str, float]:
+    """The figures of GOALS, as far as they were measured."""
+    figures: dict[str, float] = {}
+    for quantity in ("forward", "forward+backward"):
+        baseline = results[quantity][BASELINE]
+        for name, series in results[quantity].items():
+            for n, seconds in series.items():
+                figures[f"{name}, {quantity}, n = {n:,}"] = seconds / baseline[n]
+            long = {n: seconds for n, seconds in series.items() if n >= 1024}
+            if len(long) > 1:
+                figures[f"{name}, {quantity}, exponent"] = exponent(long)
+    return {name: figures[name] for name in GOALS if name in figures}
 
 
 def draw_chart(results: dict[str, dict[str, dict[int, float]]], path: Path) -> None:
@@ -318,7 +349,6 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--grad", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    torch.set_num_threads(os.cpu_count() or 1)
     warnings.filterwarnings("ignore")
     if options.peak:
         measure_peak(options.peak, options.n, options.grad)
@@ -342,17 +372,23 @@ def main() -> None:
     if options.chart:
         draw_chart(results, options.chart)
     if options.json:
-        print(json.dumps({**results, "nested loops over boundary_aware": loops}, indent=2))
+        figures = {"figures": collect_figures(results), "goals": GOALS}
+        loops_name = "nested loops over boundary_aware"
+        print(json.dumps({**results, loops_name: loops, **figures}, indent=2))
         return
     print_tables(results, lengths)
     if loops:
         ratios = ", ".join(f"n={n}: {ratio:.0f}×" for n, ratio in loops.items())
         print(f"\nnested loops over boundary_aware, forward: {ratios}")
+    print("\ngoals: time over fused attention, medians")
+    for name, value in collect_figures(results).items():
+        note = "" if value <= GOALS[name] else "   missed"
+        print(f"  {name:46}{value:10.4f}   ≤ {GOALS[name]:g}{note}")
 
 
 def print_tables(results: dict[str, dict[str, dict[int, float]]], lengths: list[int]) -> None:
     """Print time ratios, memory and growth exponents."""
-    machine = f"{platform.machine()}, {os.cpu_count()} threads, torch {torch.__version__}"
+    machine = f"{platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}"
     print(f"{machine}; B={B} H={H} D={D} window={WINDOW}")
     for quantity in ("forward", "forward+backward"):
         baseline = results[quantity][BASELINE]

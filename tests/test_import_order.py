@@ -11,6 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "neural"
 FILES = sorted(SOURCE.rglob("*.py"))
 ORDER = (
     "core",
+    "native",
     "language",
     "nn",
     "optim",
@@ -135,8 +136,8 @@ def test_there_are_no_import_cycles():
     assert done >= set(edges)
 
 
-@select("core", "language")
-def test_core_and_language_do_not_import_torch(file):
+@select("core", "native", "language")
+def test_what_comes_before_nn_does_not_import_torch(file):
     assert not keep_torch(find_imports(parse(file)))
 
 

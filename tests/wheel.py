@@ -3,8 +3,9 @@
     python tests/wheel.py [--keep FOLDER]
 
 Builds the wheel, installs it with its own requirements only (versions of constraints.txt), and runs
-the commands of a first session. The checkout is not importable there, so files that are missing in
-the wheel are noticed. Prints the time and the size of the installation.
+the commands of a first session, on a PATH without a compiler. The checkout is not importable there,
+so files that are missing in the wheel are noticed. Then the package is built again without a
+compiler: it works with plain torch. Prints the time and the size of the installation.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ COMMANDS_BY_EXTRA = {
     "export": ["export", "--to", "onnx"],
 }
 """Commands that need an extra, which is not installed here: each says how to install it."""
-NO_NETWORK_PREFIX = ["unshare", "--net", "--map-root-user"]
+NO_NETWORK_PREFIX = ["/usr/bin/unshare", "--net", "--map-root-user"]
 """Starts a process without network, if the system allows it."""
 
 
@@ -83,8 +84,31 @@ def run_refused(*command: str, **options: object) -> str:
 
 def no_network_prefix() -> list[str]:
     """Prefix of commands that run without network; empty if that is not possible."""
-    works = subprocess.run([*NO_NETWORK_PREFIX, "true"], capture_output=True).returncode == 0
-    return NO_NETWORK_PREFIX if works else []
+    if not Path(NO_NETWORK_PREFIX[0]).exists():
+        return []
+    done = subprocess.run([*NO_NETWORK_PREFIX, sys.executable, "-c", ""], capture_output=True)
+    return [] if done.returncode else NO_NETWORK_PREFIX
+
+
+def find_line(text: str, word: str) -> str:
+    """The first line that contains a word."""
+    return next(line for line in text.splitlines() if word in line)
+
+
+def check_without_compiler(
+    folder: Path, python: str, neural: list[str], home: Path, environment: dict[str, str]
+) -> None:
+    """Build the package without a compiler; it segments and trains with plain torch."""
+    plain = folder / "plain"
+    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(plain)]
+    messages = run(*build, "-v", str(ROOT), env={**os.environ, "CXX": "/no/compiler"})
+    assert "built without its native kernels" in messages, messages
+    (wheel,) = plain.glob("neural-*.whl")
+    run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", str(wheel))
+    kernels = find_line(run(*neural, "doctor", cwd=home, env=environment), "kernels")
+    assert "not built" in kernels, kernels
+    for arguments in (["segment", "text.txt"], ["train", "net.neural", "--quiet"]):
+        run(*neural, *arguments, cwd=home, env=environment)
 
 
 def main() -> None:
@@ -108,7 +132,7 @@ def main() -> None:
         home.mkdir()
         (home / "net.neural").write_text(PROGRAM)
         (home / "text.txt").write_text(TEXT)
-        environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
+        environment = {"PATH": str(folder / "empty"), "HOME": str(home), "LANG": "C.UTF-8"}
         prefix = no_network_prefix()
         neural = [*prefix, python, "-I", "-m", "neural"]
         for arguments in COMMANDS:
@@ -117,6 +141,9 @@ def main() -> None:
             message = run_refused(*neural, *arguments, cwd=home, env=environment)
             assert f'pip install "neural[{extra}]"' in message, message
         assert (home / "report.html").stat().st_size > 100_000
+        kernels = find_line(run(*neural, "doctor", cwd=home, env=environment), "kernels")
+        assert "torch's threads" in kernels, kernels
+        check_without_compiler(folder, python, neural, home, environment)
         packages = json.loads(run(python, "-m", "pip", "list", "--format", "json"))
         paths = (folder / "venv").rglob("*")
         files = [path for path in paths if path.is_file() and not path.is_symlink()]

@@ -1,11 +1,15 @@
 """Squared Hellinger distances of all pairs of heads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from neural.capture.attention_call import AttentionCall
 from neural.capture.head_divergence import compute_head_divergence
+from neural.native.library import available_levels, force_level
+from neural.nn.kernel_dispatch import no_kernels
 from neural.nn.mask import Mask
 from tests.capture.attention_calls import make_call
 
@@ -29,11 +33,26 @@ def compute_by_loops(calls):
     return distances
 
 
-@pytest.mark.parametrize("kind", ["none", "causal", "causal keys", "causal window", "segments"])
+KINDS = ["none", "causal", "causal keys", "causal window", "segments", "pairs", "extra bias keys"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_all_pairs_equal_the_definition(kind):
     calls = [make_call(kind, queries=53), make_call(kind, queries=53, seed=1)]
     expected = compute_by_loops(calls)
     np.testing.assert_allclose(compute_head_divergence(calls), expected, atol=2e-5)
+    with no_kernels():
+        np.testing.assert_allclose(compute_head_divergence(calls), expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("level", available_levels())
+def test_layers_with_different_masks_and_grouped_heads_give_the_same_at_every_level(level):
+    window = make_call("causal window", queries=53)
+    grouped = replace(window, k=window.k[:, :1], mask=Mask(causal=True))
+    with no_kernels():
+        expected = compute_head_divergence([window, grouped])
+    with force_level(level):
+        np.testing.assert_allclose(compute_head_divergence([window, grouped]), expected, atol=2e-5)
 
 
 def test_a_head_has_distance_0_to_itself_and_at_most_1_to_another():

@@ -1,7 +1,6 @@
 """Statistics of rows and heads: known pitfalls, accepted arguments, and memory."""
 
 import math
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,21 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neural.capture.attention_call import AttentionCall
-from neural.capture.measure import HeadMeasure
+from neural.capture.measure import HeadMeasure, LayerMeasure, PairMeasure
 from neural.capture.measures import registry
 from neural.capture.measures.entropy import Entropy, entropy_nats
 from neural.capture.statistics import (
     aggregate_rows,
     compare_layers,
     head_statistics,
+    measure_pairs,
     measure_rows,
     row_statistics,
 )
+from neural.native.library import available_levels, force_level
 from neural.nn.attention.boundary_aware import BoundaryAware
 from neural.nn.attention.localized import Localized
 from neural.nn.kernel_dispatch import no_kernels
 from neural.nn.mask import Mask
 from tests.capture.attention_calls import (
+    KINDS,
     TOKENS,
     B,
     D,
@@ -42,12 +44,13 @@ from tests.capture.attention_calls import (
 with_and_without_kernels = pytest.mark.parametrize(
     "kernels", [True, False], ids=["compiled", "plain torch"]
 )
+every_level = pytest.mark.parametrize("level", available_levels())
 q, k = random_tensor(B, H, K, D, seed=1) * 2, random_tensor(B, H, K, D, seed=2) * 2
 
 
 @pytest.fixture
 def backend(kernels):
-    """The compiled loops, or the definitions on blocks of rows."""
+    """The native kernels, or the definitions on blocks of rows."""
     if kernels:
         yield
     else:
@@ -206,7 +209,7 @@ def test_statistics_without_the_sink_are_those_of_the_other_keys(backend, kind):
     )
 
 
-# the compiled loops and the definitions
+# the kernels and the definitions
 
 
 @given(
@@ -221,7 +224,7 @@ def test_statistics_without_the_sink_are_those_of_the_other_keys(backend, kind):
     seed=st.integers(0, 99),
 )
 @settings(max_examples=60, deadline=None)
-def test_the_loops_and_the_definitions_agree_for_all_sizes(
+def test_the_kernels_and_the_definitions_agree_for_all_sizes(
     queries, keys, width, causal, reach, query_offset, include_sink, scale, seed
 ):
     given_q, given_k = (
@@ -252,6 +255,100 @@ def test_the_loops_and_the_definitions_agree_for_all_sizes(
             rtol=1e-3,
             atol=2e-4,
         )
+
+
+def names_of(*kinds):
+    """Names of the measures that are subclasses of these classes and have kernels."""
+    measures = {name: registry.get(name) for name in registry.names()}
+    return [
+        name
+        for name, measure in measures.items()
+        if issubclass(measure, kinds) and measure.required_statistics
+    ]
+
+
+@every_level
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_level_agrees_with_the_definitions(level, kind):
+    call, pair = make_call(kind, queries=K), make_call_pair(kind)
+    names, pair_names = names_of(HeadMeasure, LayerMeasure), names_of(PairMeasure)
+    with no_kernels():
+        expected = measure_rows(names, call) | measure_rows(pair_names, *pair)
+    with force_level(level):
+        compiled = measure_rows(names, call) | measure_rows(pair_names, *pair)
+    assert_same(compiled, expected, rtol=2e-4, atol=2e-5)
+
+
+@every_level
+@pytest.mark.parametrize(("keys", "width"), [(1, 1), (17, 3), (127, 31), (251, 67)])
+def test_every_level_measures_prime_sizes(level, keys, width):
+    given_q, given_k = (random_tensor(1, 2, keys, width, seed=seed) * 2 for seed in (8, 9))
+    tokens = torch.arange(keys).unsqueeze(0) % 5
+    call = AttentionCall(given_q, given_k, Mask(causal=True), tokens=tokens)
+    names = names_of(HeadMeasure, LayerMeasure)
+    with no_kernels():
+        expected = measure_rows(names, call)
+    with force_level(level):
+        assert_same(measure_rows(names, call), expected, rtol=5e-4, atol=5e-5)
+
+
+@every_level
+def test_strided_and_broadcast_tensors_are_measured_without_copies(level):
+    """Views of (B, T, H, D), and masks whose examples, heads or rows have stride 0."""
+    view_q, view_k = (tensor.transpose(1, 2).contiguous().transpose(1, 2) for tensor in (q, k))
+    wide_q = random_tensor(B, H, K, 3 * D, seed=3)[..., ::3].copy_(q)
+    pairs = (random_tensor(1, 1, 1, K, seed=4) > -1).expand(B, H, K, K)
+    bias = random_tensor(K, 2 * K, seed=5)[:, ::2].expand(B, H, K, K)
+    with force_level(level):
+        for mask in (Mask(causal=True), Mask(pairs=pairs, bias=bias)):
+            dense = Mask(
+                causal=mask.causal,
+                pairs=None if mask.pairs is None else mask.pairs.contiguous(),
+                bias=None if mask.bias is None else mask.bias.contiguous(),
+            )
+            expected = row_statistics(q, k, dense)
+            assert_same(row_statistics(view_q, view_k, mask), expected, rtol=0, atol=0)
+            assert_same(row_statistics(wide_q, view_k, mask), expected, rtol=0, atol=0)
+
+
+@every_level
+def test_scores_that_grow_along_the_row_do_not_overflow(level):
+    """The weights of a row are relative to one of its first scores unless the largest is far above."""
+    keys = 400
+    given_k = torch.linspace(0, 1, keys).reshape(1, 1, keys, 1)
+    for scale in (1.0, 55.0, 80.0, 1e4):
+        given_q = torch.full((1, 1, 3, 1), scale)
+        names = ["entropy", "largest_weight", "largest_logit", "expected_position", "span90"]
+        with no_kernels():
+            expected = row_statistics(given_q, given_k, scale=1.0, measures=names[:-1])
+        with force_level(level):
+            alone = row_statistics(given_q, given_k, scale=1.0, measures=names[:-1])
+            together = row_statistics(given_q, given_k, scale=1.0, measures=names)
+        assert_same(alone, expected, rtol=1e-3, atol=1e-4)
+        del together["span90"]
+        assert_same(together, alone, rtol=0, atol=0)
+
+
+def test_overflowing_scores_give_nan_and_empty_inputs_an_empty_result():
+    rows = row_statistics(q * 1e30, k * 1e30, measures=["entropy"])["entropy"]
+    assert rows.isnan().any()
+    for queries, keys in ((0, 5), (5, 0)):
+        rows = row_statistics(q[:, :, :queries], k[:, :, :keys], measures=["entropy"])
+        assert rows["entropy"].shape == (B, H, queries) and rows["entropy"].isnan().all()
+
+
+@with_and_without_kernels
+def test_all_pairs_of_layers_at_once_equal_one_pair_at_a_time(backend):
+    mask = make_mask("causal keys", K)
+    calls = [
+        AttentionCall(random_tensor(B, H, K, D, seed=seed), k, mask, scale=0.3 + seed)
+        for seed in range(4)
+    ]
+    names = names_of(PairMeasure)
+    together = measure_pairs(names, calls)
+    assert list(together) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    for (i, j), rows in together.items():
+        assert_same(rows, measure_rows(names, calls[i], calls[j]), rtol=1e-6, atol=1e-7)
 
 
 @with_and_without_kernels
@@ -301,18 +398,16 @@ def test_measuring_changes_nothing(backend):
     assert torch.get_num_threads() == before
 
 
-def test_the_first_compiled_loop_keeps_the_number_of_torch_threads():
-    script = (
-        "import torch\nfrom neural.capture.statistics import row_statistics\n"
-        "torch.set_num_threads(1)\n"
-        "row_statistics(torch.ones(1, 1, 4, 4), torch.ones(1, 1, 4, 4))\n"
-        "assert torch.get_num_threads() == 1"
-    )
-    threads = {"NUMBA_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
-    completed = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, env=os.environ | threads
-    )
-    assert completed.returncode == 0, completed.stderr
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_the_number_of_threads_changes_no_bit(threads):
+    before = torch.get_num_threads()
+    expected = row_statistics(q, k, Mask(causal=True))
+    try:
+        torch.set_num_threads(threads)
+        assert_same(row_statistics(q, k, Mask(causal=True)), expected, rtol=0, atol=0)
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_two_heads_are_compared_as_layers_of_one_head():
@@ -401,7 +496,7 @@ def measure_peak(queries, keys):
     before = peak()
     {call}
     return peak() - before
-measure_peak(64, 64)   # compiles
+measure_peak(64, 64)   # loads the library
 print(measure_peak({queries}, 8192))
 """
 

@@ -2,11 +2,16 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import pytest
+from click import unstyle
 from click.testing import CliRunner
 
+from neural.cli._formatting import format_table
 from neural.cli.main import main
+from neural.cli.segment import _format_rows
 from neural.runs.run import Run
 from neural.tasks.segmentation import pipeline
 from neural.tasks.segmentation.calibration.platt import Platt
@@ -48,6 +53,36 @@ def segment_to_json(*words, text=None):
     result = invoke(*words, "--format", "json", text=text)
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
+
+
+def test_the_shipped_segmenter_needs_no_torch(tmp_path):
+    heavy = ["torch", "scipy", "numba", "sklearn", "pandas", "matplotlib", "transformers", "rich"]
+    code = (
+        "import sys, neural.cli.main as cli\n"
+        "try: cli.main(['segment', sys.argv[1]])\n"
+        f"finally: print([name for name in {heavy} if name in sys.modules])"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "notes.txt")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = process.stdout.splitlines()
+    assert lines[0].startswith("notes.txt  ") and lines[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "title", ["Plain title", "Ünïcode 世界 …", "bell \x07", "\x1b[31mred\x1b[0m"]
+)
+def test_the_table_equals_that_of_the_other_commands(title):
+    rows = [("", "start", "end", "sentences", "P", "inside", "")]
+    rows += [
+        ("1", "0", "1,200", "3", "", "0.25", title),
+        ("12", "1,200", "9", "40", "0.51", "", "x"),
+    ]
+    expected = format_table(rows, right_aligned=(0, 1, 2, 3, 4, 5))
+    assert [unstyle(line) for line in _format_rows(rows)] == [unstyle(line) for line in expected]
 
 
 def test_every_segment_has_a_line_with_its_position_and_title():

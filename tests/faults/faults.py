@@ -17,22 +17,6 @@ TRAINING = "tests/training/"
 
 FAULTS = (
     Fault(
-        "the compiled window is off by one", "nn/kernels/localized.py:_forward",
-        "at + reach + 1", "at + reach",
-        (MECHANISMS + "test_attend_equals_weights_times_v_in_values_and_gradients",),
-    ),
-    Fault(
-        "the compiled window drops a gradient", "nn/kernels/localized.py:_backward",
-        """\
-for d in range(width):
-    to_q[task, i, d] += change * k[task, j, d]
-    to_k[task, j, d] += change * q[task, i, d]""", """\
-for d in range(width):
-    to_q[task, i, d] += change * k[task, j, d]
-    to_k[task, j, d] += 0""",
-        (MECHANISMS + "test_attend_equals_weights_times_v_in_values_and_gradients",),
-    ),
-    Fault(
         "a boundary counts whole instead of half", "nn/attention/boundary_aware.py:BoundaryAware.softmax_mask",
         "extra[:, None, :] / 2", "extra[:, None, :]",
         (MECHANISMS + "test_attend_equals_weights_times_v_in_values_and_gradients",),
@@ -248,27 +232,6 @@ import torch""",
         (BUILD + "test_the_fused_loss_equals_the_two_step_loss_for_class_indices",),
     ),
     Fault(
-        "queries and keys with positions are not normed", "nn/kernels/normalize_rotate.py:_forward",
-        """\
-if normed:
-    square = np.float32(0)
-    for d in range(width):
-        square += given[d] * given[d]
-    factor = np.float32(1) / np.sqrt(square / np.float32(width) + epsilon)""",
-        """\
-if normed and pairs == 0:
-    square = np.float32(0)
-    for d in range(width):
-        square += given[d] * given[d]
-    factor = np.float32(1) / np.sqrt(square / np.float32(width) + epsilon)""",
-        (BLOCK + "test_queries_and_keys_are_normalized_before_the_positions",),
-    ),
-    Fault(
-        "the gradient of a norm is its factor alone", "nn/kernels/normalize_rotate.py:_backward",
-        "made[d] - was[d] * share", "made[d]",
-        ("tests/nn/test_multi_head_attention.py::test_the_kernel_equals_the_plain_normalize_and_rotate",),
-    ),
-    Fault(
         "tall matrices come back lying", "optim/batched_muon.py:orthogonalize",
         "return x.mT if tall else x", "return x",
         ("tests/optim/test_batched_muon.py::test_a_step_equals_that_of_torch",),
@@ -303,11 +266,6 @@ if normed and pairs == 0:
         "Muon moves the tables", "optim/optimizers/muon.py:Muon.build",
         "one.ndim == 2 and TABLE not in name.split('.')", "one.ndim == 2",
         ("tests/optim/test_optimizers.py",),
-    ),
-    Fault(
-        "the previous token is the current one", "capture/kernels.py:_measure_row",
-        "query - 1", "query",
-        (MEASURES + "test_the_pass_over_rows_equals_the_reference[none-previous_token_mass]",),
     ),
     Fault(
         "entropy is over the log of all keys", "capture/measures/relative_entropy.py:RelativeEntropy.from_statistics",

@@ -110,13 +110,6 @@ LOOK_FAULTS = (
         (WATCH_TABLE + "test_a_learned_sink_is_not_a_position",),
     ),
     Fault(
-        "a sink has a distance",
-        "capture/kernels.py:measure_head_rows",
-        "max(0, min(s.size - first, position_count - low))",
-        "s.size - first",
-        (MEASURES + "test_the_pass_over_rows_equals_the_reference[extra-span]",),
-    ),
-    Fault(
         "partial attention counts as attention",
         "capture/recorder.py:Recorder._check_calls",
         "reason is None and forward.softmax_calls",

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 import neural
+from neural.native.library import find_library
 from tests.faults.fault import Fault
 from tests.faults.faults import FAULTS
 from tests.faults.look_faults import LOOK_FAULTS
+from tests.faults.native_faults import NATIVE_FAULTS, NativeFault
 from tests.faults.planting import PlantingError, plant
 from tests.faults.task_faults import TASK_FAULTS
 from tests.faults.verdict_faults import VERDICT_FAULTS
@@ -26,17 +28,17 @@ WITHOUT = ["-pno:cacheprovider", "-pno:xdist", "-pno:hypothesispytest", "-pno:ja
 READY = """
 import gc, json, os, signal, sys
 # what takes long to import, once for all faults
-import hypothesis, numba, numpy, pydantic, pytest, ruamel.yaml, scipy.stats, torch._dynamo, torch.distributed.tensor
+import hypothesis, numpy, pydantic, pytest, ruamel.yaml, scipy.stats, torch._dynamo, torch.distributed.tensor
 gc.freeze()   # it is not looked through again in every copy of this process
 for line in sys.stdin:
-    copy, tests, log = json.loads(line)
+    copy, tests, log, variables = json.loads(line)
     child = os.fork()
     if child == 0:
         signal.alarm(300)
         for out in (1, 2):
             os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), out)
         sys.path.insert(0, copy)
-        os.environ["PYTHONPATH"] = copy
+        os.environ.update(variables, PYTHONPATH=copy)
         import neural
         assert neural.__path__[0].startswith(copy), neural.__path__
         code = pytest.main(["-x", "-q", "--assert=plain", *{without!r}, *tests])
@@ -44,7 +46,7 @@ for line in sys.stdin:
         os._exit(code)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-Run = Callable[[Path, tuple[str, ...]], tuple[int, str]]
+Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +55,19 @@ def run() -> Iterator[Run]:
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
     }
-    environment = {**inherited, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    environment = {
+        **inherited,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+        "NEURAL_NATIVE_LIBRARY": str(find_library()),  # a copy of the source has none
+    }
     call = [sys.executable, "-c", READY.format(without=WITHOUT)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(call, cwd=ROOT, env=environment, text=True, **pipes) as server:
 
-        def one(copy: Path, tests: tuple[str, ...]) -> tuple[int, str]:
+        def one(copy: Path, tests: tuple[str, ...], **variables: str) -> tuple[int, str]:
             log = copy / "log.txt"
-            server.stdin.write(json.dumps([str(copy), tests, str(log)]) + "\n")
+            server.stdin.write(json.dumps([str(copy), tests, str(log), variables]) + "\n")
             server.stdin.flush()
             return int(server.stdout.readline()), log.read_text(encoding="utf-8")
 
@@ -82,12 +89,36 @@ def test_a_planted_fault_is_noticed(fault: Fault, tmp_path: Path, run: Run):
     file = copy / "neural" / path
     source = file.read_text(encoding="utf-8")
     file.write_text(plant(source, symbol, fault.old, fault.new), encoding="utf-8")
-    for old in (file.parent / "__pycache__").glob(
-        f"{file.stem}.*.pyc"
-    ):  # numba's files beside it stay: they are slow
+    for old in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"):
         old.unlink()
     code, said = run(copy, fault.tests)
     assert code == pytest.ExitCode.TESTS_FAILED, said
+
+
+@pytest.mark.parametrize("fault", NATIVE_FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
+def test_a_fault_in_a_kernel_is_noticed(fault: NativeFault, tmp_path: Path, run: Run):
+    copy = copy_of_the_source(tmp_path)
+    kernel = copy / "neural" / "native" / "kernels" / f"{fault.kernel}.cpp"
+    source = kernel.read_text(encoding="utf-8")
+    assert source.count(fault.old) == 1, f"{fault.old!r} is there {source.count(fault.old)} times"
+    for text, expected in ((source, pytest.ExitCode.OK), (None, pytest.ExitCode.TESTS_FAILED)):
+        kernel.write_text(text or source.replace(fault.old, fault.new), encoding="utf-8")
+        variables = {
+            "NEURAL_NATIVE_LIBRARY": build_kernel(kernel),
+            "NEURAL_KERNELS": "baseline",
+        }
+        code, said = run(copy, fault.tests, **variables)
+        assert code == expected, said
+
+
+def build_kernel(kernel: Path) -> str:
+    """A library with one kernel, for any processor."""
+    native, library = kernel.parents[1], kernel.with_suffix(".so")
+    sources = [str(file) for file in (kernel, native / "levels.cpp", native / "threads.cpp")]
+    flags = ["-std=gnu++17", "-O1", "-shared", "-fPIC", "-Wno-psabi", "-fopenmp-simd"]
+    flags += ["-DKERNEL_LEVEL=baseline", f"-I{native}"]
+    subprocess.run(["c++", *flags, *sources, "-o", str(library)], check=True)
+    return str(library)
 
 
 def test_without_a_fault_such_tests_pass(tmp_path: Path, run: Run):

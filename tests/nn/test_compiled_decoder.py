@@ -3,11 +3,14 @@
 import pytest
 import torch
 
+from neural.native.library import native_available
 from neural.nn.compiled_decoder import CompiledDecoder, find_compile_obstacle
 from neural.nn.generation import create_decoder
 from neural.nn.quantization import quantize_model
 from neural.nn.sampling import CachedDecoder, DecodingError
 from tests.nn.test_decoding import E, T, V, build_model, collect_scores, generate, ids
+
+pytestmark = pytest.mark.skipif(not native_available(), reason="native kernels are off")
 
 TIED = f'Output({V}, activation="softmax", tied=true, bias=false)'
 CLASSIC = 'positional="learned", activation="gelu", bias=false, final_norm=true'

@@ -1,43 +1,54 @@
-"""The cache folder of numba."""
+"""When a kernel runs, and when the plain function in torch."""
 
-import os
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
-from neural.nn.kernel_dispatch import ensure_numba_cache_dir
+from neural.nn.kernel_dispatch import kernels_available, no_kernels, use_kernel
+
+
+def double_by_kernel(x):
+    return 2 * x + 0 * x
 
 
 @pytest.fixture
-def read_only_system(monkeypatch, tmp_path):
-    """No folder is writable; temporary folders are created in `tmp_path`."""
-    # Set and deleted, so that monkeypatch restores it: later processes need the cache.
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
-    monkeypatch.delenv("NUMBA_CACHE_DIR")
-    monkeypatch.setattr("os.access", lambda path, mode: False)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("atexit.register", lambda *_, **__: None)
-    return tmp_path
+def double():
+    """A function with a kernel for vectors; both count their calls."""
+    calls = []
+
+    def run(x):
+        calls.append("kernel")
+        return double_by_kernel(x)
+
+    kernel = SimpleNamespace(supports=lambda x: x.ndim == 1, run=run)
+
+    @use_kernel(lambda: kernel)
+    def function(x):
+        calls.append("plain")
+        return 2 * x
+
+    function.calls = calls
+    return function
 
 
-def test_without_a_writable_folder_a_private_one_is_created(read_only_system):
-    ensure_numba_cache_dir(Path("/"), Path("/nobody/at/home"))
-    (folder,) = read_only_system.iterdir()
-    assert os.environ["NUMBA_CACHE_DIR"] == str(folder)
-    assert folder.stat().st_mode & 0o077 == 0, "others could put code there"
+def test_the_kernel_runs_where_it_supports_a_call(double):
+    double(torch.ones(3))
+    double(torch.ones(3, 3))
+    assert double.calls == ["kernel", "plain"]
 
 
-def test_a_cache_folder_of_the_user_is_kept(read_only_system, monkeypatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "mine")
-    ensure_numba_cache_dir(Path("/"), Path("/"))
-    assert os.environ["NUMBA_CACHE_DIR"] == "mine"
+def test_the_plain_function_runs_without_kernels(double):
+    with no_kernels():
+        assert not kernels_available()
+        double(torch.ones(3))
+    assert double.calls == ["plain"]
 
 
-def test_no_folder_is_created_if_package_or_home_is_writable(read_only_system, monkeypatch):
-    for writable in ("package", "home"):
-        monkeypatch.setattr(
-            "os.access", lambda path, mode, writable=writable: Path(path).name == writable
-        )
-        (read_only_system / writable).mkdir()
-        ensure_numba_cache_dir(read_only_system / "package", read_only_system / "home" / ".cache")
-    assert "NUMBA_CACHE_DIR" not in os.environ
+@pytest.mark.parametrize("transform", [torch.func.vmap, torch.func.vjp])
+def test_the_plain_function_runs_in_transforms(double, transform):
+    if transform is torch.func.vmap:
+        torch.func.vmap(double)(torch.ones(2, 3))
+    else:
+        torch.func.vjp(double, torch.ones(3))
+    assert set(double.calls) == {"plain"}

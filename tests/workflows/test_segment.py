@@ -65,7 +65,8 @@ def test_a_saved_pipeline_predicts_as_before(run, document, tmp_path):
     expected = Platt(scale=1.5, shift=-0.5)(margins)
     probabilities = pipeline.probabilities(document)
     assert probabilities[0] == 0
-    assert probabilities[1:] == pytest.approx(expected[1:], abs=1e-9)
+    # the saved pipeline runs without torch: other rounding errors
+    assert probabilities[1:] == pytest.approx(expected[1:], abs=1e-5)
     assert probabilities[1:].std() > 0.01, "the probabilities differ"
 
 

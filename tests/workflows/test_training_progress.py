@@ -14,8 +14,10 @@ def make_progress(step: int, **values) -> TrainingProgress:
         steps=20,
         loss=1.25,
         learning_rate=0.01,
-        seconds=step / 4,
+        # the first step takes two minutes, each later one a quarter of a second
+        seconds=120 + (step - 1) / 4,
         steps_done=step,
+        first_step_seconds=120,
         **values,
     )
 
@@ -82,6 +84,15 @@ def test_json_progress_has_all_values(capsys):
     assert data["steps_per_second"] == pytest.approx(4)
 
 
+def test_the_first_steps_have_no_estimate(capsys):
+    with show_progress("json", is_terminal=True) as show_step:
+        for step in (1, 3, 4):
+            show_step(make_progress(step, scores={"valid/loss": 0.5}))
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["seconds_left"] for line in lines] == [None, None, 4.0]
+    assert [line["steps_per_second"] for line in lines] == [None, None, 4.0]
+
+
 def test_quiet_prints_nothing(capsys):
     with show_progress("quiet", is_terminal=True) as show_step:
         show_step(make_progress(20))
@@ -95,7 +106,8 @@ def test_every_line_has_the_same_columns(capsys):
             show_step.last_time = -1e9  # as if the last line were long ago
             show_step(make_progress(step, scores=scores, **measure))
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].endswith("loss – (valid)  relative entropy 0.750  0:05 left")
+    assert lines[0].endswith("loss – (valid)  relative entropy 0.750  – left")
+    assert lines[1].endswith("0:04 left")
     assert all("loss 0.5000 (valid)  relative entropy 0.750" in line for line in lines[1:])
     assert len(lines) == 4
 

@@ -16,7 +16,7 @@ attention_call        `AttentionCall`: queries, keys and mask of one call
 dense_weights         calls of mechanisms that are not a softmax of dot products
 attention_maps        `AttentionMaps`: weights written out, for reference definitions
 measure, measures/    base classes and registry of measures
-statistics            all measures in one pass; compiled_statistics, kernels: the compiled pass
+statistics            all measures in one pass; compiled_statistics: the pass in native code
 head_divergence       distances between all pairs of heads
 map_encoding          attention maps in 8 bits
 """

@@ -176,6 +176,8 @@ class AttentionCall:
         −1.
         """
         shape = (self.batch, self.keys)
+        if self.keys == 0:
+            return torch.full((self.batch, self.queries), -1, device=self.q.device)
         usable = torch.ones(shape, dtype=torch.bool, device=self.q.device)
         if self.mask.keys is not None:
             usable = as_bool(self.mask.keys).expand(shape)

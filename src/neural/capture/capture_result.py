@@ -14,7 +14,7 @@ Values of single rows (queries) are not: of long inputs, they would take as much
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -29,7 +29,12 @@ from neural.capture.head_divergence import compute_head_divergence
 from neural.capture.labels import AxisLabels, label_axes, label_two_sequences
 from neural.capture.measure import HeadMeasure, LayerMeasure, Measure, PairMeasure
 from neural.capture.measures import registry
-from neural.capture.statistics import aggregate_rows, is_applicable, measure_rows
+from neural.capture.statistics import (
+    aggregate_rows,
+    is_applicable,
+    measure_pairs,
+    measure_rows,
+)
 from neural.core.text_table import format_number, format_table
 from neural.nn.attention.self import Self
 from neural.nn.kernel_dispatch import no_kernels
@@ -277,13 +282,32 @@ class Capture(Sequence[CapturedCall]):
         pair_means: dict[str, dict[tuple[int, int], RowMeans]] = {name: {} for name in names}
         if not names:
             return pair_means
-        layers = range(len(self))
-        all_pairs = len(self) <= MAX_LAYERS_ALL_PAIRS
-        for i, j in combinations(layers, 2) if all_pairs else pairwise(layers):
-            pair = _align_pair(self.calls[i].attention, self.calls[j].attention)
-            for name, row_means in _measure_calls(names, *pair).items() if pair else ():
-                pair_means[name][i, j] = row_means
+        for pair, values in self._measure_pairs(names):
+            for name, row_means in values.items():
+                pair_means[name][pair] = row_means
         return pair_means
+
+    def _measure_pairs(
+        self, names: Sequence[str]
+    ) -> Iterator[tuple[tuple[int, int], dict[str, RowMeans]]]:
+        """Measures of two layers for every two layers that are compared: ((i, j), means)."""
+        calls, layers = [call.attention for call in self.calls], range(len(self))
+        has_all_pairs = len(self) <= MAX_LAYERS_ALL_PAIRS
+        pairs = combinations(layers, 2) if has_all_pairs else pairwise(layers)
+        comparable: list[AttentionCall] = [] if calls[0] is None else [calls[0]]
+        for call in calls[1:] if has_all_pairs else ():
+            aligned = _align_pair(calls[0], call)
+            if aligned is not None and aligned[0] is calls[0]:
+                comparable.append(aligned[1])
+        if len(comparable) == len(calls) > 2:
+            # all layers are comparable: together, each is scored only once
+            for indices, rows in measure_pairs(names, comparable).items():
+                yield indices, _average_rows(rows)
+            return
+        for i, j in pairs:
+            pair = _align_pair(calls[i], calls[j])
+            if pair:
+                yield (i, j), _measure_calls(names, *pair)
 
     def compare_layers(self) -> dict[str, Float[np.ndarray, "layer layer"]]:
         """Measures of two layers, averaged over heads: [i, j] compares layer i and a later layer j.
@@ -319,15 +343,18 @@ def _select_measures(names: tuple[str, ...] | None, kind: type) -> list[str]:
 def _measure_calls(names: Sequence[str], *calls: AttentionCall) -> dict[str, RowMeans]:
     """Means over the rows of one or two calls, by measure.
 
-    The compiled loops (kernels.py) are used only if all weights are a softmax of dot products.
+    The kernels (compiled_statistics.py) are used only if all weights are a softmax of dot products.
     """
     with nullcontext() if all(type(call) is AttentionCall for call in calls) else no_kernels():
-        rows = measure_rows(names, *calls)
-    starts = (0, 1) if calls[0].batch > 1 else ()
-    means = aggregate_rows(rows)
+        return _average_rows(measure_rows(names, *calls))
+
+
+def _average_rows(rows: Mapping[str, torch.Tensor]) -> dict[str, RowMeans]:
+    """Means over all rows and, with more than one example, over those of the two halves."""
+    means, batch = aggregate_rows(rows), max((len(values) for values in rows.values()), default=0)
     halves = [
         aggregate_rows({name: values[start::2] for name, values in rows.items()})
-        for start in starts
+        for start in ((0, 1) if batch > 1 else ())
     ]
     return {
         name: RowMeans(values, [half[name] for half in halves]) for name, values in means.items()

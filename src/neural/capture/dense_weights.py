@@ -1,8 +1,9 @@
 """Attention calls of mechanisms that are not a softmax of dot products.
 
 A mechanism (nn/mechanism.py) is the function from queries and keys to attention weights. Statistics
-of softmax attention are computed without a Q×K matrix (kernels.py). For other mechanisms, blocks of
-complete rows of that matrix, the dense weights, are computed by the mechanism itself.
+of softmax attention are computed without a Q×K matrix (compiled_statistics.py). For other
+mechanisms, blocks of complete rows of that matrix, the dense weights, are computed by the mechanism
+itself.
 
 The weights w of a signed mechanism may be negative and have any sum. Its measures are those of
 |w| / Σ|w|, the share of each key in the total influence: a distribution, so that entropy, span and

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neural.capture.attention_call import AttentionCall, RowBlock, full_precision
+from neural.capture.compiled_statistics import compute_affinity
+from neural.nn.kernel_dispatch import kernels_available
 from neural.nn.lazy_torch import torch
 
 if TYPE_CHECKING:
@@ -40,29 +42,37 @@ def compute_head_divergence(
     heads = sum(call.heads for call in finite_calls)
     if len(finite_calls) < len(calls) or len(sizes) != 1 or heads > MAX_DIVERGENCE_HEADS:
         return None
-    first = finite_calls[0]
-    # affinity: Σⱼ √(pⱼ qⱼ), summed over rows
-    affinity, row_count = torch.zeros(heads, heads, dtype=torch.float64), 0
-    valid = first.valid_queries()
-    with full_precision(first.q.device):
-        for example in range(first.batch):
-            for start in range(0, first.queries, ROWS_PER_BLOCK):
-                rows = slice(start, min(start + ROWS_PER_BLOCK, first.queries))
-                examples = slice(example, example + 1)
-                maps = [
-                    call.compute_maps(RowBlock(examples, slice(0, call.heads), rows))
-                    for call in finite_calls
-                ]
-                key_counts = torch.stack(
-                    [layer_maps.visible_count[0].amin(dim=0) for layer_maps in maps]
-                )
-                is_counted = key_counts.amin(dim=0) > 1
-                if valid is not None:
-                    is_counted = is_counted & valid[example, rows]
-                weights = torch.cat([layer_maps.weights[0] for layer_maps in maps])[:, is_counted]
-                roots = weights.clamp(min=0).sqrt().transpose(0, 1).float()  # (rows, heads, K)
-                affinity += torch.bmm(roots, roots.transpose(1, 2)).sum(dim=0).double().cpu()
-                row_count += int(is_counted.sum())
+    is_native = kernels_available() and all(
+        type(call) is AttentionCall and call.q.device.type == "cpu" for call in finite_calls
+    )
+    sum_affinities = compute_affinity if is_native else _compute_affinity_in_torch
+    with full_precision(finite_calls[0].q.device):
+        affinity, row_count = sum_affinities(finite_calls)
     if not row_count:
         return None
     return (1 - affinity / row_count).clamp(0, 1).float().numpy()
+
+
+def _compute_affinity_in_torch(calls: Sequence[AttentionCall]) -> tuple[torch.Tensor, int]:
+    """`compute_affinity` of compiled_statistics.py for all calls, also on other devices."""
+    first, heads = calls[0], sum(call.heads for call in calls)
+    affinity, row_count = torch.zeros(heads, heads, dtype=torch.float64), 0
+    valid = first.valid_queries()
+    for example in range(first.batch):
+        for start in range(0, first.queries, ROWS_PER_BLOCK):
+            rows = slice(start, min(start + ROWS_PER_BLOCK, first.queries))
+            examples = slice(example, example + 1)
+            maps = [
+                call.compute_maps(RowBlock(examples, slice(0, call.heads), rows)) for call in calls
+            ]
+            key_counts = torch.stack(
+                [layer_maps.visible_count[0].amin(dim=0) for layer_maps in maps]
+            )
+            is_counted = key_counts.amin(dim=0) > 1
+            if valid is not None:
+                is_counted = is_counted & valid[example, rows]
+            weights = torch.cat([layer_maps.weights[0] for layer_maps in maps])[:, is_counted]
+            roots = weights.clamp(min=0).sqrt().transpose(0, 1).float()  # (rows, heads, K)
+            affinity += torch.bmm(roots, roots.transpose(1, 2)).sum(dim=0).double().cpu()
+            row_count += int(is_counted.sum())
+    return affinity, row_count

@@ -1,8 +1,9 @@
 """Base classes of attention measures.
 
 A measure is one property of attention, such as its entropy. `reference` defines it on the matrix of
-weights. For speed it is computed from statistics of one pass over the rows (kernels.py), which
-never stores that matrix. tests/contract/test_measures.py checks that both give the same values.
+weights. For speed it is computed from statistics of one pass over the rows, which never stores that
+matrix (compiled_statistics.py). tests/contract/test_measures.py checks that both give the same
+values.
 
 A row is the distribution of one query over the keys. A measure has a value per row. NaN marks a row
 that does not count: a padded query, a row that sees no key, or a row for which the measure is
@@ -37,8 +38,8 @@ class Measure(RegistryEntry):
     num_layers: ClassVar[int] = 1
     """Number of layers that one value is about."""
     required_statistics: ClassVar[tuple[str, ...]] = ()
-    """Row statistics of the compiled pass that it is computed from, by their names in kernels.py.
-    If empty, it is computed by `reference` on blocks of rows."""
+    """Row statistics of the compiled pass that it is computed from, by their names in
+    compiled_statistics.py. If empty, it is computed by `reference` on blocks of rows."""
     needs_positions: ClassVar[KnownPositions] = "none"
     """Whose positions must be known: those of queries and keys in one shared sequence
     ("queries_and_keys"), those of the keys ("keys"), or none ("none"). The measure is left out of

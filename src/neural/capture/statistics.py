@@ -12,7 +12,8 @@ needs attention that is a softmax of scaled dot products. For other mechanisms
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from neural.capture.attention_call import AttentionCall, full_precision
 from neural.capture.dense_weights import DenseAttentionCall
 from neural.capture.measure import HeadMeasure, LayerMeasure, Measure, PairMeasure
 from neural.capture.measures import registry
-from neural.nn.kernel_dispatch import use_kernel
+from neural.nn.kernel_dispatch import kernels_available, use_kernel
 from neural.nn.lazy_torch import torch
 from neural.nn.mask import Mask
 
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
+MAX_PAIR_RESULT_BYTES = 64 << 20
+"""Limit of what `measure_pairs` computes at once; above it, pairs are compared one after another."""
+
 
 def _load_kernel() -> ModuleType:
-    """The compiled implementation, imported at first use: numba takes long to import."""
+    """The compiled implementation, imported at first use."""
     from neural.capture import compiled_statistics
 
     return compiled_statistics
@@ -96,7 +100,19 @@ def compare_layers(
 
 def aggregate_rows(rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Value of every measure from its values per row: their mean or, for a few, their maximum."""
-    return {name: registry.get(name)().aggregate_rows(values) for name, values in rows.items()}
+    # means of equal shapes together: with short rows, the calls of torch take most of the time
+    by_shape: dict[torch.Size, list[str]] = {}
+    for name, values in rows.items():
+        if registry.get(name).aggregate_rows is Measure.aggregate_rows:
+            by_shape.setdefault(values.shape, []).append(name)
+    means: dict[str, Tensor] = {}
+    for names in by_shape.values():
+        stacked = torch.stack([rows[name] for name in names])
+        means |= zip(names, stacked.nanmean(dim=(1, -1)), strict=True)
+    return {
+        name: means[name] if name in means else registry.get(name)().aggregate_rows(values)
+        for name, values in rows.items()
+    }
 
 
 def measure_rows(names: Iterable[str], *calls: AttentionCall) -> dict[str, Tensor]:
@@ -122,11 +138,45 @@ def measure_rows(names: Iterable[str], *calls: AttentionCall) -> dict[str, Tenso
                 if bool(measure.required_statistics) == is_compiled
             }
             rows |= _measure_by_definition(group, *calls) if group else {}
-        for valid in filter(torch.is_tensor, (call.valid_queries() for call in calls)):
-            for values in rows.values():
-                is_padding = ~(valid if values.ndim == 2 else valid.unsqueeze(1))
-                values.masked_fill_(is_padding, float("nan"))
+        _mark_padding(rows, *calls)
     return {name: rows[name] for name in measures}
+
+
+def measure_pairs(
+    names: Iterable[str], calls: Sequence[AttentionCall]
+) -> dict[tuple[int, int], dict[str, Tensor]]:
+    """Value of each measure of two layers for every row, for every two of several calls.
+
+    The result of `measure_rows` by the indices (i, j) of the calls, i < j. The calls have the same
+    shapes. Native code scores every call once instead of once per pair.
+    """
+    names, pairs = list(names), list(combinations(range(len(calls)), 2))
+    measures = {name: registry.get(name)() for name in names}
+    result_bytes = len(pairs) * len(names) * calls[0].q[..., 0].numel() * 4
+    if (
+        result_bytes > MAX_PAIR_RESULT_BYTES
+        or not kernels_available()
+        or not all(isinstance(measure, PairMeasure) for measure in measures.values())
+        or not all(type(call) is AttentionCall for call in calls)
+        or not _load_kernel().supports(measures, *calls)
+    ):
+        return {(i, j): measure_rows(names, calls[i], calls[j]) for i, j in pairs}
+    with full_precision(calls[0].q.device):
+        rows = {
+            pair: {name: measure.from_statistics(values) for name, measure in measures.items()}
+            for pair, values in _load_kernel().compare_calls(calls).items()
+        }
+        for (i, j), values in rows.items():
+            _mark_padding(values, calls[i], calls[j])
+    return rows
+
+
+def _mark_padding(rows: Mapping[str, Tensor], *calls: AttentionCall) -> None:
+    """Set the values of padded queries to NaN, in place."""
+    for valid in filter(torch.is_tensor, (call.valid_queries() for call in calls)):
+        for values in rows.values():
+            is_padding = ~(valid if values.ndim == 2 else valid.unsqueeze(1))
+            values.masked_fill_(is_padding, float("nan"))
 
 
 @use_kernel(_load_kernel)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from neural.capture.capture_result import Capture
-from neural.capture.hooks import FLEX_MODULE, find_attention_modules, intercept_attention
+from neural.capture.hooks import find_attention_modules, intercept_attention
 from neural.capture.labels import check_labels
 from neural.capture.patching import MechanismPatch, patch_mechanism
 from neural.capture.recorder import Recorder
@@ -189,8 +189,9 @@ def intercept_calls(recorder: Recorder, *, softmax: bool | None = None) -> Itera
     """Call the recorder for every attention call of its model inside the block."""
     with ExitStack() as stack:
         # A compiled graph would not call the hooks, so the model runs in eager mode. If these
-        # modules are not imported, nothing is compiled.
-        if not sys.modules.keys().isdisjoint(("torch._dynamo", FLEX_MODULE)):
+        # modules are not imported, nothing is compiled; importing them takes more than a second.
+        compiling_modules = ("torch._dynamo", "torch.nn.attention.flex_attention")
+        if not sys.modules.keys().isdisjoint(compiling_modules):
             stack.enter_context(torch.compiler.set_stance("force_eager"))
             stack.enter_context(_silence_hook_warnings(recorder.model))
         for path, module in recorder.modules.values():

@@ -4,7 +4,7 @@ layers/               one file per layer: arguments, output shape, cost, torch m
 attention/            one file per attention mechanism: `weights` defines it, `attend` is fast
 positions/            one file per positional encoding
 losses/               one file per loss
-kernels/              compiled replacements (numba) of torch functions, imported at first use
+kernels/              operators with native loops (neural.native), imported at first use
 source_export/        Network → a standalone Python file that needs torch alone
 build.py              Network → nn.Module
 attend.py             attention as a function: `neural.attend`

@@ -56,13 +56,18 @@ def attend(
     "boundary_aware".
     """
     resolved = _resolve_mechanism(mechanism, arguments)
-    _check_inputs(q, k, v)
+    _check_shapes(q, k, v)
+    if not resolved.spreads_nan:
+        _check_finite(q=q, k=k, v=v)
     groups = q.shape[1] // k.shape[1]
     if groups > 1:
         k, v = k.repeat_interleave(groups, dim=1), v.repeat_interleave(groups, dim=1)
     combined_mask = _build_mask(mask, causal)
     combined_mask.check(q, k)
-    return apply_mechanism(resolved, q, k, v, combined_mask, dropout, extra)
+    output = apply_mechanism(resolved, q, k, v, combined_mask, dropout, extra)
+    if resolved.spreads_nan and not is_finite(output):
+        _check_finite(q=q, k=k, v=v)
+    return output
 
 
 def _resolve_mechanism(mechanism: str | Mechanism, arguments: dict[str, Any]) -> Mechanism:
@@ -130,8 +135,8 @@ def _parse_additive_mask(mask: Tensor, causal: bool) -> Mask:
     )
 
 
-def _check_inputs(q: Tensor, k: Tensor, v: Tensor) -> None:
-    """Raise ValueError for shapes that do not match and for values that are not finite."""
+def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> None:
+    """Raise ValueError for shapes that do not match."""
     shapes = f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
     if not q.ndim == k.ndim == v.ndim == 4:
         raise ValueError(f"q, k and v must be (batch, heads, positions, width), got {shapes}")
@@ -144,6 +149,10 @@ def _check_inputs(q: Tensor, k: Tensor, v: Tensor) -> None:
         raise ValueError(f"q and k must have the same width, got {shapes}")
     if q.shape[1] % k.shape[1]:
         raise ValueError(f"the heads of k and v must divide those of q, got {shapes}")
-    for name, tensor in (("q", q), ("k", k), ("v", v)):
+
+
+def _check_finite(**tensors: Tensor) -> None:
+    """Raise ValueError for values that are not finite."""
+    for name, tensor in tensors.items():
         if not is_finite(tensor):
             raise ValueError(f"`{name}` {tuple(tensor.shape)} contains NaN or infinity")

@@ -23,6 +23,7 @@ from neural.language.shapes import Shape, ShapeError, format_shape
 from neural.nn.activations import build_activation
 from neural.nn.lazy_torch import Module, nn, torch
 from neural.nn.mask import as_bool, check_keep_mask
+from neural.nn.transformer_block import apply_norm
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -128,6 +129,8 @@ class NetworkModule(Module):
                     x = module(x, mask, *memory)
                 elif placed_layer.layer.uses_embedding_table:  # a tied output
                     x = module(x, self.embedding_weight())
+                elif isinstance(module, nn.RMSNorm):
+                    x = apply_norm(module, x)
                 else:
                     x = module(x, mask) if placed_layer.layer.uses_mask else module(x)
                 # Convolution and pooling change the length of sequence and mask.

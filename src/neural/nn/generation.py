@@ -64,14 +64,14 @@ def create_decoder(
     if precision == "int8" and obstacle:
         raise DecodingError(f"{model.network.name} cannot have int8 weights: {obstacle}")
     if not kernels_available():
-        obstacle = obstacle or "numba is not installed, or NEURAL_KERNELS is off"
-    model = quantize_model(model) if precision == "int8" else model
+        obstacle = obstacle or "native kernels were not built, or NEURAL_KERNELS is off"
     if decoder == "compiled" or (decoder == "auto" and not capture_weights and not obstacle):
         if obstacle:
             raise DecodingError(
                 f"{model.network.name} cannot be decoded by the compiled step: {obstacle}"
             )
         return CompiledDecoder(model, context, precision)
+    model = quantize_model(model) if precision == "int8" else model
     if decoder == "recomputed" or (
         decoder == "auto" and not capture_weights and find_cache_obstacle(model.network)
     ):

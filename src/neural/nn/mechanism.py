@@ -46,6 +46,12 @@ class Mechanism(RegistryEntry):
     Measures of attention, such as the entropy, are those of |w| / Σ|w| (capture/dense_weights.py).
     """
 
+    spreads_nan: ClassVar[bool] = False
+    """Whether a NaN in a visible query, key or value always makes an output NaN.
+
+    The function `attend` then checks only the output: a third of the time of all inputs.
+    """
+
     def weights(
         self,
         q: Float[Tensor, "B H Q D"],

@@ -18,6 +18,7 @@ import numpy as np
 
 from neural.language.layer import Layer
 from neural.language.network import Network
+from neural.native.library import NativeFunction, native_available
 from neural.nn.attention.causal import Causal
 from neural.nn.build import NetworkModule, SequentialNetwork, accepts_any_length
 from neural.nn.kv_cache import CachedModel, copy_sharing_weights
@@ -30,8 +31,12 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
+MAX_KERNEL_VOCAB_SIZE = 4096
+"""Largest vocabulary that `Sampler` draws from with the native kernel; numpy is faster for more."""
 DEFAULT_CONTEXT = 1024
 """Tokens in the window of a network that declares no input length."""
+
+_sample_tokens = NativeFunction("sample_tokens", "p iii p i ppp")
 
 
 class DecodingError(ValueError):
@@ -218,8 +223,8 @@ class Sampler:
     """Draws one token id per sample from its logits; each sample has its own random stream.
 
     The stream depends on (seed, sample number) only and gives one random number per token. So a
-    sample is the same alone and in a batch if its logits are. numpy, which is faster than torch for
-    such short rows.
+    sample is the same alone and in a batch if its logits are. A native kernel draws from small
+    vocabularies, without `top_p`; otherwise numpy, which is faster than torch for such short rows.
     """
 
     def __init__(
@@ -258,12 +263,62 @@ class Sampler:
         self.generators = [
             np.random.Generator(np.random.Philox(sequence)) for sequence in seed_sequences
         ]
+        self._uniform, self._ids = np.empty(num_samples), np.empty(num_samples, np.int64)
+        self._parameters = np.empty(2 * MAX_KERNEL_VOCAB_SIZE + 1)
+        """Temperature, then the workspace of the kernel."""
+        self._parameters[0] = temperature
+        # `ctypes.data` takes longer than drawing an id
+        self._addresses = [
+            array.ctypes.data for array in (self._parameters, self._uniform, self._ids)
+        ]
 
     def sample(self, logits: Any) -> np.ndarray:
         """A token id for every row of `logits` (samples, ids)."""
         logits = logits[:, : self.vocab_size]
-        if not np.isfinite(logits).all():
+        if self._kernel_supports(logits):
+            ids = self._sample_with_kernel(logits)
+            is_finite = min(ids.tolist(), default=0) >= 0
+        else:
+            is_finite = np.isfinite(logits).all()
+            ids = self._sample_with_numpy(logits) if is_finite else logits
+        if not is_finite:
             raise ValueError("the network outputs logits that are not finite: check its weights")
+        return ids
+
+    def _kernel_supports(self, logits: np.ndarray) -> bool:
+        """Whether the kernel can draw from these logits."""
+        return (
+            self.temperature > 0
+            and (self.top_p is None or self.top_p == 1)
+            and 0 < logits.shape[1] <= MAX_KERNEL_VOCAB_SIZE
+            and len(logits) == len(self.generators)
+            and logits.dtype == np.float32
+            and logits.strides[1] == logits.itemsize
+            and logits.strides[0] % logits.itemsize == 0
+            and native_available()
+        )
+
+    def _sample_with_kernel(self, logits: np.ndarray) -> np.ndarray:
+        """`sample` by the native kernel; an id is −1 if a logit of the row is not finite."""
+        for sample, generator in enumerate(self.generators):
+            self._uniform[sample] = generator.random()
+        samples, vocab_size = logits.shape
+        parameters_address, uniform_address, ids_address = self._addresses
+        _sample_tokens(
+            logits.ctypes.data,
+            samples,
+            logits.strides[0] // logits.itemsize,
+            vocab_size,
+            parameters_address,
+            self.top_k or vocab_size,
+            uniform_address,
+            parameters_address + self._parameters.itemsize,
+            ids_address,
+        )
+        return self._ids.copy()
+
+    def _sample_with_numpy(self, logits: np.ndarray) -> np.ndarray:
+        """`sample` of finite logits in numpy."""
         if self.temperature == 0:
             return logits.argmax(axis=-1)
         # Inverse transform sampling: the first id whose cumulative probability exceeds a uniform

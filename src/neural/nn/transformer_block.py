@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from math import isqrt
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 from neural.language.declaration import bool_field, choice_field, entry_field, int_field, rate_field
@@ -30,6 +31,7 @@ from neural.nn.activations import ACTIVATION_NAMES, build_activation, saved_valu
 from neural.nn.attention import registry as attention
 from neural.nn.attention.self import Self as SelfAttention
 from neural.nn.initializers import INITIALIZERS
+from neural.nn.kernel_dispatch import use_kernel
 from neural.nn.layers.layer_normalization import LayerNormalization
 from neural.nn.layers.rms_normalization import RMSNormalization
 from neural.nn.lazy_torch import Module, nn
@@ -365,5 +367,18 @@ class ResidualNorm(Module):
         encoder's output.
         """
         if self.pre:
-            return x + self.dropout(self.sublayer(self.norm(x), *extra_inputs))
-        return self.norm(x + self.dropout(self.sublayer(x, *extra_inputs)))
+            return x + self.dropout(self.sublayer(apply_norm(self.norm, x), *extra_inputs))
+        return apply_norm(self.norm, x + self.dropout(self.sublayer(x, *extra_inputs)))
+
+
+def _load_kernel() -> ModuleType:
+    """The compiled form of `apply_norm` for RMS norms, imported at its first use."""
+    from neural.nn.kernels import rms_norm
+
+    return rms_norm
+
+
+@use_kernel(_load_kernel)
+def apply_norm(norm: nn.Module, x: Float[Tensor, "B T E"]) -> Float[Tensor, "B T E"]:
+    """The output of a norm layer."""
+    return norm(x)

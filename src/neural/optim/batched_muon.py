@@ -1,23 +1,35 @@
-"""Muon's update on a CPU: all matrices of one shape in one batch, in float32.
+"""Muon's update on a CPU: all matrices in one native kernel, or in batches of one shape.
 
 `torch.optim.Muon` orthogonalizes one matrix after the other in bfloat16. Few CPUs multiply bfloat16
 natively, so the update takes longer than forward and backward pass. Here the formulas, the state
-and the options are the same; on other devices torch's own step runs. With FSDP, each process
-gathers the momentum, orthogonalizes the full matrix and keeps its own rows, so the result equals
-that of one process.
+and the options are the same, in float32; on other devices torch's own step runs. The kernel
+(native/kernels/muon_step.cpp) computes one matrix per thread; without it, and for matrices that are
+too large or too few for it, torch multiplies all matrices of one shape in one batch. With FSDP,
+each process gathers the momentum, orthogonalizes the full matrix and keeps its own rows, so the
+result equals that of one process.
 """
 
 from __future__ import annotations
 
+import ctypes
+from array import array
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from neural.native.library import NativeFunction
+from neural.nn.kernel_dispatch import kernels_available
 from neural.nn.lazy_torch import torch
+from neural.optim.lean_optimizer import lean_class
 
 if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
+
+_native_step = NativeFunction("muon_step", "pi f i ff fff i f ip")
+MAX_KERNEL_SIDE = 512
+"""Longest short side of a matrix that the kernel updates: larger ones do not fit in the caches of
+one core, and torch's matrix product on all cores is faster."""
 
 
 def orthogonalize(
@@ -46,7 +58,9 @@ def muon_class() -> type[torch.optim.Muon]:
     Created on first use, because torch is imported lazily.
     """
 
-    class Muon(torch.optim.Muon):
+    base: Any = lean_class(torch.optim.Muon)
+
+    class Muon(base):
         """`torch.optim.Muon` with a batched float32 step on the CPU."""
 
         @torch.no_grad()
@@ -56,19 +70,67 @@ def muon_class() -> type[torch.optim.Muon]:
             if closure is not None or any(param.device.type != "cpu" for param in parameters):
                 return super().step(closure)
             for group in self.param_groups:
-                for params in _group_by_shape(group["params"]):
-                    _step_same_shape(self.state, params, group)
+                params = [param for param in group["params"] if param.grad is not None]
+                for param in params:
+                    if not self.state[param]:
+                        self.state[param]["momentum_buffer"] = torch.zeros_like(param)
+                if not _step_in_kernel(self.state, params, group):
+                    for same_shape in _group_by_shape(params):
+                        _step_same_shape(self.state, same_shape, group)
             return None
 
     return Muon
 
 
-def _group_by_shape(parameters: list[Tensor]) -> list[list[Tensor]]:
-    """Parameters that have a gradient, in one list per shape."""
+def _step_in_kernel(
+    state: Mapping[Tensor, Any], params: list[Tensor], group: dict[str, Any]
+) -> bool:
+    """Muon's update in the native kernel, in place; False if it cannot compute it.
+
+    `state` is the optimizer's state, `group` the options of a torch parameter group.
+    """
+    if not kernels_available() or len(params) < torch.get_num_threads():
+        return False
+    matrices = array("q")  # addresses and sizes, as muon_step.cpp describes them
+    for param in params:
+        assert param.grad is not None  # `params` has no others
+        tensors = (param.data, param.grad, state[param]["momentum_buffer"])
+        if min(param.shape) > MAX_KERNEL_SIDE or not all(map(_is_plain, tensors)):
+            return False
+        matrices.extend([tensor.data_ptr() for tensor in tensors])
+        matrices.extend(param.shape)
+    rate, failed = float(group["lr"]), ctypes.c_int64()
+    _native_step(
+        matrices.buffer_info()[0],
+        len(params),
+        group["momentum"],
+        group["nesterov"],
+        1 - rate * group["weight_decay"],
+        rate,
+        *group["ns_coefficients"],
+        group["ns_steps"],
+        group["eps"],
+        torch.get_num_threads(),
+        ctypes.addressof(failed),
+    )
+    return not failed.value
+
+
+def _is_plain(tensor: Tensor | None) -> bool:
+    """Whether the kernel reads a tensor: contiguous 32-bit floats, at least one."""
+    return (
+        type(tensor) is torch.Tensor
+        and tensor.dtype == torch.float32
+        and tensor.is_contiguous()
+        and tensor.numel() > 0
+    )
+
+
+def _group_by_shape(params: list[Tensor]) -> list[list[Tensor]]:
+    """Parameters in one list per shape."""
     groups: dict[tuple[int, ...], list[Tensor]] = {}
-    for param in parameters:
-        if param.grad is not None:
-            groups.setdefault(tuple(param.shape), []).append(param)
+    for param in params:
+        groups.setdefault(tuple(param.shape), []).append(param)
     return list(groups.values())
 
 
@@ -79,8 +141,6 @@ def _step_same_shape(
 
     `state` is the optimizer's state, `group` the options of a torch parameter group.
     """
-    for param in params:
-        state[param].setdefault("momentum_buffer", torch.zeros_like(param))
     gradients = [local_shard(param.grad) for param in params if param.grad is not None]
     momenta = [local_shard(state[param]["momentum_buffer"]) for param in params]
     torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])

@@ -12,9 +12,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from neural.native.library import current_level
 from neural.nn.lazy_torch import torch
 
-PACKAGES = ("neural", "torch", "numpy", "numba", "safetensors")
+PACKAGES = ("neural", "torch", "numpy", "safetensors")
 
 
 def collect_environment() -> dict[str, Any]:
@@ -24,6 +25,7 @@ def collect_environment() -> dict[str, Any]:
         "packages": {
             package: installed for package in PACKAGES if (installed := _package_version(package))
         },
+        "kernels": current_level() or "off",  # instruction set of the native kernels
         "sqlite": sqlite3.sqlite_version,
         "platform": platform.platform(),
         "host": socket.gethostname(),

@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from neural.native.library import available_levels, force_level
 from neural.nn.attention.self import Self
 from neural.nn.kernel_dispatch import no_kernels
 from neural.nn.layers.multi_head_attention import MultiHeadAttention
@@ -110,6 +111,50 @@ def long_sequences_match_the_definition(entry: type[Mechanism], kind: str) -> No
     )
 
 
+MAX_FLOAT32_ERROR = 2e-5
+"""Allowed error of 32-bit kernels, relative to the largest value or gradient."""
+
+
+def has_native_kernel(entry: type[Mechanism]) -> bool:
+    """Whether `use_kernel` decorates `attend`."""
+    return hasattr(entry.attend, "__wrapped__")
+
+
+@contract_rule(applies=has_native_kernel, lengths=LENGTHS, kind=MASKS)
+def every_instruction_set_gives_the_definition(
+    entry: type[Mechanism], lengths: SequenceLengths, kind: str
+) -> None:
+    """In 32 bits, where native kernels run: values and gradients, for all that this machine has."""
+    mechanism, exact, mask = entry.example(), random_qkv(*lengths), make_mask(kind, *lengths)
+    extra = make_extra(mechanism, *exact[:2])
+    leaves = collect_leaves(exact, mask, extra)
+    expected = mechanism.weights(*exact[:2], mask, extra) @ exact[2]
+    grad_output = torch.randn_like(expected)
+    expected_gradients = compute_gradients(expected, leaves, grad_output)
+    floats = {id(leaf): leaf.detach().float().requires_grad_() for leaf in leaves}
+
+    def to_float(tensor: Tensor | None) -> Tensor | None:
+        return None if tensor is None else floats.get(id(tensor), tensor)
+
+    low_mask = replace(mask, bias=to_float(mask.bias), key_bias=to_float(mask.key_bias))
+    q, k, v = (floats[id(tensor)] for tensor in exact)
+    for level in available_levels():
+        with force_level(level):
+            output = mechanism.attend(q, k, v, low_mask, extra=to_float(extra))
+            gradients = compute_gradients(
+                output, [floats[id(leaf)] for leaf in leaves], grad_output.float()
+            )
+        pairs = zip((output, *gradients), (expected, *expected_gradients), strict=True)
+        for index, (actual, exact_value) in enumerate(pairs):
+            error = (actual.double() - exact_value).abs().max().item()
+            largest = max(1.0, exact_value.abs().max().item())
+            name = f"gradient {index}" if index else "output"
+            require(
+                error <= MAX_FLOAT32_ERROR * largest,
+                f"{level}: the {name} differs from the definition by {error / largest:.2g}",
+            )
+
+
 @contract_rule(kind=("none", "causal keys"), dtype_name=("float32", "float64"))
 def a_nan_in_a_query_is_not_hidden(entry: type[Mechanism], kind: str, dtype_name: str) -> None:
     """Outputs are NaN wherever `weights @ v` is: a diverged training must not look healthy."""
@@ -127,6 +172,19 @@ def a_nan_in_a_query_is_not_hidden(entry: type[Mechanism], kind: str, dtype_name
         raise AssertionError(
             f"`attend` is finite at {first_true_index(lost_nan)}, where `weights @ v` is NaN"
         )
+
+
+@contract_rule(
+    applies=lambda entry: entry.spreads_nan, name=("q", "k", "v"), length=(7, LONG_LENGTH)
+)
+def a_nan_reaches_the_output(entry: type[Mechanism], name: str, length: int) -> None:
+    """`spreads_nan` promises it: `neural.attend` checks the output instead of the inputs."""
+    for dtype in (torch.float32, torch.float64):
+        q, k, v = (tensor.detach().to(dtype) for tensor in random_qkv(length, length))
+        {"q": q, "k": k, "v": v}[name][0, 1, length // 2, -1] = torch.nan
+        mechanism = entry.example()
+        output = mechanism.attend(q, k, v, Mask(), extra=make_extra(mechanism, q, k))
+        require(output.isnan().any(), f"`attend` is finite with a NaN in {name}, in {dtype}")
 
 
 def compute_checked_weights(
@@ -311,9 +369,8 @@ def the_predicted_multiply_adds_are_the_counted_ones(entry: type[Mechanism]) -> 
         counter.get_total_flops() / (2 * B),
     )
     # A native kernel may visit fewer pairs than the torch fallback that is counted here.
-    has_native_kernel = hasattr(type(mechanism).attend, "__wrapped__")
     require(
-        predicted <= counted if has_native_kernel else predicted == counted,
+        predicted <= counted if has_native_kernel(entry) else predicted == counted,
         f"`cost` predicts {predicted:,} multiply-adds for {H} heads, {Q} queries, "
         f"{K} keys of width {D}; torch counts {counted:,g}",
     )

@@ -59,6 +59,8 @@ ENDED_STATES = ("finished", "stopped")
 MAX_VALIDATE_EVERY, MIN_VALIDATE_EVERY = 250, 50
 """Without the setting `validate_every`, validation comes after every epoch, but at intervals of at
 least MIN and at most MAX steps."""
+MIN_TIMED_STEPS = 3
+"""Steps after the first one from which the time of a step is estimated."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,31 @@ class TrainingProgress:
     """Time since this process started to train."""
     steps_done: int
     """Steps of this process; fewer than `step` in a resumed run."""
+    first_step_seconds: float
+    """The part of `seconds` until the end of the first step of this process. That one is slow:
+    a snapshot of the attention comes before it, and caches are filled."""
     attention_summary: tuple[str, float] | None = None
     """Name and mean of one attention measure (say, entropy) in the last snapshot; the same measure
     throughout a training."""
     scores: dict[str, float] | None = None
     """Scores of a validation, if one followed this step."""
+
+    @property
+    def seconds_per_step(self) -> float | None:
+        """Mean over the steps after the first, with their snapshots, validations and checkpoints.
+
+        None while it is unknown: before MIN_TIMED_STEPS of them.
+        """
+        timed_steps = self.steps_done - 1
+        if timed_steps < MIN_TIMED_STEPS:
+            return None
+        return (self.seconds - self.first_step_seconds) / timed_steps
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Estimated time until the last step; None while it is unknown."""
+        seconds = self.seconds_per_step
+        return None if seconds is None else (self.steps - self.step) * seconds
 
 
 @dataclass(frozen=True)
@@ -242,6 +264,7 @@ class _TrainingLoop:
         state, patience = self.state, self.settings.patience
         track_every = self.task.experiment.tracking.track_every
         start_time, steps_done, attention_summary = time.perf_counter(), 0, None
+        first_step_seconds = 0.0
         if state.step == 0 and track_every:
             attention_summary = self.capture_snapshot(0)
         state.model.train()
@@ -279,6 +302,8 @@ class _TrainingLoop:
                 self.save_checkpoint(
                     is_best=scores is not None and state.validations_since_best == 0
                 )
+            if steps_done == 1:
+                first_step_seconds = time.perf_counter() - start_time
             if self.run is not None:
                 self.run.heartbeat(state.step, steps=self.steps, loss=loss, best=state.best)
                 self.on_step(
@@ -289,6 +314,7 @@ class _TrainingLoop:
                         learning_rate=learning_rate,
                         seconds=time.perf_counter() - start_time,
                         steps_done=steps_done,
+                        first_step_seconds=first_step_seconds,
                         attention_summary=attention_summary,
                         scores=scores,
                     )

@@ -15,6 +15,13 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Literal
 
+from neural.native.library import (
+    available_levels,
+    connect_torch_threads,
+    current_level,
+    load_library,
+    native_available,
+)
 from neural.nn.lazy_torch import torch
 
 CheckState = Literal["good", "missing", "wrong"]
@@ -99,6 +106,21 @@ def _check_threads() -> Iterator[SystemCheck]:
         yield SystemCheck("threads", "good", detail)
 
 
+def _check_kernels() -> Iterator[SystemCheck]:
+    """The native library: present, and at which instruction set."""
+    if load_library() is None:
+        fix = "install a wheel, or a C++ compiler and then the package again (docs/kernels.md)"
+        yield SystemCheck(
+            "kernels", "missing", "not built; plain torch is used, which is slower", fix
+        )
+    elif not native_available():
+        yield SystemCheck("kernels", "good", "switched off by NEURAL_KERNELS=off")
+    else:
+        threads = "torch's threads" if connect_torch_threads() else "one thread"
+        levels = ", ".join(available_levels())
+        yield SystemCheck("kernels", "good", f"{current_level()} (of {levels}) on {threads}")
+
+
 def _check_devices() -> Iterator[SystemCheck]:
     names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     names += ["Apple GPU"] if torch.backends.mps.is_available() else []
@@ -179,6 +201,7 @@ CHECKS: tuple[Callable[[], Iterator[SystemCheck]], ...] = (
     _check_packages,
     _check_extras,
     _check_threads,
+    _check_kernels,
     _check_devices,
     _check_memory,
     _check_disk,

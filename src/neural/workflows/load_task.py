@@ -29,7 +29,6 @@ from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.runs.sinks import registry as sinks
 from neural.tasks import registry as tasks
-from neural.tasks.supervised.task import SupervisedSettings
 from neural.tasks.task import Task
 from neural.workflows.guess_experiment import add_overrides, guess_experiment, is_data
 
@@ -60,6 +59,8 @@ def load_task(
         experiment = read_experiment(source, overrides)
     else:
         # a program alone is a supervised experiment with default settings
+        from neural.tasks.supervised.task import SupervisedSettings
+
         network_overrides = [f"network={_quote(path.name)}"]
         network_overrides += [f"network_name={network}"] if network else []
         experiment = read_settings(SupervisedSettings, None, [*network_overrides, *overrides])

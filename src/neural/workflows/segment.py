@@ -13,16 +13,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from neural.core.errors import TaskError
 from neural.core.page_section import PageSection
 from neural.core.printed_sections import PrintedSections
-from neural.report.segmentation_page import SegmentView, render_segmentation_page
-from neural.runs.find import DEFAULT_RUNS_DIR, RunName, open_run
-from neural.runs.run import Run
 from neural.tasks.segmentation.boundary_encoding import Boundaries
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.pipeline import (
@@ -33,7 +30,10 @@ from neural.tasks.segmentation.pipeline import (
 )
 from neural.tasks.segmentation.reader import RawText, decode_text, read_text
 from neural.tasks.segmentation.text_splitting import ElementUnit, make_title
-from neural.workflows.trained_run import TrainedRunFolder
+
+if TYPE_CHECKING:
+    from neural.runs.find import RunName
+    from neural.runs.run import Run
 
 MAX_NAME_LENGTH = 255
 """A longer text is not the name of a file."""
@@ -43,6 +43,9 @@ PROBABILITY_DIGITS = 6
 
 def load_run_pipeline(run: Run, *, uncalibrated: bool = False) -> SegmentationPipeline:
     """The pipeline of a segmentation run: best checkpoint, calibration and threshold."""
+    # Imported here: a text needs no run, and the tasks of runs import much.
+    from neural.workflows.trained_run import TrainedRunFolder
+
     return pipeline_from_run(TrainedRunFolder(run), uncalibrated=uncalibrated)
 
 
@@ -143,6 +146,8 @@ class SegmentationResult(PrintedSections):
 
     def to_html(self) -> str:
         """Self-contained HTML page with the probability curve in the margin."""
+        from neural.report.segmentation_page import SegmentView, render_segmentation_page
+
         elements, gaps = self.document.elements, self.document.gap_texts() or ()
         views = [
             SegmentView(
@@ -266,7 +271,7 @@ def segment(
     max_elements: int | None = None,
     threshold: float | None = None,
     unit: ElementUnit | None = None,
-    runs: str | Path = DEFAULT_RUNS_DIR,
+    runs: str | Path = "runs",
 ) -> SegmentationResult | list[SegmentationResult]:
     """Split a text into segments by topic, with the probability of every boundary.
 
@@ -299,6 +304,8 @@ def segment(
 
 
 def _load_pipeline(run: RunName, runs: str | Path) -> SegmentationPipeline:
+    from neural.runs.find import open_run
+
     return load_run_pipeline(open_run(run, runs=runs))
 
 

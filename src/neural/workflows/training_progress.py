@@ -143,11 +143,7 @@ def _format_line(progress: TrainingProgress) -> str:
     texts += [f"{name.removeprefix('valid/')} {value:.4f} (valid)" for name, value in scores]
     texts += [] if scores else ["loss – (valid)"]  # before the first validation
     texts += [_format_measure(progress)] if progress.attention_summary else []
-    texts += (
-        [f"{_format_duration(_seconds_left(progress))} left"]
-        if progress.step < progress.steps
-        else []
-    )
+    texts += [_format_time_left(progress)] if progress.step < progress.steps else []
     return "  ".join(texts)
 
 
@@ -157,20 +153,29 @@ def _progress_to_dict(progress: TrainingProgress) -> dict[str, object]:
         "steps": progress.steps,
         "loss": progress.loss,
         "learning_rate": progress.learning_rate,
-        "steps_per_second": progress.steps_done / max(progress.seconds, 1e-9),
-        "seconds_left": _seconds_left(progress),
+        "steps_per_second": _steps_per_second(progress),
+        "seconds_left": progress.seconds_left,
         "scores": progress.scores,
         "attention": dict([progress.attention_summary]) if progress.attention_summary else None,
     }
 
 
-def _seconds_left(progress: TrainingProgress) -> float:
-    return (progress.steps - progress.step) * progress.seconds / max(progress.steps_done, 1)
+def _steps_per_second(progress: TrainingProgress) -> float | None:
+    seconds = progress.seconds_per_step
+    return None if seconds is None else 1 / max(seconds, 1e-9)
 
 
 def _format_speed(progress: TrainingProgress) -> str:
-    speed = progress.steps_done / max(progress.seconds, 1e-9)
+    """Speed of the steps so far; `–` in the first few, which do not tell it yet."""
+    speed = _steps_per_second(progress)
+    if speed is None:
+        return "– steps/s"
     return f"{speed:.1f} steps/s" if speed >= 1 else f"{1 / speed:.1f} s/step"
+
+
+def _format_time_left(progress: TrainingProgress) -> str:
+    seconds = progress.seconds_left
+    return f"{'–' if seconds is None else _format_duration(seconds)} left"
 
 
 def _format_measure(progress: TrainingProgress) -> str:
@@ -217,7 +222,7 @@ def _show_bar() -> Iterator[Callable[[TrainingProgress], None]]:
                 score_texts = [f"{name} {value:.4f}" for name, value in items]
             texts = [
                 f"loss {progress.loss:.4f}",
-                f"{_format_duration(_seconds_left(progress))} left",
+                _format_time_left(progress),
                 *score_texts,
                 _format_speed(progress),
             ]

@@ -107,7 +107,7 @@ def load(modules_file: Path | None = None) -> None:
     Only imports: nothing may be computed before forking, because threads are not copied.
     """
     preload_modules()
-    for name in modules_file.read_text().split() if modules_file else ("numba",):
+    for name in modules_file.read_text().split() if modules_file else ():
         with suppress(Exception):  # only for speed
             importlib.import_module(name)
 

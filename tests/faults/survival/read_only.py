@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
-
-import numba
 
 from tests.faults.survival._bench import Bench, SurvivalResult
 from tests.faults.survival._disk import remount, small_disk
@@ -69,7 +66,6 @@ def _set_modes(runs: Path, mode: int) -> None:
 
 
 def _become_nobody() -> None:
-    """Become the user `nobody`, who has no home folder: numba needs another cache folder then."""
+    """Become the user `nobody`, who has no home folder."""
     os.setgid(65534)
     os.setuid(65534)
-    numba.config.CACHE_DIR = tempfile.mkdtemp()

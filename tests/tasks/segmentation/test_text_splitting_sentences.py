@@ -1,8 +1,11 @@
 """Sentence splitting: ends of sentences, and full stops that do not end one."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from neural.tasks.segmentation.text_splitting import find_sentence_ends
+from neural.native.library import available_levels, force_level, no_kernels
+from neural.tasks.segmentation.text_splitting import find_elements, find_sentence_ends
 
 
 def split_sentences(text):
@@ -52,3 +55,24 @@ def test_one_sentence_is_not_split(text):
 )
 def test_several_sentences_are_split(text, expected):
     assert split_sentences(text) == expected
+
+
+FRAGMENTS = (
+    *"aAiI1.!?…。！ \n\t\f\x1e\x85\u2028\u00a0\ufeff\"'”)(#-*_世É,;:",
+    *("''", " '' ", "Mr.", "e.g.", "U.S.", "iv. ", "12. ", "etc.", "\n\n", "word ", "The ", "Él "),
+)
+
+
+@pytest.mark.skipif(not available_levels(), reason="the native library is not built")
+@pytest.mark.parametrize("level", available_levels())
+@settings(max_examples=150, deadline=None)
+@given(
+    text=st.one_of(
+        st.lists(st.sampled_from(FRAGMENTS), max_size=60).map("".join), st.text(max_size=40)
+    )
+)
+def test_the_kernel_finds_the_same_sentences(level, text):
+    with no_kernels():
+        expected = find_elements(text)
+    with force_level(level):
+        assert find_elements(text) == expected

@@ -4,7 +4,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from neural.native.library import available_levels, force_level, no_kernels
 from neural.tasks.segmentation.tokenization import stem_topic_word, stem_word, tokenize_elements
 
 
@@ -72,3 +75,37 @@ def test_stems_leave_out_stop_words():
 def test_a_word_in_fewer_elements_has_a_larger_weight():
     tokens = tokenize_elements(["alpha beta beta", "alpha", "alpha"])
     np.testing.assert_allclose(tokens.idf, np.log1p([3 / 3, 3 / 1]))
+
+
+@pytest.mark.skipif(not available_levels(), reason="the native library is not built")
+@pytest.mark.parametrize("level", available_levels())
+@settings(max_examples=100, deadline=None)
+@given(
+    elements=st.lists(
+        st.text(
+            st.one_of(st.characters(), st.sampled_from("aZ09'’_ \x1eéİΣß世กー़-.")), max_size=30
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_native_tokens_equal_those_of_the_regular_expression(level, elements):
+    with no_kernels():
+        expected = tokenize_elements(elements)
+    with force_level(level):
+        tokens = tokenize_elements(elements)
+    assert tokens.vocabulary == expected.vocabulary
+    np.testing.assert_array_equal(tokens.ids, expected.ids)
+    np.testing.assert_array_equal(tokens.starts, expected.starts)
+
+
+@pytest.mark.skipif(not available_levels(), reason="the native library is not built")
+def test_a_large_vocabulary_keeps_its_order():
+    words = [f"{number:x}w{number % 7}" * (1 + number % 3) for number in range(30_000)]
+    tokens = tokenize_elements([" ".join(words), " ".join(reversed(words))])
+    assert tokens.vocabulary == tuple(words)
+    assert tokens.ids.tolist() == [*range(30_000), *reversed(range(30_000))]
+
+
+def test_lone_surrogates_are_no_letters():
+    assert list_words(["a\ud800b"]) == [["a", "b"]]

@@ -1,9 +1,9 @@
 """Attention of a query to its own position.
 
 A row is the attention weights of one query over the K keys; the value of a head is the mean over
-its rows. `reference` defines the value of a row. The compiled pass (kernels.py) gives the same
-value from the numbers that `required_statistics` names. `needs_positions`: the measure applies only
-where queries and keys have known positions in one sequence.
+its rows. `reference` defines the value of a row. The compiled pass (compiled_statistics.py) gives
+the same value from the numbers that `required_statistics` names. `needs_positions`: the measure
+applies only where queries and keys have known positions in one sequence.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Shannon entropy of a row's weights (Shannon, 1948).
 
 A row is the attention weights of one query over the K keys; the value of a head is the mean over
-its rows. `reference` defines the value of a row. The compiled pass (kernels.py) gives the same
-value from the numbers that `required_statistics` names.
+its rows. `reference` defines the value of a row. The compiled pass (compiled_statistics.py) gives
+the same value from the numbers that `required_statistics` names.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Mean attended position.
 
 A row is the attention weights of one query over the K keys; the value of a head is the mean over
-its rows. `reference` defines the value of a row. The compiled pass (kernels.py) gives the same
-value from the numbers that `required_statistics` names. `needs_positions`: the measure applies only
-where the positions of the keys are known.
+its rows. `reference` defines the value of a row. The compiled pass (compiled_statistics.py) gives
+the same value from the numbers that `required_statistics` names. `needs_positions`: the measure
+applies only where the positions of the keys are known.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A row is the attention weights of one query over the K keys, in all heads of a layer; the value of
 the layer is the mean over its rows. `reference` defines the value of a row. The compiled pass
-(kernels.py) gives the same value from the numbers that `required_statistics` names.
+(compiled_statistics.py) gives the same value from the numbers that `required_statistics` names.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A row is the attention weights of one query over the K keys. p is a row of the first layer and q
 that of the same head and query in the second; the value is the mean over rows. `reference` defines
-the value of a pair of rows. The compiled pass (kernels.py) gives the same value from the numbers
-that `required_statistics` names.
+the value of a pair of rows. The compiled pass (compiled_statistics.py) gives the same value from
+the numbers that `required_statistics` names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Largest attention score: grows without bound before a loss diverges (Dehghani et al., 2023).
 
 A row is the attention of one query to all K keys. `reference` defines the value of a row. The
-compiled pass (kernels.py) gives the same value from the numbers that `required_statistics` names.
+compiled pass (compiled_statistics.py) gives the same value from the numbers that
+`required_statistics` names.
 """
 
 from __future__ import annotations

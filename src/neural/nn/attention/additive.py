@@ -9,18 +9,27 @@ Axes: B batch, H heads, Q queries, K keys, D head width, V width of values.
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from neural.language.shapes import Cost
 from neural.nn.attention.self import masked_softmax
+from neural.nn.kernel_dispatch import use_kernel
 from neural.nn.lazy_torch import Module, nn, torch
 from neural.nn.mask import Mask
 from neural.nn.mechanism import Mechanism
-from neural.nn.positionwise import attend_in_chunks, chunk_rows
+from neural.nn.positionwise import attend_in_chunks
 
 if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
+
+
+def _load_kernel() -> ModuleType:
+    """The compiled form of `attend`, imported at its first use."""
+    from neural.nn.kernels import additive
+
+    return additive
 
 
 class Additive(Mechanism):
@@ -47,6 +56,7 @@ class Additive(Mechanism):
         scores = scores if bias is None else scores + bias
         return masked_softmax(scores, mask.to_keep_mask(q.shape[-2], k.shape[-2], q.device))
 
+    @use_kernel(_load_kernel)
     def attend(
         self,
         q: Float[Tensor, "B H Q D"],
@@ -64,13 +74,12 @@ class Additive(Mechanism):
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
         """Products with u and with the values, Q·K·D multiply-adds each per head.
 
-        Saves the output (Q × D) and, if all queries are one chunk, tanh (Q × K × D) and the weights
-        (Q × K); with more chunks, these two are recomputed.
+        Saves the output, exponentials of queries and keys (Q × D and K × D), and the log-sum-exp
+        of each query. Without the kernel, a single chunk of queries saves tanh (Q × K × D) instead.
         """
-        saved = queries * keys * (width + 1) if queries <= chunk_rows(keys * width) else 0
         return Cost(
             multiply_adds=2 * heads * queries * keys * width,
-            activations=heads * (queries * width + saved),
+            activations=heads * (queries * (2 * width + 1) + keys * width),
         )
 
     def build_learned(self, width: int, heads: int, head_width: int) -> ScoreVector:

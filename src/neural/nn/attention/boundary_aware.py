@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from neural.language.declaration import float_field
 from neural.language.shapes import Cost
@@ -40,9 +40,6 @@ def _load_kernel() -> ModuleType:
 
 class BoundaryAware(Mechanism):
     """Adds (s_i + s_j) / 2 to every score, where s is the learned boundary score of a position."""
-
-    # The attention layer counts none of q, k and v: `cost` does, with a column for the bias.
-    saved_inputs: ClassVar[str] = ""
 
     temperature: float = float_field(
         "Temperature of the boundary scores; below 1 they are closer to 0 or 1.",
@@ -98,13 +95,11 @@ class BoundaryAware(Mechanism):
         return replace(mask, key_bias=half if mask.key_bias is None else mask.key_bias + half)
 
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
-        """Full attention with one more column of q, k and v: the bias is in that of k.
+        """Full attention; saves also the bias of each key.
 
-        Saves these wider q, k and v, and what `Self` saves. The compiled kernel needs no such
-        column and saves a little less.
+        Without the kernel, q, k and v have one more column, for the bias.
         """
-        inputs = Cost(activations=heads * (queries + 2 * keys) * (width + 1))
-        return Self().cost(heads, queries, keys, width + 1) + inputs
+        return Self().cost(heads, queries, keys, width) + Cost(activations=heads * keys)
 
     def build_learned(self, width: int, heads: int, head_width: int) -> BoundaryScorer:
         """The network of the boundary scores."""

@@ -19,9 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import repeat
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from neural.language.shapes import Cost
+from neural.nn.kernel_dispatch import use_kernel
 from neural.nn.lazy_torch import functional, torch
 from neural.nn.mask import Mask, as_bool
 from neural.nn.mechanism import Mechanism
@@ -41,6 +43,13 @@ BLOCK_SIZE = 64
 
 Pairs inside a block are multiplied one by one; all earlier blocks are in running sums.
 """
+
+
+def _load_kernel() -> ModuleType:
+    """The compiled form of `attend`, imported at its first use."""
+    from neural.nn.kernels import linear
+
+    return linear
 
 
 class Linear(Mechanism):
@@ -68,6 +77,7 @@ class Linear(Mechanism):
             products = products.masked_fill(~keep, 0)
         return safe_divide(products, products.sum(dim=-1, keepdim=True)).to(q.dtype)
 
+    @use_kernel(_load_kernel)
     def attend(
         self,
         q: Float[Tensor, "B H Q D"],
@@ -106,13 +116,12 @@ class Linear(Mechanism):
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
         """The products φ(k)ᵀ·v, φ(q) with that sum, and φ(q) with the sum of φ(k).
 
-        Saves φ(q), the output before and after the division (each Q × D), φ(k) (K × D), the two
-        sums (D × D and D) and the divisor of each query. Causal attention costs more than twice as
-        much as returned here.
+        Saves the output and the divisor of each query. Without the kernel, also φ(q), φ(k) and the
+        two sums. Causal attention multiplies more than twice as much as returned here.
         """
         return Cost(
             multiply_adds=heads * width * (keys * width + queries * width + queries),
-            activations=heads * (width * (3 * queries + keys + width + 1) + queries),
+            activations=heads * queries * (width + 1),
         )
 
 
@@ -124,9 +133,9 @@ def feature_map(x: Float[Tensor, "B H T D"]) -> Float[Tensor, "B H T D"]:
 def safe_divide(
     numerator: Float[Tensor, "B H Q N"], total: Float[Tensor, "B H Q 1"]
 ) -> Float[Tensor, "B H Q N"]:
-    """numerator / total; 0 for a tiny total, so that no gradient overflows."""
-    is_safe = total > torch.finfo(total.dtype).tiny ** 0.5
-    return (numerator / total.where(is_safe, 1)).where(is_safe, 0)
+    """numerator / total; 0 for a tiny total, so that no gradient overflows. NaN stays NaN."""
+    is_tiny = total <= torch.finfo(total.dtype).tiny ** 0.5
+    return (numerator / total.masked_fill(is_tiny, 1)).masked_fill(is_tiny, 0)
 
 
 def attend_chunks(

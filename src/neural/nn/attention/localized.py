@@ -42,6 +42,7 @@ class Localized(Mechanism):
     """Scaled dot-product attention to the keys at most `window // 2` positions away."""
 
     self_attention_only: ClassVar[bool] = True  # not for cross-attention: it compares positions
+    spreads_nan: ClassVar[bool] = True
 
     window: int = int_field(
         "Width of the window, centred at the query; with causal attention, only the half before "

@@ -13,6 +13,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar
 
+from neural.language.shapes import Cost
 from neural.nn.attention.self import dot_product_scores
 from neural.nn.kernel_dispatch import use_kernel
 from neural.nn.lazy_torch import torch
@@ -31,12 +32,18 @@ def _load_kernel() -> ModuleType:
     return sparsemax
 
 
+def _load_attention_kernel() -> ModuleType:
+    """The compiled form of `Sparsemax.attend`, imported at its first use."""
+    from neural.nn.kernels import entmax_attention
+
+    return entmax_attention
+
+
 class Sparsemax(PositionwiseMechanism):
     """Weights are the Euclidean projection of the scores of a row onto the simplex."""
 
-    # Q×K matrices of floats saved for the backward pass, on average: without a mask three (scores,
-    # scores minus the largest, weights), with a mask also the weights before masking.
-    saved_matrices: ClassVar[float] = 3.5
+    alpha: ClassVar[float] = 2.0
+    """The α of α-entmax, for the kernel."""
 
     def weights(
         self,
@@ -50,6 +57,30 @@ class Sparsemax(PositionwiseMechanism):
             sparsemax,
             dot_product_scores(q, k, mask),
             mask.to_keep_mask(q.shape[-2], k.shape[-2], q.device),
+        )
+
+    @use_kernel(_load_attention_kernel)
+    def attend(
+        self,
+        q: Float[Tensor, "B H Q D"],
+        k: Float[Tensor, "B H K D"],
+        v: Float[Tensor, "B H K V"],
+        mask: Mask,
+        dropout: float = 0.0,
+        extra: Tensor | None = None,
+    ) -> Float[Tensor, "B H Q V"]:
+        """`weights @ v` in chunks of queries."""
+        return super().attend(q, k, v, mask, dropout, extra)
+
+    def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
+        """Two products of Q·K·D multiply-adds per head; the kernel skips values without weight.
+
+        Saves the output and, for each query, its largest score and the threshold of its weights.
+        Without the kernel, a single chunk of queries also saves matrices of Q × K.
+        """
+        return Cost(
+            multiply_adds=2 * heads * queries * keys * width,
+            activations=heads * queries * (width + 2),
         )
 
 

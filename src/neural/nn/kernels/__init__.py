@@ -1,4 +1,4 @@
-"""Compiled replacements of torch functions, most of them numba loops.
+"""Native replacements of torch functions; their loops are in neural/native/kernels.
 
 `use_kernel` (kernel_dispatch.py) calls them: `supports` says whether a kernel can compute a call,
 `run` computes it.

@@ -1,122 +1,103 @@
-# ruff: noqa: ANN001, ANN202 (numba reads no annotations)
 """Kernel of local attention: O(n·w) time, O(n) memory, forward and backward.
 
 `use_kernel` (kernel_dispatch.py) calls `run` instead of `Localized.attend`
-(nn/attention/localized.py) if `supports` is True. A sequence has n positions; a query sees the w
-keys around it, `reach` = w // 2 on either side.
-
-numba compiles the loops with vector instructions at their first use and caches the code on disk.
-One head of one example is one task; tasks run on as many threads as torch uses.
+(nn/attention/localized.py) if `supports` is True. The loops are in native/kernels/localized.cpp. A
+sequence has n positions; a query sees the w keys around it, `reach` = w // 2 on either side.
 """
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
-import numba
-import numpy as np
-
-from neural.nn.kernels._arrays import to_numba_arrays
+from neural.native.library import NativeFunction
+from neural.nn.kernels._tensors import strides_of, with_adjacent_features
 from neural.nn.lazy_torch import torch
 from neural.nn.mask import Mask
 
-_njit_parallel: Any = numba.njit(
-    parallel=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, cache=True
-)
+TRACEABLE = True
+"""`torch.compile` may put the operator in its graph: `supports` reads no values of tensors."""
+MAX_REACH = 256
+"""Largest reach: the kernel's tables grow with its square. Wider windows use torch's products."""
+
+_forward = NativeFunction("localized_forward", "ppppp pp f ip")
+_backward = NativeFunction("localized_backward", "pppp pppp pp f ip")
 
 
-@_njit_parallel
-def _forward(q, k, v, key_mask, scale, reach, causal, out, logsum):
-    """Attention output, written to `out`, and log-sum-exp of each query's scores, to `logsum`.
-
-    q, k, v and out are (task, position, feature), logsum (task, position). key_mask (example,
-    position) is True for real keys; a key_mask of one row is for all examples.
-    """
-    tasks, queries, width = q.shape
-    keys, value_width = k.shape[1], v.shape[2]
-    heads = tasks // key_mask.shape[0]
-    for task in numba.prange(tasks):
-        is_key = key_mask[task // heads]
-        weight = np.empty(2 * reach + 1, q.dtype)
-        for i in range(queries):
-            position = i + keys - queries  # the last query is at the last key
-            first = max(0, position - reach)
-            last = min(keys, position + 1 if causal else position + reach + 1)
-            largest = -np.inf
-            for j in range(first, last):
-                score = q.dtype.type(0)
-                for d in range(width):
-                    score += q[task, i, d] * k[task, j, d]
-                weight[j - first] = score * scale
-                if is_key[j] and weight[j - first] > largest:
-                    largest = weight[j - first]
-            for d in range(value_width):
-                out[task, i, d] = 0
-            total = q.dtype.type(0)
-            for j in range(first, last):
-                weight[j - first] = np.exp(weight[j - first] - largest) if is_key[j] else 0
-                total += weight[j - first]
-            # A row without visible keys: exp(score - inf) is 0 in the backward pass.
-            logsum[task, i] = largest + np.log(total) if total != 0 else np.inf
-            if total != 0:  # also if it is NaN: NaN inputs must give NaN outputs
-                for j in range(first, last):
-                    normalized = weight[j - first] / total
-                    for d in range(value_width):
-                        out[task, i, d] += normalized * v[task, j, d]
+def _call(
+    function: NativeFunction,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    key_mask: torch.Tensor | None,
+    others: list[torch.Tensor],
+    reach: int,
+    causal: bool,
+) -> None:
+    """Call a kernel with q, k, v, the mask and `others`; MemoryError if its buffers do not fit."""
+    sizes = (*q.shape[:3], k.shape[2], q.shape[3], v.shape[3], reach, int(causal))
+    strides = [stride for tensor in (q, k, v, *others) for stride in strides_of(tensor)]
+    mask_address, mask_stride = None, 0
+    if key_mask is not None:
+        # A mask of one row is for all examples.
+        mask_address = key_mask.data_ptr()
+        mask_stride = key_mask.stride(0) if key_mask.shape[0] > 1 else 0
+    ok = ctypes.c_int64(0)
+    function(
+        *(tensor.data_ptr() for tensor in (q, k, v)),
+        mask_address,
+        *(tensor.data_ptr() for tensor in others),
+        (ctypes.c_int64 * len(sizes))(*sizes),
+        (ctypes.c_int64 * (len(strides) + 1))(*strides, mask_stride),
+        q.shape[-1] ** -0.5,
+        torch.get_num_threads(),
+        ctypes.byref(ok),
+    )
+    if not ok.value:
+        raise MemoryError("local attention: no memory for the tables of a window")
 
 
-@_njit_parallel
-def _backward(
-    q, k, v, key_mask, out, logsum, grad_out, scale, reach, causal, grad_q, grad_k, grad_v
-):
-    """Adds the gradients to grad_q, grad_k and grad_v; other arguments as in `_forward`."""
-    tasks, queries, width = q.shape
-    keys, value_width = k.shape[1], v.shape[2]
-    heads = tasks // key_mask.shape[0]
-    for task in numba.prange(tasks):
-        is_key = key_mask[task // heads]
-        for i in range(queries):
-            position = i + keys - queries
-            first = max(0, position - reach)
-            last = min(keys, position + 1 if causal else position + reach + 1)
-            # Softmax backward: grad_score = weight · (grad_weight − Σ weight · grad_weight), where
-            # the sum is grad_out·out. Weights are recomputed from the saved log-sum-exp.
-            mean_grad = q.dtype.type(0)
-            for d in range(value_width):
-                mean_grad += grad_out[task, i, d] * out[task, i, d]
-            for j in range(first, last):
-                if not is_key[j]:
-                    continue
-                score, grad_weight = q.dtype.type(0), q.dtype.type(0)
-                for d in range(width):
-                    score += q[task, i, d] * k[task, j, d]
-                for d in range(value_width):
-                    grad_weight += grad_out[task, i, d] * v[task, j, d]
-                weight = np.exp(score * scale - logsum[task, i])
-                grad_score = weight * (grad_weight - mean_grad) * scale
-                for d in range(width):
-                    grad_q[task, i, d] += grad_score * k[task, j, d]
-                    grad_k[task, j, d] += grad_score * q[task, i, d]
-                for d in range(value_width):
-                    grad_v[task, j, d] += weight * grad_out[task, i, d]
-
-
-@torch.library.custom_op("neural::localized", mutates_args=())
+@torch.library.custom_op("neural::localized", mutates_args=(), device_types="cpu")
 def localized(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
-    key_mask: torch.Tensor,
+    key_mask: torch.Tensor | None,
     reach: int,
     causal: bool,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Attention output and log-sum-exp of each row; arguments as in `_forward`."""
-    out = q.new_empty(*q.shape[:2], v.shape[2])
-    logsum = q.new_empty(q.shape[:2])
-    scale = q.numpy().dtype.type(q.shape[-1] ** -0.5)
-    inputs = to_numba_arrays(q.contiguous(), k.contiguous(), v.contiguous(), key_mask)
-    _forward(*inputs, scale, reach, causal, *to_numba_arrays(out, logsum))
-    return out, logsum
+) -> torch.Tensor:
+    """Attention output. Tensors are (B, H, time, features); key_mask (B or 1, K) is True for keys
+    that are not padding."""
+    out = _empty_output(q, v)
+    q, k, v = (with_adjacent_features(tensor) for tensor in (q, k, v))
+    _call(_forward, q, k, v, key_mask, [out], reach, causal)
+    return out
+
+
+@torch.library.custom_op("neural::localized_backward", mutates_args=(), device_types="cpu")
+def localized_backward(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    key_mask: torch.Tensor | None,
+    grad_out: torch.Tensor,
+    reach: int,
+    causal: bool,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Gradients of queries, keys and values."""
+    q, k, v, grad_out = (with_adjacent_features(tensor) for tensor in (q, k, v, grad_out))
+    grads = [torch.empty_like(tensor) for tensor in (q, k, v)]
+    _call(_backward, q, k, v, key_mask, [grad_out, *grads], reach, causal)
+    return grads[0], grads[1], grads[2]
+
+
+def _empty_output(q: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """An output in the memory layout (B, T, H, V) if the queries have it: the next layer reads it
+    in that order."""
+    batch, heads, queries, width = *q.shape[:3], v.shape[3]
+    if q.transpose(1, 2).is_contiguous() and not q.is_contiguous():
+        return q.new_empty(batch, queries, heads, width).transpose(1, 2)
+    return q.new_empty(batch, heads, queries, width)
 
 
 @localized.register_fake
@@ -124,35 +105,11 @@ def _(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
-    key_mask: torch.Tensor,
+    key_mask: torch.Tensor | None,
     reach: int,
     causal: bool,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    return q.new_empty(*q.shape[:2], v.shape[2]), q.new_empty(q.shape[:2])
-
-
-@torch.library.custom_op("neural::localized_backward", mutates_args=())
-def localized_backward(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    key_mask: torch.Tensor,
-    out: torch.Tensor,
-    logsum: torch.Tensor,
-    grad_out: torch.Tensor,
-    reach: int,
-    causal: bool,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Gradients of queries, keys and values."""
-    grads = [
-        torch.zeros_like(tensor, memory_format=torch.contiguous_format) for tensor in (q, k, v)
-    ]
-    scale = q.numpy().dtype.type(q.shape[-1] ** -0.5)
-    inputs = to_numba_arrays(
-        q.contiguous(), k.contiguous(), v.contiguous(), key_mask, out, logsum, grad_out.contiguous()
-    )
-    _backward(*inputs, scale, reach, causal, *to_numba_arrays(*grads))
-    return grads[0], grads[1], grads[2]
+) -> torch.Tensor:
+    return _empty_output(q, v)
 
 
 @localized_backward.register_fake
@@ -160,32 +117,23 @@ def _(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
-    key_mask: torch.Tensor,
-    out: torch.Tensor,
-    logsum: torch.Tensor,
+    key_mask: torch.Tensor | None,
     grad_out: torch.Tensor,
     reach: int,
     causal: bool,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    return torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+    grads = [torch.empty_like(with_adjacent_features(tensor)) for tensor in (q, k, v)]
+    return grads[0], grads[1], grads[2]
 
 
-def _setup_context(
-    ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]
-) -> None:
-    q, k, v, key_mask, ctx.reach, ctx.causal = inputs
-    ctx.save_for_backward(q, k, v, key_mask, *output)
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    *tensors, ctx.reach, ctx.causal = inputs
+    ctx.save_for_backward(*tensors)
 
 
-def _autograd_backward(
-    ctx: Any, grad_out: torch.Tensor, _logsum: torch.Tensor | None
-) -> tuple[Any, ...]:
-    return (
-        *localized_backward(*ctx.saved_tensors, grad_out, ctx.reach, ctx.causal),
-        None,
-        None,
-        None,
-    )
+def _autograd_backward(ctx: Any, grad_out: torch.Tensor) -> tuple[Any, ...]:
+    grads = localized_backward(*ctx.saved_tensors, grad_out, ctx.reach, ctx.causal)
+    return (*grads, None, None, None)
 
 
 localized.register_autograd(_autograd_backward, setup_context=_setup_context)
@@ -202,19 +150,25 @@ def supports(
 ) -> bool:
     """Whether `run` can compute a call; arguments as in `Localized.attend`.
 
-    It can on the CPU, for 32- and 64-bit floats without dropout. Of the mask it supports padding,
-    causality and the window, but no other rules and no biases.
+    It can on the CPU, for 32-bit floats without dropout and windows that are not very wide. Of the
+    mask it supports padding, causality and the window, but no other rules and no biases.
     """
     unsupported = (mask.segments, mask.pairs, mask.bias, mask.key_bias)
     return (
         q.device.type == "cpu"
-        and q.dtype in (torch.float32, torch.float64)
-        and q.dtype == k.dtype == v.dtype
+        and q.dtype == k.dtype == v.dtype == torch.float32
         and dropout == 0
         and all(tensor is None for tensor in unsupported)
         and not torch.is_autocast_enabled("cpu")
         and q.numel() > 0
+        and k.numel() > 0
+        and _kernel_reach(mechanism, q, k, mask) <= MAX_REACH
     )
+
+
+def _kernel_reach(mechanism: Any, q: torch.Tensor, k: torch.Tensor, mask: Mask) -> int:
+    """The reach, at most the length: a window may be wider than the text."""
+    return min(mechanism.softmax_mask(q, k, mask).reach, max(q.shape[-2], k.shape[-2]))
 
 
 def run(
@@ -226,11 +180,6 @@ def run(
     dropout: float = 0.0,
     extra: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """The same values as `Localized.attend`; (example, head) is flattened to tasks."""
-    key_mask = mask.keys if mask.keys is not None else torch.ones(1, k.shape[-2], dtype=torch.bool)
-    # The kernel allocates a buffer of the window's width; a window may be wider than the text.
-    max_reach = max(q.shape[-2], k.shape[-2])
-    reach = min(mechanism.softmax_mask(q, k, mask).reach, max_reach)
-    tasks = [tensor.flatten(0, 1) for tensor in (q, k, v)]
-    out, _ = localized(*tasks, key_mask != 0, reach, mask.causal)
-    return out.unflatten(0, q.shape[:2])
+    """The same values as `Localized.attend`."""
+    key_mask = None if mask.keys is None else (mask.keys != 0).contiguous()
+    return localized(q, k, v, key_mask, _kernel_reach(mechanism, q, k, mask), mask.causal)

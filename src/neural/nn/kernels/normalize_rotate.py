@@ -3,79 +3,95 @@
 `use_kernel` (kernel_dispatch.py) calls `run` instead of `normalize_and_rotate`
 (nn/multi_head_attention.py) if `supports` is True. Both have its arguments: queries or keys `x`,
 `offset` the position of the first of them, `position` the positional encoding, whether to
-`normalize` each vector to length √D.
+`normalize` each vector to length √D. The loops are in native/kernels/normalize_rotate.cpp.
+
+Axes: B batch, H heads, T time, D head width, P = D / 2 pairs of features, or 0 without rotation.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
 
-import numba
-import numpy as np
-
-from neural.nn.kernels._arrays import to_numba_arrays
+from neural.native.library import NativeFunction
+from neural.nn.kernels._operator import Operator
 from neural.nn.lazy_torch import torch
 from neural.nn.position import AttentionPositions
 from neural.nn.positions.rotary import RotaryPositions
 
-_njit_parallel: Any = numba.njit(
-    parallel=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, cache=True
+_forward = NativeFunction("normalize_rotate_forward", "p iii ppp iiiii i f i")
+_backward = NativeFunction("normalize_rotate_backward", "p iii pp p iii p iiiii i f i")
+
+
+def _compute(
+    x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, normalize: bool, epsilon: float
+) -> torch.Tensor:
+    """Normalized and rotated `x` (B, H, T, D); cos and sin are (T, P)."""
+    x, out = _with_dense_features(x), _empty_result(x)
+    B, H, T, D = x.shape
+    _forward(
+        x.data_ptr(),
+        *_position_strides(x),
+        cos.data_ptr(),
+        sin.data_ptr(),
+        out.data_ptr(),
+        *(B, T, H, D, cos.shape[1]),
+        normalize,
+        epsilon,
+        torch.get_num_threads(),
+    )
+    return out
+
+
+def _compute_gradient(
+    x: torch.Tensor,
+    cos: torch.Tensor,
+    sin: torch.Tensor,
+    normalize: bool,
+    epsilon: float,
+    grad_out: torch.Tensor,
+) -> torch.Tensor:
+    """Gradient of x."""
+    x, grad_out, grad_x = _with_dense_features(x), _with_dense_features(grad_out), _empty_result(x)
+    B, H, T, D = x.shape
+    _backward(
+        x.data_ptr(),
+        *_position_strides(x),
+        cos.data_ptr(),
+        sin.data_ptr(),
+        grad_out.data_ptr(),
+        *_position_strides(grad_out),
+        grad_x.data_ptr(),
+        *(B, T, H, D, cos.shape[1]),
+        normalize,
+        epsilon,
+        torch.get_num_threads(),
+    )
+    return grad_x
+
+
+def _with_dense_features(x: torch.Tensor) -> torch.Tensor:
+    """A tensor whose features are next to each other in memory; a copy only if needed."""
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
+def _position_strides(x: torch.Tensor) -> tuple[int, int, int]:
+    """Strides of example, position and head, the order of the axes in memory."""
+    return x.stride(0), x.stride(2), x.stride(1)
+
+
+def _empty_result(x: torch.Tensor) -> torch.Tensor:
+    """An empty (B, H, T, D), in memory (B, T, H, D): so heads are joined without a copy."""
+    B, H, T, D = x.shape
+    return x.new_empty(B, T, H, D).transpose(1, 2)
+
+
+normalize_rotate = Operator(
+    "normalize_rotate",
+    _compute,
+    lambda x, *arguments: _empty_result(x),
+    _compute_gradient,
+    lambda x, *arguments: _empty_result(x),
 )
-
-
-@_njit_parallel
-def _forward(x, cos, sin, normalize, epsilon, out):  # noqa: ANN001, ANN202 (numba reads no annotations)
-    """Normalized and rotated `x`, written to `out`; both (example, position, head, feature).
-
-    cos and sin are (position, pair); with 0 pairs there is no rotation.
-    """
-    examples, time, heads, width = x.shape
-    half, pairs = width // 2, cos.shape[1]
-    for task in numba.prange(examples * time):
-        b, t = task // time, task % time
-        for h in range(heads):
-            vector, result = x[b, t, h], out[b, t, h]
-            factor = np.float32(1)
-            if normalize:
-                square = np.float32(0)
-                for d in range(width):
-                    square += vector[d] * vector[d]
-                factor = np.float32(1) / np.sqrt(square / np.float32(width) + epsilon)
-            if pairs == 0:
-                for d in range(width):
-                    result[d] = vector[d] * factor
-            for d in range(pairs):
-                left, right = vector[d] * factor, vector[d + half] * factor
-                result[d] = left * cos[t, d] - right * sin[t, d]
-                result[d + half] = left * sin[t, d] + right * cos[t, d]
-
-
-@_njit_parallel
-def _backward(x, cos, sin, normalize, epsilon, grad_out, out):  # noqa: ANN001, ANN202
-    """Writes the gradient of x to `out`; other arguments as in `_forward`."""
-    examples, time, heads, width = x.shape
-    half, pairs = width // 2, cos.shape[1]
-    for task in numba.prange(examples * time):
-        b, t = task // time, task % time
-        for h in range(heads):
-            vector, grad, result = x[b, t, h], grad_out[b, t, h], out[b, t, h]
-            if pairs == 0:
-                for d in range(width):
-                    result[d] = grad[d]
-            for d in range(pairs):  # the inverse rotation
-                result[d] = grad[d] * cos[t, d] + grad[d + half] * sin[t, d]
-                result[d + half] = grad[d + half] * cos[t, d] - grad[d] * sin[t, d]
-            if normalize:
-                # Gradient of the RMS norm: removes the component along the vector, whose length
-                # does not affect the output.
-                square, dot = np.float32(0), np.float32(0)
-                for d in range(width):
-                    square += vector[d] * vector[d]
-                    dot += vector[d] * result[d]
-                factor = np.float32(1) / np.sqrt(square / np.float32(width) + epsilon)
-                projection = dot * factor * factor / np.float32(width)
-                for d in range(width):
-                    result[d] = factor * (result[d] - vector[d] * projection)
 
 
 def supports(
@@ -85,17 +101,16 @@ def supports(
     normalize: bool,
     epsilon: float,
 ) -> bool:
-    """Whether `run` can compute a call.
-
-    For float32 on the CPU; x (B, H, T, D) must be a transposed view of a contiguous (B, T, H, D).
-    """
+    """Whether `run` can compute a call: float32 (B, H, T, D) on the CPU, with norm or rotation."""
     is_plain = type(x) is torch.Tensor and x.device.type == "cpu" and x.dtype == torch.float32
     has_supported_position = position is None or isinstance(position, RotaryPositions)
     return (
         is_plain
         and has_supported_position
         and (normalize or position is not None)
-        and x.transpose(1, 2).is_contiguous()
+        and x.ndim == 4
+        and x.numel() > 0
+        and (position is None or x.shape[-1] % 2 == 0)
     )
 
 
@@ -107,31 +122,23 @@ def run(
     epsilon: float,
 ) -> torch.Tensor:
     """The same values as `normalize_and_rotate`."""
-    if isinstance(position, RotaryPositions):
-        cos, sin = position.cos_sin(x, offset)
-    else:
-        cos = sin = x.new_empty(x.shape[-2], 0)
-    return _NormalizeRotate.apply(x, cos, sin, normalize, epsilon)
+    base = position.base if isinstance(position, RotaryPositions) else None
+    cos, sin = _rotation_table(base, offset, x.shape[-2], x.shape[-1])
+    return normalize_rotate(x, cos, sin, normalize, epsilon)
 
 
-class _NormalizeRotate(torch.autograd.Function):
-    """The kernel with its gradient for x."""
+@lru_cache(maxsize=16)
+def _rotation_table(
+    base: float | None, offset: int, length: int, width: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cosine and sine (T, P) of rotary positions, kept for the next layer and the next step.
 
-    @staticmethod
-    def forward(ctx: Any, x: Any, cos: Any, sin: Any, normalize: bool, epsilon: float) -> Any:
-        ctx.save_for_backward(x, cos, sin)
-        ctx.settings = normalize, np.float32(epsilon)
-        out = torch.empty_like(x)  # with the same strides
-        inputs = to_numba_arrays(x.transpose(1, 2), cos, sin)
-        _forward(*inputs, *ctx.settings, *to_numba_arrays(out.transpose(1, 2)))
-        return out
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:  # type: ignore[bad-override]  # the decorator hides the signature
-        x, cos, sin = ctx.saved_tensors
-        out = torch.empty_like(x)
-        grad_out = grad_outputs[0].transpose(1, 2).contiguous()
-        inputs = to_numba_arrays(x.transpose(1, 2), cos, sin)
-        _backward(*inputs, *ctx.settings, *to_numba_arrays(grad_out, out.transpose(1, 2)))
-        return out, None, None, None, None
+    Without a base they have 0 pairs. Not in inference mode: its tensors cannot be saved for a later
+    backward pass.
+    """
+    with torch.inference_mode(False), torch.no_grad():
+        if base is None:
+            empty = torch.empty(length, 0, device="cpu")
+            return empty, empty
+        like = torch.empty(1, 1, length, width, dtype=torch.float32, device="cpu")
+        return RotaryPositions(base).cos_sin(like, offset)

@@ -167,7 +167,7 @@ class CopiedDefinition:
         return node
 
     def _strip_kernels(self, node: Any) -> None:
-        """Remove `use_kernel`, which dispatches to numba: the file has the body in torch."""
+        """Remove `use_kernel`, which dispatches to native kernels: the file has the body in torch."""
         module, remaining = self.unit.module, []
         for decorator in node.decorator_list:
             function = decorator.func if isinstance(decorator, ast.Call) else None

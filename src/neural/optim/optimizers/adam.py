@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from neural.language.declaration import float_field
 from neural.nn.lazy_torch import torch
+from neural.optim.lean_optimizer import lean_class
 from neural.optim.optimizer import Optimizer, supports_fused
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Adam(Optimizer):
         params = [param for _, param in parameters]
         betas = (self.beta_1, self.beta_2)
         return [
-            torch.optim.Adam(
+            lean_class(torch.optim.Adam)(
                 params,
                 lr=self.learning_rate_at(0),
                 betas=betas,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from neural.language.declaration import float_field
 from neural.nn.lazy_torch import torch
+from neural.optim.lean_optimizer import lean_class
 from neural.optim.optimizer import Optimizer, supports_fused
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class AdamW(Optimizer):
         ]
         betas, fused = (self.beta_1, self.beta_2), supports_fused(params)
         return [
-            torch.optim.AdamW(
+            lean_class(torch.optim.AdamW)(
                 groups, lr=self.learning_rate_at(0), betas=betas, eps=self.epsilon, fused=fused
             )
         ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 from neural.language.declaration import float_field
 from neural.nn.lazy_torch import torch
 from neural.optim.batched_muon import muon_class
+from neural.optim.lean_optimizer import lean_class
 from neural.optim.optimizer import Optimizer, supports_fused
 
 if TYPE_CHECKING:
@@ -76,6 +77,6 @@ class Muon(Optimizer):
         if others:
             other_rate, fused = self.other_learning_rate or rate / 10, supports_fused(others)
             optimizers.append(
-                torch.optim.AdamW(others, lr=other_rate, weight_decay=0.0, fused=fused)
+                lean_class(torch.optim.AdamW)(others, lr=other_rate, weight_decay=0.0, fused=fused)
             )
         return optimizers

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from neural.language.declaration import bool_field, float_field
 from neural.nn.lazy_torch import torch
+from neural.optim.lean_optimizer import lean_class
 from neural.optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class SGD(Optimizer):
         # torch refuses Nesterov without momentum, where it has no effect
         use_nesterov = self.nesterov and self.momentum > 0
         return [
-            torch.optim.SGD(
+            lean_class(torch.optim.SGD)(
                 params,
                 lr=self.learning_rate_at(0),
                 momentum=self.momentum,

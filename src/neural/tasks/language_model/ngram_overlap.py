@@ -19,6 +19,9 @@ TABLE_BITS = 20
 """The leading hash bits index a table of the validation n-grams. A lookup rules out most training
 n-grams cheaply, before the exact comparison of hashes."""
 
+HASH_BASE = 0x9E3779B97F4A7C15
+"""Base of the polynomial hash."""
+
 Hashes = npt.NDArray[np.uint64]
 
 
@@ -39,9 +42,7 @@ def measure_ngram_overlap(
     starts = train_end + np.unique(
         np.linspace(0, positions - 1, min(positions, MAX_SAMPLED_NGRAMS)).astype(np.int64)
     )
-    valid_hashes = np.concatenate(
-        [_hash_ngrams(random_values[ids[start : start + NGRAM_LENGTH]]) for start in starts]
-    )
+    valid_hashes = _hash_rows(random_values[ids[starts[:, None] + np.arange(NGRAM_LENGTH)]])
     distinct_hashes = np.unique(valid_hashes)
     table = np.zeros(1 << TABLE_BITS, dtype=bool)
     table[_table_index(distinct_hashes)] = True
@@ -79,9 +80,16 @@ def _hash_ngrams(values: Hashes) -> Hashes:
     return result
 
 
+def _hash_rows(ngrams: npt.NDArray[np.uint64]) -> Hashes:
+    """The same hash of single n-grams, one per row."""
+    exponents = range(ngrams.shape[1] - 1, -1, -1)
+    powers = np.array([pow(HASH_BASE, power, 1 << 64) for power in exponents], dtype=np.uint64)
+    return (ngrams * powers).sum(axis=1)  # modulo 2^64, the range of the type
+
+
 def _combine_hashes(left: Hashes, right: Hashes, length: int) -> Hashes:
     """Hashes of the concatenations left + right; `length` is that of the right n-grams."""
-    return left * np.uint64(pow(0x9E3779B97F4A7C15, length, 1 << 64)) + right
+    return left * np.uint64(pow(HASH_BASE, length, 1 << 64)) + right
 
 
 def _table_index(hashes: Hashes) -> npt.NDArray[np.int64]:

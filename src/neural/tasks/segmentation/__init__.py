@@ -10,12 +10,14 @@ lengths ↔ labels).
 
 Features: tokenization.py (words and stems of every element), feature.py and features/ (one file per
 group of feature columns), feature_cache.py (all feature columns of a document, cached on disk),
-kernels.py (loops compiled by numba).
+kernels.py (loops over words: native kernels) and plain_kernels.py (the same in NumPy and Python),
+character_classes.py (letters and digits for kernels).
 
 Training: settings.py (settings and presets), model.py (BiLSTM with attention), model_builder.py
 (settings → model), collate.py (examples and batches), losses.py, task.py (the training task).
 
-Prediction: pipeline.py (model, features and calibration; shipped/ has a trained one), prediction.py
+Prediction: pipeline.py (model, features and calibration; shipped/ has a trained one),
+numpy_segmenter.py (the model without torch), prediction.py
 (`neural predict`), inference.py (logits, probabilities, thresholds), decoding.py (probabilities →
 boundaries), probability.py (log loss, Brier score, binning), calibrator.py and calibration/
 (logits → calibrated probabilities), calibration_selection.py (choice of a calibration method),

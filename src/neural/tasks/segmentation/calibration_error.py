@@ -27,8 +27,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
+from neural.nn.lazy_torch import lazy_import
 from neural.tasks.segmentation.confidence_intervals import (
     ConfidenceInterval,
     GroupSums,
@@ -45,6 +45,8 @@ from neural.tasks.segmentation.probability import (
     equal_width_edges,
     sum_by_bin,
 )
+
+special = lazy_import("scipy.special")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -499,7 +501,7 @@ def _wilson_interval(
     The quantile z is that of the normal distribution for a design effect of 1 (a binomial variance
     is known) and approaches that of Student's t as the design effect grows (it is estimated).
     """
-    normal, student = -float(ndtri(0.025)), -stdtrit(degrees, 0.025)
+    normal, student = -float(special.ndtri(0.025)), -special.stdtrit(degrees, 0.025)
     z = normal + (student - normal) * np.sqrt(1 - 1 / effect)
     count = counts / effect  # effective sample size
     centre = (frequency + z * z / (2 * count)) / (1 + z * z / count)

@@ -25,7 +25,6 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from neural.core.names import to_snake_case
 from neural.tasks.segmentation.probability import (
@@ -34,6 +33,7 @@ from neural.tasks.segmentation.probability import (
     check_targets,
     log_loss,
     scores_to_probabilities,
+    sigmoid,
 )
 
 PRIOR_WEIGHT = 1.0
@@ -212,7 +212,7 @@ def fit_logistic(
 
     def evaluate(weights: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         margin = weights @ columns
-        p = expit(margin)
+        p = sigmoid(margin)
         loss = float((np.logaddexp(0, margin) - targets * margin).mean())
         gradient = columns @ (p - targets) / count
         hessian = (columns * (p * (1 - p))) @ columns.T / count

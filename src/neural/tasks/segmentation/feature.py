@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from neural.tasks.segmentation.document import SegmentationDocument
+from neural.tasks.segmentation.kernels import summarize_similarities
 from neural.tasks.segmentation.tokenization import ElementTokens
 
 SimilarityFunction = Callable[[slice, slice], np.ndarray]
@@ -91,9 +92,6 @@ class SelfSimilarity(Feature):
         `edges` has the index of the first element of each document, and the number of all elements.
         Only elements of the same document are compared.
         """
-        # Imported here, because kernels.py imports numba.
-        from neural.tasks.segmentation.kernels import summarize_similarities
-
         out = np.zeros((len(tokens), len(STATISTICS)))
         compute_block = self.make_similarity_function(tokens)
         for low, high in pairwise(edges):

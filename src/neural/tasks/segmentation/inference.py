@@ -13,6 +13,7 @@ import numpy as np
 
 from neural.nn.lazy_torch import torch
 from neural.tasks.segmentation.collate import iter_length_batches
+from neural.tasks.segmentation.numpy_segmenter import NumpySegmenter
 
 if TYPE_CHECKING:
     from neural.tasks.segmentation.settings import TargetKind
@@ -37,9 +38,11 @@ def compute_logits(
 ) -> list[np.ndarray]:
     """Class logits (elements, classes) of every document.
 
-    `inputs` are the features of each document, (elements, features). The function does not change
-    the mode of the model: call `eval()` before.
+    `model` is a `Segmenter` or a `NumpySegmenter`; `inputs` are the features of each document,
+    (elements, features). The function does not change the mode of the model: call `eval()` before.
     """
+    if isinstance(model, NumpySegmenter):
+        return [model.logits(x) for x in inputs]
     device, logits_by_index = next(model.parameters()).device, {}
     with torch.no_grad():
         for indices in iter_length_batches([len(x) for x in inputs], max_batch_elements):

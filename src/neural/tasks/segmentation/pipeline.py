@@ -39,7 +39,6 @@ from neural.core.errors import TaskError, describe_os_error
 from neural.core.files import open_atomic, read_small_file, write_atomically
 from neural.core.json_values import parse_json
 from neural.core.settings import SettingsError, dump_settings, load_settings
-from neural.nn.kernel_dispatch import no_kernels
 from neural.nn.lazy_torch import lazy_import
 from neural.tasks.segmentation.boundary_encoding import Boundaries
 from neural.tasks.segmentation.calibration.none import None_
@@ -50,6 +49,7 @@ from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.feature_cache import (
     compute_features,
     dependency_versions,
+    list_columns,
     resolve_features,
 )
 from neural.tasks.segmentation.inference import (
@@ -57,7 +57,7 @@ from neural.tasks.segmentation.inference import (
     class_probabilities,
     compute_logits_in_windows,
 )
-from neural.tasks.segmentation.model_builder import build_segmenter
+from neural.tasks.segmentation.numpy_segmenter import NumpySegmenter
 from neural.tasks.segmentation.probability import probabilities_to_margins
 from neural.tasks.segmentation.settings import SegmentationSettings, TargetKind
 from neural.tasks.segmentation.text_splitting import ElementUnit
@@ -69,7 +69,8 @@ SHIPPED_SEGMENTER = Path(__file__).parent / "shipped" / "segmenter.json"
 SAVED_SETTINGS = ("features", "elements", "learn", "labels", "model")
 """Keys of the settings that are saved with a pipeline."""
 
-safetensors = lazy_import("safetensors.torch")
+numpy_safetensors = lazy_import("safetensors.numpy")
+torch_safetensors = lazy_import("safetensors.torch")
 ElementProgress = Callable[[int, int], None]
 """Called with the number of elements done and the number of all elements."""
 
@@ -81,7 +82,7 @@ class SegmentationPipeline:
     name: str
     """Used in messages."""
     model: Any
-    """A `Segmenter` in evaluation mode, or any object with its `logits` method."""
+    """A `NumpySegmenter`, or a `Segmenter` in evaluation mode."""
     features: tuple[str, ...]
     """Names of the features; see `neural.tasks.segmentation.features`."""
     unit: ElementUnit
@@ -108,11 +109,9 @@ class SegmentationPipeline:
         on_progress: ElementProgress = lambda done, count: None,
     ) -> np.ndarray:
         """Class logits, (n, classes). `on_progress` is called for long documents."""
-        # Without compiled kernels, one document takes as long, and numba (2 s) is not loaded.
-        with no_kernels():
-            return compute_logits_in_windows(
-                self.model, compute_features(document, self.features), on_progress=on_progress
-            )
+        return compute_logits_in_windows(
+            self.model, compute_features(document, self.features), on_progress=on_progress
+        )
 
     def probabilities(self, document: SegmentationDocument) -> np.ndarray:
         """Calibrated P(boundary) of each element, (n,); 0 at the first."""
@@ -240,7 +239,7 @@ def save_pipeline(
     state = {
         name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()
     }
-    tensor_bytes = safetensors.save(state)
+    tensor_bytes = torch_safetensors.save(state)
     weights_path, path = folder / f"{name}.safetensors", folder / f"{name}.json"
     with open_atomic(weights_path) as file:
         file.write(tensor_bytes)
@@ -275,10 +274,7 @@ def load_pipeline(path: Path, *, name: str | None = None) -> SegmentationPipelin
         if hashlib.sha256(tensor_bytes).hexdigest() != saved["tensors"]["sha256"]:
             raise ValueError(f"{saved['tensors']['file']} is not the file that was saved with it")
         settings = load_settings(SegmentationSettings, saved["settings"], path.name)
-        model = build_segmenter(settings)
-        model.load_state_dict(
-            {name: tensor.float() for name, tensor in _load_tensors(tensor_bytes).items()}
-        )
+        model = _load_model(settings, tensor_bytes)
         calibration = calibrator_from_dict(saved["calibration"])
         threshold = float(saved["threshold"])
     except OSError as error:
@@ -291,7 +287,7 @@ def load_pipeline(path: Path, *, name: str | None = None) -> SegmentationPipelin
     return _create_pipeline(
         name or path.stem,
         settings,
-        model.eval(),
+        model,
         calibration,
         threshold,
         notes,
@@ -299,9 +295,24 @@ def load_pipeline(path: Path, *, name: str | None = None) -> SegmentationPipelin
     )
 
 
-def _load_tensors(tensor_bytes: bytes) -> dict[str, Any]:
+def _load_model(settings: SegmentationSettings, tensor_bytes: bytes) -> Any:
+    """The network without torch if `NumpySegmenter` has its architecture, else in torch."""
+    if NumpySegmenter.supports(settings.model):
+        num_features = len(list_columns(settings.features))
+        tensors = _parse_tensors(numpy_safetensors.load, tensor_bytes)
+        return NumpySegmenter(settings.model, num_features, tensors)
+    # Imported here, because it imports the attention mechanisms and the language of programs.
+    from neural.tasks.segmentation.model_builder import build_segmenter
+
+    model = build_segmenter(settings)
+    tensors = _parse_tensors(torch_safetensors.load, tensor_bytes)
+    model.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
+    return model.eval()
+
+
+def _parse_tensors(load: Callable[[bytes], dict[str, Any]], tensor_bytes: bytes) -> dict[str, Any]:
     try:
-        return safetensors.load(tensor_bytes)
+        return load(tensor_bytes)
     except Exception as error:  # SafetensorError is not a ValueError
         raise ValueError(str(error)) from None
 

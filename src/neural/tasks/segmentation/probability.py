@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, softmax
 
 
 def equal_width_edges(bins: int) -> np.ndarray:
@@ -101,7 +100,19 @@ def check_targets(truth: ArrayLike, scores: np.ndarray) -> np.ndarray:
 
 def scores_to_probabilities(scores: np.ndarray) -> np.ndarray:
     """Uncalibrated probabilities: sigmoid of margins, softmax of logits."""
-    return expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)
+    return sigmoid(scores) if scores.ndim == 1 else softmax(scores)
+
+
+def sigmoid(margins: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(−margin)), from 0 to 1."""
+    with np.errstate(over="ignore"):  # exp of a large number is infinite: the result is 0
+        return 1 / (1 + np.exp(-margins))
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Class probabilities of each row of logits, (n, C)."""
+    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
+    return exponentials / exponentials.sum(axis=1, keepdims=True)
 
 
 def element_log_losses(probabilities: np.ndarray, truth: np.ndarray) -> np.ndarray:

@@ -19,8 +19,9 @@ end of the lift's interval.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -331,16 +332,46 @@ def _resample_best_lift(
     source_influence = np.stack([estimate.sources for estimate in estimates], axis=1)
     # Only a part of the variance between sources adds to that between documents.
     source_influence *= np.sqrt(difference.source_share)
-    rng, lifts = np.random.default_rng(seed), []
-    chunk_size = max(1, MAX_DRAWN_VALUES // max(count, source_count))
-    for start in range(0, resamples, chunk_size):
-        size = min(chunk_size, resamples - start)
-        times_drawn = rng.multinomial(count, np.full(count, 1 / count), size)
-        scores = values + (times_drawn - 1) @ document_influence
+    lifts = []
+    for document_draws, source_draws in _draw_resamples(count, source_count, resamples, seed):
+        scores = values + document_draws @ document_influence
         if source_count:
-            times_drawn = rng.multinomial(
-                source_count, np.full(source_count, 1 / source_count), size
-            )
-            scores += (times_drawn - 1) @ source_influence
+            scores += source_draws @ source_influence
         lifts.append(scores[:, 0] - scores[:, 1:].max(axis=1))
     return float(np.concatenate(lifts).mean())
+
+
+def _draw_resamples(
+    count: int, source_count: int, resamples: int, seed: int
+) -> Iterable[tuple[FloatArray, FloatArray]]:
+    """How often each document and source is drawn, minus 1, in chunks of resamples.
+
+    An item is two arrays, (resamples of the chunk, documents) and (…, sources).
+    """
+    chunk_size = max(1, MAX_DRAWN_VALUES // max(count, source_count))
+    if chunk_size >= resamples:
+        # The draws depend on these numbers alone: all scores of a table share them.
+        return _draw_chunk_once(count, source_count, resamples, seed)
+    return _draw_chunks(count, source_count, resamples, seed, chunk_size)
+
+
+@lru_cache(maxsize=1)
+def _draw_chunk_once(
+    count: int, source_count: int, resamples: int, seed: int
+) -> list[tuple[FloatArray, FloatArray]]:
+    return list(_draw_chunks(count, source_count, resamples, seed, resamples))
+
+
+def _draw_chunks(
+    count: int, source_count: int, resamples: int, seed: int, chunk_size: int
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    rng = np.random.default_rng(seed)
+    for start in range(0, resamples, chunk_size):
+        size = min(chunk_size, resamples - start)
+        draws: list[FloatArray] = [
+            rng.multinomial(items, np.full(items, 1 / items), size).astype(np.float64) - 1
+            if items
+            else np.zeros((size, 0))
+            for items in (count, source_count)
+        ]
+        yield draws[0], draws[1]

@@ -11,17 +11,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
+
+from neural.native.library import NativeFunction, native_available
+from neural.tasks.segmentation.character_classes import (
+    CLOSERS,
+    OPENERS,
+    TERMINATORS,
+    classify_characters,
+)
 
 ElementUnit = Literal["lines", "sentences"]
 Span = tuple[int, int]
 """Start and end of a part of the text, in characters."""
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 """The characters at which `str.splitlines` splits."""
-_LINE_PATTERN = re.compile(f"[^{LINE_ENDS}]+")
+# A line without surrounding white space, which all line ends are; blank lines do not match.
+_LINE_PATTERN = re.compile(rf"\S(?:[^{LINE_ENDS}]*\S)?")
+
+_find_sentence_ends = NativeFunction("find_sentence_ends", "pp ppi p ppp pp p")
+_ASK = 2
+"""Verdict of the kernel: `_is_sentence_end` decides; 1 is the end of a sentence."""
+_SHAPE_LENGTHS = 9
+"""Longest abbreviation + 1; the same in sentence_ends.cpp."""
 
 
 def find_elements(text: str, unit: ElementUnit = "sentences") -> list[Span]:
@@ -30,28 +46,66 @@ def find_elements(text: str, unit: ElementUnit = "sentences") -> list[Span]:
     A leading byte order mark counts as white space. Time and memory are linear in the text.
     """
     text_start = 1 if text.startswith("\ufeff") else 0
-    lines = [
-        span
-        for match in _LINE_PATTERN.finditer(text, text_start)
-        if (span := _trim_span(text, *match.span()))
-    ]
+    lines = [match.span() for match in _LINE_PATTERN.finditer(text, text_start)]
     if unit == "lines":
         return lines
+    blocks = list(find_blocks(text, lines))
+    if native_available() and blocks:
+        return _split_sentences_natively(text, blocks)
+    return _split_sentences(text, blocks)
+
+
+def _split_sentences(text: str, blocks: Sequence[Span]) -> list[Span]:
+    """Spans of the sentences of all blocks, in plain Python."""
     sentences = []
-    for start, end in find_blocks(text, lines):
+    for start, end in blocks:
+        # Blocks and sentence ends have no white space before their end, so only the start of the
+        # next sentence is searched.
         for stop in find_sentence_ends(text, start, end):
-            if span := _trim_span(text, start, stop):
-                sentences.append(span)
+            sentences.append((start, stop))
             start = stop
+            while start < end and text[start].isspace():
+                start += 1
     return sentences
 
 
-def _trim_span(text: str, start: int, end: int) -> Span | None:
-    """The span without surrounding white space; None if nothing is left."""
-    untrimmed = text[start:end]
-    left = len(untrimmed) - len(untrimmed.lstrip())
-    right = len(untrimmed.rstrip())
-    return (start + left, start + right) if right > left else None
+def _split_sentences_natively(text: str, blocks: Sequence[Span]) -> list[Span]:
+    """Like `_split_sentences`; a kernel decides most cases, `_is_sentence_end` the others."""
+    characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    edges = np.array(blocks, np.int64)
+    # The entry after the last block is not used as a start.
+    block_starts, block_ends = np.append(edges[:, 0], len(text)), edges[:, 1].copy()
+    size = sum(map(text.count, TERMINATORS)) + len(blocks)
+    matches, ends, next_starts = np.empty((3, size), np.int64)
+    block_ids, verdicts = np.empty(size, np.int32), np.empty(size, np.uint8)
+    count, shapes = np.zeros(1, np.int64), _abbreviation_shapes()
+    _find_sentence_ends(
+        characters.ctypes.data,
+        classify_characters(characters).ctypes.data,
+        block_starts.ctypes.data,
+        block_ends.ctypes.data,
+        len(blocks),
+        shapes.ctypes.data,
+        *(array.ctypes.data for array in (matches, ends, next_starts, block_ids, verdicts, count)),
+    )
+    verdicts = verdicts[: count[0]]
+    for index in np.flatnonzero(verdicts == _ASK).tolist():
+        start, end = blocks[block_ids[index]]
+        match = _TERMINATOR.match(text, matches[index], end)
+        assert match is not None
+        verdicts[index] = _is_sentence_end(text, start, end, match)
+    is_end = np.flatnonzero(verdicts)
+    starts = np.concatenate([block_starts[:1], next_starts[is_end[:-1]]])
+    return list(zip(starts.tolist(), ends[is_end].tolist(), strict=True))
+
+
+@cache
+def _abbreviation_shapes() -> np.ndarray:
+    """1 for every first letter and length that an abbreviation has, (26, 9); for the kernel."""
+    shapes = np.zeros((26, _SHAPE_LENGTHS), np.uint8)
+    for abbreviation in NONFINAL_ABBREVIATIONS | POSSIBLY_FINAL_ABBREVIATIONS:
+        shapes[ord(abbreviation[0]) - ord("a"), len(abbreviation)] = 1
+    return shapes
 
 
 MAX_TITLE_CHARACTERS = 72
@@ -135,9 +189,9 @@ def _has_heading_length(line: str) -> bool:
 
 # Terminators with the closing quotes and brackets after them. `''` after a space is a closing quote
 # in text that was tokenized in the style of the Penn Treebank.
-_TERMINATOR = re.compile(r"""[.!?…。！？｡]+["'”’»›)\]}」』）】]*(?:\s''(?=\s))?""")
+_TERMINATOR = re.compile(rf"[{TERMINATORS}]+[{re.escape(CLOSERS)}]*(?:\s''(?=\s))?")
 # Group 1 is the first character after white space, opening quotes and brackets.
-_NEXT_CHARACTER = re.compile(r"""\s*["'“‘«‹(\[{`¿¡„「『（【_*]*(.?)""", re.S)
+_NEXT_CHARACTER = re.compile(rf"\s*[{re.escape(OPENERS)}]*(.?)", re.S)
 _CJK_TERMINATORS = frozenset("。！？｡")
 _LOOKBEHIND_CHARACTERS = 24
 """Number of characters inspected before a full stop: enough for any abbreviation."""

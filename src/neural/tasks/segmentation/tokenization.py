@@ -15,22 +15,13 @@ from functools import cached_property
 
 import numpy as np
 
-
-def find_word_distances(tokens: ElementTokens) -> tuple[np.ndarray, np.ndarray]:
-    """Distances of every token to the previous and to the next use of its word, (tokens,) each.
-
-    Distances are in elements: 0 for a repetition within one element. If the word is not used
-    before (or after), the distance is twice the number of elements, more than any real distance.
-    """
-    no_use_distance = 2 * len(tokens)
-    order = np.argsort(tokens.ids, kind="stable")
-    ids, element_ids = tokens.ids[order], tokens.element_ids[order]
-    distances = np.where(ids[1:] == ids[:-1], element_ids[1:] - element_ids[:-1], no_use_distance)
-    back, ahead = np.full(len(ids), no_use_distance), np.full(len(ids), no_use_distance)
-    back[order[1:]] = distances
-    ahead[order[:-1]] = distances
-    return back, ahead
-
+from neural.native.library import NativeFunction, native_available
+from neural.tasks.segmentation.character_classes import SPACELESS_SCRIPTS, classify_characters
+from neural.tasks.segmentation.kernels import (
+    find_distinct_words,
+    find_word_distances,
+    replace_words,
+)
 
 # (suffix, replacement); the first suffix that matches is replaced.
 _SUFFIX_RULES = (
@@ -115,19 +106,13 @@ STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 """English stop words in lower case. The last ones are fragments of "he'll", "it's", "wouldn't"."""
 
 
-# Ranges of characters of scripts without spaces between words, for a regex character class.
-_SPACELESS_SCRIPTS = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-)
-_ELEMENT_SEPARATOR = "\x1e"  # the ASCII record separator
+_ELEMENT_SEPARATOR = "\x1e"  # the ASCII record separator; tokenization.cpp has the same
 _TOKEN_PATTERN = re.compile(
-    f"[{_SPACELESS_SCRIPTS}]"
-    f"|[^\\W_{_SPACELESS_SCRIPTS}]+(?:['’][^\\W_{_SPACELESS_SCRIPTS}]+)*"
+    f"[{SPACELESS_SCRIPTS}]"
+    f"|[^\\W_{SPACELESS_SCRIPTS}]+(?:['’][^\\W_{SPACELESS_SCRIPTS}]+)*"
     f"|{_ELEMENT_SEPARATOR}"
 )
-_SPACED_TOKEN_PATTERN = re.compile(f"[^\\W_]+(?:['’][^\\W_]+)*|{_ELEMENT_SEPARATOR}")
-"""Like `_TOKEN_PATTERN`, for texts without these scripts; it is 20 % faster."""
-_SPACELESS_PATTERN = re.compile(f"[{_SPACELESS_SCRIPTS}]")
+_tokenize = NativeFunction("tokenize", "pip pp pp p")
 
 
 @dataclass(frozen=True)
@@ -159,12 +144,26 @@ class ElementTokens:
         """The same tokens as stems, without stop words."""
         # Id of each stem, from 0; the entry None: −1 marks stop words, hence `len(…) - 1` below.
         stem_ids: dict[str | None, int] = {None: -1}
-        ids = self.map_vocabulary(
+        new_ids = self.map_vocabulary(
             lambda word: stem_ids.setdefault(stem_topic_word(word), len(stem_ids) - 1)
-        )[self.ids].astype(np.int32)
-        is_stem = ids >= 0
-        starts = np.concatenate([[0], np.cumsum(is_stem)])[self.starts]
-        return ElementTokens(tuple(map(str, stem_ids))[1:], ids[is_stem], starts)
+        )
+        ids, starts = replace_words(self.ids, self.starts, new_ids.astype(np.int32))
+        return ElementTokens(tuple(map(str, stem_ids))[1:], ids, starts)
+
+    @cached_property
+    def distinct(self) -> DistinctTokens:
+        """Each word of an element once."""
+        return DistinctTokens(
+            *find_distinct_words(self.ids, self.starts, len(self.vocabulary)), self.vocabulary
+        )
+
+    @cached_property
+    def word_distances(self) -> tuple[np.ndarray, np.ndarray]:
+        """Distances of every token to the previous and to the next use of its word, in elements.
+
+        If the word is not used before (or after), the distance is twice the number of elements.
+        """
+        return find_word_distances(self.ids, self.starts, len(self.vocabulary))
 
     @cached_property
     def idf(self) -> np.ndarray:
@@ -172,13 +171,7 @@ class ElementTokens:
 
         It is log(1 + number of elements / number of elements that contain the word).
         """
-        # Imported here, because kernels.py imports numba.
-        from neural.tasks.segmentation.kernels import count_element_frequency
-
-        last = np.full(len(self.vocabulary), -1, dtype=np.int64)
-        return np.log1p(
-            len(self) / np.maximum(count_element_frequency(self.ids, self.starts, last), 1)
-        )
+        return np.log1p(len(self) / np.maximum(self.distinct.element_frequency, 1))
 
     def map_vocabulary(self, function: Callable[[str], int]) -> np.ndarray:
         """Result of `function` for every word of the vocabulary, (vocabulary,), int64."""
@@ -199,23 +192,57 @@ class ElementTokens:
         return ids
 
 
-def tokenize_elements(elements: Sequence[str]) -> ElementTokens:
-    """Tokenize all elements in one pass.
+@dataclass(frozen=True)
+class DistinctTokens:
+    """The distinct words of every element, in order of first use."""
 
-    The elements are joined by a separator, which is a token with id 0. At the end the separators
-    are removed and all other ids decrease by 1.
-    """
-    text = _ELEMENT_SEPARATOR.join(elements)
+    ids: np.ndarray
+    """Vocabulary index of every word, int32."""
+    counts: np.ndarray
+    """How often the element uses each of these words, int32."""
+    starts: np.ndarray
+    """Start of each element's words in `ids`, then their number: (elements + 1,)."""
+    vocabulary: tuple[str, ...]
+
+    @property
+    def element_frequency(self) -> np.ndarray:
+        """Number of elements that contain each word, (vocabulary,)."""
+        return np.bincount(self.ids, minlength=len(self.vocabulary))
+
+    def reverse(self) -> DistinctTokens:
+        """The same words with the elements in reverse order."""
+        return DistinctTokens(
+            self.ids[::-1].copy(),
+            self.counts[::-1].copy(),
+            self.starts[-1] - self.starts[::-1],
+            self.vocabulary,
+        )
+
+
+def tokenize_elements(elements: Sequence[str]) -> ElementTokens:
+    """Tokenize all elements in one pass over their text, joined by separators."""
+    # Lower case element by element: most elements are ASCII, for which Python is much faster.
+    lower = list(map(str.lower, elements))
+    text = _ELEMENT_SEPARATOR.join(lower)
     # An element contains the separator itself: replace it there.
     if text.count(_ELEMENT_SEPARATOR) != len(elements) - 1:
         text = _ELEMENT_SEPARATOR.join(
-            element.replace(_ELEMENT_SEPARATOR, " ") for element in elements
+            element.replace(_ELEMENT_SEPARATOR, " ") for element in lower
         )
-    text = text.lower()
-    pattern = _TOKEN_PATTERN if _SPACELESS_PATTERN.search(text) else _SPACED_TOKEN_PATTERN
+    if native_available():
+        return _tokenize_natively(text.encode("utf-8", "surrogatepass"))
+    return _tokenize_with_regex(text)
+
+
+def _tokenize_with_regex(text: str) -> ElementTokens:
+    """Tokens of elements joined by separators, in plain Python.
+
+    A separator is a token with id 0. At the end the separators are removed and all other ids
+    decrease by 1.
+    """
     token_ids: dict[str, int] = {_ELEMENT_SEPARATOR: 0}
     ids = np.array(
-        [token_ids.setdefault(token, len(token_ids)) for token in pattern.findall(text)],
+        [token_ids.setdefault(token, len(token_ids)) for token in _TOKEN_PATTERN.findall(text)],
         dtype=np.int32,
     )
     separators = np.flatnonzero(ids == 0)
@@ -224,3 +251,30 @@ def tokenize_elements(elements: Sequence[str]) -> ElementTokens:
         [[0], separators - np.arange(len(separators)), [len(ids) - len(separators)]]
     )
     return ElementTokens(tuple(token_ids)[1:], ids[ids != 0] - 1, starts)
+
+
+def _tokenize_natively(text: bytes) -> ElementTokens:
+    """Like `_tokenize_with_regex`, by the native kernel; `text` is UTF-8."""
+    # The system provides memory for the used part of these arrays only.
+    max_words = len(text) // 2 + 1
+    ids = np.empty(max_words, np.int32)
+    begins, ends = np.empty((2, max_words), np.int64)
+    starts = np.empty(text.count(_ELEMENT_SEPARATOR.encode()) + 2, np.int64)
+    sizes = np.empty(3, np.int64)
+    characters = np.frombuffer(text, np.uint8)
+    _tokenize(
+        characters.ctypes.data,
+        len(text),
+        classify_characters(characters).ctypes.data,
+        ids.ctypes.data,
+        starts.ctypes.data,
+        begins.ctypes.data,
+        ends.ctypes.data,
+        sizes.ctypes.data,
+    )
+    word_count, _, vocabulary_size = sizes.tolist()
+    if word_count < 0:
+        raise MemoryError("tokenization")
+    spans = zip(begins[:vocabulary_size].tolist(), ends[:vocabulary_size].tolist(), strict=True)
+    vocabulary = tuple(text[begin:end].decode() for begin, end in spans)
+    return ElementTokens(vocabulary, ids[:word_count].copy(), starts)

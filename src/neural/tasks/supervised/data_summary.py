@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import xlogy
 
 from neural.core.names import to_snake_case
 from neural.data.dataset import Dataset
@@ -24,7 +23,9 @@ from neural.data.targets import (
 )
 from neural.language.network import Network
 from neural.nn.layers.batch_normalization import BatchNormalization
+from neural.nn.lazy_torch import lazy_import
 
+special = lazy_import("scipy.special")
 MAX_SUMMARIZED_EXAMPLES = 4096
 """Scales of features are measured on this many training examples."""
 MAX_SAVED_FEATURES = 1000
@@ -53,10 +54,10 @@ def compute_chance_loss(y: np.ndarray, targets: Targets) -> float | None:
     """Loss of the best constant prediction for the labels `y`; None for an unknown loss."""
     if isinstance(targets, ClassTargets | DistributionTargets):
         shares = _class_shares(y, targets)
-        return float(-xlogy(shares, shares).sum())
+        return float(-special.xlogy(shares, shares).sum())
     if isinstance(targets, BinaryTargets):
         p = y.mean(axis=0)
-        return float(-(xlogy(p, p) + xlogy(1 - p, 1 - p)).mean())
+        return float(-(special.xlogy(p, p) + special.xlogy(1 - p, 1 - p)).mean())
     if isinstance(targets, ValueTargets):
         loss = to_snake_case(type(targets.loss).__name__)
         if loss == "mse":

@@ -100,19 +100,3 @@ def test_the_same_words_have_the_same_bins_in_all_documents():
     second = compute_features(SegmentationDocument("b", ("planet", "engine rivers")), ["hashed"])
     np.testing.assert_allclose(first[0], second[1], atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(first, axis=1), 1, atol=1e-6)
-
-
-def test_compiled_kernels_equal_their_python_code():
-    stems = tokenize_elements(
-        [" ".join(WORDS[i % 6] for i in range(first, first + first % 5)) for first in range(30)]
-    ).stems
-    results = []
-    for get_kernel in (lambda kernel: kernel, lambda kernel: getattr(kernel, "py_func", kernel)):
-        out = np.ones(len(stems))
-        get_kernel(kernels.compute_sliding_cosine)(stems.ids, stems.starts, stems.idf, 4, out)
-        frequency = get_kernel(kernels.count_element_frequency)(
-            stems.ids, stems.starts, np.full(len(stems.vocabulary), -1)
-        )
-        results.append((out, frequency))
-    np.testing.assert_allclose(results[0][0], results[1][0], atol=1e-12)
-    np.testing.assert_array_equal(results[0][1], results[1][1])

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy.special import expit
 
 from neural.tasks.segmentation.calibrator import MarginCalibrator, fit_logistic, smooth_targets
+from neural.tasks.segmentation.probability import sigmoid
 
 
 class Beta(MarginCalibrator):
@@ -34,7 +34,7 @@ class Beta(MarginCalibrator):
 
     def predict_positive(self, margins: np.ndarray) -> np.ndarray:
         """Probability of the positive class: sigmoid of the new log-odds."""
-        return expit(np.array([self.a, self.b, self.c]) @ _log_columns(margins))
+        return sigmoid(np.array([self.a, self.b, self.c]) @ _log_columns(margins))
 
 
 def _log_columns(margins: np.ndarray) -> np.ndarray:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy.special import expit
 
 from neural.tasks.segmentation.calibrator import PRIOR_WEIGHT, MarginCalibrator
-from neural.tasks.segmentation.probability import equal_mass_edges
+from neural.tasks.segmentation.probability import equal_mass_edges, sigmoid
 
 MAX_BINS = 15
 """Maximum number of bins."""
@@ -47,7 +46,7 @@ class Histogram(MarginCalibrator):
             np.bincount(bin_ids, weights=weights)
             for weights in (np.ones_like(margins), truth, margins)
         )
-        values = (hits + PRIOR_WEIGHT * expit(margin_sums / sizes)) / (sizes + PRIOR_WEIGHT)
+        values = (hits + PRIOR_WEIGHT * sigmoid(margin_sums / sizes)) / (sizes + PRIOR_WEIGHT)
         return cls(edges=tuple(edges.tolist()), values=tuple(values.tolist()))
 
     def predict_positive(self, margins: np.ndarray) -> np.ndarray:

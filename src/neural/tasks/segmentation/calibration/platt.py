@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy.special import expit
 
 from neural.tasks.segmentation.calibrator import MarginCalibrator, fit_logistic, smooth_targets
+from neural.tasks.segmentation.probability import sigmoid
 
 
 class Platt(MarginCalibrator):
@@ -35,4 +35,4 @@ class Platt(MarginCalibrator):
 
     def predict_positive(self, margins: np.ndarray) -> np.ndarray:
         """Probability of the positive class: sigmoid of the new margin."""
-        return expit(self.scale * margins + self.shift)
+        return sigmoid(self.scale * margins + self.shift)

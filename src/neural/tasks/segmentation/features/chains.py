@@ -13,7 +13,8 @@ import numpy as np
 
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.feature import Feature, windowed_mean
-from neural.tasks.segmentation.tokenization import ElementTokens, find_word_distances
+from neural.tasks.segmentation.kernels import count_chain_links
+from neural.tasks.segmentation.tokenization import ElementTokens
 
 LINK_DISTANCES = (4, 12, 32)
 """Values of d, the maximum distance of a link in elements; each has its own columns."""
@@ -38,31 +39,16 @@ class Chains(Feature):
     )
 
     def compute(self, document: SegmentationDocument, tokens: ElementTokens) -> np.ndarray:
-        """Columns of all distances, (n, 12).
-
-        Links are counted by a difference array: +1 where a link begins, −1 where it ends.
-        """
+        """Columns of all distances, (n, 12)."""
         stems = tokens.stems
-        # Distances in elements of every stem to its previous and its next use.
-        back, ahead = find_word_distances(stems)
-        element_count, element_ids = len(tokens), stems.element_ids
         stem_counts = np.maximum(stems.counts, 1)
-        out = np.zeros((4, len(LINK_DISTANCES), element_count))
+        out = np.zeros((4, len(LINK_DISTANCES), len(tokens)))
         for row, distance in enumerate(LINK_DISTANCES):
-            is_linked = (ahead > 0) & (ahead <= distance)
-            starts = element_ids[is_linked]
-            steps = (
-                np.bincount(starts + 1, minlength=element_count + 1)
-                - np.bincount(starts + ahead[is_linked] + 1, minlength=element_count + 1)[
-                    : element_count + 1
-                ]
+            bridging, begins, ends = count_chain_links(
+                *stems.word_distances, stems.starts, distance
             )
-            bridging = np.cumsum(steps)[:element_count]
-            is_first = (back > distance) & (ahead <= distance)
-            is_last = (back <= distance) & (ahead > distance)
             out[0, row] = np.log1p(bridging)
             out[1, row] = bridging / (1 + windowed_mean(bridging, NEIGHBOURHOOD_GAPS))
-            out[2, row] = np.bincount(element_ids[is_first], minlength=element_count) / stem_counts
-            ended = np.bincount(element_ids[is_last], minlength=element_count) / stem_counts
-            out[3, row, 1:] = ended[:-1]
-        return out.reshape(-1, element_count).T
+            out[2, row] = begins / stem_counts
+            out[3, row, 1:] = (ends / stem_counts)[:-1]
+        return out.reshape(-1, len(tokens)).T

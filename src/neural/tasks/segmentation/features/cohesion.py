@@ -13,6 +13,7 @@ import numpy as np
 
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.feature import Feature, windowed_mean
+from neural.tasks.segmentation.kernels import compute_depths, compute_sliding_cosine
 from neural.tasks.segmentation.tokenization import ElementTokens
 
 SCALES = (1, 2, 4, 8, 16)
@@ -36,9 +37,6 @@ class Cohesion(Feature):
 
     def compute(self, document: SegmentationDocument, tokens: ElementTokens) -> np.ndarray:
         """Columns of all scales, in one pass over the words per scale."""
-        # Imported here, because kernels.py imports numba.
-        from neural.tasks.segmentation.kernels import compute_depths, compute_sliding_cosine
-
         # stems.ids: a number per stem in reading order; element i begins at index stems.starts[i]
         stems = tokens.stems
         weights = stems.idf**2  # squared, because both sides are weighted

@@ -11,7 +11,8 @@ import numpy as np
 
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.feature import Feature
-from neural.tasks.segmentation.tokenization import ElementTokens, find_word_distances
+from neural.tasks.segmentation.kernels import count_far_words
+from neural.tasks.segmentation.tokenization import ElementTokens
 
 NOVELTY_DISTANCES = (8, 32)
 """A word counts as new, or as gone, if this many elements before, or after, do not use it."""
@@ -35,19 +36,14 @@ class Novelty(Feature):
 
     def compute(self, document: SegmentationDocument, tokens: ElementTokens) -> np.ndarray:
         """Columns from the distances of each stem to its previous and next use."""
-        stems, element_count = tokens.stems, len(tokens)
-        # In elements; more than the number of elements if there is no such use.
-        back, ahead = find_word_distances(stems)
-        out = np.zeros((element_count, len(self.columns)))
-        for column, distance in enumerate((element_count, *NOVELTY_DISTANCES)):
-            out[:, column] = _fraction_per_element(back > distance, stems)
-            out[1:, column + 1 + len(NOVELTY_DISTANCES)] = _fraction_per_element(
-                ahead > distance, stems
-            )[:-1]
-        return out
-
-
-def _fraction_per_element(mask: np.ndarray, tokens: ElementTokens) -> np.ndarray:
-    """Fraction of each element's words where the mask is True."""
-    element_count = len(tokens)
-    return np.bincount(tokens.element_ids, mask, element_count) / np.maximum(tokens.counts, 1)
+        stems = tokens.stems
+        stem_counts = np.maximum(stems.counts, 1)[:, None]
+        # A distance is above the number of elements if there is no such use.
+        limits = (len(tokens), *NOVELTY_DISTANCES)
+        new, gone = (
+            count_far_words(distances, stems.starts, limits) / stem_counts
+            for distances in stems.word_distances
+        )
+        return np.concatenate(
+            [new, np.concatenate([np.zeros((1, len(limits))), gone[:-1]])], axis=1
+        )

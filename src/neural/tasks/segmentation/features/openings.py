@@ -13,6 +13,7 @@ import numpy as np
 
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.feature import Feature
+from neural.tasks.segmentation.kernels import mark_word_kinds
 from neural.tasks.segmentation.tokenization import ElementTokens
 
 WORD_GROUPS = {
@@ -65,21 +66,12 @@ class Openings(Feature):
 
     def compute(self, document: SegmentationDocument, tokens: ElementTokens) -> np.ndarray:
         """Columns by lookup tables over the vocabulary."""
-        element_count = len(tokens)
-        kinds = tokens.map_vocabulary(_word_kind)[tokens.ids] if len(tokens.ids) else tokens.ids
-        position = np.arange(len(tokens.ids)) - tokens.starts[:-1][tokens.element_ids]
-        opening_columns = [
-            _mark_kinds(tokens.element_ids, kinds, position < word_count, element_count)
-            for word_count in (1, OPENING_WORDS)
-        ]
+        kinds = tokens.map_vocabulary(_word_kind).astype(np.int8)
+        marks = mark_word_kinds(
+            tokens.ids, tokens.starts, kinds, len(_KINDS), (1, OPENING_WORDS, len(tokens.ids))
+        )
         return np.concatenate(
-            [
-                *opening_columns,
-                _mark_kinds(tokens.element_ids, kinds, position >= 0, element_count),
-                _count_subjects(tokens),
-                _year_steps(tokens),
-            ],
-            axis=1,
+            [marks.reshape(len(tokens), -1), _count_subjects(tokens), _year_steps(tokens)], axis=1
         )
 
 
@@ -90,45 +82,25 @@ def _word_kind(word: str) -> int:
     return _GROUP_IDS.get(word, -1)
 
 
-def _mark_kinds(
-    element_ids: np.ndarray, kinds: np.ndarray, mask: np.ndarray, element_count: int
-) -> np.ndarray:
-    """1 for every kind that occurs among an element's words, else 0: (element_count, kinds).
-
-    `element_count` is the number of elements. `element_ids`, `kinds` and `mask` have an entry per
-    word; only words where the mask is True count.
-    """
-    marks = np.zeros((element_count, len(_KINDS)))
-    selected = mask & (kinds >= 0)
-    marks[element_ids[selected], kinds[selected]] = 1
-    return marks
-
-
 def _count_subjects(tokens: ElementTokens) -> np.ndarray:
     """`subject` and `early_subject` of each element, (n, 2)."""
-    stems, element_count = tokens.stems, len(tokens)
-    marks = np.zeros((2, SUBJECT_STEMS, element_count))
-    if len(stems.ids):
-        # Every pair of stem and element once: frequency is the number of elements with the stem.
-        pairs = np.unique(stems.ids.astype(np.int64) * element_count + stems.element_ids)
-        element_frequency = np.bincount(pairs // element_count, minlength=len(stems.vocabulary))
-        position = np.arange(len(stems.ids)) - stems.starts[:-1][stems.element_ids]
-        most_frequent = np.argsort(-element_frequency, kind="stable")[:SUBJECT_STEMS]
-        for row, stem in enumerate(most_frequent):
-            is_stem = stems.ids == stem
-            marks[0, row, stems.element_ids[is_stem]] = 1
-            marks[1, row, stems.element_ids[is_stem & (position < OPENING_WORDS // 2)]] = 1
-    return marks.sum(axis=1).T
+    stems = tokens.stems
+    most_frequent = np.argsort(-stems.distinct.element_frequency, kind="stable")[:SUBJECT_STEMS]
+    ranks = np.full(len(stems.vocabulary), -1, np.int8)
+    ranks[most_frequent] = np.arange(len(most_frequent))
+    limits = (len(stems.ids), OPENING_WORDS // 2)
+    return mark_word_kinds(stems.ids, stems.starts, ranks, SUBJECT_STEMS, limits).sum(axis=2)
 
 
 def _year_steps(tokens: ElementTokens) -> np.ndarray:
     """`year_step` and `year_back` of each element, (n, 2); 0 if no year is named on one side."""
     year_by_word = tokens.map_vocabulary(
         lambda word: int(word) if _word_kind(word) == len(_KINDS) - 1 else 0
-    )
-    year_by_token = year_by_word[tokens.ids] if len(tokens.ids) else np.zeros(0, np.int64)
+    ).astype(np.int16)
+    year_by_token = year_by_word[tokens.ids] if len(tokens.ids) else np.zeros(0, np.int16)
     year_tokens = np.flatnonzero(year_by_token)
-    years, element_ids = year_by_token[year_tokens], tokens.element_ids[year_tokens]
+    years = year_by_token[year_tokens].astype(np.int64)
+    element_ids = np.searchsorted(tokens.starts, year_tokens, side="right") - 1
     # Index of the first year in or after each element.
     after = np.searchsorted(element_ids, np.arange(len(tokens)))
     has_both = (after > 0) & (after < len(years))

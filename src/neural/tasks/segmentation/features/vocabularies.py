@@ -8,12 +8,14 @@ gives the posterior probability of a boundary at every element.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.feature import Feature
+from neural.tasks.segmentation.kernels import sum_segmentations
 from neural.tasks.segmentation.tokenization import ElementTokens
 
 MODEL_SETTINGS = {
@@ -28,6 +30,8 @@ With a low prior the model finds many boundaries (`easily`). `short` and `long` 
 expected segment length. With a word weight of 1 every word counts as independent evidence, so the
 probabilities are close to 0 and 1 (`surely`).
 """
+MAX_SEGMENT_ELEMENTS = 48
+"""Longest segment of the models, in elements."""
 MAX_LOG_ODDS = 8.0
 """Log-odds are clipped to ± this value."""
 
@@ -44,14 +48,10 @@ class Vocabularies(Feature):
     )
 
     def compute(self, document: SegmentationDocument, tokens: ElementTokens) -> np.ndarray:
-        """One forward and one backward pass over the document per model."""
-        log_odds = np.stack(
-            [
-                compute_boundary_log_odds(tokens.stems, **settings)
-                for settings in MODEL_SETTINGS.values()
-            ],
-            axis=1,
-        ).clip(-MAX_LOG_ODDS, MAX_LOG_ODDS)
+        """One forward and one backward pass over the document for all models together."""
+        log_odds = compute_log_odds_of_models(tokens.stems, tuple(MODEL_SETTINGS.values())).clip(
+            -MAX_LOG_ODDS, MAX_LOG_ODDS
+        )
         columns = np.concatenate([log_odds, 1 / (1 + np.exp(-log_odds))], axis=1)
         columns[0] = 0
         return columns
@@ -63,7 +63,7 @@ def compute_boundary_log_odds(
     expected_length: float,
     word_weight: float,
     prior: float = 0.2,
-    max_elements: int = 48,
+    max_elements: int = MAX_SEGMENT_ELEMENTS,
 ) -> np.ndarray:
     """Log-odds of a boundary at each element, (n,); the value at the first element is meaningless.
 
@@ -71,40 +71,38 @@ def compute_boundary_log_odds(
     elements. `prior` is the pseudo-count of every stem in the Dirichlet prior. Repetitions of a
     word are not independent, so the log-likelihood of each word is multiplied by `word_weight`.
     """
-    # Imported here, because kernels.py imports numba.
-    from neural.tasks.segmentation.kernels import sum_segmentations
+    model = {"expected_length": expected_length, "word_weight": word_weight, "prior": prior}
+    return compute_log_odds_of_models(stems, (model,), max_elements)[:, 0]
 
-    # stems.ids: a number per stem in reading order; element i begins at index stems.starts[i]
-    table_size = int(stems.counts.max(initial=0)) * max_elements + 1
-    vocabulary_size = max(1, len(stems.vocabulary))
-    log_counts = np.log(np.arange(table_size) + prior) * word_weight
-    log_totals = np.log(np.arange(table_size) + prior * vocabulary_size) * word_weight
-    # Geometric prior: after each element, a segment ends with probability 1 / expected_length.
-    log_continue, log_end = np.log1p(-1 / expected_length), -np.log(expected_length)
-    scratch_counts = np.zeros(vocabulary_size, dtype=np.int64)
-    forward = sum_segmentations(
-        stems.ids,
-        stems.starts,
-        log_counts,
-        log_totals,
-        log_continue,
-        log_end,
-        max_elements,
-        scratch_counts,
+
+def compute_log_odds_of_models(
+    stems: ElementTokens,
+    models: Sequence[Mapping[str, float]],
+    max_elements: int = MAX_SEGMENT_ELEMENTS,
+) -> np.ndarray:
+    """`compute_boundary_log_odds` for several models, (n, models)."""
+    expected_lengths, word_weights, priors = (
+        np.array([model[name] for model in models])
+        for name in ("expected_length", "word_weight", "prior")
     )
-    reversed_ids = stems.ids[::-1].copy()
-    reversed_starts = (stems.starts[-1] - stems.starts[::-1]).copy()
-    backward = sum_segmentations(
-        reversed_ids,
-        reversed_starts,
-        log_counts,
-        log_totals,
-        log_continue,
-        log_end,
-        max_elements,
-        scratch_counts,
-    )[::-1]
+    # The tables reach up to the number of words of the longest possible segment.
+    ends = np.minimum(np.arange(len(stems)) + max_elements, len(stems))
+    words = np.arange((stems.starts[ends] - stems.starts[:-1]).max(initial=0) + 1)[:, None]
+    vocabulary_size = max(1, len(stems.vocabulary))
+    settings = {
+        "vocabulary_size": vocabulary_size,
+        "log_counts": np.log(words + priors) * word_weights,
+        "log_totals": np.log(words + priors * vocabulary_size) * word_weights,
+        # Geometric prior: after each element, a segment ends with probability 1 / expected_length.
+        "log_continue": np.log1p(-1 / expected_lengths),
+        "log_end": -np.log(expected_lengths),
+        "max_elements": max_elements,
+    }
+    forward, backward = (
+        sum_segmentations(distinct.ids, distinct.counts, distinct.starts, **settings)
+        for distinct in (stems.distinct, stems.distinct.reverse())
+    )
     # P(boundary) is the sum over the segmentations with a boundary at this element (of the text
     # before it times the text after it), divided by the sum over all segmentations.
-    log_p = np.minimum(forward + backward - forward[-1], -1e-9)[:-1]
+    log_p = np.minimum(forward + backward[::-1] - forward[-1], -1e-9)[:-1]
     return log_p - np.log(-np.expm1(log_p))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from neural.tasks.segmentation.feature import SelfSimilarity, SimilarityFunction
+from neural.tasks.segmentation.kernels import count_shared_words
 from neural.tasks.segmentation.tokenization import ElementTokens
 
 
@@ -21,25 +22,15 @@ class WordOverlap(SelfSimilarity):
         The index holds, for every word w, the elements that contain it, its holders:
         `holders[holder_starts[w] : holder_starts[w + 1]]`.
         """
-        # Imported here, because kernels.py imports numba.
-        from neural.tasks.segmentation.kernels import count_shared_words
-
-        vocabulary_size = max(1, len(tokens.vocabulary))
-        # Every distinct word once per element, ordered by element.
-        element_ids, ids = np.divmod(
-            np.unique(tokens.element_ids * vocabulary_size + tokens.ids), vocabulary_size
-        )
-        starts = np.searchsorted(element_ids, np.arange(len(tokens) + 1))
-        holders = element_ids[np.argsort(ids, kind="stable")]
-        holder_starts = np.concatenate(
-            [[0], np.cumsum(np.bincount(ids, minlength=vocabulary_size))]
-        )
-        sizes = np.diff(starts).astype(np.float64)
+        distinct = tokens.distinct
+        element_ids = np.repeat(np.arange(len(tokens), dtype=np.int32), np.diff(distinct.starts))
+        holders = element_ids[np.argsort(distinct.ids, kind="stable")]
+        holder_starts = np.concatenate([[0], np.cumsum(distinct.element_frequency)])
+        sizes = np.diff(distinct.starts).astype(np.float64)
 
         def compute_block(rows: slice, columns: slice) -> np.ndarray:
-            shared = np.zeros((rows.stop - rows.start, columns.stop - columns.start))
-            count_shared_words(
-                ids, starts, holders, holder_starts, rows.start, columns.start, columns.stop, shared
+            shared = count_shared_words(
+                distinct.ids, distinct.starts, holders, holder_starts, rows, columns
             )
             return shared / np.maximum(sizes[rows, None] + sizes[columns] - shared, 1)
 

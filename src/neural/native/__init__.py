@@ -1,0 +1,6 @@
+"""Kernels compiled ahead of time from C++ (the .cpp files here), and the loader of their library.
+
+library.py     loads the library, chooses the instruction set, calls functions
+kernel.h       vectors, exp and log for all kernels; threads.h: parallel loops in torch's threads
+kernels/       one source file per kernel, compiled once per instruction set (CMakeLists.txt)
+"""
