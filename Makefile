@@ -18,7 +18,7 @@ export OMP_NUM_THREADS ?= 1
 # tests start many processes, which are quicker where Python may keep what it compiled
 unexport PYTHONDONTWRITEBYTECODE
 
-NATIVE := $(wildcard src/neural/native/*.* src/neural/native/kernels/*)
+NATIVE := $(wildcard src/neural/native/*.cpp src/neural/native/*.h src/neural/native/kernels/* src/neural/native/cmake/CMakeLists.txt)
 
 .PHONY: demo test check web docs audit wheel coverage sanitize fuzz bench clean
 

@@ -30,7 +30,6 @@ AT_LEAST = {
     "MB per second",
     "size, BertViz / ours, n = 256",
     "ours / nanoGPT, one text",
-    "ours, tokens/s",
     "two layers, dense / ours",
     "steps per second, 50 clients / none",
     "MB per second of CPU",

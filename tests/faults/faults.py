@@ -113,16 +113,16 @@ if False:
     ),
     Fault(
         "the residual is dropped", "nn/transformer_block.py:ResidualNorm.forward",
-        "x + self.dropout(self.sublayer(self.norm(x), *beside))", "self.sublayer(self.norm(x), *beside)",
+        "x + self.dropout(self.sublayer(apply_norm(self.norm, x), *beside))", "self.sublayer(apply_norm(self.norm, x), *beside)",
         (RULINGS + "test_norms_are_before_the_sublayers_by_default_and_none_at_the_end",),
     ),
     Fault(
         "pre-norm and post-norm are exchanged", "nn/transformer_block.py:ResidualNorm.forward",
         """\
 if self.pre:
-    return x + self.dropout(self.sublayer(self.norm(x), *beside))""", """\
+    return x + self.dropout(self.sublayer(apply_norm(self.norm, x), *beside))""", """\
 if not self.pre:
-    return x + self.dropout(self.sublayer(self.norm(x), *beside))""",
+    return x + self.dropout(self.sublayer(apply_norm(self.norm, x), *beside))""",
         (PARITY + "test_the_encoder_equals_torchs_encoder",),
     ),
     Fault(

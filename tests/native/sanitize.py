@@ -41,7 +41,7 @@ def find_runtime() -> str:
 
 def main() -> None:
     """Build, run, and exit with pytest's code."""
-    source = ROOT / "src" / "neural" / "native"
+    source = ROOT / "src" / "neural" / "native" / "cmake"
     configure = ["cmake", "-S", str(source), "-B", str(BUILD), "-DSANITIZE=ON"]
     subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", str(BUILD), "--parallel", "2"], check=True)

@@ -37,8 +37,8 @@ def plant_error(monkeypatch, old, new):
 
 ERRORS = {
     "numbers": (
-        "return self.norm(x + ",
-        "return self.norm(x - ",
+        "return apply_norm(self.norm, x + ",
+        "return apply_norm(self.norm, x - ",
         "differs by .* in its predictions at",
     ),
     "weights": (

@@ -294,7 +294,7 @@ class Capture(Sequence[CapturedCall]):
         calls, layers = [call.attention for call in self.calls], range(len(self))
         has_all_pairs = len(self) <= MAX_LAYERS_ALL_PAIRS
         pairs = combinations(layers, 2) if has_all_pairs else pairwise(layers)
-        comparable: list[AttentionCall] = [] if calls[0] is None else [calls[0]]
+        comparable = [call for call in calls[:1] if call is not None]
         for call in calls[1:] if has_all_pairs else ():
             aligned = _align_pair(calls[0], call)
             if aligned is not None and aligned[0] is calls[0]:

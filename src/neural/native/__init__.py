@@ -2,5 +2,6 @@
 
 library.py     loads the library, chooses the instruction set, calls functions
 kernel.h       vectors, exp and log for all kernels; threads.h: parallel loops in torch's threads
-kernels/       one source file per kernel, compiled once per instruction set (CMakeLists.txt)
+kernels/       one source file per kernel, compiled once per instruction set
+cmake/         how the library is built
 """

@@ -8,9 +8,8 @@ Each kernel is compiled once per instruction set (a level); the best one that th
 used. `NEURAL_KERNELS` selects another level, or `off`. Nothing here imports torch. Kernels run on
 the threads of torch's OpenMP runtime after `connect_torch_threads()`; before that, on one thread.
 
-The library is beside this file in an installed package, and in the package's folder in
-site-packages in an editable installation. `NEURAL_NATIVE_LIBRARY` names another file, for example
-one built with sanitizers.
+The library is beside this file. `NEURAL_NATIVE_LIBRARY` names another file, for example one built
+with sanitizers.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import neural.native
 
 LEVELS = ("baseline", "avx2", "avx512", "avx512_vnni")
 """Instruction sets, from the slowest to the fastest; the order of the bits in levels.cpp."""
@@ -51,8 +48,7 @@ def find_library() -> Path | None:
         if not Path(chosen).is_file():
             raise NativeLibraryError(f"NEURAL_NATIVE_LIBRARY: there is no file {chosen}")
         return Path(chosen)
-    # an editable installation has two folders: the sources, and one in site-packages
-    paths = [Path(folder) / name for folder in neural.native.__path__ for name in LIBRARY_NAMES]
+    paths = [Path(__file__).parent / name for name in LIBRARY_NAMES]
     return next((path for path in paths if path.is_file()), None)
 
 

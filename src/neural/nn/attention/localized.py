@@ -95,13 +95,12 @@ class Localized(Mechanism):
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
         """Two products of each query with the keys of its window.
 
-        Saves the output, a copy of it in the layout (time, heads, width), and for each query the
-        log-sum-exp of its scores.
+        Saves the output; the backward pass computes the weights again.
         """
         window = min(self.window, keys)
         return Cost(
             multiply_adds=2 * heads * queries * window * width,
-            activations=heads * queries * (2 * width + 1),
+            activations=heads * queries * width,
         )
 
     @classmethod
