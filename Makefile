@@ -26,6 +26,8 @@ $(VENV)/ready: pyproject.toml constraints.txt $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@# a plain path entry: the import hook beside it would hide copies of the package on PYTHONPATH
+	@sed -i.bak '/^import /d' $(VENV)/lib/python*/site-packages/_editable_skbc_neural.pth
 	@touch $@
 
 demo: $(VENV)/ready

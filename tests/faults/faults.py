@@ -68,7 +68,7 @@ if False:
     Fault(
         "the window is off by one", "nn/mask.py:Mask.to_keep_mask",
         "ahead.abs() <= self.reach", "ahead.abs() < self.reach",
-        (MECHANISMS + "test_attend_equals_weights_times_v_in_values_and_gradients",),
+        (MECHANISMS + "test_every_instruction_set_gives_the_definition",),
     ),
     Fault(
         "a row with nothing to look at looks at everything", "nn/attention/self.py:masked_softmax",
@@ -234,7 +234,7 @@ import torch""",
     Fault(
         "tall matrices come back lying", "optim/batched_muon.py:orthogonalize",
         "return x.mT if tall else x", "return x",
-        ("tests/optim/test_batched_muon.py::test_a_step_equals_that_of_torch",),
+        ("tests/optim/test_batched_muon.py::test_the_kernel_equals_the_batched_step",),
     ),
     Fault(
         "a process takes the first welcome it finds", "training/rendezvous.py:enter_rendezvous",
@@ -273,8 +273,8 @@ import torch""",
         (STATISTICS + "test_a_uniform_causal_head_has_a_relative_entropy_of_one",),
     ),
     Fault(
-        "rows that do not count count as zero", "capture/measure.py:Measure.aggregate_rows",
-        "rows.nanmean", "rows.nan_to_num().mean",
+        "rows that do not count count as zero", "capture/statistics.py:aggregate_rows",
+        "stacked.nanmean", "stacked.nan_to_num().mean",
         (STATISTICS + "test_padded_queries_are_not_rows",),
     ),
     Fault(

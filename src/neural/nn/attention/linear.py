@@ -116,12 +116,12 @@ class Linear(Mechanism):
     def cost(self, heads: int, queries: int, keys: int, width: int) -> Cost:
         """The products φ(k)ᵀ·v, φ(q) with that sum, and φ(q) with the sum of φ(k).
 
-        Saves the output, a copy of it in the layout (time, heads, width), and the divisor of each
-        query. Without the kernel, also φ(q), φ(k) and the two sums. Causal attention multiplies more than twice as much as returned here.
+        Saves the output and the divisor of each query. Without the kernel, also φ(q), φ(k) and the
+        two sums. Causal attention multiplies more than twice as much as returned here.
         """
         return Cost(
             multiply_adds=heads * width * (keys * width + queries * width + queries),
-            activations=heads * queries * (2 * width + 1),
+            activations=heads * queries * (width + 1),
         )
 
 
