@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-HELPER_MODULES = {"all", "chunkers", "pages", "segmentation_models"}
-"""Files that other benchmarks run or import."""
+HELPER_MODULES = {"all", "chunkers", "compare_sources", "pages", "segmentation_models"}
+"""Files that other benchmarks run or import, or that need another checkout."""
 STUDIES = {"causal_claims"}
 """Files that train for an hour and have no goals: their tables are in docs/claims.md."""
 AT_LEAST = {
@@ -30,6 +30,8 @@ AT_LEAST = {
     "MB per second",
     "size, BertViz / ours, n = 256",
     "ours / nanoGPT, one text",
+    "ours, float32 / nanoGPT, one text",
+    "ours / nanoGPT, 16 texts",
     "two layers, dense / ours",
     "steps per second, 50 clients / none",
     "MB per second of CPU",

@@ -361,7 +361,7 @@ def main() -> None:
     }
     names = tuple(options.mechanism or ())
     for n in lengths:
-        rounds = 1 if options.quick else 5 if n <= 4096 else 2
+        rounds = 1 if options.quick or n > 4096 else 3
         with_flex = options.flex and n == 4096
         for quantity, grad in (("forward", False), ("forward+backward", True)):
             for name, seconds in time_all(n, grad, rounds, with_flex, names).items():

@@ -19,6 +19,7 @@
 #include <cstdlib>
 
 #define NARROW_VECTORS  // dot products of short rows: most of the time goes into sums over lanes
+#include "huge_pages.h"
 #include "kernel.h"
 
 namespace {
@@ -256,6 +257,8 @@ KERNEL(localized_forward)
 (float *q, float *k, float *v, const uint8_t *is_key, float *out, const long *sizes,
  const long *strides, float scale, long threads, long *ok) {
     const Shape shape = read_shape(sizes, scale);
+    request_huge_pages(
+        out, shape.batch * shape.heads * shape.queries * shape.value_width * sizeof(float));
     *ok = for_each_chunk(
         shape, shape.offset(), shape.keys, CHUNK, CHUNK * shape.columns(), threads,
         [&](long b, long h, long begin, long end, float *weights) {
