@@ -73,7 +73,8 @@ def test_attention(name, batch, heads, queries, keys, widths, layouts, causal, p
         if ours is None or plain is None:
             assert all(value is None or not value.any() for value in (ours, plain))
         else:
-            torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-5)
+            # gradients that cancel exactly, as with a single key, leave rounding errors of sums
+            torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-4)
 
 
 @settings(max_examples=50, deadline=None)
