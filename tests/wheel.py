@@ -101,9 +101,8 @@ def check_without_compiler(
     """Build the package without a compiler; it segments and trains with plain torch."""
     plain = folder / "plain"
     build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(plain)]
-    messages = run(*build, "-v", str(ROOT), env={**os.environ, "CXX": "/no/compiler"})
-    assert "built without its native kernels" in messages, messages
-    (wheel,) = plain.glob("neural-*.whl")
+    run(*build, str(ROOT), env={**os.environ, "CXX": "/no/compiler"})
+    (wheel,) = plain.glob("neural-*-none-any.whl")  # for every platform: it has no library
     run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", str(wheel))
     kernels = find_line(run(*neural, "doctor", cwd=home, env=environment), "kernels")
     assert "not built" in kernels, kernels
