@@ -152,6 +152,7 @@ def test_the_newest_evaluation_is_the_score_of_a_run(tab, report, runs):
 def test_key_settings_are_choices_of_the_user(tab, report, runs):
     tab.goto(f"{report}#/overview?run={runs[0].name}")
     settings = tab.locator("section", has=tab.get_by_role("heading", name="Key settings"))
+    settings.last.locator("dt").first.wait_for()
     keys = settings.last.locator("dt").all_inner_texts()
     assert "training.steps" in keys
     assert not {"vocabulary", "fingerprint", "validation_split"} & set(keys)
