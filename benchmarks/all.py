@@ -21,7 +21,14 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-HELPER_MODULES = {"all", "chunkers", "compare_sources", "pages", "segmentation_models"}
+HELPER_MODULES = {
+    "all",
+    "authors_headings",
+    "chunkers",
+    "compare_sources",
+    "pages",
+    "segmentation_models",
+}
 """Files that other benchmarks run or import, or that need another checkout."""
 STUDIES = {"causal_claims"}
 """Files that train for an hour and have no goals: their tables are in docs/claims.md."""

@@ -1,7 +1,6 @@
-"""Segmentation: untrained methods, our trained models, the shipped one, chunkers of other packages.
+"""Segmentation: the published models, Choi's documents, and the speed of the shipped segmenter.
 
-    python benchmarks/segmentation.py [--data FOLDER] [--parts models shipped choi wiki speed]
-                                      [--json] [--quick]
+    python benchmarks/segmentation.py [--data FOLDER] [--parts models choi speed] [--json] [--quick]
 
 FOLDER has `choi/3/3-11/*.ref` (300 documents of ten segments of other texts each) and `wiki/*.ref`
 (300 articles with their own sections); NEURAL_DATA by default. Pk is the share of wrong probes:
@@ -9,16 +8,15 @@ lower is better. Its intervals, and those of its distance to the best untrained 
 are over documents and the sources that they share.
 
 - models: no attention, self, localized, boundary-aware (segmentation_models.py); needs no data
-- choi: Pk over words, as published (C99 .13), and over sentences. Our models are trained on
-  documents composed of wiki articles in the same way, not on texts of Choi
-- wiki: Pk over sentences. Our model is trained five times on four fifths of the articles (each
-  time another sixth of them selects checkpoint and threshold) and evaluated on the remaining
-  fifth: each model, and the mean of their log-odds; decoded for the smallest expected Pk
-- shipped: the shipped model on all articles (also in choi and wiki); trained on Python's
-  documentation
-- chunkers of other packages, with the best size on the first twenty documents
+- choi: Pk over words, as published (C99 .13), and over sentences: untrained methods, the shipped
+  model, models trained on documents composed of wiki articles in the same way (not on texts of
+  Choi), and chunkers of other packages (chunkers.py)
 - speed: 20 MB through `neural segment` in seconds of CPU, `neural segment README.md` by the clock,
   and the memory of the shipped model for 2.5, 5 and 10 MB
+
+Other domains: segmentation_domains.py. Models trained on articles:
+`neural train examples/segmentation/wiki.yaml --set data=FOLDER/wiki`, `neural calibrate wiki`,
+`neural evaluate wiki --decode expected_pk`; the shipped one: `neural evaluate shipped --data FOLDER`.
 """
 
 from __future__ import annotations
@@ -31,27 +29,27 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import segmentation_models
-from chunkers import chunkers, missing
+from chunkers import list_missing, run_chunkers
 from features import generate_text
 from measures import read_peak_memory
 
 from neural.optim.catalogue import CATALOGUE
 from neural.tasks.segmentation.baselines import registry as baselines
-from neural.tasks.segmentation.boundary_encoding import boundaries_to_lengths, boundaries_to_words
+from neural.tasks.segmentation.boundary_encoding import boundaries_to_words
 from neural.tasks.segmentation.collection import compose_documents, load_documents
 from neural.tasks.segmentation.confidence_intervals import (
     ConfidenceInterval,
     JackknifeEstimate,
     SourceClusters,
 )
-from neural.tasks.segmentation.decoding import decode_boundaries, decode_expected_pk
+from neural.tasks.segmentation.decoding import decode_boundaries
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.feature_cache import compute_features_batch
 from neural.tasks.segmentation.inference import (
@@ -61,7 +59,6 @@ from neural.tasks.segmentation.inference import (
 )
 from neural.tasks.segmentation.metrics.pk import Pk
 from neural.tasks.segmentation.pipeline import load_shipped_pipeline
-from neural.tasks.segmentation.probability import probabilities_to_margins, scores_to_probabilities
 from neural.tasks.segmentation.score_table import estimate_lift, estimate_scores, run_baselines
 from neural.tasks.segmentation.settings import SegmentationSettings
 from neural.tasks.segmentation.task import Segmentation
@@ -72,8 +69,6 @@ from neural.workflows.train import create_run
 GOALS = {
     "choi: ours / best untrained": 1.0,
     "choi: shipped / best untrained": 1.0,
-    "wiki: mean of ours / best untrained": 0.75,
-    "wiki: shipped / best untrained": 1.0,
     "MB per second of CPU": 4.0,
     "neural segment README.md, s": 0.8,
     "memory of 10 MB / of 5 MB": 2.2,
@@ -81,7 +76,7 @@ GOALS = {
 MINIMUM_GOALS = ("MB per second of CPU",)
 """The other goals are maxima."""
 README = Path(__file__).parents[1] / "README.md"
-PARTS = ["models", "shipped", "choi", "wiki", "speed"]
+PARTS = ["models", "choi", "speed"]
 SEEDS = 5
 TEXT_FEATURES = ("cohesion", "novelty", "chains", "openings", "vocabularies")
 SETTINGS: dict[str, Any] = {
@@ -188,48 +183,6 @@ def best_threshold(probabilities: Arrays, documents: Sequence[SegmentationDocume
     return float(min(THRESHOLDS, key=threshold_pk))
 
 
-def predict_wiki(
-    wiki: Sequence[SegmentationDocument], features: Sequence[str], seeds: int, epochs: float
-) -> tuple[list[SegmentationDocument], dict[str, Arrays]]:
-    """Held-out articles, and the boundaries that each model and the mean of all predict."""
-    order = np.random.default_rng(7).permutation(len(wiki))
-    test, others = (
-        [wiki[int(index)] for index in indices] for indices in np.split(order, [len(wiki) // 5])
-    )
-    predictions: dict[str, Arrays] = {}
-    all_margins = []
-    for seed in range(seeds):
-        valid = others[seed::6]
-        train = [document for index, document in enumerate(others) if index % 6 != seed]
-        model = train_model(train, valid, features, seed, epochs)
-        shift = best_shift(to_margins(predict_probabilities(model, valid, features)), valid)
-        margins = to_margins(predict_probabilities(model, test, features))
-        all_margins.append([document_margins + shift for document_margins in margins])
-        predictions[f"ours, seed {seed}"] = decode_margins(all_margins[-1])
-    means = [np.mean(margins, axis=0) for margins in zip(*all_margins, strict=True)]
-    predictions["ours, mean"] = decode_margins(means)
-    return test, predictions
-
-
-def to_margins(probabilities: Arrays) -> Arrays:
-    """Log-odds, clipped to finite values."""
-    return [probabilities_to_margins(p).clip(-20, 20) for p in probabilities]
-
-
-def decode_margins(margins: Arrays) -> Arrays:
-    """Boundaries with the smallest expected Pk."""
-    return [decode_expected_pk(scores_to_probabilities(values)) for values in margins]
-
-
-def best_shift(margins: Arrays, documents: Sequence[SegmentationDocument]) -> float:
-    """The constant whose addition to all log-odds gives the smallest mean Pk."""
-
-    def shifted_pk(shift: float) -> float:
-        return average_pk(documents, decode_margins([values + shift for values in margins]))
-
-    return min((-0.5, -0.25, 0.0, 0.25, 0.5, 0.75), key=shifted_pk)
-
-
 def predict_choi(
     choi: Sequence[SegmentationDocument],
     wiki: Sequence[SegmentationDocument],
@@ -255,34 +208,10 @@ def predict_choi(
     return predictions
 
 
-def run_chunkers(documents: Sequence[SegmentationDocument]) -> dict[str, Arrays]:
-    """Boundaries by chunkers of other packages, with the best size on the first twenty."""
-    mean_length = np.mean(
-        [
-            len("\n".join(document.elements)) / len(boundaries_to_lengths(document.boundaries))
-            for document in documents
-        ]
-    )
-    predictions = {}
-    for name, segment, uses_size in chunkers():
-
-        def size_pk(size: int, segment: Callable = segment) -> float:
-            first = documents[:20]
-            return average_pk(first, (segment(document.elements, size) for document in first))
-
-        size = int(mean_length)
-        if uses_size:
-            size = min((int(mean_length * factor) for factor in (1, 2, 4)), key=size_pk)
-        predictions[name] = [segment(document.elements, size) for document in documents]
-    return predictions
-
-
 def evaluate(
     documents: Sequence[SegmentationDocument],
     predictions: dict[str, Arrays],
     training: Sequence[SegmentationDocument],
-    *,
-    words: bool = False,
 ) -> dict[str, dict[str, list[float]]]:
     """Mean Pk of every segmenter with its interval, over sentences and words; baselines first.
 
@@ -297,7 +226,7 @@ def evaluate(
     truths = [document.boundaries for document in documents]
     counts = [[len(sentence.split()) for sentence in document.elements] for document in documents]
     rows: dict[str, dict[str, list[float]]] = {name: {} for name in (*untrained, *predictions)}
-    for unit in ("sentences", "words") if words else ("sentences",):
+    for unit in ("sentences", "words"):
         estimates: dict[str, JackknifeEstimate] = {}
         for name, boundaries in {**untrained, **predictions}.items():
             if unit == "words":
@@ -344,10 +273,10 @@ def compute_ratios(
     """Our Pk over that of the best untrained method."""
     best = min(rows[baseline][unit][0] for baseline in baselines.names())
     seeds = [row[unit][0] for segmenter, row in rows.items() if segmenter.startswith("ours, seed")]
-    ratios = {f"{name}: ours / best untrained": float(np.mean(seeds)) / best}
-    if "ours, mean" in rows:
-        ratios[f"{name}: mean of ours / best untrained"] = rows["ours, mean"][unit][0] / best
-    return ratios | {f"{name}: shipped / best untrained": rows["shipped"][unit][0] / best}
+    return {
+        f"{name}: ours / best untrained": float(np.mean(seeds)) / best,
+        f"{name}: shipped / best untrained": rows["shipped"][unit][0] / best,
+    }
 
 
 def measure_speed(quick: bool) -> dict[str, float]:
@@ -404,34 +333,19 @@ def measure(data: Path, parts: Sequence[str], quick: bool) -> dict[str, Any]:
         results["models"] = segmentation_models.measure_models(
             seeds=1 if quick else 3, epochs=2 if quick else 25
         )
-    wiki = (
-        load_documents(data / "wiki")[::every] if {"shipped", "choi", "wiki"} & set(parts) else []
-    )
-    pipeline = load_shipped_pipeline()
-    resampled = results["intervals over"]
-    if "shipped" in parts:
-        resampled["wiki, all"] = str(SourceClusters.from_documents(wiki))
-        predictions = {"shipped": [pipeline.segment(document) for document in wiki]}
-        results["wiki, all"] = evaluate(wiki, predictions, wiki)
     if "choi" in parts:
+        wiki = load_documents(data / "wiki")[::every]
+        pipeline = load_shipped_pipeline()
         choi = load_documents(data / "choi" / "3" / "3-11")[::every]
         predictions = {
             f"ours, seed {seed}": boundaries
             for seed, boundaries in enumerate(predict_choi(choi, wiki, seeds, epochs))
         }
         predictions["shipped"] = [pipeline.segment(document) for document in choi]
-        predictions |= run_chunkers(choi)
-        resampled["choi"] = str(SourceClusters.from_documents(choi))
-        results["choi"] = evaluate(choi, predictions, choi, words=True)
+        predictions |= {name: boundaries for name, _, boundaries in run_chunkers(choi)}
+        results["intervals over"]["choi"] = str(SourceClusters.from_documents(choi))
+        results["choi"] = evaluate(choi, predictions, choi)
         results["ratios"] |= compute_ratios(results["choi"], "choi", "words")
-    if "wiki" in parts:
-        features = (*TEXT_FEATURES, "shape", "embedded")
-        test, predictions = predict_wiki(wiki, features, seeds, epochs)
-        predictions["shipped"] = [pipeline.segment(document) for document in test]
-        predictions |= run_chunkers(test)
-        resampled["wiki"] = str(SourceClusters.from_documents(test))
-        results["wiki"] = evaluate(test, predictions, wiki)
-        results["ratios"] |= compute_ratios(results["wiki"], "wiki", "sentences")
     if "speed" in parts:
         results["speed"] = measure_speed(quick)
         results["ratios"] |= {
@@ -445,13 +359,12 @@ def format_table(results: dict[str, Any]) -> str:
     lines = (
         [segmentation_models.format_rows(results["models"]) + "\n"] if "models" in results else []
     )
-    for name in ("wiki, all", "choi", "wiki"):
-        for segmenter, units in results.get(name, {}).items():
-            figures = "   ".join(
-                f"{unit} {value:.3f} ({low:.3f} … {high:.3f})"
-                for unit, (value, low, high) in units.items()
-            )
-            lines.append(f"  {name}  {segmenter:16} {figures}")
+    for segmenter, units in results.get("choi", {}).items():
+        figures = "   ".join(
+            f"{unit} {value:.3f} ({low:.3f} … {high:.3f})"
+            for unit, (value, low, high) in units.items()
+        )
+        lines.append(f"  choi  {segmenter:20} {figures}")
     for name, resampled in results["intervals over"].items():
         lines.append(f"  {name}: 95 % intervals over {resampled}")
     lines += [f"  {name:28} {value:8.2f}" for name, value in results.get("speed", {}).items()]
@@ -459,13 +372,7 @@ def format_table(results: dict[str, Any]) -> str:
         lines.append(
             f"  {name:40} {value:7.3f}" + (f"   goal {GOALS[name]:g}" if name in GOALS else "")
         )
-    return "\n".join(
-        [
-            *lines,
-            *missing(),
-            "wtpsplit and chonkie's semantic chunker download weights: not measured",
-        ]
-    )
+    return "\n".join([*lines, *list_missing(), "wtpsplit downloads weights: not measured"])
 
 
 def main() -> None:

@@ -90,10 +90,11 @@ def test_completion_shows_public_names_only():
         *FUNCTIONS,
         "Blueprint",
         "ProgramError",
+        "Segmenter",
         "interventions",
         "sklearn",
     }
-    assert set(neural.__all__) == {*FUNCTIONS, "Blueprint", "ProgramError"}
+    assert set(neural.__all__) == {*FUNCTIONS, "Blueprint", "ProgramError", "Segmenter"}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

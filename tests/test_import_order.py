@@ -25,6 +25,7 @@ ORDER = (
     "workflows",
     "sklearn",
     "callbacks",
+    "integrations",
     "exports",
     "imports",
     "lsp",
@@ -40,7 +41,7 @@ EXPORTED_BY_NAME = {
     "nn/source_export/bundle.py",
 }
 """Files that read our source as text, and therefore compare module names."""
-PUBLIC_FOLDERS = {"sklearn", "callbacks"}
+PUBLIC_FOLDERS = {"sklearn", "callbacks", "integrations"}
 """Folders that users import names from: `from neural.sklearn import NetworkClassifier`."""
 
 

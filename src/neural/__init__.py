@@ -17,7 +17,8 @@ Runs: a run is the folder of one training, named by its path or a part of its na
     figure(run, kind)           a figure for a paper, as SVG, PDF or PNG
 
 Text and other models
-    segment(text)               segments of a text, with probabilities
+    segment(text)               segments of a text, with probabilities and token budgets
+    Segmenter.load(run)         the same for many texts, threads and streams
     watch(model, batch)         the attention of any torch model, measured
     track(model, probe)         the same during your own training loop, as a run
     ablate(run or model)        how much the loss changes without each head, with standard errors
@@ -28,6 +29,7 @@ Text and other models
     patch(model or run, pairs)  how much each head restores of what a corrupted input changes
     attribute(model, text)      why a model gives one answer, and which explanation to trust
     neural.callbacks            the same in the Trainers of Hugging Face and Lightning
+    neural.integrations         the segmenter in LangChain, LlamaIndex and Haystack
 
 Notebooks
     widget(run or capture)      the attention view, interactive
@@ -35,7 +37,7 @@ Notebooks
 The functions do what the commands of the same names do. `import neural` imports nothing heavy:
 a function is loaded at its first use. Folders, in the order in which they may import each other:
 core, language, nn, optim, data, tasks, runs, capture, training, analysis, report, workflows; then
-sklearn, callbacks, exports, imports, lsp and testing; then board and cli.
+sklearn, callbacks, integrations, exports, imports, lsp and testing; then board and cli.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ if TYPE_CHECKING:
     from neural.workflows.predict import predict
     from neural.workflows.report import report
     from neural.workflows.runs import runs
-    from neural.workflows.segment import segment
+    from neural.workflows.segment import Segmenter, segment
     from neural.workflows.track import track
     from neural.workflows.watch import watch
     from neural.workflows.widget import widget
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Blueprint",
     "ProgramError",
+    "Segmenter",
     "ablate",
     "analyze",
     "attend",
@@ -132,6 +135,8 @@ def __getattr__(name: str) -> Any:
         from neural.exports import _export_run as module
     elif name == "patch":
         from neural.workflows import patching as module
+    elif name == "Segmenter":
+        from neural.workflows import segment as module
     elif name == "open_run":
         from neural.runs import find as module
     elif name in ("Blueprint", "ProgramError", "load", "parse"):

@@ -1,6 +1,8 @@
 """`neural evaluate`, as a user types it."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -13,7 +15,11 @@ from neural.optim.catalogue import CATALOGUE
 from neural.runs.run import Run
 from neural.tasks import registry as tasks
 from neural.tasks.segmentation.baselines import registry as baselines
+from neural.tasks.segmentation.collection import load_documents
+from neural.tasks.segmentation.decoding import decode_expected_pk
 from neural.tasks.segmentation.metrics.label_f1 import LabelF1
+from neural.tasks.segmentation.metrics.pk import Pk
+from neural.tasks.segmentation.pipeline import load_shipped_pipeline
 from neural.training.engine import fit
 from tests.cli.finished_runs import PROGRAM
 from tests.segmentation_runs import write_run, write_songs
@@ -265,3 +271,96 @@ def test_held_out_examples_that_occur_in_training_are_noted(tmp_path):
         "100% of the validation text also occurs in the training text"
         in invoke("--runs", tmp_path / "texts").stdout
     )
+
+
+def write_articles(folder, *, count=4):
+    """Write .ref documents of three topics each."""
+    topics = ("river water fish boat bank", "bread oven flour salt bake", "law court judge trial")
+    rng = np.random.default_rng(0)
+    folder.mkdir()
+    for number in range(count):
+        segments = [
+            "\n".join(" ".join(rng.permutation(words.split())) + " ." for _ in range(6))
+            for words in topics
+        ]
+        (folder / f"{number}.ref").write_text("\n==========\n".join(segments))
+    return folder
+
+
+def test_the_shipped_segmenter_is_scored_beside_every_baseline(tmp_path):
+    articles = write_articles(tmp_path / "articles")
+    result = invoke("shipped", "--data", articles)
+    assert result.exit_code == 0, result.output
+    assert "the shipped segmenter  on 4 documents of articles" in result.stdout
+    for name in ("shipped", *baselines.names()):
+        assert f"\n  {name.replace('_', ' ')} " in result.stdout, name
+    assert "smooth calibration error" in result.stdout
+    assert not (tmp_path / "runs").exists()
+    also = invoke("shipped", articles)
+    assert also.stdout == result.stdout
+
+
+def test_scores_of_the_shipped_segmenter_are_those_of_its_boundaries(tmp_path):
+    articles = write_articles(tmp_path / "articles")
+    evaluation = json.loads(invoke("shipped", articles, "--json").stdout)
+    pipeline, pk = load_shipped_pipeline(), Pk()
+    documents = load_documents(articles)
+    errors = [
+        pk.score_document(document.boundaries, pipeline.segment(document)) for document in documents
+    ]
+    assert evaluation["rows"]["shipped"]["pk"]["value"] == pytest.approx(np.mean(errors))
+    error = evaluation["smooth_calibration_error"]
+    assert 0 <= error["value"] <= 1
+    null = error["perfect_model"]
+    assert 0 < null["low"] < null["value"] < null["high"]
+
+
+def test_the_shipped_segmenter_needs_no_torch(tmp_path):
+    articles = write_articles(tmp_path / "articles")
+    code = (
+        "import sys; from neural.workflows.evaluate import evaluate; "
+        f"evaluate('shipped', {str(articles)!r}); sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_shipped_segmenter_needs_documents():
+    result = invoke("shipped")
+    assert result.exit_code == 2
+    assert "name a file or folder" in result.stderr
+
+
+def test_decoding_for_expected_pk_replaces_the_threshold(root, tmp_path):
+    articles = write_articles(tmp_path / "articles")
+    evaluation = json.loads(invoke("shipped", articles, "--decode", "expected_pk", "--json").stdout)
+    pipeline, pk = load_shipped_pipeline(), Pk()
+    errors = [
+        pk.score_document(document.boundaries, decode_expected_pk(pipeline.probabilities(document)))
+        for document in load_documents(articles)
+    ]
+    assert evaluation["rows"]["shipped"]["pk"]["value"] == pytest.approx(np.mean(errors))
+    run = invoke("--runs", root / "plain/runs", "--decode", "expected_pk")
+    assert "decoded for the smallest expected Pk, not calibrated" in run.stdout
+    both = invoke("shipped", articles, "--decode", "expected_pk", "--threshold", 0.2)
+    assert both.exit_code == 2
+    assert "a threshold has no effect on `expected_pk`" in both.stderr
+
+
+def test_titled_parts_keep_their_headings_if_told_to(tmp_path):
+    parts = [
+        {"title": f"Topic {i}", "paragraphs": ["One is here. Two is there."]} for i in range(4)
+    ]
+    book = tmp_path / "book.jsonl"
+    book.write_text(json.dumps({"title": "Book", "parts": parts}))
+    counts = {}
+    for layout in ("remove", "keep"):
+        result = invoke("shipped", book, "--layout", layout, "--json")
+        assert result.exit_code == 0, result.output
+        counts[layout] = json.loads(result.stdout)["rows"]["nothing"]["pk"]["value"]
+    assert counts["remove"] != counts["keep"]  # headings are elements
+
+
+def test_documents_of_a_run_keep_the_layout_they_were_trained_with(root):
+    result = invoke("--runs", root / "plain/runs", "--layout", "keep")
+    assert result.exit_code == 2
+    assert "was trained with `layout: remove`" in result.stderr

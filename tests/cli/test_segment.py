@@ -4,11 +4,13 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click import unstyle
 from click.testing import CliRunner
 
+from neural.cli import segment
 from neural.cli._formatting import format_table
 from neural.cli.main import main
 from neural.cli.segment import _format_rows
@@ -18,6 +20,7 @@ from neural.tasks.segmentation.calibration.platt import Platt
 from neural.tasks.segmentation.pipeline import save_pipeline
 from neural.workflows.load_model import load_best_model
 from neural.workflows.load_task import restore_experiment
+from neural.workflows.segment_files import InputFile
 from tests.segmentation_runs import write_run
 
 LINES = ["A river finds its road by night"] * 5 + ["Carry me home, carry me home"] * 4
@@ -180,18 +183,25 @@ def test_a_run_can_be_named_and_its_calibration_is_used(folder):
     assert "calibrate again" in result.stderr
 
 
+def read_files(folder):
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["gone.txt"], "gone.txt cannot be read: no such file"),
         (["empty.txt"], "empty.txt is empty"),
         (["blank.txt"], "blank.txt is empty"),
-        (
-            ["notes.txt", "binary.bin", "--out", "cut", "--format", "json"],
-            "binary.bin is not a text file",
-        ),
+        (["binary.bin", "--out", "cut.json", "--format", "json"], "binary.bin is not a text file"),
         (["broken.txt"], "begins as utf-16-le but is invalid"),
-        (["."], "is a directory"),
+        (["nothing"], "the folder nothing has no texts"),
+        (["notes.txt", "--tokenizer", "gone.json"], "there is no tokenizer `gone.json`"),
+        (["notes.txt", "--max-tokens", "5", "--min-tokens", "6"], "min_tokens 6 is larger"),
+        (["notes.txt", "--max-tokens", "5", "--overlap", "5"], "overlap 5 leaves no tokens"),
+        (["notes.txt", "--overlap", "0.5"], "is a share of max_tokens"),
+        (["rows.jsonl", "--format", "html", "--out", "rows.html"], "not for rows of .jsonl files"),
+        (["notes.txt", "rows.jsonl", "--format", "jsonl", "--out", "rows.jsonl"], "an input file"),
         (["notes.txt", "--min", "5", "--max", "3"], "--min 5 must not be larger than --max 3"),
         (["notes.txt", "--threshold", "1"], "--threshold"),
         (["notes.txt", "notes.txt", "--format", "html"], "name a folder with --out"),
@@ -208,12 +218,15 @@ def test_errors_are_messages_and_leave_nothing_behind(folder, words, message):
     (folder / "blank.txt").write_bytes(b"\xef\xbb\xbf \n\n")
     (folder / "binary.bin").write_bytes(b"\x7fELF\0\0")
     (folder / "broken.txt").write_bytes(b"\xff\xfea")
-    before = {file: file.read_bytes() for file in folder.iterdir()}
+    (folder / "rows.jsonl").write_text('{"text": "A text."}\n')
+    (folder / "nothing").mkdir()
+    (folder / "nothing" / "image.png").write_bytes(b"\x89PNG")
+    before = read_files(folder)
     result = invoke(*words)
     assert result.exit_code == 2, result.output
     assert message in result.stderr
     assert result.stdout == ""
-    assert {file: file.read_bytes() for file in folder.iterdir()} == before
+    assert read_files(folder) == before
 
 
 def test_another_encoding_is_read_with_a_note(folder):
@@ -221,3 +234,155 @@ def test_another_encoding_is_read_with_a_note(folder):
     result = invoke("old.txt")
     assert result.exit_code == 0
     assert "old.txt is not UTF-8 (byte 3): read as Latin-1" in result.stderr
+
+
+BUDGET = ("--max-tokens", 30, "--overlap", 5, "--min-tokens", 10)
+
+
+def test_a_token_budget_is_never_exceeded():
+    data = segment_to_json("notes.txt", *BUDGET)
+    text = TEXT
+    assert "".join(text[part["start"] : part["end"]] for part in data["segments"]) == text
+    assert all(part["tokens"] == len(part["text"].split()) <= 30 for part in data["segments"])
+    lines = invoke("notes.txt", *BUDGET).stdout.splitlines()
+    assert "at most 30 tokens (words)" in lines[0]
+    assert lines[2].split() == ["start", "end", "sentences", "tokens", "P", "inside"]
+    characters = segment_to_json("notes.txt", "--max-tokens", 100, "--tokenizer", "chars")
+    assert max(len(part["text"]) for part in characters["segments"]) <= 100
+
+
+def test_json_lines_have_a_segment_each():
+    result = invoke("notes.txt", *BUDGET, "--format", "jsonl")
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert rows[0].keys() == {"source", "start", "end", "tokens", "probability", "title", "text"}
+    assert rows[1].keys() == rows[0].keys() | {"overlap_start"}
+    assert {row["source"] for row in rows} == {"notes.txt"}
+    assert "".join(TEXT[row["start"] : row["end"]] for row in rows) == TEXT
+    assert all(
+        row["text"] == TEXT[row.get("overlap_start", row["start"]) : row["end"]] for row in rows
+    )
+
+
+def test_a_folder_stands_for_its_texts(folder):
+    (folder / "books" / "old").mkdir(parents=True)
+    (folder / "books" / "one.md").write_text("# One\n\nA sentence.")
+    (folder / "books" / "old" / "two.txt").write_text("Two sentences. Here.")
+    (folder / "books" / "image.png").write_bytes(b"\x89PNG")
+    (folder / "books" / ".hidden.txt").write_text("Hidden.")
+    lines = invoke("books", "--format", "jsonl").stdout.splitlines()
+    sources = dict.fromkeys(json.loads(line)["source"] for line in lines)
+    assert list(sources) == ["old/two.txt", "one.md"]
+    assert invoke("books", "--format", "jsonl", "--out", "cut").exit_code == 0
+    assert sorted(
+        path.relative_to(folder / "cut").as_posix() for path in read_files(folder / "cut")
+    ) == [
+        "old/two.txt.parts.jsonl",
+        "one.md.parts.jsonl",
+    ]
+
+
+def test_the_rows_of_a_file_are_texts(folder):
+    rows = [{"id": number, "body": f"{TEXT} {number}"} for number in range(3)]
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n\n")
+    result = invoke("rows.jsonl", "--field", "body", "--format", "jsonl", "--out", "parts.jsonl")
+    assert result.exit_code == 0, result.output
+    assert "3 texts; parts.jsonl" in result.stderr
+    parts = [json.loads(line) for line in (folder / "parts.jsonl").read_text().splitlines()]
+    for number, row in enumerate(rows, start=1):
+        texts = [part["text"] for part in parts if part["source"] == f"rows.jsonl:{number}"]
+        assert "".join(texts) == row["body"]
+
+
+def test_bad_texts_among_others_are_reported_and_the_others_are_written(folder):
+    (folder / "binary.bin").write_bytes(b"\x7fELF\0\0")
+    (folder / "rows.jsonl").write_bytes(
+        b'{"text": "A first text."}\n{"text": \n["text"]\n{"body": "b"}\n{"text": 5}\n'
+        b'{"text": "caf\xe9"}\n{"text": " "}\n{"text": "The last one."}\n'
+    )
+    result = invoke("gone.txt", "rows.jsonl", "binary.bin", "notes.txt", "--format", "jsonl")
+    assert result.exit_code == 1
+    sources = {json.loads(line)["source"] for line in result.stdout.splitlines()}
+    assert sources == {"rows.jsonl:1", "rows.jsonl:8", "notes.txt"}
+    for message in (
+        "gone.txt cannot be read: no such file",
+        "rows.jsonl, line 2: it is not JSON",
+        "rows.jsonl, line 3: it is not an object with the key `text`",
+        "rows.jsonl, line 4: there is no key `text`, only `body`; name one with --field",
+        "rows.jsonl, line 5: `text` is not a text but a int",
+        "rows.jsonl, line 6: it is not UTF-8 (byte 13)",
+        "rows.jsonl:7 is empty",
+        "binary.bin is not a text file",
+        "8 of 11 texts could not be segmented; see above",
+    ):
+        assert message in result.stderr
+    result = invoke("gone.txt", "notes.txt", "--format", "json", "--out", "cut")
+    assert result.exit_code == 1
+    assert [path.name for path in (folder / "cut").iterdir()] == ["notes.txt.parts.json"]
+
+
+def test_several_texts_go_into_one_file_of_json(folder):
+    (folder / "more.txt").write_text("Another. Text.")
+    assert invoke("notes.txt", "more.txt", "--json", "--out", "all.json").exit_code == 0
+    lines = (folder / "all.json").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["file"] for line in lines] == ["notes.txt", "more.txt"]
+
+
+def test_a_budget_that_no_character_fits_is_an_error_and_writes_nothing(folder):
+    tokenizers = pytest.importorskip("tokenizers")
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0, "a": 1}, "[UNK]"))
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="a a $A", special_tokens=[("a", 1)]
+    )
+    tokenizer.save(str(folder / "tokenizer.json"))
+    words = ("--max-tokens", 2, "--tokenizer", "tokenizer.json")
+    result = invoke("notes.txt", *words, "--json", "--out", "notes.json")
+    assert result.exit_code == 2
+    assert "max_tokens 2 is too small: the character" in result.stderr
+    assert not (folder / "notes.json").exists()
+
+
+def test_the_default_minimum_is_in_the_help_text():
+    assert "1 for the shipped segmenter" in " ".join(invoke("--help").stdout.split())
+
+
+def test_a_single_long_line_has_segments(folder):
+    (folder / "line.txt").write_text("word " * 40_000)
+    result = invoke("line.txt", "--max-tokens", 500, "--format", "jsonl")
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert "".join(row["text"] for row in rows) == "word " * 40_000
+    assert max(row["tokens"] for row in rows) <= 500
+
+
+def test_progress_is_shown_on_a_terminal(folder, monkeypatch):
+    monkeypatch.setattr(segment, "MIN_PROGRESS_BYTES", 100)
+    monkeypatch.setattr(segment, "PROGRESS_SECONDS", -1.0)
+    progress = segment._Progress([InputFile(folder / "notes.txt", "notes.txt")])
+    assert not progress._is_shown, "standard error is not a terminal"
+    progress._is_shown = True
+    size = (folder / "notes.txt").stat().st_size
+    assert progress._format(1.0).startswith("░")
+    progress._done = size
+    assert "100% of 0.0 MB" in progress._format(0.001)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
+def test_memory_hardly_grows_with_the_file(folder):
+    """The positions of elements are kept, for the end of the JSON object, but not their texts."""
+    paragraph = " ".join(f"Sentence {number} of a long book is here." for number in range(20))
+    code = (
+        "import pathlib, sys, neural.cli.main as cli\n"
+        "try: cli.main(['segment', sys.argv[1], '--max-tokens', '200', '--json', '--out', "
+        "sys.argv[1] + '.json'])\n"
+        "finally: print(pathlib.Path('/proc/self/status').read_text())"
+    )
+    peaks = []
+    for size in (1_000_000, 5_000_000):
+        path = folder / f"{size}.txt"
+        path.write_text(f"{paragraph}\n\n" * (size // len(paragraph)))
+        process = subprocess.run(
+            [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+        )
+        peaks.append(int(re.search(r"VmHWM:\s*(\d+) kB", process.stdout)[1]) / 1000)
+        data = json.loads((folder / f"{size}.txt.json").read_text())
+        assert data["characters"] == data["segments"][-1]["end"] == path.stat().st_size
+    assert peaks[1] - peaks[0] < 12, peaks

@@ -5,8 +5,8 @@ import numpy as np
 from neural.report.segmentation_page import SegmentView, render_segmentation_page
 
 SEGMENTS = [
-    SegmentView("A <title>", "0 – 9", None, ["one & two", "three"]),
-    SegmentView("B", "9 – 12", 0.87, ["<b>"]),
+    SegmentView("A <title>", "0 – 9", None, ["one & two", "three"], 0),
+    SegmentView("B", "9 – 12", 0.87, ["<b>"], 2),
 ]
 
 

@@ -15,6 +15,7 @@ from neural.tasks.segmentation.calibration.platt import Platt
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.pipeline import load_pipeline, save_pipeline
 from neural.tasks.segmentation.reader import decode_text
+from neural.tasks.segmentation.segment_stream import SegmentOptions
 from neural.workflows.calibrate import calibrate
 from neural.workflows.load_model import load_best_model
 from neural.workflows.load_task import restore_experiment
@@ -156,7 +157,9 @@ def test_a_missing_file_is_refused(tmp_path):
 )
 def test_the_segments_join_to_the_text(run, text):
     result = segment_text(
-        decode_text(text.encode(), "text"), load_run_pipeline(run), threshold=0.4, unit="lines"
+        decode_text(text.encode(), "text"),
+        load_run_pipeline(run),
+        SegmentOptions(threshold=0.4, unit="lines"),
     )
     assert "".join(text[segment.start : segment.end] for segment in result.segments) == text
     data = result.to_dict()
@@ -205,3 +208,63 @@ def test_a_text_that_cannot_be_segmented_is_an_error(tmp_path, monkeypatch):
         neural.segment(" ")
     with pytest.raises(TaskError, match="min_elements 3 is larger"):
         neural.segment(TEXT, min_elements=3, max_elements=2)
+    with pytest.raises(TaskError, match="the text is not a text file: it has zero bytes"):
+        neural.segment("\0\1\2")
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "message"),
+    [
+        (lambda text: None, "returned None for a text of"),
+        (lambda text: -1, "returned -1 for a text of"),
+        (lambda text: 1 / 0, "ZeroDivisionError"),
+        ("gone.json", "there is no tokenizer `gone.json`"),
+        (lambda text: 9, "max_tokens 5 is too small: the character 'r' alone has more tokens"),
+    ],
+)
+def test_a_broken_tokenizer_is_a_message(tokenizer, message):
+    with pytest.raises(TaskError, match=message):
+        neural.segment(TEXT, max_tokens=5, tokenizer=tokenizer)
+
+
+def test_one_word_and_a_budget_below_one_word_have_segments():
+    assert [part.text for part in neural.segment("word")] == ["word"]
+    parts = neural.segment("unbelievable words", max_tokens=5, tokenizer="chars")
+    assert "".join(part.text for part in parts) == "unbelievable words"
+    assert max(part.tokens for part in parts) <= 5
+
+
+def test_token_budgets_from_python():
+    text = " ".join(f"Sentence number {number} is here." for number in range(60))
+    result = neural.segment(text, max_tokens=40, overlap=8, min_tokens=10)
+    assert "".join(text[part.start : part.end] for part in result) == text
+    assert max(part.tokens for part in result) <= 40
+    assert any(part.overlap_start < part.start for part in result)
+    assert "at most 40 tokens (words)" in result.summary
+    data = result.to_dict()
+    assert [part["tokens"] for part in data["segments"]] == [part.tokens for part in result]
+    assert result[-1].title in result.to_html()
+
+
+def test_the_page_of_divided_elements_has_every_part_of_them_once():
+    text = "```\n" + "".join(f"value_{number} = {number}\n" for number in range(50)) + "```\n"
+    page = neural.segment(text, max_tokens=30, markup="markdown").to_html()
+    assert page.count("<section") > 3
+    for number in range(50):
+        assert page.count(f"value_{number} = ") >= 1
+    assert page.count("value_30 = 30\n") == 1
+
+
+def test_an_element_is_a_paragraph_if_asked_for():
+    text = "One. Two.\n\nThree.\n\nFour. Five.\n"
+    assert len(neural.segment(text, unit="paragraphs").document) == 3
+
+
+def test_layout_can_be_ignored():
+    sentences = [f"The ship of line {number} sails on." for number in range(12)]
+    text = "\n\n".join(sentences)
+    assert len(neural.segment(text, ignore_layout=True).document) == 12
+    np.testing.assert_array_equal(
+        neural.segment(text, ignore_layout=True).probabilities,
+        neural.segment(" ".join(sentences), ignore_layout=True).probabilities,
+    )

@@ -69,6 +69,7 @@ def handle_segment(path: Path | None, request: SegmentRequest) -> dict[str, Any]
     `path` is the run folder of the segmenter; None for the shipped one.
     """
     from neural.tasks.segmentation.reader import RawText
+    from neural.tasks.segmentation.segment_stream import SegmentOptions
     from neural.workflows.segment import segment_text
 
     if not request.text.strip():
@@ -77,9 +78,11 @@ def handle_segment(path: Path | None, request: SegmentRequest) -> dict[str, Any]
     result = segment_text(
         RawText("the text", request.text, "utf-8"),
         pipeline,
-        min_elements=request.min_elements,
-        max_elements=request.max_elements,
-        threshold=request.threshold,
+        SegmentOptions(
+            min_elements=request.min_elements,
+            max_elements=request.max_elements,
+            threshold=request.threshold,
+        ),
     )
     offsets = result.document.offsets or ()
     return {

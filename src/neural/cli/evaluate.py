@@ -1,6 +1,7 @@
 """`neural evaluate`: scores of a run on data it was not trained on, beside baselines.
 
-A segmentation run predicts where a segment of a document, such as a topic, begins.
+A segmentation run predicts where a segment of a document, such as a topic, begins. `shipped` in
+place of a run is the segmenter that comes with the package.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ ALIASES = ("eval", "test")
 
 
 @click.command()
-@click.argument("run", required=False, type=RUN)
+@click.argument("run", required=False, type=RUN, metavar="[RUN|shipped]")
 @click.argument("file", required=False, type=click.Path(), metavar="[FILE|FOLDER]")
 @click.option(
     "--data",
@@ -33,6 +34,16 @@ ALIASES = ("eval", "test")
     help="Probability above which a segment begins; that of the run by default.",
 )
 @click.option(
+    "--decode",
+    type=click.Choice(["threshold", "expected_pk"]),
+    help="How a segmentation decides boundaries: by the threshold, or for the smallest expected Pk.",
+)
+@click.option(
+    "--layout",
+    type=click.Choice(["remove", "keep"]),
+    help="Whether documents with titled parts (`parts` in .jsonl) keep headings and blank lines.",
+)
+@click.option(
     "--allow-duplicates", is_flag=True, help="Also score data that the run was trained on."
 )
 @runs_option()
@@ -42,6 +53,8 @@ def command(
     file: str | None,
     data: str | None,
     threshold: float | None,
+    decode: str | None,
+    layout: str | None,
     allow_duplicates: bool,
     root: Path,
     as_json: bool,
@@ -53,11 +66,14 @@ def command(
     $ neural evaluate Digits test.csv
     $ neural evaluate --data test.csv
     $ neural evaluate articles --json | jq .lifts.pk
+    $ neural evaluate articles --decode expected_pk
+    $ neural evaluate shipped --data documents/
 
     Test data if the run has some, else its validation data, or the file that is named. Tables and
     arrays: scores with intervals, beside a constant and a linear model. Language models: loss beside
     unigrams and bigrams. Segmentation: all scores beside those of the baselines. Other tasks: their
-    own scores on held-out data. The page of the run shows the newest evaluation.
+    own scores on held-out data. The page of the run shows the newest evaluation. `shipped` is the
+    segmenter of the package: it is scored on any documents with known segments.
     """
     from neural.cli._errors import report_errors
 
@@ -68,17 +84,27 @@ def command(
     data = data if file is None else file
     with report_errors():
         from neural.cli._formatting import print_section, terminal_width
-        from neural.cli._run_selection import select_run
-        from neural.runs.run import Run
-        from neural.workflows.evaluate import evaluate
+        from neural.workflows.evaluate import SHIPPED, evaluate
 
-        options = {"data": data, "threshold": threshold, "allow_duplicates": allow_duplicates}
+        options = {
+            "data": data,
+            "threshold": threshold,
+            "decode": decode,
+            "layout": layout,
+            "allow_duplicates": allow_duplicates,
+        }
         # A task accepts only its own options: those that were not used are left out.
         used_options: dict[str, Any] = {
             name: value for name, value in options.items() if value not in (None, False)
         }
-        with Run.open(select_run(run, root)) as opened_run:
-            evaluation = evaluate(opened_run, **used_options)
+        if run == SHIPPED:
+            evaluation = evaluate(SHIPPED, **used_options)
+        else:
+            from neural.cli._run_selection import select_run
+            from neural.runs.run import Run
+
+            with Run.open(select_run(run, root)) as opened_run:
+                evaluation = evaluate(opened_run, **used_options)
         if as_json:
             click.echo(json.dumps(evaluation.to_dict(), allow_nan=False))
             return

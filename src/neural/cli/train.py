@@ -75,6 +75,13 @@ def _find_value(option: str, words: list[str]) -> str:
 )
 @click.option("--name", metavar="TEXT", help="Name of the run, used in the name of its folder.")
 @click.option("--seed", type=int, help="Short for --set training.seed=…")
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Train an ensemble of N models with different seeds; their mean predicts. Short for "
+    "--set training.seeds=N; for segmentation.",
+)
 @click.option("--network", metavar="NAME", help="The network to train, if a program has several.")
 @click.option(
     "--resume",
@@ -117,6 +124,7 @@ def command(
     overrides: tuple[str, ...],
     name: str | None,
     seed: int | None,
+    seeds: int | None,
     network: str | None,
     resume: str | None,
     samples: str | None,
@@ -134,6 +142,7 @@ def command(
     $ neural train examples/digits.neural
     $ neural train examples/digits.neural --set training.learning_rate=3e-4 --seed 1
     $ neural train examples/language_model/tiny.yaml --samples "{number: 5}"
+    $ neural train examples/segmentation/articles.yaml --seeds 5
     $ neural train --resume
 
     For data the task is guessed, and printed as the experiment that it stands for: a text is a
@@ -149,6 +158,8 @@ def command(
         overrides += (f"name={name}",)
     if seed is not None:
         overrides += (f"training.seed={seed}",)
+    if seeds is not None:
+        overrides += (f"training.seeds={seeds}",)
     if devices > 1 and "WORLD_SIZE" not in os.environ:
         from neural.training.launch import launch_processes
 
@@ -236,8 +247,10 @@ def _print_plan(task: Task, *, as_json: bool) -> None:
         from neural.workflows.training_time import estimate_seconds
 
         click.echo("measuring a few steps …", err=True)
-        times = estimate_seconds(task, world_size())
+        members = task.members() or (task,)
+        times = estimate_seconds(members[0], world_size())
         plan = {**plan_training(task), **times._asdict()}
+        plan["total_seconds"] *= len(members)
         click.echo(json.dumps(plan) if as_json else format_plan(plan))
 
 
@@ -334,7 +347,7 @@ def plan_training(task: Task) -> dict[str, Any]:
         **cost,
         "batches_per_epoch": task.batches_per_epoch,
         "batch_size": settings.batch_size,
-        "steps": steps,
+        "steps": steps * (len(task.members()) or 1),
         "epochs": steps * settings.batches_per_step / max(1, task.batches_per_epoch),
         "optimizer": settings.optimizer,
         "learning_rate": peak_learning_rate,

@@ -72,6 +72,8 @@ class SegmentView(NamedTuple):
     """Probability of the boundary before it; None for the first segment."""
     elements: Sequence[str]
     """Texts of its elements."""
+    first: int
+    """Index of its first element in the document."""
 
 
 def render_segmentation_page(
@@ -101,10 +103,11 @@ def render_segmentation_page(
         )
         + "</ol></details>"
     )
-    starts, first_element, sections = set(paragraph_starts), 0, []
-    for number, segment in enumerate(segments, start=1):
-        sections.append(_render_segment(number, segment, percent, first_element, starts))
-        first_element += len(segment.elements)
+    starts = set(paragraph_starts)
+    sections = [
+        _render_segment(number, segment, percent, starts)
+        for number, segment in enumerate(segments, start=1)
+    ]
     text = Html(
         f'<div class="text" style="--threshold:{threshold * 100:.3g}">\n{"".join(sections)}</div>'
     )
@@ -137,14 +140,13 @@ def _render_segment(
     number: int,
     segment: SegmentView,
     percent: Sequence[int],
-    first: int,
     paragraph_starts: set[int],
 ) -> str:
     """HTML of one segment: a heading and a paragraph per element.
 
-    `percent` are the probabilities of all elements, in percent; `first` is the index of the
-    segment's first element.
+    `percent` are the probabilities of all elements, in percent.
     """
+    first = segment.first
     probability, style = "", ""
     if segment.probability is not None:
         probability = f"<i>{segment.probability:.2f}</i> "

@@ -204,6 +204,21 @@ class Task(ABC):
     def build(self) -> nn.Module:
         """A new, untrained model. The caller has set the seed."""
 
+    def members(self) -> Sequence[Task]:
+        """Tasks of the members of an ensemble, which are trained one after the other.
+
+        Empty, the default: one model is trained. Members differ in their seed and in the name of
+        their experiment; `combine` joins their models.
+        """
+        return ()
+
+    def combine(self, models: Sequence[nn.Module]) -> nn.Module:
+        """One model from those of (some of) the `members`, with their weights.
+
+        `build` returns the same kind of model if all of them are combined.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no members")
+
     @property
     @abstractmethod
     def batches_per_epoch(self) -> int:
@@ -369,7 +384,7 @@ class Task(ABC):
         """Scores on data the model was not trained on; by default those of `evaluate`.
 
         `options` are the options of `neural evaluate` that the user gave: `data`, `threshold`,
-        `allow_duplicates`. A task refuses those it does not know.
+        `decode`, `layout`, `allow_duplicates`. A task refuses those it does not know.
         """
         check_options(run, options)
         task = run.load_task()

@@ -85,6 +85,13 @@ class TrainingProgress:
     throughout a training."""
     scores: dict[str, float] | None = None
     """Scores of a validation, if one followed this step."""
+    member: int | None = None
+    """Which model of an ensemble is trained, from 1; None for a single model.
+
+    `step` and `steps` then count the steps of all members.
+    """
+    members: int = 1
+    """Number of models."""
 
     @property
     def seconds_per_step(self) -> float | None:

@@ -24,6 +24,7 @@ from neural.training.engine import fit as fit_task
 from neural.training.launch import find_previous_attempt, launch_id
 from neural.training.process_group import join_group
 from neural.workflows.load_task import load_task, restore_task
+from neural.workflows.train_members import train_members
 
 if TYPE_CHECKING:
     from neural.workflows.samples import SampleEvaluator
@@ -109,9 +110,19 @@ def train(
         if run is not None:
             on_start(run, task, prepared.resumed_path is not None)
             samples = prepared.samples and prepared.samples.record_to(run)
-        result = fit_task(
-            task, run, group=group, on_step=on_step, extra_metrics=samples, on_warning=on_warning
-        )
+        if task.members():
+            result = train_members(
+                task, run, create_run, group=group, on_step=on_step, on_warning=on_warning
+            )
+        else:
+            result = fit_task(
+                task,
+                run,
+                group=group,
+                on_step=on_step,
+                extra_metrics=samples,
+                on_warning=on_warning,
+            )
     return run, result
 
 

@@ -135,6 +135,7 @@ class _LinePrinter:
 
 def _format_line(progress: TrainingProgress) -> str:
     texts = [
+        *_format_member(progress),
         f"step {progress.step:,}/{progress.steps:,}",
         f"loss {progress.loss:.4f}",
         _format_speed(progress),
@@ -157,7 +158,13 @@ def _progress_to_dict(progress: TrainingProgress) -> dict[str, object]:
         "seconds_left": progress.seconds_left,
         "scores": progress.scores,
         "attention": dict([progress.attention_summary]) if progress.attention_summary else None,
+        **({"member": progress.member, "members": progress.members} if progress.member else {}),
     }
+
+
+def _format_member(progress: TrainingProgress) -> list[str]:
+    """Which model of an ensemble is trained; nothing for a single model."""
+    return [f"model {progress.member}/{progress.members}"] if progress.member else []
 
 
 def _steps_per_second(progress: TrainingProgress) -> float | None:
@@ -221,6 +228,7 @@ def _show_bar() -> Iterator[Callable[[TrainingProgress], None]]:
                 items = list(progress.scores.items())[:MAX_BAR_SCORES]
                 score_texts = [f"{name} {value:.4f}" for name, value in items]
             texts = [
+                *_format_member(progress),
                 f"loss {progress.loss:.4f}",
                 _format_time_left(progress),
                 *score_texts,

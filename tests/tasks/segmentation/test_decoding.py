@@ -74,6 +74,57 @@ def test_without_a_maximum_only_short_segments_are_excluded(probabilities, short
     )
 
 
+@st.composite
+def draw_masked_probabilities(draw):
+    probabilities = draw(PROBABILITIES)
+    count = len(probabilities)
+    return probabilities, np.array(draw(st.lists(st.booleans(), min_size=count, max_size=count)))
+
+
+@quick_settings
+@given(draw_masked_probabilities(), st.integers(1, 4), st.one_of(st.none(), st.integers(0, 4)))
+def test_segments_begin_only_where_they_can(masked_probabilities, shortest, extra):
+    """If the bounds allow it; otherwise the fewest boundaries are elsewhere."""
+    probabilities, can_begin = masked_probabilities
+    longest = None if extra is None else shortest + extra
+    count = len(probabilities)
+    gains = (compute_log_odds(probabilities) - compute_log_odds([0.5])).tolist()
+    ranks = []
+    for lengths in list_compositions(count, 1, longest or count):
+        starts = list(accumulate(lengths[:-1]))
+        ranks.append(
+            (
+                sum(not can_begin[start] for start in starts),
+                sum(length < min(shortest, count) for length in lengths),
+                -sum(gains[start] for start in starts),
+            )
+        )
+    best = min(ranks)
+    boundaries = decode_boundaries(
+        probabilities, min_elements=shortest, max_elements=longest, can_begin=can_begin
+    )
+    lengths = boundaries_to_lengths(boundaries)
+    assert max(lengths) <= (longest or count)
+    assert (boundaries & ~can_begin).sum() == best[0]
+    if best[1] == 0:
+        assert min(lengths) >= min(shortest, count)
+        assert total_gain(boundaries, probabilities) == pytest.approx(-best[2], abs=1e-9)
+
+
+def test_a_mask_that_allows_all_changes_nothing():
+    probabilities = np.random.default_rng(0).random(200)
+    for bounds in ({}, {"min_elements": 3}, {"min_elements": 2, "max_elements": 7}):
+        np.testing.assert_array_equal(
+            decode_boundaries(probabilities, **bounds, can_begin=np.ones(200, bool)),
+            decode_boundaries(probabilities, **bounds),
+        )
+
+
+def test_a_mask_of_another_length_is_refused():
+    with pytest.raises(ValueError, match="can_begin: one per element, 3"):
+        decode_boundaries([0.1, 0.2, 0.3], can_begin=np.ones(2, bool))
+
+
 def test_without_bounds_a_segment_begins_above_the_threshold():
     probabilities = [0.9, 0.5, 0.51, 0.2, 1.0]
     assert decode_boundaries(probabilities).tolist() == [False, False, True, False, True]

@@ -28,7 +28,30 @@ def test_no_other_segmentation_has_a_lower_expected_pk(seed):
         expected_pk(p, np.array((False, *gaps)), k)
         for gaps in product((False, True), repeat=count - 1)
     )
-    assert expected_pk(p, decode_expected_pk(p, k), k) == pytest.approx(least, abs=1e-6)
+    assert expected_pk(p, decode_expected_pk(p, k, min_peak_share=0), k) == pytest.approx(
+        least, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_with_a_mask_no_allowed_segmentation_has_a_lower_expected_pk(seed):
+    rng = np.random.default_rng(seed)
+    count, k = int(rng.integers(3, 11)), int(rng.integers(1, 4))
+    k = min(k, count - 1)
+    p = np.concatenate([[0.0], rng.beta(0.6, 0.8, count - 1)])
+    can_begin = rng.random(count) < 0.5
+    least = min(
+        expected_pk(p, np.array((False, *gaps)), k)
+        for gaps in product((False, True), repeat=count - 1)
+        if not (np.array((False, *gaps)) & ~can_begin).any()
+    )
+    boundaries = decode_expected_pk(p, k, can_begin, min_peak_share=0)
+    assert not (boundaries & ~can_begin).any()
+    assert expected_pk(p, boundaries, k) == pytest.approx(least, abs=1e-6)
+
+
+def test_no_boundary_is_found_where_none_is_allowed():
+    assert not decode_expected_pk([0.0, 1.0, 1.0, 1.0], can_begin=np.zeros(4, bool)).any()
 
 
 def test_a_boundary_of_uncertain_position_is_found():
@@ -40,3 +63,11 @@ def test_a_boundary_of_uncertain_position_is_found():
 def test_short_documents_and_certain_probabilities_are_decoded(p):
     boundaries = decode_expected_pk(p)
     assert len(boundaries) == len(p) and not boundaries[0]
+
+
+def test_no_second_boundary_stands_beside_a_sure_one():
+    p = np.full(30, 1e-6)
+    p[[3, 15]] = 0.99
+    assert np.flatnonzero(decode_expected_pk(p)).tolist() == [3, 15]
+    # by Pk alone, boundaries before the first one cost nothing: no probe tells them apart
+    assert decode_expected_pk(p, min_peak_share=0).sum() >= 2

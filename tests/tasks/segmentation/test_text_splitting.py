@@ -120,7 +120,7 @@ def test_lines_of_an_unwrapped_text_are_separate_elements():
         "and oh the river runs away\nfor ever"
     )
     assert len(find_elements(verse)) == 5
-    wrapped = textwrap.fill("some words of different lengths that somebody wrapped, " * 20, 50)
+    wrapped = textwrap.fill("some words of different lengths that somebody wrapped, " * 9, 50)
     assert len(find_elements(wrapped)) == 1
 
 

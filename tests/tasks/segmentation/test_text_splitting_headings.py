@@ -2,10 +2,9 @@
 
 import pytest
 
+from neural.tasks.segmentation.line_wrapping import is_heading_underline, is_list_item
 from neural.tasks.segmentation.text_splitting import (
     MAX_TITLE_CHARACTERS,
-    is_heading_underline,
-    is_list_item,
     is_numbered_heading,
     make_title,
     score_heading,

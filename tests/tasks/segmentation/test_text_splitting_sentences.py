@@ -29,6 +29,7 @@ def split_sentences(text):
         "As in Fig. 3 and No. 7",
         "The U.S. Army came",
         "1. Introduction",
+        "“Go!” – he said",
     ],
 )
 def test_one_sentence_is_not_split(text):
@@ -50,6 +51,11 @@ def test_one_sentence_is_not_split(text):
             ["a charge to keep .", "He said `` no '' .", "Then ."],
         ),
         ("(It is so.) And so on.", ["(It is so.)", "And so on."]),
+        ("Nie wiem. - Ja też. – Dobrze.", ["Nie wiem.", "- Ja też.", "– Dobrze."]),
+        ("वह आया। फिर गया। क्या?", ["वह आया।", "फिर गया।", "क्या?"]),
+        ("وہ آیا۔ کیوں؟ پتہ نہیں۔", ["وہ آیا۔", "کیوں؟", "پتہ نہیں۔"]),
+        ("Նա եկավ։ Հետո գնաց։", ["Նա եկավ։", "Հետո գնաց։"]),
+        ("እሱ መጣ። ከዚያ ሄደ።", ["እሱ መጣ።", "ከዚያ ሄደ።"]),
         ("Born in 1990. In 2000 he left.", ["Born in 1990.", "In 2000 he left."]),
     ],
 )
@@ -57,8 +63,13 @@ def test_several_sentences_are_split(text, expected):
     assert split_sentences(text) == expected
 
 
+def test_a_colon_after_an_armenian_letter_is_a_full_stop():
+    text = "Նա եկավ: Հետո գնաց:"
+    assert [text[start:end] for start, end in find_elements(text)] == ["Նա եկավ:", "Հետո գնաց:"]
+
+
 FRAGMENTS = (
-    *"aAiI1.!?…。！ \n\t\f\x1e\x85\u2028\u00a0\ufeff\"'”)(#-*_世É,;:",
+    *"–։ա।aAiI1.!?…。！ \n\t\f\x1e\x85\u2028\u00a0\ufeff\"'”)(#-*_世É,;:",
     *("''", " '' ", "Mr.", "e.g.", "U.S.", "iv. ", "12. ", "etc.", "\n\n", "word ", "The ", "Él "),
 )
 

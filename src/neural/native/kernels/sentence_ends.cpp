@@ -20,10 +20,12 @@ ALWAYS_INLINE bool is_cjk_terminator(uint32_t c) {
     return c == 0x3002 || c == 0xFF01 || c == 0xFF1F || c == 0xFF61;
 }
 
-// Characters after which a sentence continues.
+ALWAYS_INLINE bool is_dash(uint32_t c) { return c == '-' || c == 0x2013 || c == 0x2014; }
+
+// Characters with which a sentence continues.
 ALWAYS_INLINE bool is_continuation(uint32_t c) {
-    return c == ',' || c == ';' || c == ':' || c == ')' || c == ']' || c == '}' || c == '-' ||
-           c == 0x2013 || c == 0x2014 || c == 0x2026;
+    return c == ',' || c == ';' || c == ':' || c == ')' || c == ']' || c == '}' || c == 0x2026 ||
+           is_dash(c);
 }
 
 // True if the word is of ASCII letters, and neither a Roman number, nor of the first letter and
@@ -83,6 +85,11 @@ KERNEL(find_sentence_ends)
                 if (next == i) continue;  // no space: 3.14, example.org
                 long first = next;
                 while (first < end && classes[text[first]] & OPENER) first++;
+                // A dash and a space before a capital begin a sentence, as in dialogues.
+                if (first + 2 < end && is_dash(text[first]) && classes[text[first + 1]] & SPACE) {
+                    first += 2;
+                    while (first < end && classes[text[first]] & (SPACE | OPENER)) first++;
+                }
                 if (first < end && (classes[text[first]] & LOWER || is_continuation(text[first])))
                     continue;
                 if (is_full_stop) {

@@ -3,10 +3,12 @@
 A document is a sequence of elements (sentences or lines). A boundary is an element where a segment
 begins.
 
-Documents: document.py (the class of documents), text_splitting.py (text → elements), reader.py and
-data/ (one file per input format), collection.py (the training, validation and test documents of an
-experiment), duplicates.py (documents that occur twice), boundary_encoding.py (boundaries ↔ segment
-lengths ↔ labels).
+Documents: document.py (the class of documents), structure.py (text → elements with their layout)
+with blocks.py, plain_blocks.py, markdown_blocks.py, html_blocks.py, line_wrapping.py and
+speaker_turns.py, text_splitting.py (sentences), rendering.py (parts → text in many styles),
+reader.py and data/ (one file per input format), collection.py (the training, validation and test
+documents of an experiment), duplicates.py (documents that occur twice), boundary_encoding.py
+(boundaries ↔ segment lengths ↔ labels).
 
 Features: tokenization.py (words and stems of every element), feature.py and features/ (one file per
 group of feature columns), feature_cache.py (all feature columns of a document, cached on disk),

@@ -24,8 +24,12 @@ BLOCK_COUNT = 0x110000 // BLOCK_SIZE
 SPACELESS_SCRIPTS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 )
-TERMINATORS = ".!?…。！？｡"
-"""Characters that may end a sentence."""
+TERMINATORS = ".!?…。！？｡։؟۔।॥።፧။។៕།༎᠃‼⁇⁈⁉．"
+"""Characters that may end a sentence.
+
+After the marks of Chinese and Japanese: full stops and question marks of Armenian, Arabic, Urdu,
+Devanagari, Ethiopic, Burmese, Khmer, Tibetan and Mongolian; double marks; the wide full stop.
+"""
 CLOSERS = "\"'”’»›)]}」』）】"
 """Closing quotes and brackets, which may follow a terminator."""
 OPENERS = "\"'“‘«‹([{`¿¡„「『（【_*"

@@ -11,6 +11,8 @@ boundaries are all elements with p > t.
 `decode_expected_pk` minimizes the expected Pk instead (Beeferman et al., 1999). A probe is a pair
 of elements at distance k. Pk is the fraction of probes for which prediction and truth disagree
 whether both elements are in the same segment.
+
+`can_begin` is False at elements where no segment may begin, such as the first line after a heading.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neural.tasks.segmentation.boundary_encoding import Boundaries
+from neural.tasks.segmentation.segment_search import SegmentSearch
 
 PROBABILITY_EPSILON = 1e-15
 """Probabilities are clipped to [ε, 1 − ε], so that all gains are finite.
@@ -29,6 +32,8 @@ With an infinite gain, the bounds on the segment length could not overrule a pro
 """
 PK_PROBABILITY_EPSILON = 1e-9
 """The same ε for `decode_expected_pk`."""
+MIN_PEAK_SHARE = 0.7
+"""Default of an argument of `decode_expected_pk`; chosen on held-out sources of the training texts."""
 
 
 def decode_boundaries(
@@ -37,17 +42,22 @@ def decode_boundaries(
     min_elements: int = 1,
     max_elements: int | None = None,
     threshold: float = 0.5,
+    can_begin: npt.NDArray[np.bool_] | None = None,
 ) -> Boundaries:
     """Most likely segmentation whose segments have `min_elements` to `max_elements` elements.
 
     If no segmentation satisfies both bounds (the document may be shorter than `min_elements`),
     `min_elements` is lowered to the largest possible value. Among equally good segmentations the
     one with the longest last segment wins; among those, the one with the longest segment before it.
+
+    Segments begin only where `can_begin`, (n,), is True. If both bounds cannot be kept then,
+    `max_elements` is kept, with the fewest boundaries where `can_begin` is False; among those
+    segmentations the one with the fewest segments below the minimum, then the most likely one.
     """
-    gains = compute_log_odds(probabilities) - float(
-        compute_log_odds([threshold], "threshold", allow_extremes=False)[0]
-    )
+    gains = compute_gains(probabilities, threshold)
     count = len(gains)
+    if can_begin is not None:
+        can_begin = _check_can_begin(can_begin, count)
     if min_elements < 1 or (max_elements is not None and max_elements < min_elements):
         raise ValueError(
             "segment lengths: 1 ≤ min_elements ≤ max_elements is needed, "
@@ -58,10 +68,47 @@ def decode_boundaries(
     # ceil(count / longest), have at least this length when they are equally long.
     min_elements = min(min_elements, count // -(-count // longest))
     if min_elements == 1 and longest == count:
-        boundaries = gains > 0
+        boundaries = gains > 0 if can_begin is None else (gains > 0) & can_begin
         boundaries[0] = False
         return boundaries
-    return _backtrack(_find_best_starts(gains, min_elements, longest))
+    if can_begin is None:
+        return _backtrack(_find_best_starts(gains, min_elements, longest))
+    starts = _find_best_starts(np.where(can_begin, gains, -np.inf), min_elements, longest)
+    if starts[-1] >= 0:
+        return _backtrack(starts)
+    return _decode_softly(gains, can_begin, min_elements, longest)
+
+
+def compute_gains(probabilities: npt.ArrayLike, threshold: float) -> npt.NDArray[np.float64]:
+    """Gain of a boundary at every element, (n,): its log-odds minus those of the threshold."""
+    return compute_log_odds(probabilities) - float(
+        compute_log_odds([threshold], "threshold", allow_extremes=False)[0]
+    )
+
+
+def _check_can_begin(can_begin: npt.ArrayLike, count: int) -> npt.NDArray[np.bool_]:
+    can_begin = np.asarray(can_begin, bool)
+    if can_begin.shape != (count,):
+        raise ValueError(
+            f"can_begin: one per element, {count}; got an array of shape {can_begin.shape}"
+        )
+    return can_begin
+
+
+def _decode_softly(
+    gains: npt.NDArray[np.float64],
+    can_begin: npt.NDArray[np.bool_],
+    min_elements: int,
+    max_elements: int,
+) -> Boundaries:
+    """Segmentation that keeps the maximum and breaks the other rules as rarely as possible."""
+    search = SegmentSearch()
+    ends = np.arange(1, len(gains) + 1)
+    search.push(gains, ~can_begin, ends - max_elements, ends - min_elements)
+    boundaries = np.zeros(len(gains), bool)
+    boundaries[[start for start, _ in search.find_path(is_final=True)]] = True
+    boundaries[0] = False
+    return boundaries
 
 
 def compute_log_odds(
@@ -129,15 +176,30 @@ def _backtrack(starts: list[int]) -> Boundaries:
     return boundaries
 
 
-def decode_expected_pk(probabilities: npt.ArrayLike, k: int | None = None) -> Boundaries:
+def decode_expected_pk(
+    probabilities: npt.ArrayLike,
+    k: int | None = None,
+    can_begin: npt.NDArray[np.bool_] | None = None,
+    *,
+    threshold: float = 0.5,
+    min_peak_share: float = MIN_PEAK_SHARE,
+) -> Boundaries:
     """Segmentation with the smallest expected Pk if all boundaries are independent, in O(n).
 
-    `k` is the probe distance, by default half the expected segment length.
+    `k` is the probe distance, by default half the expected segment length. Segments begin only
+    where `can_begin`, (n,), is True. A probe shall be separated if the probability of a boundary
+    between its elements is above `threshold`: 0.5 gives the smallest expected Pk, a larger value
+    fewer boundaries, for probabilities that may be too high. A boundary has at least
+    `min_peak_share` of the largest probability within half the probe distance: Pk hardly counts a
+    second boundary beside the first one, so there would be useless ones; 0 turns this rule off.
     """
     p = np.asarray(probabilities, np.float64).clip(
         PK_PROBABILITY_EPSILON, 1 - PK_PROBABILITY_EPSILON
     )
     count = len(p)
+    is_allowed = np.ones(count, bool)
+    if can_begin is not None:
+        is_allowed = _check_can_begin(can_begin, count).copy()
     if count < 2:
         return np.zeros(count, bool)
     k = max(2, round(count / (2 * (1 + float(p[1:].sum()))))) if k is None else k
@@ -147,19 +209,31 @@ def decode_expected_pk(probabilities: npt.ArrayLike, k: int | None = None) -> Bo
     probes = np.arange(count - k)
     p_boundary = 1 - np.exp(log_no_boundary[probes + k + 1] - log_no_boundary[probes + 1])
     # Entry i: how much a predicted boundary between elements i and i + k lowers the expected number
-    # of wrong probes. Without one, the probe is wrong with P(boundary), with one, with the rest.
+    # of wrong probes, halved: without one the probe is wrong with P(boundary), with one otherwise.
     gain = np.zeros(count)
-    gain[: count - k] = 2 * p_boundary - 1
-    return _maximize_gain(np.concatenate([[0.0], np.cumsum(gain)]).tolist(), count, k)
+    gain[: count - k] = p_boundary - threshold
+    peaks = _maximum_nearby(np.where(is_allowed, p, 0), max(1, k // 2))
+    is_allowed &= p >= min_peak_share * peaks
+    sums = np.concatenate([[0.0], np.cumsum(gain)]).tolist()
+    return _maximize_gain(sums, is_allowed.tolist(), k)
 
 
-def _maximize_gain(sums: list[float], count: int, k: int) -> Boundaries:
+def _maximum_nearby(values: npt.NDArray[np.float64], radius: int) -> npt.NDArray[np.float64]:
+    """Largest value at most `radius` positions away, (n,)."""
+    padded = np.pad(values, radius, constant_values=-np.inf)
+    return np.lib.stride_tricks.sliding_window_view(padded, 2 * radius + 1).max(axis=1)
+
+
+def _maximize_gain(sums: list[float], is_allowed: list[bool], k: int) -> Boundaries:
     """Boundaries with the largest total gain; `sums` are the cumulative gains of the probes.
+
+    `is_allowed` is True where a boundary may be.
 
     A boundary at b gains the probes that begin at b − k … b − 1, except those that the boundary
     before it has gained already. `value[b]` is the best total with b as the last boundary, and
     `previous[b]` the boundary before b in that solution.
     """
+    count = len(is_allowed)
     value, previous = [0.0] * count, [0] * count
     # Candidates for the previous boundary at a distance of at most k, whose probes overlap: a
     # monotonic queue with the largest value − sums first.
@@ -169,10 +243,16 @@ def _maximize_gain(sums: list[float], count: int, k: int) -> Boundaries:
         low = max(0, position - k)
         if low > 0 and (far < 0 or value[low - 1] > value[far]):
             far = low - 1
-        while near[0] < low:
+        while near and near[0] < low:
             near.popleft()
-        value[position] = value[near[0]] - sums[near[0]] + sums[position]
-        previous[position] = near[0]
+        if not is_allowed[position]:
+            value[position] = float("-inf")
+            continue
+        if near:
+            value[position] = value[near[0]] - sums[near[0]] + sums[position]
+            previous[position] = near[0]
+        else:  # no boundary is allowed within the last k elements, so there is a `far`
+            value[position] = float("-inf")
         if far >= 0 and (after_far := value[far] + sums[position] - sums[low]) > value[position]:
             value[position], previous[position] = after_far, far
         while near and value[near[-1]] - sums[near[-1]] <= value[position] - sums[position]:

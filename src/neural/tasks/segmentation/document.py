@@ -1,4 +1,4 @@
-"""A document: its elements (sentences or lines) in order, and the boundaries of its segments.
+"""A document: its elements (sentences, lines or paragraphs) and the boundaries of its segments.
 
 A boundary is an element at which a segment begins. Every document begins with a segment, so element
 0 is never marked as a boundary.
@@ -7,22 +7,24 @@ A boundary is an element at which a segment begins. Every document begins with a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 
-from neural.tasks.segmentation.text_splitting import ElementUnit, find_elements, get_indentation
+from neural.tasks.segmentation.line_wrapping import get_indentation
+from neural.tasks.segmentation.structure import Layout, Markup, parse_structure
+from neural.tasks.segmentation.text_splitting import ElementUnit
 
 
 @dataclass(frozen=True, eq=False)
 class SegmentationDocument:
-    """Elements of one text, such as the lines of a song or the sentences of an article."""
+    """Elements of one text: lines of a song, sentences or paragraphs of an article."""
 
     name: str
     """Used in messages to the user."""
     elements: tuple[str, ...]
-    """Texts of the elements, stripped of surrounding white space."""
+    """Texts of the elements, without markup and surrounding white space."""
     labels: np.ndarray | None = None
     """An integer label per element, (n,), if the data has labels."""
     boundaries: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
@@ -35,6 +37,8 @@ class SegmentationDocument:
     """Start and end of each element in `text`, in characters."""
     text: str | None = None
     """The full text, if the elements were cut from one; only white space lies between them."""
+    layout: Layout | None = None
+    """Headings, blank lines and the like, if known."""
     sources: tuple[str, ...] | None = None
     """Name of the text that each element was taken from, if the document joins several texts."""
 
@@ -50,6 +54,10 @@ class SegmentationDocument:
             raise ValueError(
                 f"{self.name} has {count} elements, but `sources` has {len(self.sources)} entries"
             )
+        if self.layout is not None and len(self.layout) != count:
+            raise ValueError(
+                f"{self.name} has {count} elements, but its layout has {len(self.layout)} entries"
+            )
         boundaries = np.array(
             self.boundaries if len(self.boundaries) else np.zeros(count), dtype=bool
         )
@@ -63,12 +71,29 @@ class SegmentationDocument:
 
     @classmethod
     def from_text(
-        cls, text: str, name: str = "the text", *, unit: ElementUnit = "sentences"
+        cls,
+        text: str,
+        name: str = "the text",
+        *,
+        unit: ElementUnit = "sentences",
+        markup: Markup = "auto",
     ) -> SegmentationDocument:
-        """Split a raw text into elements. ValueError if it holds only white space."""
-        offsets = find_elements(text, unit)
-        elements = tuple(text[start:end] for start, end in offsets)
-        return cls(name, elements, offsets=tuple(offsets), text=text)
+        """Split a raw text into elements, with layout. ValueError if it holds only white space.
+
+        `markup` is `plain`, `markdown`, `html`, or `auto` to guess it from the text.
+        """
+        structure = parse_structure(text, unit, markup)
+        return cls(
+            name,
+            tuple(structure.elements),
+            offsets=tuple(structure.offsets),
+            text=text,
+            layout=structure.layout,
+        )
+
+    def without_layout(self) -> SegmentationDocument:
+        """The same document without its layout; code blocks and tables stay single elements."""
+        return replace(self, layout=None)
 
     def segment_spans(self, boundaries: np.ndarray) -> list[tuple[int, int]]:
         """Start and end of every segment in `text`, in characters; together they cover the text.

@@ -1,16 +1,19 @@
-"""Evaluate a segmentation run and all baselines on held-out documents (`neural evaluate`).
+"""Evaluate a segmenter and all baselines on documents with known segments (`neural evaluate`).
 
-A baseline is an untrained method. The lift is the improvement of the run over the best baseline,
+The segmenter is a run on documents that it was not trained on, or the one of the package on any
+documents. A baseline is an untrained method. The lift is the improvement over the best baseline,
 per score (score_table.py). A pipeline is a trained model with its features and calibration. A
-`PageSection` is a titled text or table to print.
+decoder makes boundaries of its probabilities (decoding.py). A `PageSection` is a titled text or
+table to print.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from neural.core.errors import TaskError
 from neural.core.page_section import PageSection
 from neural.core.printed_sections import PrintedSections
 from neural.tasks.segmentation.confidence_intervals import ConfidenceInterval, SourceClusters
@@ -18,9 +21,20 @@ from neural.tasks.segmentation.evaluation_data import (
     EvaluationData,
     encode_labels,
     load_evaluation_data,
+    load_unseen_data,
 )
-from neural.tasks.segmentation.pipeline import SegmentationPipeline, pipeline_from_run
+from neural.tasks.segmentation.pipeline import (
+    Decoder,
+    SegmentationPipeline,
+    load_shipped_pipeline,
+    pipeline_from_run,
+)
+from neural.tasks.segmentation.reader import LayoutHandling, ReaderOptions
 from neural.tasks.segmentation.score_table import ScoreTable, run_baselines, score_segmenters
+from neural.tasks.segmentation.smooth_calibration_error import (
+    SmoothCalibrationError,
+    estimate_smooth_error,
+)
 from neural.tasks.task import TrainedRun
 
 SCORE_COLUMNS = {
@@ -48,6 +62,10 @@ class SegmentationEvaluation(PrintedSections):
     pipeline: SegmentationPipeline
     threshold: float
     """Boundary probability above which a segment begins."""
+    decoder: Decoder
+    """How boundaries were decided."""
+    calibration_error: SmoothCalibrationError | None
+    """None if all documents have a single element."""
     notes: tuple[str, ...]
     """Warnings for the user, one sentence each."""
 
@@ -57,18 +75,20 @@ class SegmentationEvaluation(PrintedSections):
             "segmenter": self.pipeline.name,
             "data": self.data.description,
             "threshold": self.threshold,
+            "decoder": self.decoder,
             "calibration": self.pipeline.calibration.name(),
+            "smooth_calibration_error": self.calibration_error and self.calibration_error.to_dict(),
             "notes": list(self.notes),
             **replace_nan(self.table.to_dict()),
         }
 
     def to_sections(self, width: int) -> list[PageSection]:
-        """Two tables to print: all scores, and the run's scores with intervals and lifts.
+        """Two tables to print: all scores, and those of the model with intervals and lifts.
 
         In the first table, a star marks the best baseline of each column.
         """
         table = self.table
-        model = next(iter(table.rows))  # the first row is the run, the others are baselines
+        model = next(iter(table.rows))  # the others are baselines
         columns = {
             name: header for name, header in SCORE_COLUMNS.items() if name in table.rows[model]
         }
@@ -76,7 +96,7 @@ class SegmentationEvaluation(PrintedSections):
         calibration_note = "not calibrated" if method == "none" else f"calibrated ({method})"
         lines = [
             f"on {self.data.description}",
-            f"threshold {self.threshold:.3g}, {calibration_note}",
+            f"{self._describe_decoder()}, {calibration_note}",
             *(f"note: {note}" for note in self.notes),
         ]
         best_baselines = {
@@ -111,16 +131,26 @@ class SegmentationEvaluation(PrintedSections):
                 title="",
                 text="* the best baseline; lower is better for Pk and WindowDiff, "
                 "higher for the others",
-                table_head=("", "this run", "95 % interval", "lift", "95 % interval"),
+                table_head=("", model, "95 % interval", "lift", "95 % interval"),
                 table_rows=lift_rows,
             ),
             PageSection(
                 title="",
                 text="lift: improvement over the best baseline; "
                 "the interval includes the choice of that baseline\n"
-                f"95 % intervals by jackknife over {table.interval_basis}",
+                f"95 % intervals by jackknife over {table.interval_basis}"
+                + (
+                    f"\nsmooth calibration error {self.calibration_error}"
+                    if self.calibration_error
+                    else ""
+                ),
             ),
         ]
+
+    def _describe_decoder(self) -> str:
+        if self.decoder == "expected_pk":
+            return "decoded for the smallest expected Pk"
+        return f"threshold {self.threshold:.3g}"
 
 
 def evaluate(
@@ -128,26 +158,71 @@ def evaluate(
     data: str | None = None,
     *,
     threshold: float | None = None,
+    decode: Decoder | None = None,
+    layout: LayoutHandling | None = None,
     allow_duplicates: bool = False,
 ) -> SegmentationEvaluation:
     """Evaluate a run on the test split of its documents, or on the file or folder `data`.
 
-    Without a test split the validation split is used. TaskError if training documents are among
-    them, unless `allow_duplicates`.
+    Without a test split the validation split is used. `decode` is how boundaries are decided, by
+    default as the run does; `layout` says whether documents of `data` with titled parts keep
+    headings and blank lines. TaskError if training documents are among the documents, unless
+    `allow_duplicates`.
     """
     pipeline = pipeline_from_run(run)
-    held_out = load_evaluation_data(run, "test", data, allow_duplicates=allow_duplicates)
-    return evaluate_pipeline(pipeline, held_out, threshold=threshold)
+    held_out = load_evaluation_data(
+        run, "test", data, layout=layout, allow_duplicates=allow_duplicates
+    )
+    return evaluate_pipeline(pipeline, held_out, threshold=threshold, decode=decode)
+
+
+def evaluate_shipped(
+    data: str,
+    *,
+    threshold: float | None = None,
+    decode: Decoder | None = None,
+    layout: LayoutHandling | None = None,
+) -> SegmentationEvaluation:
+    """Evaluate the segmenter of the package on the file or folder `data`.
+
+    The options are those of `evaluate`. Needs no torch.
+    """
+    pipeline = load_shipped_pipeline()
+    documents = load_unseen_data(data, ReaderOptions(pipeline.unit, layout=layout or "remove"))
+    return evaluate_pipeline(
+        pipeline, documents, threshold=threshold, decode=decode, name="shipped"
+    )
 
 
 def evaluate_pipeline(
-    pipeline: SegmentationPipeline, data: EvaluationData, *, threshold: float | None = None
+    pipeline: SegmentationPipeline,
+    data: EvaluationData,
+    *,
+    threshold: float | None = None,
+    decode: Decoder | None = None,
+    name: str = "this run",
 ) -> SegmentationEvaluation:
-    """Evaluate any pipeline on any documents; `threshold` replaces that of the pipeline."""
+    """Evaluate any pipeline on any documents.
+
+    `threshold` and `decode` replace those of the pipeline; `name` is its row in the table.
+    """
+    if threshold is not None and decode == "expected_pk":
+        raise TaskError("a threshold has no effect on `expected_pk`: leave one of them out")
+    # A threshold alone asks for decoding by it.
+    decoder = decode or ("threshold" if threshold is not None else pipeline.decoder)
+    pipeline = replace(pipeline, decoder=decoder)
     logits = [pipeline.logits(document) for document in data.documents]
+    probabilities = [
+        pipeline.boundary_probabilities(document_logits, document.layout)
+        for document, document_logits in zip(data.documents, logits, strict=True)
+    ]
     boundaries = [
-        pipeline.decode(pipeline.boundary_probabilities(document_logits), threshold=threshold)
-        for document_logits in logits
+        pipeline.decode(
+            document_probabilities,
+            threshold=threshold,
+            can_begin=document.layout.can_begin if document.layout is not None else None,
+        )
+        for document, document_probabilities in zip(data.documents, probabilities, strict=True)
     ]
     targets, notes = encode_labels(data, pipeline), [*pipeline.notes, *data.notes]
     labels = None
@@ -163,17 +238,20 @@ def evaluate_pipeline(
         data.truths,
         boundaries,
         labels=labels,
-        name="this run",
+        name=name,
         clusters=SourceClusters.from_documents(data.documents),
         baselines=run_baselines(
             [document.elements for document in data.documents], data.training_boundaries
         ),
     )
+    has_gaps = any(len(document) > 1 for document in data.documents)
     return SegmentationEvaluation(
         table=table,
         data=data,
         pipeline=pipeline,
         threshold=threshold or pipeline.threshold,
+        decoder=decoder,
+        calibration_error=estimate_smooth_error(probabilities, data.truths) if has_gaps else None,
         notes=tuple(notes),
     )
 

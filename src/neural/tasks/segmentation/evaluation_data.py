@@ -1,4 +1,4 @@
-"""Held-out documents of a segmentation run, for evaluation and calibration.
+"""Documents with known segments, for evaluation and calibration: held-out ones of a run, or others.
 
 Boundaries are boolean arrays: True at the elements (sentences or lines) where a segment begins. A
 run is the folder of one training. A split is the training, validation or test part of the data. The
@@ -31,14 +31,14 @@ from neural.tasks.segmentation.duplicates import (
     measure_overlap,
 )
 from neural.tasks.segmentation.pipeline import SegmentationPipeline, load_segmentation_settings
-from neural.tasks.segmentation.reader import ReaderOptions
+from neural.tasks.segmentation.reader import LayoutHandling, ReaderOptions
 from neural.tasks.segmentation.settings import SegmentationSettings
 from neural.tasks.task import TrainedRun
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationData:
-    """Documents with known segments that a run was not trained on."""
+    """Documents with known segments that a model was not trained on."""
 
     documents: tuple[SegmentationDocument, ...]
     description: str
@@ -63,17 +63,24 @@ def load_evaluation_data(
     split: Literal["test", "valid"],
     data: str | None = None,
     *,
+    layout: LayoutHandling | None = None,
     allow_duplicates: bool = False,
 ) -> EvaluationData:
     """Documents of a split of the run's data; the validation split if there is no test split.
 
     If `data` names another file or folder, its documents are used instead: those of the split if it
-    has one, else all. TaskError if training documents of the run are among them, unless
-    `allow_duplicates`.
+    has one, else all. `layout` replaces the setting of the run for them. TaskError if training
+    documents of the run are among them, unless `allow_duplicates`.
     """
     settings = load_segmentation_settings(run)
     if data is not None and not _is_training_data(data, settings):
+        settings = settings.model_copy(update={"layout": layout or settings.layout})
         return _load_other_data(data, split, settings, run, allow_duplicates=allow_duplicates)
+    if layout not in (None, settings.layout):
+        raise TaskError(
+            f"{run.name} was trained with `layout: {settings.layout}`, as were its documents; "
+            "name other documents with --data"
+        )
     collection = load_task_documents(settings, run.working_folder)
     if not _has_training_documents(collection, settings):
         raise TaskError(
@@ -142,17 +149,8 @@ def _load_other_data(
     allow_duplicates: bool,
 ) -> EvaluationData:
     """Documents of `data`, which is not the data of the run, checked against its training data."""
-    options = ReaderOptions(settings.elements, settings.boundary_marker)
-    collection = load_collection(
-        data, Path(), options=options, valid=0, test=0, allow_duplicates=True
-    )
-    own_split = collection.test if split == "test" else collection.valid
-    documents, notes = own_split or collection.documents, list(collection.notes)
-    if len(documents) < len(collection.documents):
-        notes.append(
-            f"of {len(collection.documents):,} documents, "
-            f"only those of the split `{split}` are used"
-        )
+    options = ReaderOptions(settings.elements, settings.boundary_marker, settings.layout)
+    collection, documents, notes = _load_split(data, split, options)
     # The training documents of the run, if they still exist unchanged.
     training: DocumentCollection | None = None
     try:
@@ -187,6 +185,40 @@ def _load_other_data(
         labels=collection.labels,
         training_boundaries=tuple(document.boundaries for document in training_documents),
     )
+
+
+def load_unseen_data(data: str, options: ReaderOptions) -> EvaluationData:
+    """Documents of a file or folder for a model whose training data is not at hand.
+
+    They are those of the test split if the data has one, else all. Baselines take their parameters
+    from the same documents.
+    """
+    collection, documents, notes = _load_split(data, "test", options)
+    notes.append("`every_k` takes its k from the evaluated documents")
+    return EvaluationData(
+        documents=documents,
+        description=f"{_format_count(documents)} of {collection.name}",
+        notes=tuple(notes),
+        labels=collection.labels,
+        training_boundaries=tuple(document.boundaries for document in documents),
+    )
+
+
+def _load_split(
+    data: str, split: str, options: ReaderOptions
+) -> tuple[DocumentCollection, tuple[SegmentationDocument, ...], list[str]]:
+    """All documents of `data`, those of the split (all without one), and notes about them."""
+    collection = load_collection(
+        data, Path(), options=options, valid=0, test=0, allow_duplicates=True
+    )
+    own_split = collection.test if split == "test" else collection.valid
+    documents, notes = own_split or collection.documents, list(collection.notes)
+    if len(documents) < len(collection.documents):
+        notes.append(
+            f"of {len(collection.documents):,} documents, "
+            f"only those of the split `{split}` are used"
+        )
+    return collection, documents, notes
 
 
 def _has_training_documents(collection: DocumentCollection, settings: SegmentationSettings) -> bool:
@@ -250,7 +282,7 @@ def load_task_documents(settings: SegmentationSettings, folder: Path) -> Documen
         return load_collection(
             settings.data,
             folder,
-            options=ReaderOptions(settings.elements, settings.boundary_marker),
+            options=ReaderOptions(settings.elements, settings.boundary_marker, settings.layout),
             compose=settings.compose,
             valid=settings.validation_split,
             test=settings.test_split,

@@ -184,6 +184,8 @@ def _cache_path(document: SegmentationDocument, names: tuple[str, ...]) -> Path:
     ]
     key = repr((CACHE_FORMAT_VERSION, versions, document.offsets))
     digest = blake2b(key.encode(), digest_size=20)
+    if document.layout is not None:
+        digest.update(document.layout.to_bytes())
     for text in (*document.elements, document.text or ""):
         data = text.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "little"))

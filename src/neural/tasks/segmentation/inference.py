@@ -13,7 +13,7 @@ import numpy as np
 
 from neural.nn.lazy_torch import torch
 from neural.tasks.segmentation.collate import iter_length_batches
-from neural.tasks.segmentation.numpy_segmenter import NumpySegmenter
+from neural.tasks.segmentation.numpy_segmenter import NumpyEnsemble, NumpySegmenter
 
 if TYPE_CHECKING:
     from neural.tasks.segmentation.settings import TargetKind
@@ -38,10 +38,10 @@ def compute_logits(
 ) -> list[np.ndarray]:
     """Class logits (elements, classes) of every document.
 
-    `model` is a `Segmenter` or a `NumpySegmenter`; `inputs` are the features of each document,
+    `model` is a segmenter or an ensemble, in torch or in NumPy; `inputs` are the features of each document,
     (elements, features). The function does not change the mode of the model: call `eval()` before.
     """
-    if isinstance(model, NumpySegmenter):
+    if isinstance(model, NumpySegmenter | NumpyEnsemble):
         return [model.logits(x) for x in inputs]
     device, logits_by_index = next(model.parameters()).device, {}
     with torch.no_grad():

@@ -12,7 +12,7 @@ NumPy code for the case that the native library is missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,6 +81,22 @@ class NumpySegmenter:
         if self.attention is not None:
             hidden = self.attention(hidden)
         return self.classifier(hidden)
+
+
+class NumpyEnsemble:
+    """Several networks, whose mean log probabilities are the logits: see ensemble.py."""
+
+    def __init__(self, members: Sequence[NumpySegmenter]) -> None:
+        self.members = tuple(members)
+
+    def logits(self, x: np.ndarray) -> np.ndarray:
+        """Class logits of one document, (T, C), float32, from its features, (T, F)."""
+        return np.mean([_log_softmax(member.logits(x)) for member in self.members], axis=0)
+
+
+def _log_softmax(logits: np.ndarray) -> np.ndarray:
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
 
 class _Weights:

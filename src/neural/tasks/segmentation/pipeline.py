@@ -19,6 +19,8 @@ A saved pipeline has two files: `NAME.safetensors` with the weights, and `NAME.j
     calibration           result of `Calibrator.to_dict`
     threshold             calibrated probability above which a segment begins
     min_elements          minimum number of elements in a segment
+    decoder               `threshold` or `expected_pk`; see decoding.py
+    probe_threshold       argument `threshold` of `decode_expected_pk`
     feature_dependencies  versions of optional packages that the features use
     tensors               name, size and sha256 of the weights file
     metadata              any JSON object, such as the origin and the scores of the model
@@ -28,10 +30,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -40,11 +43,12 @@ from neural.core.files import open_atomic, read_small_file, write_atomically
 from neural.core.json_values import parse_json
 from neural.core.settings import SettingsError, dump_settings, load_settings
 from neural.nn.lazy_torch import lazy_import
+from neural.tasks.segmentation.author_headings import follow_author_headings
 from neural.tasks.segmentation.boundary_encoding import Boundaries
 from neural.tasks.segmentation.calibration.none import None_
 from neural.tasks.segmentation.calibration_selection import RunCalibration, calibrator_from_dict
 from neural.tasks.segmentation.calibrator import Calibrator
-from neural.tasks.segmentation.decoding import decode_boundaries
+from neural.tasks.segmentation.decoding import decode_boundaries, decode_expected_pk
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.feature_cache import (
     compute_features,
@@ -57,9 +61,10 @@ from neural.tasks.segmentation.inference import (
     class_probabilities,
     compute_logits_in_windows,
 )
-from neural.tasks.segmentation.numpy_segmenter import NumpySegmenter
+from neural.tasks.segmentation.numpy_segmenter import NumpyEnsemble, NumpySegmenter
 from neural.tasks.segmentation.probability import probabilities_to_margins
 from neural.tasks.segmentation.settings import SegmentationSettings, TargetKind
+from neural.tasks.segmentation.structure import Layout
 from neural.tasks.segmentation.text_splitting import ElementUnit
 from neural.tasks.task import TrainedRun
 
@@ -71,6 +76,7 @@ SAVED_SETTINGS = ("features", "elements", "learn", "labels", "model")
 
 numpy_safetensors = lazy_import("safetensors.numpy")
 torch_safetensors = lazy_import("safetensors.torch")
+Decoder = Literal["threshold", "expected_pk"]
 ElementProgress = Callable[[int, int], None]
 """Called with the number of elements done and the number of all elements."""
 
@@ -82,7 +88,7 @@ class SegmentationPipeline:
     name: str
     """Used in messages."""
     model: Any
-    """A `NumpySegmenter`, or a `Segmenter` in evaluation mode."""
+    """A segmenter or an ensemble, in NumPy, or in torch in evaluation mode."""
     features: tuple[str, ...]
     """Names of the features; see `neural.tasks.segmentation.features`."""
     unit: ElementUnit
@@ -95,6 +101,10 @@ class SegmentationPipeline:
     """Default probability above which a segment begins."""
     min_elements: int = 1
     """Default minimum number of elements in a segment."""
+    decoder: Decoder = "threshold"
+    """How `decode` works if it gets no limits: see decoding.py."""
+    probe_threshold: float = 0.5
+    """Argument `threshold` of `decode_expected_pk`."""
     calibration: Calibrator = field(default_factory=None_)
     """Maps margins to P(boundary); the default `None_` is no calibration."""
     label_calibration: Calibrator = field(default_factory=None_)
@@ -115,13 +125,20 @@ class SegmentationPipeline:
 
     def probabilities(self, document: SegmentationDocument) -> np.ndarray:
         """Calibrated P(boundary) of each element, (n,); 0 at the first."""
-        return self.boundary_probabilities(self.logits(document))
+        return self.boundary_probabilities(self.logits(document), document.layout)
 
-    def boundary_probabilities(self, logits: np.ndarray) -> np.ndarray:
-        """Calibrated P(boundary) from class logits."""
+    def boundary_probabilities(
+        self, logits: np.ndarray, layout: Layout | None = None
+    ) -> np.ndarray:
+        """Calibrated P(boundary) from class logits.
+
+        If the model reads layout and the author marked the parts of the document, headings decide.
+        """
         probabilities = self.calibration(self.margins(logits))
         probabilities[0] = 0.0
-        return probabilities
+        if layout is None or "layout" not in self.features:
+            return probabilities
+        return follow_author_headings(layout, probabilities)
 
     def margins(self, logits: np.ndarray) -> np.ndarray:
         """Log-odds of a boundary before calibration, (n,)."""
@@ -141,7 +158,13 @@ class SegmentationPipeline:
         threshold: float | None = None,
     ) -> Boundaries:
         """Boundaries of a document; see `decode`."""
-        return self.decode(self.probabilities(document), min_elements, max_elements, threshold)
+        return self.decode(
+            self.probabilities(document),
+            min_elements,
+            max_elements,
+            threshold,
+            can_begin=None if document.layout is None else document.layout.can_begin,
+        )
 
     def decode(
         self,
@@ -149,11 +172,18 @@ class SegmentationPipeline:
         min_elements: int | None = None,
         max_elements: int | None = None,
         threshold: float | None = None,
+        can_begin: np.ndarray | None = None,
     ) -> Boundaries:
         """Most likely boundaries, with `min_elements` to `max_elements` elements in each segment.
 
-        `min_elements` and `threshold` default to those of the pipeline.
+        `min_elements` and `threshold` default to those of the pipeline. No segment begins where
+        `can_begin`, (n,), is False. If the decoder of the pipeline is `expected_pk`, boundaries
+        without limits and threshold are those with the least expected Pk.
         """
+        if self.decoder == "expected_pk" and min_elements is max_elements is threshold is None:
+            return decode_expected_pk(
+                probabilities, can_begin=can_begin, threshold=self.probe_threshold
+            )
         # The default minimum gives way to a smaller `max_elements`.
         min_elements = (
             min(self.min_elements, max_elements or self.min_elements)
@@ -165,6 +195,7 @@ class SegmentationPipeline:
             min_elements=min_elements,
             max_elements=max_elements,
             threshold=threshold or self.threshold,
+            can_begin=can_begin,
         )
 
 
@@ -222,6 +253,8 @@ def save_pipeline(
     threshold: float,
     *,
     min_elements: int = 1,
+    decoder: Decoder = "threshold",
+    probe_threshold: float = 0.5,
     name: str = "segmenter",
     metadata: Mapping[str, Any] | None = None,
 ) -> Path:
@@ -249,6 +282,8 @@ def save_pipeline(
         "calibration": calibration.to_dict(),
         "threshold": float(threshold),
         "min_elements": min_elements,
+        "decoder": decoder,
+        "probe_threshold": float(probe_threshold),
         "feature_dependencies": dependency_versions(settings.features),
         "tensors": {
             "file": weights_path.name,
@@ -263,26 +298,11 @@ def save_pipeline(
 
 def load_pipeline(path: Path, *, name: str | None = None) -> SegmentationPipeline:
     """Read what `save_pipeline` wrote. TaskError if the files are broken."""
-    try:
-        saved = parse_json(read_small_file(path).decode())
-        if saved["version"] != SEGMENTER_FILE_VERSION:
-            raise ValueError(
-                f"its version is {saved['version']}, this program reads {SEGMENTER_FILE_VERSION}"
-            )
-        # Only the file name counts: the JSON file must not point to other folders.
-        tensor_bytes = (path.parent / Path(saved["tensors"]["file"]).name).read_bytes()
-        if hashlib.sha256(tensor_bytes).hexdigest() != saved["tensors"]["sha256"]:
-            raise ValueError(f"{saved['tensors']['file']} is not the file that was saved with it")
-        settings = load_settings(SegmentationSettings, saved["settings"], path.name)
+    with _report_broken_files(path):
+        saved, settings, tensor_bytes = _read_files(path)
         model = _load_model(settings, tensor_bytes)
         calibration = calibrator_from_dict(saved["calibration"])
         threshold = float(saved["threshold"])
-    except OSError as error:
-        raise TaskError(f"{error.filename}: {describe_os_error(error)}") from None
-    except SettingsError:
-        raise
-    except (ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
-        raise TaskError(f"{path} is not a valid segmenter file: {error}") from None
     notes = _check_dependencies(saved.get("feature_dependencies", {}), settings)
     return _create_pipeline(
         name or path.stem,
@@ -292,22 +312,82 @@ def load_pipeline(path: Path, *, name: str | None = None) -> SegmentationPipelin
         threshold,
         notes,
         min_elements=saved.get("min_elements", 1),
+        decoder=saved.get("decoder", "threshold"),
+        probe_threshold=float(saved.get("probe_threshold", 0.5)),
     )
 
 
+def read_saved_weights(path: Path) -> tuple[SegmentationSettings, dict[str, np.ndarray]]:
+    """Settings and weights that `save_pipeline` wrote, to train further. TaskError if broken.
+
+    Of an ensemble, the weights are those of the first member.
+    """
+    with _report_broken_files(path):
+        _, settings, tensor_bytes = _read_files(path)
+        return settings, _split_members(_parse_tensors(numpy_safetensors.load, tensor_bytes))[0]
+
+
+def _read_files(path: Path) -> tuple[dict[str, Any], SegmentationSettings, bytes]:
+    """Content of the JSON file, its settings, and the weights file."""
+    saved = parse_json(read_small_file(path).decode())
+    if saved["version"] != SEGMENTER_FILE_VERSION:
+        raise ValueError(
+            f"its version is {saved['version']}, this program reads {SEGMENTER_FILE_VERSION}"
+        )
+    # Only the file name counts: the JSON file must not point to other folders.
+    tensor_bytes = (path.parent / Path(saved["tensors"]["file"]).name).read_bytes()
+    if hashlib.sha256(tensor_bytes).hexdigest() != saved["tensors"]["sha256"]:
+        raise ValueError(f"{saved['tensors']['file']} is not the file that was saved with it")
+    return saved, load_settings(SegmentationSettings, saved["settings"], path.name), tensor_bytes
+
+
+@contextmanager
+def _report_broken_files(path: Path) -> Iterator[None]:
+    """Raise TaskError for everything that missing or broken files cause."""
+    try:
+        yield
+    except OSError as error:
+        raise TaskError(f"{error.filename}: {describe_os_error(error)}") from None
+    except SettingsError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
+        raise TaskError(f"{path} is not a valid segmenter file: {error}") from None
+
+
 def _load_model(settings: SegmentationSettings, tensor_bytes: bytes) -> Any:
-    """The network without torch if `NumpySegmenter` has its architecture, else in torch."""
+    """The network without torch if `NumpySegmenter` has its architecture, else in torch.
+
+    Names of tensors that begin with `members.N.` are those of an ensemble.
+    """
     if NumpySegmenter.supports(settings.model):
         num_features = len(list_columns(settings.features))
         tensors = _parse_tensors(numpy_safetensors.load, tensor_bytes)
-        return NumpySegmenter(settings.model, num_features, tensors)
-    # Imported here, because it imports the attention mechanisms and the language of programs.
+        members = [
+            NumpySegmenter(settings.model, num_features, member)
+            for member in _split_members(tensors)
+        ]
+        return members[0] if len(members) == 1 else NumpyEnsemble(members)
+    # Imported here, because they import the attention mechanisms and the language of programs.
+    from neural.tasks.segmentation.ensemble import SegmenterEnsemble
     from neural.tasks.segmentation.model_builder import build_segmenter
 
-    model = build_segmenter(settings)
-    tensors = _parse_tensors(torch_safetensors.load, tensor_bytes)
-    model.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
-    return model.eval()
+    models = []
+    for member in _split_members(_parse_tensors(torch_safetensors.load, tensor_bytes)):
+        model = build_segmenter(settings)
+        model.load_state_dict({name: tensor.float() for name, tensor in member.items()})
+        models.append(model.eval())
+    return models[0] if len(models) == 1 else SegmenterEnsemble(models).eval()
+
+
+def _split_members(tensors: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Tensors of each member of an ensemble; of a single network, all of them."""
+    if not all(name.startswith("members.") for name in tensors):
+        return [dict(tensors)]
+    members: dict[int, dict[str, Any]] = {}
+    for name, tensor in tensors.items():
+        _, number, inner_name = name.split(".", 2)
+        members.setdefault(int(number), {})[inner_name] = tensor
+    return [members[number] for number in sorted(members)]
 
 
 def _parse_tensors(load: Callable[[bytes], dict[str, Any]], tensor_bytes: bytes) -> dict[str, Any]:

@@ -103,12 +103,15 @@ def _predict_document(
     pipeline: SegmentationPipeline, document: SegmentationDocument
 ) -> PredictedDocument:
     logits = pipeline.logits(document)
-    probabilities = pipeline.boundary_probabilities(logits)
+    probabilities = pipeline.boundary_probabilities(logits, document.layout)
     labels = pipeline.label_probabilities(logits) if pipeline.target_kind == "labels" else None
     return PredictedDocument(
         document=document,
         pipeline=pipeline,
-        boundaries=pipeline.decode(probabilities),
+        boundaries=pipeline.decode(
+            probabilities,
+            can_begin=None if document.layout is None else document.layout.can_begin,
+        ),
         boundary_probabilities=probabilities,
         label_probabilities=labels,
     )

@@ -17,6 +17,8 @@ from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.text_splitting import ElementUnit
 
 BoundaryMarker = Literal["auto", "blank_lines", "headings"]
+LayoutHandling = Literal["remove", "keep"]
+"""Whether documents with titled parts keep headings and blank lines."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class ReaderOptions:
     boundary_marker: BoundaryMarker = "auto"
     """What separates segments in plain text: blank lines, headings, or (`auto`) headings if a text
     has at least two, else blank lines."""
+    layout: LayoutHandling = "remove"
+    """Whether documents with titled parts (`parts` in .jsonl) keep headings and blank lines."""
     require_segments: bool = True
     """False: read the elements only, for prediction; labels and boundaries are ignored."""
     label_ids: dict[str, int] = field(default_factory=dict)

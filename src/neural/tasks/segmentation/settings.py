@@ -14,7 +14,7 @@ from pydantic import Field
 from neural.core.experiment import Experiment, NonNegativeInt, PositiveInt, TrainingSettings
 from neural.core.settings import Settings
 from neural.core.settings_errors import SettingsConflictError
-from neural.tasks.segmentation.reader import BoundaryMarker
+from neural.tasks.segmentation.reader import BoundaryMarker, LayoutHandling
 from neural.tasks.segmentation.text_splitting import ElementUnit
 
 SegmentationPreset = Literal[
@@ -127,16 +127,16 @@ PRESETS: dict[SegmentationPreset, dict[str, Any]] = {
 
 def apply_preset(settings: SettingsT, preset: SegmentationPreset | None) -> SettingsT:
     """Fill in the preset's values where the user set none."""
-    return settings if preset is None else _fill_missing(settings, PRESETS[preset])
+    return settings if preset is None else fill_missing(settings, PRESETS[preset])
 
 
-def _fill_missing(settings: SettingsT, values: dict[str, Any]) -> SettingsT:
+def fill_missing(settings: SettingsT, values: dict[str, Any]) -> SettingsT:
     """Settings with `values` where the user set none; nested sections are filled in likewise."""
     filled: dict[str, Any] = {name: getattr(settings, name) for name in settings.model_fields_set}
     for name, value in values.items():
         section = getattr(settings, name)
         if isinstance(section, Settings) and isinstance(value, dict):
-            filled[name] = _fill_missing(section, value)
+            filled[name] = fill_missing(section, value)
         elif name == "epochs" and filled.get("steps") is not None:
             continue  # the user gave the length of training in steps
         else:
@@ -149,6 +149,10 @@ Fraction = Annotated[float, Field(ge=0, lt=1)]
 Weight = Annotated[float, Field(ge=0)]
 TargetKind = Literal["boundaries", "labels"]
 """What a model predicts for each element: whether a segment begins there, or its label."""
+
+
+MAX_ENSEMBLE_SIZE = 100
+"""Most models of an ensemble."""
 
 
 class SegmenterSettings(Settings):
@@ -219,6 +223,11 @@ class SegmenterSettings(Settings):
 class SegmentationTraining(TrainingSettings):
     """Training, and the terms of the loss."""
 
+    seeds: Annotated[int, Field(ge=1, le=MAX_ENSEMBLE_SIZE)] = Field(
+        1,
+        description="Number of models, trained with the seeds from `seed` on; more than one are an "
+        "ensemble, whose mean predicts.",
+    )
     validate_every: PositiveInt | None = Field(
         None, description="Steps between validations; default: one epoch."
     )
@@ -261,6 +270,10 @@ class SegmentationSettings(Experiment):
         "auto",
         description="What separates the segments of plain text; `auto`: headings, or blank lines.",
     )
+    layout: LayoutHandling = Field(
+        "remove",
+        description="Whether documents with titled parts keep headings and blank lines.",
+    )
     compose: NonNegativeInt = Field(
         0,
         description="Number of documents to compose of segments of the documents in `data`; "
@@ -290,6 +303,11 @@ class SegmentationSettings(Experiment):
         False,
         description="Accept data with the same document in two of training, validation and test.",
     )
+    initial: str | None = Field(
+        None,
+        description="Weights to start from: `shipped`, or the .json file of a saved segmenter. "
+        "Features, elements and model that are not set are those of that segmenter.",
+    )
     split_seed: NonNegativeInt = Field(
         0, description="Seed of the split into training, validation and test, and of composing."
     )
@@ -311,19 +329,22 @@ class SegmentationSettings(Experiment):
         None, description="Hash of the run's documents; other documents are refused on resume."
     )
 
-    # Keys that cannot change when a run resumes: another split would move held-out documents.
-    new_run_keys: ClassVar[frozenset[str]] = frozenset({"split_seed"})
+    # Keys that cannot change when a run resumes: another split would move held-out documents, and
+    # a resumed run has weights already.
+    new_run_keys: ClassVar[frozenset[str]] = frozenset({"split_seed", "initial"})
     data_keys: ClassVar[frozenset[str]] = frozenset({"fingerprint"})
 
     def verify(self) -> Iterator[SettingsConflictError]:
         """Yield errors of the attention heads.
 
-        With a preset, the values are not complete yet; `fill_settings` in task.py checks them.
+        With a preset or initial weights, the values are not complete yet; `fill_settings` in
+        task.py checks them.
         """
         yield from super().verify()
-        if self.preset is None and (error := self.model.head_width_error()):
+        is_complete = self.preset is None and self.initial is None
+        if is_complete and (error := self.model.head_width_error()):
             yield SettingsConflictError(error, "model")
-        if self.preset is None and (error := self.head_diversity_error()):
+        if is_complete and (error := self.head_diversity_error()):
             yield SettingsConflictError(error, "training", "model")
 
     def head_diversity_error(self) -> str | None:

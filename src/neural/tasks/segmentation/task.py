@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -39,8 +40,9 @@ from neural.tasks.segmentation.collate import (
     fingerprint_documents,
     make_examples,
 )
-from neural.tasks.segmentation.collection import NAMED_COLLECTIONS
+from neural.tasks.segmentation.collection import NAMED_COLLECTIONS, DocumentCollection
 from neural.tasks.segmentation.decoding import decode_boundaries
+from neural.tasks.segmentation.ensemble import SegmenterEnsemble, build_model
 from neural.tasks.segmentation.evaluation import evaluate
 from neural.tasks.segmentation.evaluation_data import load_task_documents
 from neural.tasks.segmentation.feature_cache import dependency_versions, resolve_features
@@ -59,6 +61,11 @@ from neural.tasks.segmentation.inference import (
     class_probabilities,
     compute_logits,
 )
+from neural.tasks.segmentation.initial_weights import (
+    SHIPPED,
+    InitialWeights,
+    load_initial_weights,
+)
 from neural.tasks.segmentation.losses import (
     boundary_loss,
     compute_class_weights,
@@ -75,7 +82,6 @@ from neural.tasks.segmentation.model import (
     format_percent,
     parameter_shares,
 )
-from neural.tasks.segmentation.model_builder import build_segmenter
 from neural.tasks.segmentation.prediction import predict_documents
 from neural.tasks.segmentation.settings import SegmentationSettings, apply_preset
 from neural.tasks.task import Evaluation, Predictions, Task, TrainedRun
@@ -115,8 +121,11 @@ class Segmentation(Task):
         layers in `.neural` programs) is not used.
         """
         assert isinstance(experiment, SegmentationSettings)
-        settings = fill_settings(experiment)
-        collection = load_task_documents(settings, folder)
+        self.initial = (
+            load_initial_weights(experiment.initial, folder) if experiment.initial else None
+        )
+        settings = fill_settings(experiment, self.initial)
+        collection = self.load_documents(settings, folder)
         self.documents = (*collection.train, *collection.valid)
         self.hashes = collection.document_hashes()
         # The settings of a run contain a fingerprint, so this detects changes before a resume.
@@ -163,6 +172,9 @@ class Segmentation(Task):
             if settings.data in NAMED_COLLECTIONS
             else str((folder / settings.data).absolute()),
             "features": feature_names,
+            "initial": settings.initial
+            if settings.initial in (None, SHIPPED)
+            else str((folder / settings.initial).absolute()),
             "learn": self.classes.target_kind,
             "labels": self.classes.names,
             "training": training,
@@ -173,12 +185,44 @@ class Segmentation(Task):
         super().__init__(self.settings, folder, catalogue)
         self.notes = (*collection.notes, *self._make_notes())
 
-    def build(self) -> Segmenter:
-        """New, untrained model that standardizes features by mean and std of the training data."""
-        model = build_segmenter(self.settings)
-        mean, std = self.feature_mean_std
-        model.set_standardization(torch.from_numpy(mean), torch.from_numpy(std))
+    def load_documents(self, settings: SegmentationSettings, folder: Path) -> DocumentCollection:
+        """Documents of the three splits; a subclass may make them itself."""
+        return load_task_documents(settings, folder)
+
+    def build(self) -> Segmenter | SegmenterEnsemble:
+        """New model that standardizes features by mean and std of the training data.
+
+        Untrained, unless the setting `initial` names weights to start from.
+        """
+        model = build_model(self.settings)
+        mean, std = map(torch.from_numpy, self.feature_mean_std)
+        for member in model.networks if isinstance(model, SegmenterEnsemble) else (model,):
+            member.set_standardization(mean, std)
+            if self.initial is not None:
+                self.initial.load_into(member, self.settings.features)
         return model
+
+    def members(self) -> Sequence[Task]:
+        """Tasks with the same documents and the seeds from `training.seed` on; see `Task`."""
+        count, first_seed = self.settings.training.seeds, self.settings.training.seed
+        if count == 1:
+            return ()
+        return [self._with_seed(seed) for seed in range(first_seed, first_seed + count)]
+
+    def _with_seed(self, seed: int) -> Segmentation:
+        """The same task for a single model with this seed."""
+        member = copy(self)
+        training = self.settings.training.model_copy(update={"seed": seed, "seeds": 1})
+        member.settings = self.settings.model_copy(
+            update={"training": training, "name": f"seed-{seed}"}
+        )
+        member.experiment = member.settings
+        member.order = LengthBucketedOrder(self.order.lengths.tolist(), training.batch_size, seed)
+        return member
+
+    def combine(self, models: Sequence[Any]) -> SegmenterEnsemble:
+        """Ensemble of these models."""
+        return SegmenterEnsemble(models)
 
     @property
     def batches_per_epoch(self) -> int:
@@ -415,9 +459,10 @@ class Segmentation(Task):
         ]
 
     def _build_on_meta(self) -> Segmenter:
-        """Model without weight storage, for counting parameters."""
+        """Model, or member of an ensemble, without weight storage, for counting parameters."""
         with torch.device("meta"):
-            return build_segmenter(self.settings)
+            model = build_model(self.settings)
+        return model.networks[0] if isinstance(model, SegmenterEnsemble) else model
 
     def _make_notes(self) -> list[str]:
         model = self._build_on_meta()
@@ -428,20 +473,36 @@ class Segmentation(Task):
             if not label.startswith(" ")  # indented labels are parts of the one above
         )
         elements = sum(len(example) for example in self.train)
+        training = self.settings.training
+        ensemble_notes = (
+            [
+                f"ensemble of {training.seeds} models with the seeds {training.seed} to "
+                f"{training.seed + training.seeds - 1}, trained one after the other"
+            ]
+            if training.seeds > 1
+            else []
+        )
+        initial_notes = (
+            [self.initial.describe(model, self.settings.features)] if self.initial else []
+        )
         return [
-            f"{total:,} parameters: {shares}",
+            *ensemble_notes,
+            *initial_notes,
+            f"{total:,} parameters{' each' * (training.seeds > 1)}: {shares}",
             f"{len(self.train):,} training documents, {len(self.valid):,} validation documents; "
             f"{elements:,} elements, boundaries at {self.boundary_rate:.1%} of the gaps",
         ]
 
     @classmethod
-    def build_from_settings(cls, experiment: Experiment, catalogue: Catalogue) -> Segmenter:
+    def build_from_settings(
+        cls, experiment: Experiment, catalogue: Catalogue
+    ) -> Segmenter | SegmenterEnsemble:
         """Model of a run, built without its data.
 
         Mean and std of the features are buffers of the model, so they are loaded with the weights.
         """
         assert isinstance(experiment, SegmentationSettings)
-        return build_segmenter(experiment)
+        return build_model(experiment)
 
     @classmethod
     def predict(cls, run: TrainedRun, source: str | bytes) -> Predictions:
@@ -482,14 +543,19 @@ class Segmentation(Task):
         return cls(SegmentationSettings.model_validate(EXAMPLE_SETTINGS), folder, catalogue)
 
 
-def fill_settings(experiment: SegmentationSettings) -> SegmentationSettings:
-    """Settings, completed with the values of their preset.
+def fill_settings(
+    experiment: SegmentationSettings, initial: InitialWeights | None = None
+) -> SegmentationSettings:
+    """Settings, completed with those of the initial weights and with the values of their preset.
 
-    TaskError if the settings contradict the preset.
+    TaskError if the settings contradict them.
     """
-    prefix = f"the settings contradict the preset `{experiment.preset}`"
+    sources = [f"the preset `{experiment.preset}`"] if experiment.preset else []
+    sources += [initial.name] if initial else []
+    prefix = f"the settings contradict {' or '.join(sources)}"
     try:
-        settings = apply_preset(experiment, experiment.preset)
+        settings = initial.fill_settings(experiment) if initial else experiment
+        settings = apply_preset(settings, experiment.preset)
     except ValidationError as error:
         raise TaskError(f"{prefix}: {format_validation_error(error)}") from None
     if message := settings.head_diversity_error():

@@ -1,10 +1,12 @@
-"""Split text into elements (lines or sentences), unwrap lines, detect headings, make titles.
+"""Split text into elements (lines or sentences), detect headings, make titles.
 
 A terminator is a full stop, question mark, exclamation mark or ellipsis. It ends a sentence unless
 it is part of an abbreviation, an initial, a number or an ellipsis within a sentence. Only a few
 characters around each terminator are inspected, so the time is linear in the length of the text.
-The rules are made for English and similar languages; Chinese and Japanese full stops always end a
-sentence.
+The rules for the full stop are made for languages that are written as English is; the full stops of
+other scripts have no other use, and always end a sentence.
+
+Text without punctuation (transcripts) is divided into windows of words, so that no element is huge.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -24,79 +25,205 @@ from neural.tasks.segmentation.character_classes import (
     TERMINATORS,
     classify_characters,
 )
+from neural.tasks.segmentation.line_wrapping import (
+    encode_code_points,
+    find_lines,
+    is_marked_heading,
+    mark_hard_breaks,
+)
 
-ElementUnit = Literal["lines", "sentences"]
+ElementUnit = Literal["lines", "sentences", "paragraphs"]
 Span = tuple[int, int]
 """Start and end of a part of the text, in characters."""
-LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-"""The characters at which `str.splitlines` splits."""
-# A line without surrounding white space, which all line ends are; blank lines do not match.
-_LINE_PATTERN = re.compile(rf"\S(?:[^{LINE_ENDS}]*\S)?")
 
 _find_sentence_ends = NativeFunction("find_sentence_ends", "pp ppi p ppp pp p")
 _ASK = 2
 """Verdict of the kernel: `_is_sentence_end` decides; 1 is the end of a sentence."""
 _SHAPE_LENGTHS = 9
 """Longest abbreviation + 1; the same in sentence_ends.cpp."""
+MAX_SENTENCE_WORDS = 80
+"""A longer sentence is divided into windows of words."""
+WINDOW_WORDS = 20
+MAX_SENTENCE_CHARACTERS = 800
+"""A longer sentence is divided into windows, even if it has few words."""
+WINDOW_CHARACTERS = 200
+WINDOW_SLACK = 0.25
+"""Share of a window's size by which its end may move to a comma."""
+_PAUSES = ",;:—–，、；：،؛"
 
 
 def find_elements(text: str, unit: ElementUnit = "sentences") -> list[Span]:
     """Spans of the elements in order: not empty, not overlapping, without surrounding white space.
 
-    A leading byte order mark counts as white space. Time and memory are linear in the text.
+    Headings, code and markup are not recognized: `structure.parse_structure` does. A leading byte
+    order mark counts as white space. Time and memory are linear in the text.
     """
-    text_start = 1 if text.startswith("\ufeff") else 0
-    lines = [match.span() for match in _LINE_PATTERN.finditer(text, text_start)]
+    lines = find_lines(text)
+    if not len(lines):
+        return []
     if unit == "lines":
-        return lines
-    blocks = list(find_blocks(text, lines))
-    if native_available() and blocks:
-        return _split_sentences_natively(text, blocks)
-    return _split_sentences(text, blocks)
+        starts, ends = lines.starts, lines.ends
+    else:
+        is_first = lines.blank_lines > 0 if unit == "paragraphs" else mark_hard_breaks(lines)
+        is_first[0] = True
+        first = np.flatnonzero(is_first)
+        starts, ends = lines.starts[first], lines.ends[np.append(first[1:], len(lines)) - 1]
+        if unit == "sentences":
+            starts, ends, _ = split_sentences(text, starts, ends, lines.codes)
+    return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
 
-def _split_sentences(text: str, blocks: Sequence[Span]) -> list[Span]:
-    """Spans of the sentences of all blocks, in plain Python."""
+def split_sentences(
+    text: str, block_starts: np.ndarray, block_ends: np.ndarray, codes: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Starts and ends of the sentences of all blocks, and the index of the block of each.
+
+    Blocks are paragraphs or parts of them, in order, without white space around them. `codes` are
+    the code points of the text, if known. Sentences that are too long are divided into windows.
+    """
+    if not len(block_starts):
+        return block_starts, block_ends, np.zeros(0, np.int64)
+    if _ARMENIAN_LETTER in text:
+        # Armenian is often typed with a colon for its full stop.
+        text, codes = _ARMENIAN_COLON.sub("։", text), None
+    if native_available():
+        codes = encode_code_points(text) if codes is None else codes
+        sentences = _split_natively(text, codes, block_starts, block_ends)
+    else:
+        sentences = _split_plainly(text, block_starts, block_ends)
+    return _divide_long_sentences(text, *sentences)
+
+
+def _split_plainly(
+    text: str, block_starts: np.ndarray, block_ends: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sentences of all blocks, in plain Python."""
     sentences = []
-    for start, end in blocks:
+    for block, (start, end) in enumerate(
+        zip(block_starts.tolist(), block_ends.tolist(), strict=True)
+    ):
         # Blocks and sentence ends have no white space before their end, so only the start of the
         # next sentence is searched.
         for stop in find_sentence_ends(text, start, end):
-            sentences.append((start, stop))
+            sentences.append((start, stop, block))
             start = stop
             while start < end and text[start].isspace():
                 start += 1
-    return sentences
+    starts, ends, blocks = np.array(sentences, np.int64).T.copy()
+    return starts, ends, blocks
 
 
-def _split_sentences_natively(text: str, blocks: Sequence[Span]) -> list[Span]:
-    """Like `_split_sentences`; a kernel decides most cases, `_is_sentence_end` the others."""
-    characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    edges = np.array(blocks, np.int64)
+def _split_natively(
+    text: str, codes: np.ndarray, block_starts: np.ndarray, block_ends: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Like `_split_plainly`; a kernel decides most cases, `_is_sentence_end` the others."""
+    count = len(block_starts)
     # The entry after the last block is not used as a start.
-    block_starts, block_ends = np.append(edges[:, 0], len(text)), edges[:, 1].copy()
-    size = sum(map(text.count, TERMINATORS)) + len(blocks)
+    block_starts = np.append(block_starts, len(text)).astype(np.int64)
+    block_ends = block_ends.astype(np.int64)
+    size = sum(map(text.count, TERMINATORS)) + count
     matches, ends, next_starts = np.empty((3, size), np.int64)
     block_ids, verdicts = np.empty(size, np.int32), np.empty(size, np.uint8)
-    count, shapes = np.zeros(1, np.int64), _abbreviation_shapes()
+    result_count, shapes = np.zeros(1, np.int64), _abbreviation_shapes()
     _find_sentence_ends(
-        characters.ctypes.data,
-        classify_characters(characters).ctypes.data,
+        codes.ctypes.data,
+        classify_characters(codes).ctypes.data,
         block_starts.ctypes.data,
         block_ends.ctypes.data,
-        len(blocks),
+        count,
         shapes.ctypes.data,
-        *(array.ctypes.data for array in (matches, ends, next_starts, block_ids, verdicts, count)),
+        *(
+            array.ctypes.data
+            for array in (matches, ends, next_starts, block_ids, verdicts, result_count)
+        ),
     )
-    verdicts = verdicts[: count[0]]
+    verdicts = verdicts[: result_count[0]]
     for index in np.flatnonzero(verdicts == _ASK).tolist():
-        start, end = blocks[block_ids[index]]
+        start, end = int(block_starts[block_ids[index]]), int(block_ends[block_ids[index]])
         match = _TERMINATOR.match(text, matches[index], end)
         assert match is not None
         verdicts[index] = _is_sentence_end(text, start, end, match)
     is_end = np.flatnonzero(verdicts)
     starts = np.concatenate([block_starts[:1], next_starts[is_end[:-1]]])
-    return list(zip(starts.tolist(), ends[is_end].tolist(), strict=True))
+    return starts, ends[is_end], block_ids[is_end].astype(np.int64)
+
+
+def _divide_long_sentences(
+    text: str, starts: np.ndarray, ends: np.ndarray, blocks: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Replace sentences that are too long by windows of words, or of characters."""
+    # A sentence of that many words has at least one letter and one space for each.
+    candidates = np.flatnonzero(ends - starts >= 2 * MAX_SENTENCE_WORDS)
+    windows: dict[int, list[Span]] = {}
+    for index in candidates.tolist():
+        start, end = int(starts[index]), int(ends[index])
+        if end - start > MAX_SENTENCE_CHARACTERS or (
+            len(text[start:end].split(None, MAX_SENTENCE_WORDS)) > MAX_SENTENCE_WORDS
+        ):
+            windows[index] = list(divide_into_windows(text, start, end))
+    if not windows:
+        return starts, ends, blocks
+    counts = np.ones(len(starts), np.int64)
+    counts[list(windows)] = [len(spans) for spans in windows.values()]
+    first = np.cumsum(counts) - counts
+    starts, ends = np.repeat(starts, counts), np.repeat(ends, counts)
+    for index, spans in windows.items():
+        edges = np.array(spans, np.int64)
+        starts[first[index] : first[index] + len(spans)] = edges[:, 0]
+        ends[first[index] : first[index] + len(spans)] = edges[:, 1]
+    return starts, ends, np.repeat(blocks, counts)
+
+
+def divide_into_windows(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield windows of about 20 words, or of 200 characters where there is no white space.
+
+    text[start:end] has no white space around it. A window ends after a comma if one is near.
+    """
+    words = np.array([match.span() for match in _NO_SPACE.finditer(text, start, end)], np.int64)
+    is_pause = np.array([text[stop - 1] in _PAUSES for stop in words[:, 1].tolist()])
+    pauses = np.flatnonzero(is_pause) + 1  # a window may begin at the word after a pause
+    cuts = _place_cuts(len(words), WINDOW_WORDS, pauses)
+    for low, high in zip([0, *cuts], [*cuts, len(words)], strict=True):
+        window_start, window_end = int(words[low, 0]), int(words[high - 1, 1])
+        if window_end - window_start <= 2 * WINDOW_CHARACTERS:
+            yield window_start, window_end
+            continue
+        yield from _divide_characters(text, window_start, window_end)
+
+
+def _divide_characters(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield windows of about 200 characters; they end after a comma or at white space if near."""
+    pauses = [match.end() - start for match in _PAUSE_OR_SPACE.finditer(text, start, end - 1)]
+    cuts = _place_cuts(end - start, WINDOW_CHARACTERS, np.array(pauses, np.int64))
+    for low, high in zip([0, *cuts], [*cuts, end - start], strict=True):
+        window_start, window_end = start + low, start + high
+        while window_end > window_start and text[window_end - 1].isspace():
+            window_end -= 1
+        while window_start < window_end and text[window_start].isspace():
+            window_start += 1
+        if window_end > window_start:
+            yield window_start, window_end
+
+
+def _place_cuts(size: int, step: int, preferred: np.ndarray) -> list[int]:
+    """Cuts at about every `step` units, moved to the nearest preferred position if one is near."""
+    nominal = np.arange(step, max(size - step // 2, step), step)
+    nominal = nominal[nominal < size]
+    if not len(preferred) or not len(nominal):
+        return nominal.tolist()
+    right = np.searchsorted(preferred, nominal)
+    before = preferred[np.maximum(right - 1, 0)]
+    after = preferred[np.minimum(right, len(preferred) - 1)]
+    nearest = np.where(np.abs(before - nominal) <= np.abs(after - nominal), before, after)
+    is_near = np.abs(nearest - nominal) <= WINDOW_SLACK * step
+    cuts = np.where(is_near & (nearest > 0) & (nearest < size), nearest, nominal)
+    return cuts.tolist()
+
+
+_ARMENIAN_LETTER = "ա"
+_ARMENIAN_COLON = re.compile(r"(?<=[\u0561-\u0587»]):(?=\s)")
+_NO_SPACE = re.compile(r"\S+")
+_PAUSE_OR_SPACE = re.compile(rf"[{_PAUSES}\s]")
 
 
 @cache
@@ -120,24 +247,6 @@ _HEADING_NUMBER = re.compile(
     r"|(?:chapter|part|section)\s+[\divxlc]{1,7}\b[.:]?)\s+",
     re.I,
 )
-_LIST_ITEM = re.compile(r"(?:[-*•‣◦–—+]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|#{1,6}|>)\s")
-_UNDERLINE = re.compile(r"([=\-~^*\"'`#+_])\1{2,}\Z")
-
-
-def is_heading_underline(line: str) -> bool:
-    """True for a line such as `=====`, which underlines the heading above it."""
-    # The first condition is a fast path: it rejects nearly every line without the regex.
-    return line[:3].count(line[0]) == 3 and _UNDERLINE.match(line) is not None
-
-
-def is_list_item(line: str) -> bool:
-    """True if a line begins with the mark of a list item, a heading or a quote."""
-    return _LIST_ITEM.match(line) is not None
-
-
-def is_marked_heading(line: str) -> bool:
-    """True for a line such as `# Heading`, with one to six `#`."""
-    return _HEADING_MARK.match(line) is not None
 
 
 def is_numbered_heading(line: str) -> bool:
@@ -190,8 +299,11 @@ def _has_heading_length(line: str) -> bool:
 # Terminators with the closing quotes and brackets after them. `''` after a space is a closing quote
 # in text that was tokenized in the style of the Penn Treebank.
 _TERMINATOR = re.compile(rf"[{TERMINATORS}]+[{re.escape(CLOSERS)}]*(?:\s''(?=\s))?")
-# Group 1 is the first character after white space, opening quotes and brackets.
-_NEXT_CHARACTER = re.compile(rf"\s*[{re.escape(OPENERS)}]*(.?)", re.S)
+# Group 1 is the first character after white space, opening quotes and brackets, and the dash with
+# which a speech begins in dialogues.
+_NEXT_CHARACTER = re.compile(
+    rf"\s*[{re.escape(OPENERS)}]*(?:[-–—]\s[\s{re.escape(OPENERS)}]*)?(.?)", re.S
+)
 _CJK_TERMINATORS = frozenset("。！？｡")
 _LOOKBEHIND_CHARACTERS = 24
 """Number of characters inspected before a full stop: enough for any abbreviation."""
@@ -272,98 +384,3 @@ def _is_sentence_starter(text: str, following: re.Match[str] | None) -> bool:
     """True if the word at `following` (match of _NEXT_CHARACTER) often begins a sentence."""
     word = _WORD.match(text, following.start(1)) if following else None
     return word is not None and word.group().lower() in SENTENCE_STARTERS
-
-
-WRAP_WIDTH_QUANTILE = 0.9
-"""Quantile of the line widths that is taken as the wrap width.
-
-Not the maximum, because a few lines (a long URL) may be wider than the wrap width.
-"""
-_LINE_END = re.compile(f"\r\n|[{LINE_ENDS}]")
-
-
-def find_blocks(text: str, lines: Sequence[Span]) -> Iterator[Span]:
-    """Join wrapped lines: yield the spans of paragraphs, headings and list items.
-
-    `lines` are the spans of the lines that are not blank. A block ends at each hard break, a line
-    break that the writer made on purpose and not to wrap a long line.
-    """
-    if not lines:
-        return
-    wrap_width = np.quantile([end - start for start, end in lines], WRAP_WIDTH_QUANTILE)
-    for paragraph in _split_paragraphs(text, lines):
-        is_unwrapped = _is_unwrapped(text, paragraph)
-        block_start, block_end = paragraph[0]
-        for (previous_start, _), (start, end) in pairwise(paragraph):
-            previous_line = text[previous_start:block_end]
-            if _is_hard_break(previous_line, text[start:end], wrap_width, is_unwrapped):
-                yield block_start, block_end
-                block_start = start
-            block_end = end
-        yield block_start, block_end
-
-
-def _split_paragraphs(text: str, lines: Sequence[Span]) -> Iterator[list[Span]]:
-    """Yield runs of lines without a blank line between them."""
-    paragraph = [lines[0]]
-    for (_, previous_end), (start, end) in pairwise(lines):
-        if count_blank_lines(text[previous_end:start]):
-            yield paragraph
-            paragraph = []
-        paragraph.append((start, end))
-    yield paragraph
-
-
-def _is_unwrapped(text: str, paragraph: Sequence[Span]) -> bool:
-    """True if the line breaks of a paragraph are hard breaks, as in a poem.
-
-    That is so if the first word of the next line would still fit on at least half of the lines; in
-    a wrapped paragraph it never fits. Only lines before a lower-case word count, because titles and
-    list items also end early in a wrapped paragraph.
-    """
-    widest = max(end - start for start, end in paragraph)
-    has_space = [
-        end - start + 1 + len(text[next_start:next_end].split(None, 1)[0]) <= widest
-        for (start, end), (next_start, next_end) in pairwise(paragraph)
-        if text[next_start].islower()
-    ]
-    return bool(has_space) and 2 * sum(has_space) >= len(has_space)
-
-
-def _is_hard_break(previous_line: str, line: str, wrap_width: float, is_unwrapped: bool) -> bool:
-    """True if the break between two lines is not a line wrap.
-
-    `is_unwrapped` is the result of `_is_unwrapped` for their paragraph.
-    """
-    if is_heading_underline(line):
-        return False  # the underline belongs to the heading above it
-    if (
-        is_unwrapped
-        or is_list_item(line)
-        or is_marked_heading(previous_line)
-        or is_heading_underline(previous_line)
-    ):
-        return True
-    first_word = line.split(None, 1)[0]
-    # A hard break: the word would have fitted on the line before, and may begin a sentence.
-    return len(previous_line) + 1 + len(first_word) <= wrap_width and not first_word[0].islower()
-
-
-def get_indentation(gap: str) -> str:
-    """The part of `gap` after its last line end; all of it if there is none.
-
-    `gap` is the white space between two elements. The result is the indentation of the second one
-    if that is on a new line.
-    """
-    # " " is a fast path for two sentences in one line.
-    return gap if gap == " " else gap[max(map(gap.rfind, LINE_ENDS)) + 1 :]
-
-
-def count_blank_lines(gap: str) -> int:
-    """Number of blank lines in `gap`, the white space between two lines.
-
-    A form feed (page break) counts as at least one blank line.
-    """
-    if gap in ("\n", "\r\n"):  # fast path for nearly every gap
-        return 0
-    return max(len(_LINE_END.findall(gap)) - 1, int("\f" in gap))

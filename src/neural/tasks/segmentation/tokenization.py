@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -76,6 +76,7 @@ def stem_word(word: str) -> str:
     return word[:-1] if len(word) > _MIN_STEM_LETTERS and word[-1] == "e" else word
 
 
+@lru_cache(maxsize=1 << 16)  # the blocks of a long text share most of their words
 def stem_topic_word(word: str) -> str | None:
     """The stem of a word; None for a stop word."""
     base = word.partition("'")[0].partition("’")[0]

@@ -94,6 +94,54 @@ def test_a_broken_line_is_named_by_its_number(tmp_path, line, message):
         read(tmp_path, "a.jsonl", '{"lines": ["a"], "labels": [1]}\n' + line)
 
 
+BOOK = """{"title": "Rivers", "parts": [
+ {"title": "", "paragraphs": ["Water flows. It is wet.", " "]},
+ {"title": "Fish", "paragraphs": ["Trout swim upstream.", "Eels are\\nlong. They hide."]},
+ {"title": "Empty", "paragraphs": []},
+ {"title": "Boats", "paragraphs": ["Boats float."]}]}""".replace("\n", "")
+
+
+def test_parts_are_segments_of_the_sentences_of_their_paragraphs(tmp_path):
+    (document,) = read(tmp_path, "a.jsonl", BOOK)
+    assert document.name == "Rivers"
+    assert split_segments(document) == [
+        ("Water flows.", "It is wet."),
+        ("Trout swim upstream.", "Eels are long.", "They hide."),
+        ("Boats float.",),
+    ]
+
+
+def test_parts_keep_headings_and_blank_lines_if_told_to(tmp_path):
+    (document,) = read(tmp_path, "a.jsonl", BOOK, layout="keep")
+    assert document.text == (
+        "Water flows. It is wet.\n\n## Fish\n\nTrout swim upstream.\n\n"
+        "Eels are long. They hide.\n\n## Boats\n\nBoats float."
+    )
+    starts = [document.offsets[index][0] for index in document.boundaries.nonzero()[0]]
+    assert [document.text[start:].split("\n")[0] for start in starts] == ["## Fish", "## Boats"]
+
+
+def test_parts_are_also_read_without_their_segments(tmp_path):
+    (document,) = read(tmp_path, "a.jsonl", BOOK, require_segments=False)
+    assert len(document) == 6
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ('"text"', "line 1: `parts` must be a list, it is a text"),
+        ("[]", "line 1: `parts` have no text"),
+        ('[{"paragraphs": [" "]}]', "line 1: `parts` have no text"),
+        ('[{"paragraphs": ["a"]}, {"text": "b"}]', "part 2 must be an object with `paragraphs`"),
+        ('[{"paragraphs": ["a", 1]}]', "part 1 must be an object with `paragraphs`, a list of"),
+        ("[3]", "part 1 must be an object"),
+    ],
+)
+def test_broken_parts_are_named_by_their_number(tmp_path, parts, message):
+    with pytest.raises(TaskError, match=message):
+        read(tmp_path, "a.jsonl", f'{{"parts": {parts}}}')
+
+
 def test_separators_split_a_ref_file(tmp_path):
     text = "==========\none . \n\ntwo .\r\n==========\nthree ===\n==========\n==========\n"
     (document,) = read(tmp_path, "a.ref", text)

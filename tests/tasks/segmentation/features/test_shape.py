@@ -1,4 +1,4 @@
-"""Surface and layout features."""
+"""Surface features."""
 
 import numpy as np
 
@@ -42,19 +42,3 @@ def test_positions_run_from_the_first_to_the_last():
 def test_a_heading_is_marked_at_the_next_element():
     columns = compute_columns(SegmentationDocument("x", ("# Title", "It goes on and on.")), "shape")
     assert columns["heading"].tolist() == [1, 0] and columns["heading_before"].tolist() == [0, 1]
-
-
-def test_the_layout_of_a_text_is_marked():
-    columns = compute_columns(
-        SegmentationDocument.from_text("One. Two.\n\n\n    - Three.\n\fFour."), "layout"
-    )
-    assert columns["known"].tolist() == [1, 1, 1, 1]
-    assert columns["new_line"].tolist() == [1, 0, 1, 1]
-    assert columns["blank_lines"].tolist() == [0, 0, 2, 1]  # a form feed counts as a blank line
-    assert columns["new_page"].tolist() == [0, 0, 0, 1]
-    assert columns["item"].tolist() == [0, 0, 1, 0]
-    np.testing.assert_allclose(columns["indentation"], [0, 0, np.log1p(4), 0], rtol=1e-6)
-
-
-def test_the_layout_of_elements_without_text_is_zero():
-    assert not compute_features(SegmentationDocument("x", ("One.", "Two.")), ["layout"]).any()

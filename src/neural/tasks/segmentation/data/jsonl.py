@@ -1,11 +1,13 @@
 """Reader of JSON Lines files, one document per line.
 
-A line is `{"lines": [...], "labels": [...]}` or `{"lines": [...], "boundaries": [...]}`.
+A line is `{"lines": [...], "labels": [...]}`, `{"lines": [...], "boundaries": [...]}` or
+`{"title": "...", "parts": [{"title": "...", "paragraphs": [...]}]}`.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,8 +16,9 @@ import numpy as np
 from neural.core.errors import TaskError
 from neural.core.json_values import parse_json
 from neural.core.names import suggest_name
-from neural.tasks.segmentation.document import SegmentationDocument
+from neural.tasks.segmentation.document import SegmentationDocument, join_segments
 from neural.tasks.segmentation.reader import DocumentReader, ReaderOptions, read_text
+from neural.tasks.segmentation.text_splitting import find_elements
 
 
 class Jsonl(DocumentReader):
@@ -25,10 +28,16 @@ class Jsonl(DocumentReader):
     per element; a segment begins where it changes. `boundaries` has true or 1 for each element
     where a segment begins (false or 0 for the others), or is a list of the indices of these
     elements, from 0.
+
+    `parts` are the segments of a document, each with its `paragraphs`, whose sentences or lines are
+    the elements. Titles of parts are left out, because they would reveal the boundaries. With the
+    option `layout: keep` a part begins with its title as a heading, and blank lines separate the
+    paragraphs.
     """
 
     description: ClassVar[str] = (
-        "songs.jsonl: a document per line, with `lines` and `labels` or `boundaries`"
+        "songs.jsonl: a document per line, with `lines` and `labels` or `boundaries`, "
+        "or with `parts` of `paragraphs`"
     )
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
 
@@ -63,6 +72,12 @@ def _parse_document(line: str, location: str, options: ReaderOptions) -> Segment
             f"{location} must be an object with `lines` and `labels` or `boundaries`, "
             f"it is {_json_kind(row)}"
         )
+    name = str(row.get("name") or row.get("title") or row.get("id") or location)
+    if row.get("parts") is not None:
+        parts = _parse_parts(row["parts"], location)
+        if not any(paragraphs for _, paragraphs in parts):
+            raise TaskError(f"{location}: `parts` have no text; remove the document")
+        return _join_parts(name, parts, options)
     lines = row.get("lines")
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
         suggestion = suggest_name("lines", row) if lines is None else None
@@ -72,7 +87,6 @@ def _parse_document(line: str, location: str, options: ReaderOptions) -> Segment
         )
     if not lines:
         raise TaskError(f"{location}: `lines` is empty; remove the document")
-    name = str(row.get("name") or row.get("title") or row.get("id") or location)
     elements = tuple(" ".join(line.split()) for line in lines)
     if not options.require_segments:
         return SegmentationDocument(name, elements)
@@ -92,6 +106,55 @@ def _parse_document(line: str, location: str, options: ReaderOptions) -> Segment
         or f"there are {', '.join(map(repr, row))}"
     )
     raise TaskError(f"{location}: `labels` or `boundaries` is needed; {suggestion}")
+
+
+def _parse_parts(value: Any, location: str) -> list[tuple[str, list[str]]]:
+    """Title and paragraphs of each part; white space is normalized, empty paragraphs left out."""
+    if not isinstance(value, list):
+        raise TaskError(f"{location}: `parts` must be a list, it is {_json_kind(value)}")
+    parts = []
+    for number, part in enumerate(value, start=1):
+        paragraphs = part.get("paragraphs") if isinstance(part, dict) else None
+        if not isinstance(paragraphs, list) or not all(
+            isinstance(text, str) for text in paragraphs
+        ):
+            raise TaskError(
+                f"{location}: part {number} must be an object with `paragraphs`, a list of texts"
+            )
+        texts = [" ".join(text.split()) for text in paragraphs]
+        title = " ".join(str(part.get("title") or "").split())
+        parts.append((title, [text for text in texts if text]))
+    return parts
+
+
+def _join_parts(
+    name: str, parts: list[tuple[str, list[str]]], options: ReaderOptions
+) -> SegmentationDocument:
+    """Document whose segments are the parts that have text."""
+    parts = [(title, paragraphs) for title, paragraphs in parts if paragraphs]
+    if options.layout == "remove":
+        segments = [
+            [
+                text[start:end]
+                for text in paragraphs
+                for start, end in find_elements(text, options.unit)
+            ]
+            for _, paragraphs in parts
+        ]
+        return join_segments(name, segments)
+    texts = [
+        "\n\n".join([f"## {title}", *paragraphs] if title else paragraphs)
+        for title, paragraphs in parts
+    ]
+    starts = np.cumsum([0, *(len(text) + 2 for text in texts[:-1])])  # 2 for the blank line
+    document = SegmentationDocument.from_text(
+        "\n\n".join(texts), name, unit=options.unit, markup="markdown"
+    )
+    assert document.offsets is not None
+    element_starts = [start for start, _ in document.offsets]
+    boundaries = np.zeros(len(document), dtype=bool)
+    boundaries[np.searchsorted(element_starts, starts)] = True
+    return replace(document, boundaries=boundaries)
 
 
 def _parse_labels(value: Any, count: int, location: str, label_ids: dict[str, int]) -> np.ndarray:

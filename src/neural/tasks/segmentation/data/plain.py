@@ -12,13 +12,9 @@ from typing import ClassVar
 
 from neural.core.errors import TaskError
 from neural.tasks.segmentation.document import SegmentationDocument, join_segments
+from neural.tasks.segmentation.line_wrapping import is_heading_underline, is_marked_heading
 from neural.tasks.segmentation.reader import DocumentReader, ReaderOptions, read_text
-from neural.tasks.segmentation.text_splitting import (
-    find_elements,
-    is_heading_underline,
-    is_marked_heading,
-    is_numbered_heading,
-)
+from neural.tasks.segmentation.text_splitting import find_elements, is_numbered_heading
 
 _MAX_UNDERLINED_CHARACTERS = 100
 """A longer line is not a heading, even if a line such as `=====` follows."""

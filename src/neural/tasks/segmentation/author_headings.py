@@ -1,0 +1,48 @@
+"""Documents whose author marked the parts: headings decide where segments begin.
+
+A model that has learned from layout gives headings a high probability, but it also finds changes of
+subject inside long sections. If the author wrote headings, readers expect the parts that the author
+made. So in such a document the log-odds of all headings are raised, and those of all other elements
+lowered; every decoder then prefers headings, and limits on the length of a segment still find the
+best places inside a section.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from neural.tasks.segmentation.probability import probabilities_to_margins
+from neural.tasks.segmentation.structure import Layout
+
+LOG_ODDS_SHIFT = 5.0
+"""How much the log-odds of headings are raised, and those of other elements lowered."""
+MIN_HEADINGS = 2
+"""Headings of a document whose parts the author marked, without one at its start."""
+MIN_MEAN_PROBABILITY = 0.5
+"""Mean probability of the headings from which they are believed.
+
+Short lines that only look like headings, such as the headers of pages, have a lower one.
+"""
+
+
+def find_author_headings(layout: Layout, probabilities: np.ndarray) -> np.ndarray | None:
+    """True at the headings that begin a part, (n,); None if the author did not mark the parts.
+
+    `probabilities` are those of the model.
+    """
+    is_heading = (layout.heading_level > 0) & layout.can_begin
+    is_heading[0] = False
+    if is_heading.sum() < MIN_HEADINGS:
+        return None
+    return is_heading if probabilities[is_heading].mean() >= MIN_MEAN_PROBABILITY else None
+
+
+def follow_author_headings(layout: Layout, probabilities: np.ndarray) -> np.ndarray:
+    """P(boundary) that follows the author's headings, (n,); unchanged if there are none."""
+    is_heading = find_author_headings(layout, probabilities)
+    if is_heading is None:
+        return probabilities
+    margins = probabilities_to_margins(probabilities)
+    shifted = 1 / (1 + np.exp(-(margins + np.where(is_heading, LOG_ODDS_SHIFT, -LOG_ODDS_SHIFT))))
+    shifted[0] = 0.0
+    return shifted
