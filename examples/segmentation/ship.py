@@ -111,8 +111,6 @@ MIN_STD = 0.03
 SMOOTH_CALIBRATIONS = ("temperature", "platt", "beta")
 """Strictly monotonic methods: they keep the order of the gaps."""
 THRESHOLDS = tuple(np.arange(0.1, 0.61, 0.05).round(2).tolist())
-MIN_PK_RATIO = 0.99
-"""Ratio to the Pk with a probe threshold of one half below which another one is used."""
 PROBE_THRESHOLDS = tuple(np.arange(0.35, 0.81, 0.05).round(2).tolist())
 SETTINGS: dict[str, Any] = {
     "data": ".",
@@ -385,25 +383,35 @@ def measure_thresholds(
 ) -> tuple[float, dict[float, dict[str, float]]]:
     """The best threshold, and the mean Pk of every domain by threshold.
 
-    All domains count the same, whatever the number of their documents. Only documents without
-    layout are used.
+    It has the smallest mean Pk among those with which no domain is worse off than without any
+    boundary. All domains count the same, whatever the number of their documents. Only documents
+    without layout are used.
     """
     pk = Pk()
-    table: dict[float, dict[str, float]] = {}
-    for threshold in thresholds:
+
+    def score_domains(predict: Callable[[np.ndarray], np.ndarray]) -> dict[str, float]:
         scores: dict[str, list[float]] = {}
         for (domain, document), p in zip(documents, probabilities, strict=True):
             if document.layout is None:
-                predicted = decode(p, threshold)
-                scores.setdefault(domain, []).append(
-                    pk.score_document(document.boundaries, predicted)
-                )
-        table[threshold] = {domain: float(np.mean(values)) for domain, values in scores.items()}
+                score = pk.score_document(document.boundaries, predict(p))
+                scores.setdefault(domain, []).append(score)
+        return {domain: float(np.mean(values)) for domain, values in scores.items()}
+
+    nothing = score_domains(lambda p: np.zeros(len(p), bool))
+    table = {
+        threshold: score_domains(lambda p, threshold=threshold: decode(p, threshold))
+        for threshold in thresholds
+    }
     means = {threshold: float(np.mean(list(row.values()))) for threshold, row in table.items()}
     for threshold, row in table.items():
         pks = ", ".join(f"{domain} {value:.3f}" for domain, value in row.items())
         print(f"threshold {threshold:g}: Pk {means[threshold]:.4f} ({pks})")
-    return min(means, key=lambda threshold: means[threshold]), table
+    useful = [
+        threshold
+        for threshold, row in table.items()
+        if all(value <= nothing[domain] for domain, value in row.items())
+    ]
+    return min(useful or means, key=lambda threshold: means[threshold]), table
 
 
 def main() -> None:
@@ -442,16 +450,12 @@ def main() -> None:
     print(choice.format_table())
     probabilities = [choice.calibrator(document_margins) for document_margins in margins]
     print("least expected Pk")
-    best_probe_threshold, pk_by_threshold = measure_thresholds(
+    probe_threshold, pk_by_threshold = measure_thresholds(
         splits["test"],
         probabilities,
         lambda p, threshold: decode_expected_pk(p, threshold=threshold),
         PROBE_THRESHOLDS,
     )
-    # One half is right for calibrated probabilities: another value must be clearly better.
-    means = {key: np.mean(list(row.values())) for key, row in pk_by_threshold.items()}
-    is_better = means[best_probe_threshold] < MIN_PK_RATIO * means[0.5]
-    probe_threshold = best_probe_threshold if is_better else 0.5
     print("boundaries above a threshold")
     threshold, _ = measure_thresholds(
         splits["test"],

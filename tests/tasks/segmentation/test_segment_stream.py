@@ -64,6 +64,11 @@ def stream(text, pipeline, sizes=None, **options):
     return list(SegmentStream(chunks, "text", pipeline, SegmentOptions(**options)))
 
 
+def count_quarters(text):
+    """A tokenizer whose counts are not whole numbers."""
+    return len(text) / 4 + 1
+
+
 OPTIONS = [
     {},
     {"min_elements": 1},
@@ -71,14 +76,14 @@ OPTIONS = [
     {"max_tokens": 40},
     {"max_tokens": 60, "overlap": 12, "min_tokens": 20},
     {"max_tokens": 200, "tokenizer": "chars", "overlap": 0.2},
-    {"max_tokens": 50, "tokenizer": lambda text: len(text) / 4 + 1},
+    {"max_tokens": 50, "tokenizer": count_quarters},
     {"unit": "paragraphs", "max_tokens": 80},
     {"unit": "lines", "threshold": 0.1},
     {"ignore_layout": True, "markup": "plain"},
 ]
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=repr)
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(options) or "none")
 def test_chunks_of_any_size_give_the_segments_of_the_whole_text(pipeline, small_blocks, options):
     text = write_prose(40)
     whole = stream(text, pipeline, **options)
