@@ -130,7 +130,7 @@ def test_the_decoder_for_the_least_expected_pk_works_window_by_window(pipeline, 
     assert "".join(segment.text for segment in whole) == text
     assert stream(text, pipeline, [11] * 400) == whole
     assert len(whole) > 3
-    assert stream(text, pipeline, threshold=0.2) != whole, "a threshold selects the other decoder"
+    assert stream(text, pipeline, threshold=1e-6) != whole, "a threshold selects the other decoder"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,11 @@ LOG_ODDS_SHIFT = 5.0
 """How much the log-odds of headings are raised, and those of other elements lowered."""
 MIN_HEADINGS = 2
 """Headings of a document whose parts the author marked, without one at its start."""
+MAX_PART_ELEMENTS = 200
+"""Mean number of elements of a part up to which the headings are taken for all that there are.
+
+A long text with a few lines that look like headings is not marked by its author.
+"""
 MIN_MEAN_PROBABILITY = 0.5
 """Mean probability of the headings from which they are believed.
 
@@ -32,7 +37,8 @@ def find_author_headings(layout: Layout, probabilities: np.ndarray) -> np.ndarra
     """
     is_heading = (layout.heading_level > 0) & layout.can_begin
     is_heading[0] = False
-    if is_heading.sum() < MIN_HEADINGS:
+    count = int(is_heading.sum())
+    if count < MIN_HEADINGS or len(is_heading) > MAX_PART_ELEMENTS * (count + 1):
         return None
     return is_heading if probabilities[is_heading].mean() >= MIN_MEAN_PROBABILITY else None
 

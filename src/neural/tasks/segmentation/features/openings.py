@@ -71,7 +71,8 @@ class Openings(Feature):
             tokens.ids, tokens.starts, kinds, len(_KINDS), (1, OPENING_WORDS, len(tokens.ids))
         )
         return np.concatenate(
-            [marks.reshape(len(tokens), -1), _count_subjects(tokens), _year_steps(tokens)], axis=1
+            [marks.reshape(len(tokens), -1), _count_subjects(tokens), _year_steps(tokens, kinds)],
+            axis=1,
         )
 
 
@@ -92,11 +93,14 @@ def _count_subjects(tokens: ElementTokens) -> np.ndarray:
     return mark_word_kinds(stems.ids, stems.starts, ranks, SUBJECT_STEMS, limits).sum(axis=2)
 
 
-def _year_steps(tokens: ElementTokens) -> np.ndarray:
-    """`year_step` and `year_back` of each element, (n, 2); 0 if no year is named on one side."""
-    year_by_word = tokens.map_vocabulary(
-        lambda word: int(word) if _word_kind(word) == len(_KINDS) - 1 else 0
-    ).astype(np.int16)
+def _year_steps(tokens: ElementTokens, kinds: np.ndarray) -> np.ndarray:
+    """`year_step` and `year_back` of each element, (n, 2); 0 if no year is named on one side.
+
+    `kinds` are those of the words of the vocabulary.
+    """
+    year_by_word = np.zeros(len(tokens.vocabulary), np.int16)
+    for word in np.flatnonzero(kinds == len(_KINDS) - 1).tolist():
+        year_by_word[word] = int(tokens.vocabulary[word])
     year_by_token = year_by_word[tokens.ids] if len(tokens.ids) else np.zeros(0, np.int16)
     year_tokens = np.flatnonzero(year_by_token)
     years = year_by_token[year_tokens].astype(np.int64)
