@@ -479,6 +479,7 @@ def main() -> None:
         threshold,
         decoder="expected_pk",
         probe_threshold=probe_threshold,
+        half_precision=True,
         name=SHIPPED_SEGMENTER.stem,
         metadata=metadata,
     )

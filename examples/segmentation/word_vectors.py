@@ -38,6 +38,8 @@ from neural.tasks.segmentation.word_vectors import (
 )
 
 VOCABULARY_SIZE = 40_000
+SAVED_WORDS = 38_000
+"""The rarest words are trained, for the sake of their prefixes, but not saved."""
 PREFIX_COUNT = 6_000
 """Number of prefixes that have a vector, for words outside of the vocabulary."""
 WIDTH = 112
@@ -384,7 +386,9 @@ def main() -> None:
     documents = read_documents(files, words)
     print(f"{len(documents):,} documents with sections; {time.perf_counter() - start:.0f} s so far")
     vectors = tune_vectors(vectors, documents, options.epochs)
-    save_word_vectors(options.out, words, vectors)
+    is_saved = [row < SAVED_WORDS or word.endswith("*") for row, word in enumerate(words)]
+    words = [word for word, saved in zip(words, is_saved, strict=True) if saved]
+    save_word_vectors(options.out, words, vectors[is_saved])
     size = options.out.stat().st_size / 1e6
     print(
         f"{options.out}: {len(words):,} vectors, {size:.1f} MB, {time.perf_counter() - start:.0f} s"

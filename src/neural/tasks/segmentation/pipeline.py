@@ -255,6 +255,7 @@ def save_pipeline(
     min_elements: int = 1,
     decoder: Decoder = "threshold",
     probe_threshold: float = 0.5,
+    half_precision: bool = False,
     name: str = "segmenter",
     metadata: Mapping[str, Any] | None = None,
 ) -> Path:
@@ -262,7 +263,7 @@ def save_pipeline(
 
     `settings` are those of a `Segmentation` task, with all values filled in. `calibration` maps
     margins to P(boundary); `None_()` is no calibration. `threshold` applies to calibrated
-    probabilities.
+    probabilities. `half_precision` saves matrices as float16.
     """
     saved_settings = {
         key: value for key, value in dump_settings(settings).items() if key in SAVED_SETTINGS
@@ -272,6 +273,11 @@ def save_pipeline(
     state = {
         name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()
     }
+    if half_precision:
+        # only matrices: vectors are small, and the standard deviations may exceed its range
+        state = {
+            name: tensor.half() if tensor.ndim > 1 else tensor for name, tensor in state.items()
+        }
     tensor_bytes = torch_safetensors.save(state)
     weights_path, path = folder / f"{name}.safetensors", folder / f"{name}.json"
     with open_atomic(weights_path) as file:

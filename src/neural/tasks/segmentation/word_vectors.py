@@ -4,7 +4,7 @@ The vector of a text is the sum of the vectors of its words. Texts about the sam
 similar vectors even if they share no word. Word vectors are trained by
 examples/segmentation/word_vectors.py, which also lists the texts they were trained on.
 
-The file is safetensors with `rows`, int8 (words, width), `scales`, float32 (words,), and `words`,
+The file is safetensors with `rows`, int8 (words, width), `scales`, float16 (words,), and `words`,
 the UTF-8 text of all words with a line break between them, uint8. A vector is scales[w] · rows[w].
 
 A word is looked up by its stem (tokenization.py). All years have one vector, and all other numbers
@@ -85,7 +85,7 @@ def normalize_number(stem: str) -> str:
 def save_word_vectors(path: Path, words: Iterable[str], vectors: np.ndarray) -> None:
     """Write a table: every vector is rounded to int8 by its own largest number."""
     scales = np.abs(vectors).max(axis=1) / 127
-    scales = np.where(scales > 0, scales, 1).astype(np.float32)
+    scales = np.where(scales > 0, scales, 1).astype(np.float16)
     rows = np.round(vectors / scales[:, None]).astype(np.int8)
     text = np.frombuffer("\n".join(words).encode(), np.uint8)
     safetensors_numpy.save_file({"rows": rows, "scales": scales, "words": text}, path)
