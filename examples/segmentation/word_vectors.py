@@ -33,6 +33,7 @@ from neural.tasks.segmentation.tokenization import stem_topic_word, tokenize_ele
 from neural.tasks.segmentation.word_vectors import (
     PREFIX_LETTERS,
     WORD_VECTORS_FILE,
+    find_row,
     normalize_number,
     save_word_vectors,
 )
@@ -245,14 +246,9 @@ def read_documents(paths: Sequence[Path], words: Sequence[str]) -> list[Sectione
     """Documents with two or more parts of two or more sentences."""
     row_by_word = {word: row for row, word in enumerate(words)}
 
-    def find_row(word: str) -> int:
+    def find_word_row(word: str) -> int:
         stem = stem_topic_word(word)
-        if not stem:
-            return -1
-        row = row_by_word.get(normalize_number(stem))
-        if row is None and len(stem) > PREFIX_LETTERS:
-            row = row_by_word.get(f"{stem[:PREFIX_LETTERS]}*")
-        return -1 if row is None else row
+        return find_row(row_by_word, stem) if stem else -1
 
     documents = []
     for path in paths:
@@ -269,7 +265,7 @@ def read_documents(paths: Sequence[Path], words: Sequence[str]) -> list[Sectione
             if len(parts) < 2:
                 continue
             tokens = tokenize_elements([sentence for part in parts for sentence in part])
-            rows = tokens.map_vocabulary(find_row)[tokens.ids]
+            rows = tokens.map_vocabulary(find_word_row)[tokens.ids]
             counts = np.bincount(tokens.element_ids[rows >= 0], minlength=len(tokens))
             documents.append(
                 SectionedDocument(

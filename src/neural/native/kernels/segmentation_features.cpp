@@ -3,7 +3,7 @@
 // Layout: `ids[starts[i]] … ids[starts[i + 1] − 1]` are the word ids of element i, from 0 to
 // `vocabulary` − 1. A gap is the place between an element and the one before it; it has the index
 // of the element. Scratch arrays have an entry per word and are prepared by the caller (kernels.py);
-// python_loops.py defines every result by a plain loop.
+// plain_kernels.py defines every result by a plain loop.
 //
 // All loops read each word a constant number of times, so the time is linear in the text. Sums are
 // double precision: they differ from the plain loops by rounding only.

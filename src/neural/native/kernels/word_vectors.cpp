@@ -5,7 +5,7 @@
 // before it, and has the index of the element. Vectors have `width` numbers, a multiple of 16, so
 // that all loops run over whole vectors of every instruction set. Sums over elements are in double
 // precision: windows slide by adding one element and subtracting another, and the error of single
-// precision would grow with the document. plain_kernels.py defines every result.
+// precision would grow with the document. vector_kernels.py defines every result.
 #include "kernel.h"
 
 namespace {
@@ -60,12 +60,12 @@ KERNEL(sum_word_vectors)
 }
 
 // Comparison of the sums L and R of the `scale` vectors before and after each gap but the first:
-// cosine = L·R / (|L| |R|), and parted = |L|²/l + |R|²/r − |L + R|²/(l + r), where l and r are the
-// numbers of vectors: by how much two means describe them better than one. Results are columns of
-// tables with `stride` numbers a row. `sums` is scratch memory, 2 · width numbers.
+// cosine = L·R / (|L| |R|), and gain = |L|²/l + |R|²/r − |L + R|²/(l + r), where l and r are the
+// numbers of vectors: by how much two means describe them better than one. `sums` is scratch memory,
+// 2 · width numbers.
 KERNEL(compare_sides)
 (const float *vectors, long elements, long width, long scale, double *sums, double *cosine,
- double *parted, long stride) {
+ double *gain) {
     double *left = sums, *right = sums + width;
     memset(sums, 0, size_t(2 * width) * sizeof(double));
     for (long i = 0; i < scale && i < elements; i++)
@@ -88,8 +88,8 @@ KERNEL(compare_sides)
         const double before = double(gap < scale ? gap : scale);
         const double after = double(elements - gap < scale ? elements - gap : scale);
         const double norms = ll * rr;
-        cosine[gap * stride] = lr / std::sqrt(norms > 1e-12 ? norms : 1e-12);
-        parted[gap * stride] = ll / before + rr / after - (ll + rr + 2 * lr) / (before + after);
+        cosine[gap] = lr / std::sqrt(norms > 1e-12 ? norms : 1e-12);
+        gain[gap] = ll / before + rr / after - (ll + rr + 2 * lr) / (before + after);
     }
 }
 

@@ -3,7 +3,7 @@
 Two steps, each with fixed sizes, so that the result does not depend on how the text arrives:
 
 1. `read_text_blocks` parses at most `MAX_BLOCK_CHARACTERS` at once. A longer text is cut at an
-   element of the parsed block: the last one after a blank line, else the last one in a new line,
+   element of the parsed block: the last element after a blank line, else the last in a new line,
    else the last one. The next block begins with that element.
 2. `score_elements` runs the pipeline on windows of `WINDOW_ELEMENTS` elements. A window overlaps
    each neighbour by twice `CONTEXT_ELEMENTS`; probabilities are taken from the window in which an

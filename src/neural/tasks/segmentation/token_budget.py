@@ -2,7 +2,7 @@
 
 `BoundedDecoder` gets the elements of a text block by block and returns segments as soon as they
 cannot change any more. Of all segmentations whose segments have at most `max_tokens` tokens and
-`max_elements` elements, the result is the best one in this order:
+`max_elements` elements, the best segmentation is found in this order:
 
 1. fewest boundaries at places where no segment should begin: inside an element, or where
    `can_begin` is False (directly after a heading)

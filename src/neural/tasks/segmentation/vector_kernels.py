@@ -16,7 +16,7 @@ WIDTH_MULTIPLE = 16
 LOG_ZERO = -1e30
 """Stands for log(0): infinities would give NaN."""
 _sum_word_vectors = NativeFunction("sum_word_vectors", "ppi pp i p")
-_compare_sides = NativeFunction("compare_sides", "piii ppp i")
+_compare_sides = NativeFunction("compare_sides", "piii ppp")
 _compare_with_context = NativeFunction("compare_with_context", "piii ppp")
 _square_run_sums = NativeFunction("square_run_sums", "piii p")
 _sum_change_points = NativeFunction("sum_change_points", "pii pp pp pp")
@@ -77,7 +77,6 @@ def compare_sides(vectors: np.ndarray, scale: int) -> tuple[np.ndarray, np.ndarr
         sums.ctypes.data,
         cosine.ctypes.data,
         gain.ctypes.data,
-        1,
     )
     return cosine, gain
 

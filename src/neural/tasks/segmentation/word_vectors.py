@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -61,10 +61,7 @@ class WordVectors:
 
     def find_row(self, stem: str) -> int:
         """Row of a stem, or of its prefix; −1 if there is none."""
-        row = self.row_by_word.get(normalize_number(stem))
-        if row is None and len(stem) > PREFIX_LETTERS:
-            row = self.row_by_word.get(f"{stem[:PREFIX_LETTERS]}*")
-        return -1 if row is None else row
+        return find_row(self.row_by_word, stem)
 
     def embed_elements(self, tokens: ElementTokens) -> np.ndarray:
         """Sum of the vectors of each element's stems, (elements, width), float32."""
@@ -72,6 +69,14 @@ class WordVectors:
         row_by_stem = stems.map_vocabulary(self.find_row).astype(np.int32)
         ids = row_by_stem[stems.ids] if len(stems.ids) else stems.ids
         return sum_word_vectors(ids, stems.starts, self.rows, self.scales)
+
+
+def find_row(row_by_word: Mapping[str, int], stem: str) -> int:
+    """Row of a stem, or of its prefix; −1 if there is none."""
+    row = row_by_word.get(normalize_number(stem))
+    if row is None and len(stem) > PREFIX_LETTERS:
+        row = row_by_word.get(f"{stem[:PREFIX_LETTERS]}*")
+    return -1 if row is None else row
 
 
 def normalize_number(stem: str) -> str:

@@ -22,6 +22,7 @@ from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.feature import Feature, windowed_mean
 from neural.tasks.segmentation.features.hashed import hash_stems
 from neural.tasks.segmentation.tokenization import ElementTokens
+from neural.tasks.segmentation.vector_kernels import compare_sides
 
 SCALES = (1, 2, 3, 5, 8, 13, 20)
 """Numbers of elements on either side of a gap that are compared."""
@@ -41,6 +42,7 @@ class Embedded(Feature):
     first, which removes what all its sentences have in common.
     """
 
+    version: ClassVar[int] = 2
     columns: ClassVar[tuple[str, ...]] = tuple(
         f"{kind}_{scale}" for kind in ("cosine", "unusual", "parted") for scale in SCALES
     )
@@ -54,12 +56,10 @@ class Embedded(Feature):
         )
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors = vectors / np.where(lengths > 1e-9, lengths, 1)
-        sums = np.concatenate(
-            [np.zeros((1, EMBEDDING_DIM)), np.cumsum(vectors - vectors.mean(axis=0), axis=0)]
-        )
+        centred = vectors - vectors.mean(axis=0)
         cosines, parted = np.ones((2, len(document), len(SCALES)))
         for column, scale in enumerate(SCALES):
-            cosines[:, column], parted[:, column] = _compare_sides(sums, scale)
+            cosines[:, column], parted[:, column] = compare_sides(centred, scale)
         mean = windowed_mean(cosines, NEIGHBOURHOOD_GAPS)
         std = np.sqrt(np.maximum(windowed_mean(cosines**2, NEIGHBOURHOOD_GAPS) - mean**2, 0))
         # Local z-score; 0.05 avoids large values where the cosine hardly varies.
@@ -74,33 +74,6 @@ class Embedded(Feature):
             return f"wordllama {version('wordllama')}"
         except PackageNotFoundError:
             return "bins of words"
-
-
-def _compare_sides(sums: np.ndarray, scale: int) -> tuple[np.ndarray, np.ndarray]:
-    """`cosine` and `parted` of every gap (see `Embedded`), (n,) each; 1 and 0 at the first element.
-
-    `sums` are cumulative sums of the element vectors, (n + 1, width). `left` and `right` are the
-    sums of the vectors on either side. A mean m of k vectors reduces the squared error by k · |m|²,
-    which is |sum|² / k.
-    """
-    count = len(sums) - 1
-    gap = np.arange(count)
-    low, high = np.maximum(gap - scale, 0), np.minimum(gap + scale, count)
-    left, right = sums[gap] - sums[low], sums[high] - sums[gap]
-    left_squared, right_squared = (
-        np.einsum("nw,nw->n", left, left),
-        np.einsum("nw,nw->n", right, right),
-    )
-    product = np.einsum("nw,nw->n", left, right)
-    cosine = product / np.sqrt(np.maximum(left_squared * right_squared, 1e-18))
-    common_mean_term = (left_squared + right_squared + 2 * product) / (
-        high - low
-    )  # |left + right|²
-    parted = (
-        left_squared / np.maximum(gap - low, 1) + right_squared / (high - gap) - common_mean_term
-    )
-    cosine[0], parted[0] = 1, 0
-    return cosine, parted
 
 
 @cache
