@@ -45,8 +45,8 @@ NATIVE_FAULTS = (
     NativeFault(
         "a sink has a distance",
         "attention_statistics",
-        "const long extra_key = max_of(row.low, end);",
-        "const long extra_key = row.high;",
+        "const int64_t extra_key = max_of(row.low, end);",
+        "const int64_t extra_key = row.high;",
         (MEASURES + "test_the_pass_over_rows_equals_the_reference[extra-span]",),
     ),
     NativeFault(

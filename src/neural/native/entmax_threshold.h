@@ -23,10 +23,10 @@ struct RowMaximum {
     bool has_nan;
 };
 
-inline RowMaximum find_maximum(const float *row, long count) {
+inline RowMaximum find_maximum(const float *row, int64_t count) {
     Vec largest = broadcast(-INFINITY);
     VecInt is_nan = {};
-    long j = 0;
+    int64_t j = 0;
     for (; j + LANES <= count; j += LANES) {
         const Vec value = load(row + j);
         largest = maximum(value, largest);
@@ -43,10 +43,10 @@ inline RowMaximum find_maximum(const float *row, long count) {
 
 // Copies the y above `limit`, and their indices, to lists with room for `count` + LANES items.
 // Returns how many there are.
-inline long select_above(
-    const float *row, long count, float largest, float factor, float limit, float *values,
+inline int64_t select_above(
+    const float *row, int64_t count, float largest, float factor, float limit, float *values,
     int32_t *indices) {
-    long selected = 0, j = 0;
+    int64_t selected = 0, j = 0;
 #if defined(__AVX512F__)
     const __m512i lane =
         _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -72,12 +72,12 @@ inline long select_above(
 
 // τ for the selected y. SQUARED: 1.5-entmax, else sparsemax.
 template <bool SQUARED>
-float find_threshold(const float *values, long count) {
+float find_threshold(const float *values, int64_t count) {
     float threshold = -1;
     for (int step = 0; step < MAX_NEWTON_STEPS; step++) {
         // Σ weight, and minus its derivative: the number of weights, or twice the sum of roots
         Vec total = {}, slope = {};
-        long j = 0;
+        int64_t j = 0;
         auto add = [&](Vec y) {
             const Vec root = maximum(y - threshold, Vec{});
             total += SQUARED ? root * root : root;

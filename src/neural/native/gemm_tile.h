@@ -16,11 +16,11 @@ constexpr int TILE_VECS = LANES == 16 ? 4 : 2;
 // many columns.
 template <int ROWS, int VECS>
 void multiply_registers(
-    long steps, const float *a, long a_row, long a_step, const float *b, long b_row, float *c,
-    long c_row, bool accumulate, long tail) {
+    int64_t steps, const float *a, int64_t a_row, int64_t a_step, const float *b, int64_t b_row,
+    float *c, int64_t c_row, bool accumulate, int64_t tail) {
     Vec sum[ROWS][VECS] = {};
     if (tail == 0) {
-        for (long step = 0; step < steps; step++) {
+        for (int64_t step = 0; step < steps; step++) {
             Vec row_of_b[VECS];
             for (int vec = 0; vec < VECS; vec++) row_of_b[vec] = load(b + step * b_row + vec * LANES);
             for (int row = 0; row < ROWS; row++) {
@@ -35,7 +35,7 @@ void multiply_registers(
             }
         return;
     }
-    for (long step = 0; step < steps; step++) {
+    for (int64_t step = 0; step < steps; step++) {
         const Vec row_of_b = load_first(b + step * b_row, tail);
         for (int row = 0; row < ROWS; row++)
             sum[row][0] += broadcast(a[row * a_row + step * a_step]) * row_of_b;
@@ -49,10 +49,10 @@ void multiply_registers(
 
 template <int VECS>
 inline void multiply_columns(
-    long rows, long steps, const float *a, long a_row, long a_step, const float *b, long b_row,
-    float *c, long c_row, bool accumulate, long tail) {
-    long row = 0;
-    auto multiply_rows = [&](auto multiply_some, long count) {
+    int64_t rows, int64_t steps, const float *a, int64_t a_row, int64_t a_step, const float *b,
+    int64_t b_row, float *c, int64_t c_row, bool accumulate, int64_t tail) {
+    int64_t row = 0;
+    auto multiply_rows = [&](auto multiply_some, int64_t count) {
         for (; row + count <= rows; row += count)
             multiply_some(
                 steps, a + row * a_row, a_row, a_step, b, b_row, c + row * c_row, c_row, accumulate,
@@ -66,10 +66,10 @@ inline void multiply_columns(
 
 // C (rows × columns) = A (rows × steps) · B (steps × columns), or C += A·B if `accumulate`.
 inline void multiply(
-    long rows, long columns, long steps, const float *a, long a_row, long a_step, const float *b,
-    long b_row, float *c, long c_row, bool accumulate) {
-    long column = 0;
-    auto multiply_vectors = [&](auto multiply_some, long count) {
+    int64_t rows, int64_t columns, int64_t steps, const float *a, int64_t a_row, int64_t a_step,
+    const float *b, int64_t b_row, float *c, int64_t c_row, bool accumulate) {
+    int64_t column = 0;
+    auto multiply_vectors = [&](auto multiply_some, int64_t count) {
         for (; column + count <= columns; column += count)
             multiply_some(
                 rows, steps, a, a_row, a_step, b + column, b_row, c + column, c_row, accumulate, 0);
@@ -98,10 +98,11 @@ ALWAYS_INLINE Quad shuffle_quads(Quad first, Quad second) {
 
 // Copies a matrix (rows × columns) as its transpose (columns × rows), in squares of 4 × 4.
 inline void transpose(
-    long rows, long columns, const float *source, long source_row, float *target, long target_row) {
-    const long square_rows = rows & ~3L, square_columns = columns & ~3L;
-    for (long row = 0; row < square_rows; row += 4)
-        for (long column = 0; column < square_columns; column += 4) {
+    int64_t rows, int64_t columns, const float *source, int64_t source_row, float *target,
+    int64_t target_row) {
+    const int64_t square_rows = rows & ~int64_t(3), square_columns = columns & ~int64_t(3);
+    for (int64_t row = 0; row < square_rows; row += 4)
+        for (int64_t column = 0; column < square_columns; column += 4) {
             Quad in[4], half[4], out[4];
             for (int i = 0; i < 4; i++)
                 memcpy(&in[i], source + (row + i) * source_row + column, sizeof(Quad));
@@ -116,15 +117,15 @@ inline void transpose(
             for (int i = 0; i < 4; i++)
                 memcpy(target + (column + i) * target_row + row, &out[i], sizeof(Quad));
         }
-    for (long row = 0; row < rows; row++)
-        for (long column = row < square_rows ? square_columns : 0; column < columns; column++)
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t column = row < square_rows ? square_columns : 0; column < columns; column++)
             target[column * target_row + row] = source[row * source_row + column];
 }
 
 // Σ x_i
-inline float sum(const float *x, long count) {
+inline float sum(const float *x, int64_t count) {
     Vec partial = {};
-    long i = 0;
+    int64_t i = 0;
     for (; i + LANES <= count; i += LANES) partial += load(x + i);
     float result = sum_lanes(partial);
     for (; i < count; i++) result += x[i];
@@ -132,15 +133,15 @@ inline float sum(const float *x, long count) {
 }
 
 // Σ x_i y_i
-inline float dot(const float *x, const float *y, long count) {
+inline float dot(const float *x, const float *y, int64_t count) {
     Vec sum = {};
-    long i = 0;
+    int64_t i = 0;
     for (; i + LANES <= count; i += LANES) sum += load(x + i) * load(y + i);
     float result = sum_lanes(sum);
     for (; i < count; i++) result += x[i] * y[i];
     return result;
 }
 
-constexpr long round_up(long size, long multiple) { return (size + multiple - 1) / multiple * multiple; }
+constexpr int64_t round_up(int64_t size, int64_t multiple) { return (size + multiple - 1) / multiple * multiple; }
 
 }  // namespace

@@ -2,6 +2,7 @@
 //
 // A kernel source is compiled once per instruction set (CMakeLists.txt). KERNEL(name) is the name
 // of its entry point for the current one, such as `localized_forward_avx2`; library.py looks it up.
+// Its integers are int64_t, as library.py passes them: `long` has 32 bits on Windows.
 // Code outside of KERNEL functions stands in an anonymous namespace: equal names of two
 // instruction sets must not be merged by the linker.
 #pragma once
@@ -20,7 +21,7 @@
 #define KERNEL_JOIN_(name, level) name##_##level
 #define KERNEL_JOIN(name, level) KERNEL_JOIN_(name, level)
 #define KERNEL(name) \
-    extern "C" __attribute__((visibility("default"))) void KERNEL_JOIN(name, KERNEL_LEVEL)
+    extern "C" EXPORTED void KERNEL_JOIN(name, KERNEL_LEVEL)
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
@@ -114,31 +115,31 @@ ALWAYS_INLINE Vec sum_each(const Vec *vectors) {
 
 // The first `count` lanes from memory, the others 0; and the reverse. 0 ≤ count ≤ LANES.
 #if defined(WIDE_VECTORS)
-ALWAYS_INLINE Vec load_first(const float *p, long count) {
+ALWAYS_INLINE Vec load_first(const float *p, int64_t count) {
     return _mm512_maskz_loadu_ps(__mmask16((1u << count) - 1), p);
 }
-ALWAYS_INLINE void store_first(float *p, Vec v, long count) {
+ALWAYS_INLINE void store_first(float *p, Vec v, int64_t count) {
     _mm512_mask_storeu_ps(p, __mmask16((1u << count) - 1), v);
 }
 #elif defined(__AVX__)
-ALWAYS_INLINE __m256i first_lanes(long count) {
+ALWAYS_INLINE __m256i first_lanes(int64_t count) {
     static const int32_t ones_then_zeros[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
     return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(ones_then_zeros + 8 - count));
 }
-ALWAYS_INLINE Vec load_first(const float *p, long count) {
+ALWAYS_INLINE Vec load_first(const float *p, int64_t count) {
     return _mm256_maskload_ps(p, first_lanes(count));
 }
-ALWAYS_INLINE void store_first(float *p, Vec v, long count) {
+ALWAYS_INLINE void store_first(float *p, Vec v, int64_t count) {
     _mm256_maskstore_ps(p, first_lanes(count), v);
 }
 #else
-ALWAYS_INLINE Vec load_first(const float *p, long count) {
+ALWAYS_INLINE Vec load_first(const float *p, int64_t count) {
     Vec v = {};
-    for (long i = 0; i < count; i++) v[i] = p[i];
+    for (int64_t i = 0; i < count; i++) v[i] = p[i];
     return v;
 }
-ALWAYS_INLINE void store_first(float *p, Vec v, long count) {
-    for (long i = 0; i < count; i++) p[i] = v[i];
+ALWAYS_INLINE void store_first(float *p, Vec v, int64_t count) {
+    for (int64_t i = 0; i < count; i++) p[i] = v[i];
 }
 #endif
 

@@ -24,7 +24,7 @@ void run_thread(void *data) {
 
 extern "C" {
 
-__attribute__((visibility("default"))) void neural_connect_threads(
+EXPORTED void neural_connect_threads(
     void *gomp_parallel, void *omp_get_thread_num, void *omp_get_num_threads) {
     thread_number = reinterpret_cast<CountFunction>(omp_get_thread_num);
     thread_count = reinterpret_cast<CountFunction>(omp_get_num_threads);

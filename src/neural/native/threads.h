@@ -5,6 +5,14 @@
 // functions of the runtime that torch has loaded (library.py). GNU's, LLVM's and Intel's all have
 // them.
 #pragma once
+#include <cstdint>
+
+// Functions that other programs find in the library.
+#if defined(_WIN32)
+#define EXPORTED __declspec(dllexport)
+#else
+#define EXPORTED __attribute__((visibility("default")))
+#endif
 
 extern "C" {
 // Runs body(context, thread, threads) on up to `max_threads` threads and waits for all of them.
@@ -28,11 +36,11 @@ void run_on_threads(int max_threads, Body body) {
 // Calls body(task) for every task from 0 to `tasks` − 1. A thread takes the next task when it has
 // done one, so that a thread which the system holds up does not hold up the others.
 template <class Body>
-void parallel_for(long tasks, int max_threads, Body body) {
-    long next = 0;
+void parallel_for(int64_t tasks, int max_threads, Body body) {
+    int64_t next = 0;
     run_on_threads(tasks < max_threads ? int(tasks) : max_threads, [&](int, int) {
         for (;;) {
-            const long task = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
+            const int64_t task = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
             if (task >= tasks) return;
             body(task);
         }

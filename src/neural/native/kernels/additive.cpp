@@ -26,20 +26,20 @@
 
 namespace {
 
-constexpr long QUERY_BLOCK = 8;
+constexpr int64_t QUERY_BLOCK = 8;
 constexpr int ROWS = 4;  // queries that share the loads of a vector of keys
 constexpr float MAX_INPUT = 21;  // e^(4 · 21) is finite
 constexpr float MAX_EXPONENT = 80;
 
 struct Sizes {
-    long batch, heads, queries, keys, width, value_width;
+    int64_t batch, heads, queries, keys, width, value_width;
     bool causal;
-    long padded_keys() const { return round_up(keys, LANES); }
-    long num_heads() const { return batch * heads; }
+    int64_t padded_keys() const { return round_up(keys, LANES); }
+    int64_t num_heads() const { return batch * heads; }
     // Number of keys that a query sees; the last query is at the last key.
-    long visible_keys(long query) const {
+    int64_t visible_keys(int64_t query) const {
         if (!causal) return keys;
-        const long visible = query + 1 + keys - queries;
+        const int64_t visible = query + 1 + keys - queries;
         return visible < 0 ? 0 : visible;
     }
 };
@@ -71,14 +71,14 @@ struct Head {
     bool is_product;
 };
 
-bool exceeds(const float *x, long count, float limit) {
+bool exceeds(const float *x, int64_t count, float limit) {
     bool within = true;
-    for (long i = 0; i < count; i++) within &= std::fabs(x[i]) <= limit;  // false for NaN
+    for (int64_t i = 0; i < count; i++) within &= std::fabs(x[i]) <= limit;  // false for NaN
     return !within;
 }
 
-void exponentiate(float *x, long count) {
-    long i = 0;
+void exponentiate(float *x, int64_t count) {
+    int64_t i = 0;
     for (; i + LANES <= count; i += LANES) store(x + i, exp(load(x + i)));
     if (i < count) store_first(x + i, exp(load_first(x + i, count - i)), count - i);
 }
@@ -86,12 +86,12 @@ void exponentiate(float *x, long count) {
 // Writes query_terms and key_terms of one head and returns whether they are exponentials.
 bool prepare_head(const Sizes &sizes, const float *q, const float *k, float *query_terms,
                   float *key_terms) {
-    const long query_values = sizes.queries * sizes.width, padded = sizes.padded_keys();
+    const int64_t query_values = sizes.queries * sizes.width, padded = sizes.padded_keys();
     transpose(sizes.keys, sizes.width, k, sizes.width, key_terms, padded);
-    for (long d = 0; d < sizes.width; d++)
-        for (long j = 0; j < padded; j++)
+    for (int64_t d = 0; d < sizes.width; d++)
+        for (int64_t j = 0; j < padded; j++)
             key_terms[d * padded + j] = j < sizes.keys ? 2 * key_terms[d * padded + j] : 0;
-    for (long i = 0; i < query_values; i++) query_terms[i] = 2 * q[i];
+    for (int64_t i = 0; i < query_values; i++) query_terms[i] = 2 * q[i];
     const bool is_product = !exceeds(q, query_values, MAX_INPUT) &&
                             !exceeds(k, sizes.keys * sizes.width, MAX_INPUT);
     if (is_product) {
@@ -104,11 +104,11 @@ bool prepare_head(const Sizes &sizes, const float *q, const float *k, float *que
 // −2 Σ_d u_d r_d of `NUM` queries and the keys of one or two vectors.
 template <bool IS_PRODUCT, int NUM, int VECS>
 ALWAYS_INLINE void score_block(
-    const Sizes &sizes, const Head &head, long query, long key, float *scores) {
+    const Sizes &sizes, const Head &head, int64_t query, int64_t key, float *scores) {
     Vec sum[NUM][VECS] = {};
-    const long width = sizes.width, padded = sizes.padded_keys();
+    const int64_t width = sizes.width, padded = sizes.padded_keys();
     const float *a = head.query_terms + query * width, *b = head.key_terms + key;
-    for (long d = 0; d < width; d++) {
+    for (int64_t d = 0; d < width; d++) {
         const float u = head.u[d];
         for (int vec = 0; vec < VECS; vec++) {
             const Vec keys = load(b + d * padded + vec * LANES);
@@ -122,8 +122,9 @@ ALWAYS_INLINE void score_block(
 }
 
 template <bool IS_PRODUCT, int NUM>
-void score_rows(const Sizes &sizes, const Head &head, long query, long last_key, float *scores) {
-    long key = 0;
+void score_rows(
+    const Sizes &sizes, const Head &head, int64_t query, int64_t last_key, float *scores) {
+    int64_t key = 0;
     for (; key + 2 * LANES <= last_key; key += 2 * LANES)
         score_block<IS_PRODUCT, NUM, 2>(sizes, head, query, key, scores);
     if (key < last_key) score_block<IS_PRODUCT, NUM, 1>(sizes, head, query, key, scores);
@@ -132,9 +133,10 @@ void score_rows(const Sizes &sizes, const Head &head, long query, long last_key,
 // Scores of `count` queries for the first `last_key` keys, a multiple of LANES; −infinity for keys
 // that a query does not see.
 void compute_scores(
-    const Sizes &sizes, const Head &head, long query, long count, long last_key, float *scores) {
-    const long padded = sizes.padded_keys();
-    for (long row = 0; row < count;) {
+    const Sizes &sizes, const Head &head, int64_t query, int64_t count, int64_t last_key,
+    float *scores) {
+    const int64_t padded = sizes.padded_keys();
+    for (int64_t row = 0; row < count;) {
         const bool is_full = row + ROWS <= count;
         float *target = scores + row * padded;
         if (head.is_product)
@@ -145,19 +147,19 @@ void compute_scores(
                 sizes, head, query + row, last_key, target);
         row += is_full ? ROWS : 1;
     }
-    for (long row = 0; row < count; row++) {
+    for (int64_t row = 0; row < count; row++) {
         float *target = scores + row * padded;
         if (head.key_mask)
-            for (long j = 0; j < sizes.keys && j < last_key; j++)
+            for (int64_t j = 0; j < sizes.keys && j < last_key; j++)
                 if (!head.key_mask[j]) target[j] = -INFINITY;
-        for (long j = sizes.visible_keys(query + row); j < last_key; j++) target[j] = -INFINITY;
+        for (int64_t j = sizes.visible_keys(query + row); j < last_key; j++) target[j] = -INFINITY;
     }
 }
 
 // exp(score − shift) in place; returns the sum. −infinity gives 0, NaN stays NaN.
-float exponentiate_row(float *row, long last_key, float shift) {
+float exponentiate_row(float *row, int64_t last_key, float shift) {
     Vec sum = {};
-    for (long j = 0; j < last_key; j += LANES) {
+    for (int64_t j = 0; j < last_key; j += LANES) {
         const Vec weight = exp(load(row + j) - shift);
         store(row + j, weight);
         sum += weight;
@@ -166,18 +168,18 @@ float exponentiate_row(float *row, long last_key, float shift) {
 }
 
 // The largest score of a row, 0 if all keys are masked. NaN is skipped.
-float largest_score(const float *row, long last_key) {
+float largest_score(const float *row, int64_t last_key) {
     Vec largest = broadcast(-INFINITY);
-    for (long j = 0; j < last_key; j += LANES) largest = maximum(load(row + j), largest);
+    for (int64_t j = 0; j < last_key; j += LANES) largest = maximum(load(row + j), largest);
     const float result = max_lanes(largest);
     return result > -INFINITY ? result : 0;
 }
 
-long last_visible_key(const Sizes &sizes, long query, long count) {
+int64_t last_visible_key(const Sizes &sizes, int64_t query, int64_t count) {
     return round_up(sizes.visible_keys(query + count - 1), LANES);
 }
 
-Head get_head(const Sizes &sizes, long head, const float *query_terms, const float *key_terms,
+Head get_head(const Sizes &sizes, int64_t head, const float *query_terms, const float *key_terms,
               const float *u, const uint8_t *key_mask, const uint8_t *is_product) {
     return {query_terms + head * sizes.queries * sizes.width,
             key_terms + head * sizes.width * sizes.padded_keys(),
@@ -190,16 +192,16 @@ Head get_head(const Sizes &sizes, long head, const float *query_terms, const flo
 // queries to grad_keys (width, padded keys), and g r over both to grad_u.
 template <bool IS_PRODUCT, int NUM>
 void differentiate_rows(
-    const Sizes &sizes, const Head &head, long query, long last_key, const float *grad_scores,
+    const Sizes &sizes, const Head &head, int64_t query, int64_t last_key, const float *grad_scores,
     float *grad_q, float *grad_keys, double *grad_u) {
-    const long width = sizes.width, padded = sizes.padded_keys();
-    for (long d = 0; d < width; d++) {
+    const int64_t width = sizes.width, padded = sizes.padded_keys();
+    for (int64_t d = 0; d < width; d++) {
         Vec query_sum[NUM] = {}, u_sum = {};
         float a[NUM];
         for (int row = 0; row < NUM; row++) a[row] = head.query_terms[(query + row) * width + d];
         const float *b = head.key_terms + d * padded;
         float *key_sum = grad_keys + d * padded;
-        for (long j = 0; j < last_key; j += LANES) {
+        for (int64_t j = 0; j < last_key; j += LANES) {
             const Vec keys = load(b + j);
             Vec sum = load(key_sum + j);
             for (int row = 0; row < NUM; row++) {
@@ -223,7 +225,7 @@ struct Part {
     float *grad_keys;    // (width, padded keys), before the factor 4 u
     float *grad_values;  // (keys, value_width)
     double *grad_u;      // (width), before the factor −2
-    static long size(const Sizes &sizes) {
+    static int64_t size(const Sizes &sizes) {
         // a multiple of 16 floats, so that the doubles of every part are aligned
         return round_up(
             (sizes.width + sizes.value_width) * sizes.padded_keys() + 2 * sizes.width, 16);
@@ -235,10 +237,10 @@ struct Part {
     }
 };
 
-long num_parts(const Sizes &sizes, int threads) {
+int64_t num_parts(const Sizes &sizes, int threads) {
     // Enough tasks for all threads; every part costs memory and a sum at the end.
-    const long wanted = (2 * threads + sizes.num_heads() - 1) / sizes.num_heads();
-    const long most = (sizes.queries + 31) / 32;
+    const int64_t wanted = (2 * threads + sizes.num_heads() - 1) / sizes.num_heads();
+    const int64_t most = (sizes.queries + 31) / 32;
     return wanted < most ? wanted : most;
 }
 
@@ -248,20 +250,20 @@ long num_parts(const Sizes &sizes, int threads) {
 // 0 for padding. Also writes the terms of queries and keys and the log-sum-exp of every query, for
 // the backward pass. `ok` becomes 1, or 0 if there is no memory.
 KERNEL(additive_forward)
-(const float *q, const float *k, const float *v, const float *u, const uint8_t *key_mask, float *out,
- float *logsumexp, float *query_terms, float *key_terms, uint8_t *is_product, const long *size_list,
- long threads, long *ok) {
+(const float *q, const float *k, const float *v, const float *u, const uint8_t *key_mask,
+ float *out, float *logsumexp, float *query_terms, float *key_terms, uint8_t *is_product,
+ const int64_t *size_list, int64_t threads, int64_t *ok) {
     const Sizes sizes = {size_list[0], size_list[1], size_list[2], size_list[3],
                          size_list[4], size_list[5], size_list[6] != 0};
-    const long queries = sizes.queries, padded = sizes.padded_keys(), width = sizes.width;
-    const long value_width = sizes.value_width;
-    parallel_for(sizes.num_heads(), int(threads), [&](long head) {
+    const int64_t queries = sizes.queries, padded = sizes.padded_keys(), width = sizes.width;
+    const int64_t value_width = sizes.value_width;
+    parallel_for(sizes.num_heads(), int(threads), [&](int64_t head) {
         is_product[head] = prepare_head(
             sizes, q + head * queries * width, k + head * sizes.keys * width,
             query_terms + head * queries * width, key_terms + head * width * padded);
     });
-    const long blocks = (queries + QUERY_BLOCK - 1) / QUERY_BLOCK;
-    long next = 0, has_memory = 1;
+    const int64_t blocks = (queries + QUERY_BLOCK - 1) / QUERY_BLOCK;
+    int64_t next = 0, has_memory = 1;
     run_on_threads(int(threads), [&](int, int) {
         float *scores = static_cast<float *>(malloc(QUERY_BLOCK * padded * sizeof(float)));
         if (!scores) {
@@ -269,15 +271,15 @@ KERNEL(additive_forward)
             return;
         }
         for (;;) {
-            const long task = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
+            const int64_t task = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
             if (task >= blocks * sizes.num_heads()) break;
-            const long index = task / blocks, query = task % blocks * QUERY_BLOCK;
-            const long count = queries - query < QUERY_BLOCK ? queries - query : QUERY_BLOCK;
-            const long last_key = last_visible_key(sizes, query, count);
+            const int64_t index = task / blocks, query = task % blocks * QUERY_BLOCK;
+            const int64_t count = queries - query < QUERY_BLOCK ? queries - query : QUERY_BLOCK;
+            const int64_t last_key = last_visible_key(sizes, query, count);
             const Head head =
                 get_head(sizes, index, query_terms, key_terms, u, key_mask, is_product);
             compute_scores(sizes, head, query, count, last_key, scores);
-            for (long row = 0; row < count; row++) {
+            for (int64_t row = 0; row < count; row++) {
                 float *weights = scores + row * padded;
                 const float shift = largest_score(weights, last_key);
                 const float sum = exponentiate_row(weights, last_key, shift);
@@ -285,7 +287,7 @@ KERNEL(additive_forward)
                 logsumexp[index * queries + query + row] =
                     sum == 0 ? INFINITY : shift + std::log(sum);
                 const float factor = sum == 0 ? 0 : 1 / sum;
-                for (long j = 0; j < last_key; j += LANES)
+                for (int64_t j = 0; j < last_key; j += LANES)
                     store(weights + j, load(weights + j) * factor);
             }
             multiply(count, value_width, last_key < sizes.keys ? last_key : sizes.keys, scores, padded,
@@ -298,66 +300,66 @@ KERNEL(additive_forward)
 }
 
 // Floats of the scratch memory of the backward pass.
-KERNEL(additive_scratch_size)(const long *size_list, long threads, long *size) {
+KERNEL(additive_scratch_size)(const int64_t *size_list, int64_t threads, int64_t *size) {
     const Sizes sizes = {size_list[0], size_list[1], size_list[2], size_list[3],
                          size_list[4], size_list[5], size_list[6] != 0};
-    const long rows = 2 * QUERY_BLOCK * sizes.padded_keys();  // a multiple of 16 floats
-    const long values = sizes.value_width * sizes.padded_keys();
-    const long parts = num_parts(sizes, int(threads));
+    const int64_t rows = 2 * QUERY_BLOCK * sizes.padded_keys();  // a multiple of 16 floats
+    const int64_t values = sizes.value_width * sizes.padded_keys();
+    const int64_t parts = num_parts(sizes, int(threads));
     *size = sizes.num_heads() * (values + parts * (Part::size(sizes) + rows));
 }
 
 KERNEL(additive_backward)
 (const float *v, const float *u, const uint8_t *key_mask, const float *out, const float *logsumexp,
  const float *query_terms, const float *key_terms, const uint8_t *is_product, const float *grad_out,
- float *grad_q, float *grad_k, float *grad_v, float *grad_u, float *scratch, const long *size_list,
- long threads) {
+ float *grad_q, float *grad_k, float *grad_v, float *grad_u, float *scratch,
+ const int64_t *size_list, int64_t threads) {
     const Sizes sizes = {size_list[0], size_list[1], size_list[2], size_list[3],
                          size_list[4], size_list[5], size_list[6] != 0};
-    const long queries = sizes.queries, keys = sizes.keys, padded = sizes.padded_keys();
-    const long width = sizes.width, value_width = sizes.value_width, heads = sizes.num_heads();
-    const long parts = num_parts(sizes, int(threads)), rows_size = QUERY_BLOCK * padded;
-    const long part_queries = round_up((queries + parts - 1) / parts, ROWS);
+    const int64_t queries = sizes.queries, keys = sizes.keys, padded = sizes.padded_keys();
+    const int64_t width = sizes.width, value_width = sizes.value_width, heads = sizes.num_heads();
+    const int64_t parts = num_parts(sizes, int(threads)), rows_size = QUERY_BLOCK * padded;
+    const int64_t part_queries = round_up((queries + parts - 1) / parts, ROWS);
     // per head the values by features (value_width, padded keys); per part a Part and two blocks of
     // rows. Parts come first: they hold doubles.
-    const long part_size = Part::size(sizes) + 2 * rows_size;
+    const int64_t part_size = Part::size(sizes) + 2 * rows_size;
     float *transposed_values = scratch + heads * parts * part_size;
-    parallel_for(heads, int(threads), [&](long head) {
+    parallel_for(heads, int(threads), [&](int64_t head) {
         float *target = transposed_values + head * value_width * padded;
         memset(target, 0, value_width * padded * sizeof(float));
         transpose(keys, value_width, v + head * keys * value_width, value_width, target, padded);
     });
-    parallel_for(heads * parts, int(threads), [&](long task) {
-        const long index = task / parts, first = task % parts * part_queries;
-        const long last = first + part_queries < queries ? first + part_queries : queries;
+    parallel_for(heads * parts, int(threads), [&](int64_t task) {
+        const int64_t index = task / parts, first = task % parts * part_queries;
+        const int64_t last = first + part_queries < queries ? first + part_queries : queries;
         float *memory = scratch + task * part_size;
         memset(memory, 0, Part::size(sizes) * sizeof(float));
         Part part(memory, sizes);
         float *weights = memory + Part::size(sizes), *grad_scores = weights + rows_size;
         const Head head = get_head(sizes, index, query_terms, key_terms, u, key_mask, is_product);
-        for (long query = first; query < last; query += QUERY_BLOCK) {
-            const long count = last - query < QUERY_BLOCK ? last - query : QUERY_BLOCK;
-            const long last_key = last_visible_key(sizes, query, count);
-            const long real_keys = last_key < keys ? last_key : keys;
+        for (int64_t query = first; query < last; query += QUERY_BLOCK) {
+            const int64_t count = last - query < QUERY_BLOCK ? last - query : QUERY_BLOCK;
+            const int64_t last_key = last_visible_key(sizes, query, count);
+            const int64_t real_keys = last_key < keys ? last_key : keys;
             const float *grad_rows = grad_out + (index * queries + query) * value_width;
             const float *out_rows = out + (index * queries + query) * value_width;
             compute_scores(sizes, head, query, count, last_key, weights);
             multiply(count, last_key, value_width, grad_rows, value_width, 1,
                      transposed_values + index * value_width * padded, padded, grad_scores, padded,
                      false);
-            for (long row = 0; row < count; row++) {
+            for (int64_t row = 0; row < count; row++) {
                 float *weight = weights + row * padded, *grad = grad_scores + row * padded;
                 exponentiate_row(weight, last_key, logsumexp[index * queries + query + row]);
                 // Σ_j weight_j · ∂loss/∂weight_j
                 const float mean =
                     dot(grad_rows + row * value_width, out_rows + row * value_width, value_width);
-                for (long j = 0; j < last_key; j += LANES)
+                for (int64_t j = 0; j < last_key; j += LANES)
                     store(grad + j, load(weight + j) * (load(grad + j) - mean));
             }
             multiply(real_keys, value_width, count, weights, 1, padded, grad_rows, value_width,
                      part.grad_values, value_width, true);
             float *grad_q_of_head = grad_q + index * queries * width;
-            for (long row = 0; row < count;) {
+            for (int64_t row = 0; row < count;) {
                 const bool is_full = row + ROWS <= count;
                 auto differentiate = differentiate_rows<true, ROWS>;
                 if (!head.is_product)
@@ -372,17 +374,17 @@ KERNEL(additive_backward)
         }
     });
     // Sum the parts of each head. `grad_u` is (batch · heads, width) here.
-    parallel_for(heads, int(threads), [&](long head) {
+    parallel_for(heads, int(threads), [&](int64_t head) {
         Part sum(scratch + head * parts * part_size, sizes);
-        for (long index = 1; index < parts; index++) {
+        for (int64_t index = 1; index < parts; index++) {
             const Part part(scratch + (head * parts + index) * part_size, sizes);
-            for (long i = 0; i < (width + value_width) * padded; i++)
+            for (int64_t i = 0; i < (width + value_width) * padded; i++)
                 sum.grad_keys[i] += part.grad_keys[i];  // and grad_values, which follow
-            for (long d = 0; d < width; d++) sum.grad_u[d] += part.grad_u[d];
+            for (int64_t d = 0; d < width; d++) sum.grad_u[d] += part.grad_u[d];
         }
         const float *u_of_head = u + head % sizes.heads * width;
-        for (long d = 0; d < width; d++) {
-            for (long j = 0; j < keys; j++) sum.grad_keys[d * padded + j] *= 4 * u_of_head[d];
+        for (int64_t d = 0; d < width; d++) {
+            for (int64_t j = 0; j < keys; j++) sum.grad_keys[d * padded + j] *= 4 * u_of_head[d];
             grad_u[head * width + d] = float(-2 * sum.grad_u[d]);
         }
         transpose(width, keys, sum.grad_keys, padded, grad_k + head * keys * width, width);

@@ -51,9 +51,9 @@ constexpr int TILE_ROWS = 4;
 #endif
 constexpr int PANEL_VECTORS = 3;
 constexpr int PANEL_KEYS = PANEL_VECTORS * LANES;
-constexpr long SCORE_BYTES = 512 << 10;  // half of a usual second cache
-constexpr long MAX_BLOCK_ROWS = 32;      // more would leave threads without work in short inputs
-constexpr long PANEL_BYTES = 4 << 20;
+constexpr int64_t SCORE_BYTES = 512 << 10;  // half of a usual second cache
+constexpr int64_t MAX_BLOCK_ROWS = 32;      // more would leave threads without work in short inputs
+constexpr int64_t PANEL_BYTES = 4 << 20;
 
 // Arguments of one call; `NativeCall` in compiled_statistics.py has the same fields. Strides are in
 // elements, in the order of the axes; 0 where a mask is broadcast. Masks may be null.
@@ -75,15 +75,15 @@ struct Call {
     int64_t shares_positions;         // whether queries and keys are positions of one sequence
     double scale;
 
-    long units() const { return batch * heads; }
-    long key_unit(long unit) const { return unit / (heads / key_heads); }
+    int64_t units() const { return batch * heads; }
+    int64_t key_unit(int64_t unit) const { return unit / (heads / key_heads); }
     // Window of a row: its first key, and the key after the last.
-    long first_visible(long row) const {
-        const long first = query_offset + row - keys_before;
+    int64_t first_visible(int64_t row) const {
+        const int64_t first = query_offset + row - keys_before;
         return first > 0 ? first : 0;
     }
-    long end_visible(long row) const {
-        const long end = query_offset + row + keys_after + 1;
+    int64_t end_visible(int64_t row) const {
+        const int64_t end = query_offset + row + keys_after + 1;
         return end < 0 ? 0 : end < keys ? end : keys;
     }
     bool may_hide_keys() const {
@@ -97,9 +97,11 @@ enum RowStatistic {
     SPREAD, WITHIN, EXTRA, FROM_FIRST, SEES_FIRST
 };
 
-long min_of(long a, long b) { return a < b ? a : b; }
-long max_of(long a, long b) { return a > b ? a : b; }
-long round_up(long count, long multiple) { return (count + multiple - 1) / multiple * multiple; }
+int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
+int64_t round_up(int64_t count, int64_t multiple) {
+    return (count + multiple - 1) / multiple * multiple;
+}
 ALWAYS_INLINE Vec absolute(Vec x) { return maximum(x, -x); }
 
 // 0, 1, 2 … in the lanes.
@@ -147,7 +149,7 @@ ALWAYS_INLINE Vec exp2(Vec x) {
 // Memory of one call of an entry point, aligned to cache lines; null if there is none.
 class Buffer {
    public:
-    explicit Buffer(long floats) : memory_(malloc(floats * sizeof(float) + 64)) {}
+    explicit Buffer(int64_t floats) : memory_(malloc(floats * sizeof(float) + 64)) {}
     Buffer(const Buffer &) = delete;
     ~Buffer() { free(memory_); }
     bool is_missing() const { return memory_ == nullptr; }
@@ -164,32 +166,32 @@ class Buffer {
 struct Panels {
     const Call *call;
     float *data;
-    long first_key_unit;
+    int64_t first_key_unit;
 
-    static long size(const Call &call) { return round_up(call.keys, PANEL_KEYS) * call.width; }
-    const float *of(long unit) const {
+    static int64_t size(const Call &call) { return round_up(call.keys, PANEL_KEYS) * call.width; }
+    const float *of(int64_t unit) const {
         return data + (call->key_unit(unit) - first_key_unit) * size(*call);
     }
-    void pack(long key_unit, long panel) const {
-        const long example = key_unit / call->key_heads, head = key_unit % call->key_heads;
+    void pack(int64_t key_unit, int64_t panel) const {
+        const int64_t example = key_unit / call->key_heads, head = key_unit % call->key_heads;
         const int64_t *strides = call->k_strides;
-        const long first_key = panel * PANEL_KEYS;
-        const long count = min_of(PANEL_KEYS, call->keys - first_key);
+        const int64_t first_key = panel * PANEL_KEYS;
+        const int64_t count = min_of(PANEL_KEYS, call->keys - first_key);
         const float *k =
             call->k + example * strides[0] + head * strides[1] + first_key * strides[2];
         float *out = data + (key_unit - first_key_unit) * size(*call) + first_key * call->width;
-        for (long d = 0; d < call->width; d++, out += PANEL_KEYS) {
-            for (long j = 0; j < count; j++) out[j] = k[j * strides[2] + d * strides[3]];
-            for (long j = count; j < PANEL_KEYS; j++) out[j] = 0;
+        for (int64_t d = 0; d < call->width; d++, out += PANEL_KEYS) {
+            for (int64_t j = 0; j < count; j++) out[j] = k[j * strides[2] + d * strides[3]];
+            for (int64_t j = count; j < PANEL_KEYS; j++) out[j] = 0;
         }
     }
 };
 
 // out[:TILE_ROWS, :VECTORS·LANES] = qᵀ · panel. `q` is (D, TILE_ROWS), `panel` (D, PANEL_KEYS).
 template <int VECTORS>
-void score_tile(const float *q, const float *panel, long width, float *out, long stride) {
+void score_tile(const float *q, const float *panel, int64_t width, float *out, int64_t stride) {
     Vec sums[TILE_ROWS][VECTORS] = {};
-    for (long d = 0; d < width; d++, q += TILE_ROWS, panel += PANEL_KEYS) {
+    for (int64_t d = 0; d < width; d++, q += TILE_ROWS, panel += PANEL_KEYS) {
         Vec key[VECTORS];
 #pragma GCC unroll 8
         for (int v = 0; v < VECTORS; v++) key[v] = load(panel + v * LANES);
@@ -208,14 +210,14 @@ void score_tile(const float *q, const float *panel, long width, float *out, long
 
 // A block of rows of one unit, and the keys that it reads: whole panels.
 struct Block {
-    long unit, first_row, rows;
-    long left;     // first key: column 0
-    long columns;  // number of columns, a multiple of LANES; 0 if no row sees a key
+    int64_t unit, first_row, rows;
+    int64_t left;     // first key: column 0
+    int64_t columns;  // number of columns, a multiple of LANES; 0 if no row sees a key
 
-    Block(const Call &call, long unit, long first_row, long max_rows)
+    Block(const Call &call, int64_t unit, int64_t first_row, int64_t max_rows)
         : unit(unit), first_row(first_row), rows(min_of(max_rows, call.queries - first_row)) {
-        const long low = call.first_visible(first_row);
-        const long high = call.end_visible(first_row + rows - 1);
+        const int64_t low = call.first_visible(first_row);
+        const int64_t high = call.end_visible(first_row + rows - 1);
         left = low / PANEL_KEYS * PANEL_KEYS;
         columns = low < high ? round_up(high - left, LANES) : 0;
     }
@@ -227,10 +229,10 @@ void pack_queries(const Call &call, const Block &block, float *out) {
     const float *q = call.q + block.unit / call.heads * strides[0] +
                      block.unit % call.heads * strides[1] + block.first_row * strides[2];
     const float scale = float(call.scale * 1.4426950408889634);
-    for (long first = 0; first < block.rows; first += TILE_ROWS) {
-        const long count = min_of(TILE_ROWS, block.rows - first);
-        for (long d = 0; d < call.width; d++, out += TILE_ROWS)
-            for (long i = 0; i < TILE_ROWS; i++)
+    for (int64_t first = 0; first < block.rows; first += TILE_ROWS) {
+        const int64_t count = min_of(TILE_ROWS, block.rows - first);
+        for (int64_t d = 0; d < call.width; d++, out += TILE_ROWS)
+            for (int64_t i = 0; i < TILE_ROWS; i++)
                 out[i] = i < count ? q[(first + i) * strides[2] + d * strides[3]] * scale : 0;
     }
 }
@@ -238,15 +240,15 @@ void pack_queries(const Call &call, const Block &block, float *out) {
 // Scores of all rows of a block, without masks. A tile skips panels that none of its rows sees.
 void score_block(
     const Call &call, const Block &block, const float *panels, float *queries, float *scores,
-    long stride) {
+    int64_t stride) {
     pack_queries(call, block, queries);
-    for (long column = 0; column < block.columns; column += PANEL_KEYS) {
-        const long key = block.left + column;
+    for (int64_t column = 0; column < block.columns; column += PANEL_KEYS) {
+        const int64_t key = block.left + column;
         const float *panel = panels + key * call.width;
-        for (long first = 0; first < block.rows; first += TILE_ROWS) {
-            const long last = min_of(first + TILE_ROWS, block.rows) - 1;
-            const long start = call.first_visible(block.first_row + first) - key;
-            const long end = call.end_visible(block.first_row + last) - key;
+        for (int64_t first = 0; first < block.rows; first += TILE_ROWS) {
+            const int64_t last = min_of(first + TILE_ROWS, block.rows) - 1;
+            const int64_t start = call.first_visible(block.first_row + first) - key;
+            const int64_t end = call.end_visible(block.first_row + last) - key;
             if (end <= 0 || start >= PANEL_KEYS) continue;
             const float *tile = queries + first * call.width;
             float *out = scores + first * stride + column;
@@ -263,48 +265,48 @@ void score_block(
 // Scores of one row: `s[0]` is key `left`; keys outside of [low, high) are padding.
 struct Row {
     float *s;
-    long left, low, high;
-    long first_column, end_column;  // of the whole vectors that contain low to high
+    int64_t left, low, high;
+    int64_t first_column, end_column;  // of the whole vectors that contain low to high
 
     bool is_empty() const { return low >= high; }
     // Score of a key if it is among the first `end` keys and in the window, else HIDDEN_SCORE.
-    float score(long key, long end) const {
+    float score(int64_t key, int64_t end) const {
         return key >= low && key < high && key < end ? s[key - left] : HIDDEN_SCORE;
     }
 };
 
 template <class Stride>
-void hide_pairs(float *s, const uint8_t *pairs, Stride stride, long low, long high) {
-    for (long j = low; j < high; j++) s[j] = pairs[j * stride] ? s[j] : HIDDEN_SCORE;
+void hide_pairs(float *s, const uint8_t *pairs, Stride stride, int64_t low, int64_t high) {
+    for (int64_t j = low; j < high; j++) s[j] = pairs[j * stride] ? s[j] : HIDDEN_SCORE;
 }
 template <class Stride>
-void add_bias(float *s, const float *bias, Stride stride, long low, long high) {
-    for (long j = low; j < high; j++) {
+void add_bias(float *s, const float *bias, Stride stride, int64_t low, int64_t high) {
+    for (int64_t j = low; j < high; j++) {
         const float added = bias[j * stride];
         s[j] = added <= HIDING_BIAS ? HIDDEN_SCORE : s[j] + added * LOG2_E;
     }
 }
 struct UnitStride {};
-ALWAYS_INLINE long operator*(long j, UnitStride) { return j; }
+ALWAYS_INLINE int64_t operator*(int64_t j, UnitStride) { return j; }
 
 // Row i of a block with biases and masks applied.
-Row mask_row(const Call &call, const Block &block, long i, float *scores, long stride) {
-    const long row = block.first_row + i;
+Row mask_row(const Call &call, const Block &block, int64_t i, float *scores, int64_t stride) {
+    const int64_t row = block.first_row + i;
     Row r = {scores + i * stride, block.left, call.first_visible(row), call.end_visible(row), 0, 0};
     if (r.is_empty()) return r;
-    const long low = r.low - r.left, high = r.high - r.left;
+    const int64_t low = r.low - r.left, high = r.high - r.left;
     r.first_column = low / LANES * LANES;
     r.end_column = round_up(high, LANES);
-    for (long j = r.first_column; j < low; j++) r.s[j] = HIDDEN_SCORE;
-    for (long j = high; j < r.end_column; j++) r.s[j] = HIDDEN_SCORE;
+    for (int64_t j = r.first_column; j < low; j++) r.s[j] = HIDDEN_SCORE;
+    for (int64_t j = high; j < r.end_column; j++) r.s[j] = HIDDEN_SCORE;
     if (!call.may_hide_keys()) return r;
 
-    const long example = block.unit / call.heads, head = block.unit % call.heads;
+    const int64_t example = block.unit / call.heads, head = block.unit % call.heads;
     float *s = r.s - r.left;  // by key
     if (call.key_bias) {
         const int64_t *strides = call.key_bias_strides;
         const float *bias = call.key_bias + example * strides[0] + head * strides[1];
-        for (long j = r.low; j < r.high; j++) s[j] += bias[j * strides[2]] * LOG2_E;
+        for (int64_t j = r.low; j < r.high; j++) s[j] += bias[j * strides[2]] * LOG2_E;
     }
     if (call.bias) {
         const int64_t *strides = call.bias_strides;
@@ -325,22 +327,22 @@ Row mask_row(const Call &call, const Block &block, long i, float *scores, long s
     }
     if (call.segments) {
         const int64_t *segments = call.segments + example * call.segments_strides[0];
-        const long step = call.segments_strides[1];
-        const long query = max_of(0, min_of(call.query_offset + row, call.keys - 1));
-        for (long j = r.low; j < r.high; j++)
+        const int64_t step = call.segments_strides[1];
+        const int64_t query = max_of(0, min_of(call.query_offset + row, call.keys - 1));
+        for (int64_t j = r.low; j < r.high; j++)
             if (segments[j * step] != segments[query * step]) s[j] = HIDDEN_SCORE;
     }
     if (!call.include_sink) {
-        const long first_key = call.first_keys[example * call.queries + row];
+        const int64_t first_key = call.first_keys[example * call.queries + row];
         if (first_key >= r.low && first_key < r.high) s[first_key] = HIDDEN_SCORE;
     }
     return r;
 }
 
 // Largest score of a row, in the columns before `end`.
-float find_largest(const Row &row, long end) {
+float find_largest(const Row &row, int64_t end) {
     Vec largest = broadcast(HIDDEN_SCORE);
-    for (long j = row.first_column; j < min_of(end, row.end_column); j += LANES)
+    for (int64_t j = row.first_column; j < min_of(end, row.end_column); j += LANES)
         largest = maximum(load(row.s + j), largest);
     return max_lanes(largest);
 }
@@ -349,16 +351,16 @@ float find_largest(const Row &row, long end) {
 float count_visible(const Call &call, const Row &row) {
     if (!call.may_hide_keys()) return float(row.high - row.low);
     VecInt count = {};
-    for (long j = row.first_column; j < row.end_column; j += LANES)
+    for (int64_t j = row.first_column; j < row.end_column; j += LANES)
         count -= load(row.s + j) > MIN_VISIBLE_SCORE;  // a true lane is −1
     return sum_lanes(__builtin_convertvector(count, Vec));
 }
 
 // Sum of e[low:high], with both ends clipped to the array.
-float sum_range(const float *e, long size, long low, long high) {
+float sum_range(const float *e, int64_t size, int64_t low, int64_t high) {
     low = max_of(low, 0), high = min_of(high, size);
     Vec total = {};
-    long j = low;
+    int64_t j = low;
     for (; j + LANES <= high; j += LANES) total += load(e + j);
     float rest = 0;
     for (; j < high; j++) rest += e[j];
@@ -367,13 +369,13 @@ float sum_range(const float *e, long size, long low, long high) {
 
 // Smallest distance from index `center` within which the weights `e` sum to `target_mass`.
 // The search adds many distances at a time, and fewer in the range that reaches the target.
-long find_distance_containing(const float *e, long size, long center, float target_mass) {
-    const long max_distance = max_of(center, size - 1 - center);
+int64_t find_distance_containing(const float *e, int64_t size, int64_t center, float target_mass) {
+    const int64_t max_distance = max_of(center, size - 1 - center);
     float mass = 0;
-    long distance = 0;
-    for (long step = 256; step > 0;) {
+    int64_t distance = 0;
+    for (int64_t step = 256; step > 0;) {
         if (distance >= max_distance) break;
-        const long left = center - distance, right = center + max_of(distance, 1);
+        const int64_t left = center - distance, right = center + max_of(distance, 1);
         const float added = sum_range(e, size, left - step + 1, left + 1) +
                             sum_range(e, size, right, center + distance + step);
         if (mass + added >= target_mass)
@@ -388,7 +390,7 @@ long find_distance_containing(const float *e, long size, long center, float targ
 // values[s · stride + unit · queries + row].
 struct RowOutput {
     float *values;
-    long stride;
+    int64_t stride;
     bool needs_spread;
     float mass_share;  // of "within"; 0: not needed
 };
@@ -402,8 +404,8 @@ struct RowSums {
 
     // Adds the columns [first, end), whole vectors; `offset` is that of the first one.
     template <bool KEEP_WEIGHTS>
-    ALWAYS_INLINE void add(float *s, long first, long end, float reference, Vec offset) {
-        for (long j = first; j < end; j += LANES) {
+    ALWAYS_INLINE void add(float *s, int64_t first, int64_t end, float reference, Vec offset) {
+        for (int64_t j = first; j < end; j += LANES) {
             const Vec score = load(s + j), x = score - reference, e = exp2(x);
             if (KEEP_WEIGHTS) store(s + j, e);
             largest = maximum(score, largest);
@@ -421,14 +423,14 @@ struct WholeRowSums {
     float largest, sum, exponent, shift, distance;
 
     template <bool KEEP_WEIGHTS>
-    static WholeRowSums compute(const Row &row, long query, float reference) {
-        const long first = row.first_column, end = row.end_column, own_column = query - row.left;
+    static WholeRowSums compute(const Row &row, int64_t query, float reference) {
+        const int64_t first = row.first_column, end = row.end_column, own_column = query - row.left;
         // the vector of the query's own key; if that is not in the row, the end on its side
-        const long own = own_column < first ? first
+        const int64_t own = own_column < first ? first
                          : own_column >= end ? end
                                              : own_column / LANES * LANES;
-        const long after = min_of(own + LANES, end);
-        const auto offset = [&](long column) {
+        const int64_t after = min_of(own + LANES, end);
+        const auto offset = [&](int64_t column) {
             return lane_numbers() + float(column - own_column);
         };
         RowSums left, middle, right;
@@ -448,14 +450,14 @@ struct WholeRowSums {
 // A score that weights may be relative to: 2^(score − reference) must not overflow, nor round the
 // largest weights to 0. The largest of the first keys serves if the largest of all is not much
 // larger; so that is checked after the pass over the row instead of finding it in another one.
-constexpr long REFERENCE_KEYS = 128;
+constexpr int64_t REFERENCE_KEYS = 128;
 constexpr float MAX_ABOVE_REFERENCE = 60;
 
 void measure_row(
-    const Call &call, long unit, long row_index, const Row &row, const RowOutput &output) {
-    const long query = call.query_offset + row_index, end = min_of(row.high, call.positions);
-    const long at = unit / call.heads * call.queries + row_index;
-    const long first_key = call.first_keys[at];
+    const Call &call, int64_t unit, int64_t row_index, const Row &row, const RowOutput &output) {
+    const int64_t query = call.query_offset + row_index, end = min_of(row.high, call.positions);
+    const int64_t at = unit / call.heads * call.queries + row_index;
+    const int64_t first_key = call.first_keys[at];
     // scores of single keys, before weights replace them
     Vec single = broadcast(HIDDEN_SCORE);
     single[0] = row.score(first_key, end);
@@ -465,14 +467,14 @@ void measure_row(
     const float visible = count_visible(call, row);
 
     const bool keep_weights = output.needs_spread || output.mass_share > 0;
-    const long extra_key = max_of(row.low, end);  // keys from here on are not positions
+    const int64_t extra_key = max_of(row.low, end);  // keys from here on are not positions
     float reference = find_largest(row, row.first_column + REFERENCE_KEYS), largest = reference;
     Vec extra_sum = {}, extra_exponents = {};
     WholeRowSums sums;
     if (keep_weights || extra_key < row.high) {
         largest = find_largest(row, row.end_column);
         if (largest - reference > MAX_ABOVE_REFERENCE) reference = largest;
-        for (long key = extra_key; key < row.high; key += LANES) {
+        for (int64_t key = extra_key; key < row.high; key += LANES) {
             Vec x = broadcast(HIDDEN_SCORE);
             memcpy(&x, row.s + key - row.left, min_of(LANES, row.high - key) * sizeof(float));
             x -= reference;
@@ -480,7 +482,7 @@ void measure_row(
             extra_sum += e;
             extra_exponents += e * x;
         }
-        for (long key = extra_key; key < row.high; key++) row.s[key - row.left] = HIDDEN_SCORE;
+        for (int64_t key = extra_key; key < row.high; key++) row.s[key - row.left] = HIDDEN_SCORE;
         sums = keep_weights ? WholeRowSums::compute<true>(row, query, reference)
                             : WholeRowSums::compute<false>(row, query, reference);
     } else {
@@ -526,7 +528,7 @@ void measure_row(
             // a pass of its own: Σe·x² − (Σe·x)² would lose all digits of a narrow row
             Vec squares = {};
             Vec deviation = lane_numbers() + (float(row.left + row.first_column - query) - shift);
-            for (long j = row.first_column; j < row.end_column; j += LANES) {
+            for (int64_t j = row.first_column; j < row.end_column; j += LANES) {
                 squares += load(row.s + j) * deviation * deviation;
                 deviation += float(LANES);
             }
@@ -535,7 +537,7 @@ void measure_row(
     }
     if (output.mass_share > 0 && call.shares_positions) {
         const float *e = row.s + row.low - row.left;
-        const long size = max_of(0, end - row.low);
+        const int64_t size = max_of(0, end - row.low);
         const float target_mass = output.mass_share * total - extra;
         write(WITHIN, float(find_distance_containing(e, size, query - row.low, target_mass)));
     }
@@ -550,7 +552,7 @@ Softmax compute_softmax(const Row &row, float *weights) {
     const float largest = find_largest(row, row.end_column);
     if (largest < MIN_VISIBLE_SCORE) return {largest, 0, 0};
     Vec sum = {}, exponents = {};
-    for (long j = row.first_column; j < row.end_column; j += LANES) {
+    for (int64_t j = row.first_column; j < row.end_column; j += LANES) {
         const Vec score = load(row.s + j);
         const Vec x = maximum(score - largest, broadcast(-125.0f));
         const Vec e = score > MIN_VISIBLE_SCORE ? exp2(x) : Vec{};
@@ -564,10 +566,10 @@ Softmax compute_softmax(const Row &row, float *weights) {
 
 // Running mean and variance of a weight over the heads (Welford, 1962): row of head number `head`.
 // Returns what it adds to the sum of squares.
-float update_mean(const Row &row, float total, long head, float *mean) {
+float update_mean(const Row &row, float total, int64_t head, float *mean) {
     const float scale = 1 / total, rate = 1 / float(head + 1);
     Vec squares = {};
-    for (long j = row.first_column; j < row.end_column; j += LANES) {
+    for (int64_t j = row.first_column; j < row.end_column; j += LANES) {
         const Vec weight = load(row.s + j) * scale, previous = load(mean + j);
         const Vec change = weight - previous;
         const Vec updated = previous + change * rate;
@@ -580,10 +582,10 @@ float update_mean(const Row &row, float total, long head, float *mean) {
 // Statistics of a layer from the mean weights of its heads.
 void measure_mean_row(
     const Call &call, const Row &row, const float *mean, float entropies, float squares, float *out,
-    long stride) {
+    int64_t stride) {
     Vec entropy = {};
     VecInt count = {};
-    for (long j = row.first_column; j < row.end_column; j += LANES) {
+    for (int64_t j = row.first_column; j < row.end_column; j += LANES) {
         const Vec m = load(mean + j);
         entropy -= m * log(maximum(m, broadcast(1e-37f)));  // `log` needs a normal number
         count -= m > 0.0f;
@@ -603,7 +605,7 @@ struct ComparedRow {
 
 void measure_pair(
     const Call &call, const ComparedRow &first, const ComparedRow &second, float min_distance,
-    float *out, long stride) {
+    float *out, int64_t stride) {
     const Row &row = first.row;
     const float scale_p = 1 / first.softmax.total, scale_q = 1 / second.softmax.total;
     const float uniform = 1 / count_visible(call, row);
@@ -611,7 +613,7 @@ void measure_pair(
     const float offset = (first.softmax.largest - second.softmax.largest) +
                          (log2f(first.softmax.total) - log2f(second.softmax.total));
     Vec js = {}, kl = {}, dot = {}, norm_p = {}, norm_q = {};
-    for (long j = row.first_column; j < row.end_column; j += LANES) {
+    for (int64_t j = row.first_column; j < row.end_column; j += LANES) {
         const Vec score = load(row.s + j);
         const Vec p = load(first.weights + j) * scale_p, q = load(second.weights + j) * scale_q;
         const Vec ratio = ((score - load(second.row.s + j)) - offset) * LN_2;
@@ -647,41 +649,41 @@ void measure_pair(
 void compute_roots(const Row &row, float *out) {
     const float largest = find_largest(row, row.end_column);
     Vec sum = {};
-    for (long j = row.first_column; j < row.end_column; j += LANES) {
+    for (int64_t j = row.first_column; j < row.end_column; j += LANES) {
         const Vec root = exp2((load(row.s + j) - largest) * 0.5f);
         store(out + j, root);
         sum += root * root;
     }
     const float scale = 1 / sqrtf(sum_lanes(sum));
-    for (long j = row.first_column; j < row.end_column; j += LANES)
+    for (int64_t j = row.first_column; j < row.end_column; j += LANES)
         store(out + j, load(out + j) * scale);
 }
 
 // matrix[a, b] += Σ over counted rows i of roots[i, a] · roots[i, b] for a ≤ b; `roots` is
 // (row, padded head, column). Every step computes DOT_ROWS × 2 products over all rows.
-constexpr long DOT_ROWS = 4;
+constexpr int64_t DOT_ROWS = 4;
 void add_dot_products(
-    const float *roots, const bool *is_counted, long rows, long heads, long padded_heads,
-    long columns, long stride, double *matrix) {
-    for (long a = 0; a < heads; a += DOT_ROWS)
-        for (long b = a; b < heads; b += 2) {
+    const float *roots, const bool *is_counted, int64_t rows, int64_t heads, int64_t padded_heads,
+    int64_t columns, int64_t stride, double *matrix) {
+    for (int64_t a = 0; a < heads; a += DOT_ROWS)
+        for (int64_t b = a; b < heads; b += 2) {
             Vec sums[DOT_ROWS][2] = {};
-            for (long i = 0; i < rows; i++) {
+            for (int64_t i = 0; i < rows; i++) {
                 if (!is_counted[i]) continue;
                 const float *left = roots + (i * padded_heads + a) * stride;
                 const float *right = roots + (i * padded_heads + b) * stride;
-                for (long j = 0; j < columns; j += LANES) {
+                for (int64_t j = 0; j < columns; j += LANES) {
                     const Vec first = load(right + j), second = load(right + stride + j);
 #pragma GCC unroll 4
-                    for (long n = 0; n < DOT_ROWS; n++) {
+                    for (int64_t n = 0; n < DOT_ROWS; n++) {
                         const Vec value = load(left + n * stride + j);
                         sums[n][0] += value * first;
                         sums[n][1] += value * second;
                     }
                 }
             }
-            for (long n = 0; n < DOT_ROWS; n++)
-                for (long m = 0; m < 2; m++)
+            for (int64_t n = 0; n < DOT_ROWS; n++)
+                for (int64_t m = 0; m < 2; m++)
                     if (a + n <= b + m && b + m < heads)
                         matrix[(a + n) * heads + b + m] += double(sum_lanes(sums[n][m]));
         }
@@ -690,11 +692,11 @@ void add_dot_products(
 // Calls body(task, scratch) for every task; threads take the next one when they have done one.
 // Every thread has `scratch_floats` floats of its own in `scratch`.
 template <class Body>
-void run_tasks(long tasks, long threads, float *scratch, long scratch_floats, Body body) {
-    long next = 0;
+void run_tasks(int64_t tasks, int64_t threads, float *scratch, int64_t scratch_floats, Body body) {
+    int64_t next = 0;
     run_on_threads(int(min_of(tasks, threads)), [&](int thread, int) {
         for (;;) {
-            const long task = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
+            const int64_t task = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
             if (task >= tasks) return;
             body(task, scratch + thread * scratch_floats);
         }
@@ -703,36 +705,38 @@ void run_tasks(long tasks, long threads, float *scratch, long scratch_floats, Bo
 
 // Floats between two rows of scores: an odd number of vectors, because rows whose distance is a
 // power of two would share the same lines of the cache.
-long score_stride(const Call &call) {
+int64_t score_stride(const Call &call) {
     return (round_up(call.keys, PANEL_KEYS) / LANES | 1) * LANES;
 }
 
 // Rows of a block with `row_copies` floats per score in memory.
-long block_rows(const Call &call, long row_copies) {
-    const long fitting = SCORE_BYTES / (score_stride(call) * row_copies * long(sizeof(float)));
+int64_t block_rows(const Call &call, int64_t row_copies) {
+    const int64_t fitting =
+        SCORE_BYTES / (score_stride(call) * row_copies * int64_t(sizeof(float)));
     return max_of(TILE_ROWS, min_of(MAX_BLOCK_ROWS, fitting / TILE_ROWS * TILE_ROWS));
 }
 
 // Packs the keys of the key units from `panels.first_key_unit` to `end_key_unit` − 1.
-void pack_keys(const Panels &panels, long end_key_unit, long threads) {
-    const long per_head = (panels.call->keys + PANEL_KEYS - 1) / PANEL_KEYS;
-    parallel_for((end_key_unit - panels.first_key_unit) * per_head, int(threads), [&](long task) {
-        panels.pack(panels.first_key_unit + task / per_head, task % per_head);
-    });
+void pack_keys(const Panels &panels, int64_t end_key_unit, int64_t threads) {
+    const int64_t per_head = (panels.call->keys + PANEL_KEYS - 1) / PANEL_KEYS;
+    parallel_for(
+        (end_key_unit - panels.first_key_unit) * per_head, int(threads), [&](int64_t task) {
+            panels.pack(panels.first_key_unit + task / per_head, task % per_head);
+        });
 }
 
 // Number of units whose panels are in memory together: a multiple of `multiple`.
-long group_units(const Call &call, long multiple) {
-    const long bytes_per_key_head = max_of(1, Panels::size(call) * long(sizeof(float)));
-    const long key_heads = max_of(1, PANEL_BYTES / bytes_per_key_head);
-    const long units = key_heads * (call.heads / call.key_heads) / multiple * multiple;
+int64_t group_units(const Call &call, int64_t multiple) {
+    const int64_t bytes_per_key_head = max_of(1, Panels::size(call) * int64_t(sizeof(float)));
+    const int64_t key_heads = max_of(1, PANEL_BYTES / bytes_per_key_head);
+    const int64_t units = key_heads * (call.heads / call.key_heads) / multiple * multiple;
     return min_of(max_of(units, multiple), call.units());
 }
 
 // Floats for the panels of `units` consecutive units, wherever they begin.
-long panel_floats(const Call &call, long units) {
-    const long units_per_key_head = call.heads / call.key_heads;
-    const long key_heads = (units + units_per_key_head - 2) / units_per_key_head + 1;
+int64_t panel_floats(const Call &call, int64_t units) {
+    const int64_t units_per_key_head = call.heads / call.key_heads;
+    const int64_t key_heads = (units + units_per_key_head - 2) / units_per_key_head + 1;
     return key_heads * Panels::size(call);
 }
 
@@ -740,32 +744,32 @@ long panel_floats(const Call &call, long units) {
 
 // `failed` is set to 1 if there is no memory.
 KERNEL(measure_head_rows)
-(const Call *call_pointer, float *out, long needs_spread, float mass_share, long threads,
+(const Call *call_pointer, float *out, int64_t needs_spread, float mass_share, int64_t threads,
  int64_t *failed) {
     const Call &call = *call_pointer;
-    const long group = group_units(call, call.heads / call.key_heads);
-    const long rows = block_rows(call, 1), stride = score_stride(call);
-    const long query_floats = round_up(rows * call.width, LANES);
-    const long scratch_floats = query_floats + rows * stride;
+    const int64_t group = group_units(call, call.heads / call.key_heads);
+    const int64_t rows = block_rows(call, 1), stride = score_stride(call);
+    const int64_t query_floats = round_up(rows * call.width, LANES);
+    const int64_t scratch_floats = query_floats + rows * stride;
     const Buffer panel_memory(panel_floats(call, group)), scratch(threads * scratch_floats);
     if (panel_memory.is_missing() || scratch.is_missing()) {
         *failed = 1;
         return;
     }
     const RowOutput output = {out, call.units() * call.queries, needs_spread != 0, mass_share};
-    const long blocks = (call.queries + rows - 1) / rows;
-    for (long first = 0; first < call.units(); first += group) {
-        const long count = min_of(group, call.units() - first);
+    const int64_t blocks = (call.queries + rows - 1) / rows;
+    for (int64_t first = 0; first < call.units(); first += group) {
+        const int64_t count = min_of(group, call.units() - first);
         const Panels panels = {&call, panel_memory.data(), call.key_unit(first)};
         pack_keys(panels, call.key_unit(first + count - 1) + 1, threads);
-        const long tasks = count * blocks;
-        run_tasks(tasks, threads, scratch.data(), scratch_floats, [&](long task, float *memory) {
+        const int64_t tasks = count * blocks;
+        run_tasks(tasks, threads, scratch.data(), scratch_floats, [&](int64_t task, float *memory) {
             // the last rows of causal attention take longest: first
-            const long first_row = (blocks - 1 - task % blocks) * rows;
+            const int64_t first_row = (blocks - 1 - task % blocks) * rows;
             const Block block(call, first + task / blocks, first_row, rows);
             float *scores = memory + query_floats;
             score_block(call, block, panels.of(block.unit), memory, scores, stride);
-            for (long i = 0; i < block.rows; i++) {
+            for (int64_t i = 0; i < block.rows; i++) {
                 const Row row = mask_row(call, block, i, scores, stride);
                 if (!row.is_empty()) measure_row(call, block.unit, first_row + i, row, output);
             }
@@ -773,35 +777,35 @@ KERNEL(measure_head_rows)
     }
 }
 
-KERNEL(measure_layer_rows)(const Call *call_pointer, float *out, long threads, int64_t *failed) {
+KERNEL(measure_layer_rows)(const Call *call_pointer, float *out, int64_t threads, int64_t *failed) {
     const Call &call = *call_pointer;
-    const long group = group_units(call, call.heads);
-    const long rows = block_rows(call, 2), stride = score_stride(call);
-    const long query_floats = round_up(rows * call.width, LANES);
-    const long scratch_floats = query_floats + 2 * rows * stride;
+    const int64_t group = group_units(call, call.heads);
+    const int64_t rows = block_rows(call, 2), stride = score_stride(call);
+    const int64_t query_floats = round_up(rows * call.width, LANES);
+    const int64_t scratch_floats = query_floats + 2 * rows * stride;
     const Buffer panel_memory(panel_floats(call, group)), scratch(threads * scratch_floats);
     if (panel_memory.is_missing() || scratch.is_missing()) {
         *failed = 1;
         return;
     }
-    const long blocks = (call.queries + rows - 1) / rows;
-    for (long first = 0; first < call.units(); first += group) {
-        const long count = min_of(group, call.units() - first);
+    const int64_t blocks = (call.queries + rows - 1) / rows;
+    for (int64_t first = 0; first < call.units(); first += group) {
+        const int64_t count = min_of(group, call.units() - first);
         const Panels panels = {&call, panel_memory.data(), call.key_unit(first)};
         pack_keys(panels, call.key_unit(first + count - 1) + 1, threads);
-        const long tasks = count / call.heads * blocks;
-        run_tasks(tasks, threads, scratch.data(), scratch_floats, [&](long task, float *memory) {
-            const long first_unit = first + task / blocks * call.heads;
-            const long first_row = (blocks - 1 - task % blocks) * rows;
+        const int64_t tasks = count / call.heads * blocks;
+        run_tasks(tasks, threads, scratch.data(), scratch_floats, [&](int64_t task, float *memory) {
+            const int64_t first_unit = first + task / blocks * call.heads;
+            const int64_t first_row = (blocks - 1 - task % blocks) * rows;
             float *scores = memory + query_floats, *means = scores + rows * stride;
             float entropies[MAX_BLOCK_ROWS] = {}, squares[MAX_BLOCK_ROWS] = {};
             bool sees_keys[MAX_BLOCK_ROWS];
-            for (long i = 0; i < rows; i++) sees_keys[i] = true;
+            for (int64_t i = 0; i < rows; i++) sees_keys[i] = true;
             memset(means, 0, rows * stride * sizeof(float));
-            for (long head = 0; head < call.heads; head++) {
+            for (int64_t head = 0; head < call.heads; head++) {
                 const Block block(call, first_unit + head, first_row, rows);
                 score_block(call, block, panels.of(block.unit), memory, scores, stride);
-                for (long i = 0; i < block.rows; i++) {
+                for (int64_t i = 0; i < block.rows; i++) {
                     const Row row = mask_row(call, block, i, scores, stride);
                     Softmax softmax = {};
                     if (!row.is_empty()) softmax = compute_softmax(row, row.s);
@@ -826,48 +830,51 @@ KERNEL(measure_layer_rows)(const Call *call_pointer, float *out, long threads, i
 // The cosine after subtracting the uniform row is written only for rows whose distance from the
 // uniform row, relative to its norm, is at least `min_distance`.
 KERNEL(compare_call_rows)
-(const Call *calls, long count, float min_distance, float *out, long threads, int64_t *failed) {
+(const Call *calls, int64_t count, float min_distance, float *out, int64_t threads,
+ int64_t *failed) {
     const Call &mask = calls[0];
     // scores and weights of every call
-    const long rows = block_rows(mask, 2 * count), stride = score_stride(mask);
-    const long group = max_of(1, group_units(mask, 1) / count);
-    long width = 0, panel_total = 0;
-    for (long c = 0; c < count; c++) {
+    const int64_t rows = block_rows(mask, 2 * count), stride = score_stride(mask);
+    const int64_t group = max_of(1, group_units(mask, 1) / count);
+    int64_t width = 0, panel_total = 0;
+    for (int64_t c = 0; c < count; c++) {
         width = max_of(width, calls[c].width);
         panel_total += panel_floats(calls[c], group);
     }
-    const long query_floats = round_up(rows * width, LANES), layer_floats = 2 * rows * stride;
-    const long row_floats = round_up(count * long(sizeof(ComparedRow) / sizeof(float) + 1), LANES);
-    const long scratch_floats = query_floats + row_floats + count * layer_floats;
+    const int64_t query_floats = round_up(rows * width, LANES), layer_floats = 2 * rows * stride;
+    const int64_t row_floats =
+        round_up(count * int64_t(sizeof(ComparedRow) / sizeof(float) + 1), LANES);
+    const int64_t scratch_floats = query_floats + row_floats + count * layer_floats;
     const Buffer panel_memory(panel_total), scratch(threads * scratch_floats);
-    const Buffer list_memory(count * long(sizeof(Panels) / sizeof(float) + 1));
+    const Buffer list_memory(count * int64_t(sizeof(Panels) / sizeof(float) + 1));
     if (panel_memory.is_missing() || scratch.is_missing() || list_memory.is_missing()) {
         *failed = 1;
         return;
     }
     Panels *panels = reinterpret_cast<Panels *>(list_memory.data());
-    const long blocks = (mask.queries + rows - 1) / rows, out_stride = mask.units() * mask.queries;
-    for (long first = 0; first < mask.units(); first += group) {
-        const long units = min_of(group, mask.units() - first);
+    const int64_t blocks = (mask.queries + rows - 1) / rows,
+                  out_stride = mask.units() * mask.queries;
+    for (int64_t first = 0; first < mask.units(); first += group) {
+        const int64_t units = min_of(group, mask.units() - first);
         float *next_panels = panel_memory.data();
-        for (long c = 0; c < count; c++) {
+        for (int64_t c = 0; c < count; c++) {
             panels[c] = {calls + c, next_panels, calls[c].key_unit(first)};
             pack_keys(panels[c], calls[c].key_unit(first + units - 1) + 1, threads);
             next_panels += panel_floats(calls[c], group);
         }
-        const long tasks = units * blocks;
-        run_tasks(tasks, threads, scratch.data(), scratch_floats, [&](long task, float *memory) {
-            const long unit = first + task / blocks;
-            const long first_row = (blocks - 1 - task % blocks) * rows;
+        const int64_t tasks = units * blocks;
+        run_tasks(tasks, threads, scratch.data(), scratch_floats, [&](int64_t task, float *memory) {
+            const int64_t unit = first + task / blocks;
+            const int64_t first_row = (blocks - 1 - task % blocks) * rows;
             const Block block(mask, unit, first_row, rows);
             ComparedRow *compared = reinterpret_cast<ComparedRow *>(memory + query_floats);
             float *scores = memory + query_floats + row_floats;
-            for (long c = 0; c < count; c++)
+            for (int64_t c = 0; c < count; c++)
                 score_block(
                     calls[c], block, panels[c].of(unit), memory, scores + c * layer_floats, stride);
-            for (long i = 0; i < block.rows; i++) {
+            for (int64_t i = 0; i < block.rows; i++) {
                 bool sees_keys = true;
-                for (long c = 0; c < count && sees_keys; c++) {
+                for (int64_t c = 0; c < count && sees_keys; c++) {
                     float *layer = scores + c * layer_floats;
                     float *weights = layer + (rows + i) * stride;
                     const Row row = mask_row(mask, block, i, layer, stride);
@@ -877,8 +884,8 @@ KERNEL(compare_call_rows)
                     compared[c] = {row, weights, softmax};
                 }
                 float *row_out = out + unit * mask.queries + first_row + i;
-                for (long a = 0; a < count && sees_keys; a++)
-                    for (long b = a + 1; b < count; b++, row_out += 4 * out_stride)
+                for (int64_t a = 0; a < count && sees_keys; a++)
+                    for (int64_t b = a + 1; b < count; b++, row_out += 4 * out_stride)
                         measure_pair(
                             mask, compared[a], compared[b], min_distance, row_out, out_stride);
             }
@@ -892,21 +899,21 @@ KERNEL(compare_call_rows)
 // number of such rows. Tasks are assigned to threads in a fixed order, so that sums are the same in
 // every run.
 KERNEL(sum_head_affinities)
-(const Call *calls, long count, const uint8_t *valid, double *affinity, int64_t *row_count,
- long threads, int64_t *failed) {
+(const Call *calls, int64_t count, const uint8_t *valid, double *affinity, int64_t *row_count,
+ int64_t threads, int64_t *failed) {
     const Call &first_call = calls[0];
-    const long queries = first_call.queries, stride = score_stride(first_call);
-    const long blocks = (queries + TILE_ROWS - 1) / TILE_ROWS;
-    long heads = 0, width = 0, panel_total = 0;
-    for (long c = 0; c < count; c++) {
+    const int64_t queries = first_call.queries, stride = score_stride(first_call);
+    const int64_t blocks = (queries + TILE_ROWS - 1) / TILE_ROWS;
+    int64_t heads = 0, width = 0, panel_total = 0;
+    for (int64_t c = 0; c < count; c++) {
         heads += calls[c].heads;
         width = max_of(width, calls[c].width);
         panel_total += calls[c].key_heads * Panels::size(calls[c]);
     }
-    const long padded_heads = round_up(heads, DOT_ROWS), row_floats = TILE_ROWS * stride;
-    const long query_floats = round_up(TILE_ROWS * width, LANES);
-    const long matrix_floats = round_up(2 * heads * heads, LANES);  // doubles
-    const long scratch_floats = query_floats + matrix_floats + (1 + padded_heads) * row_floats;
+    const int64_t padded_heads = round_up(heads, DOT_ROWS), row_floats = TILE_ROWS * stride;
+    const int64_t query_floats = round_up(TILE_ROWS * width, LANES);
+    const int64_t matrix_floats = round_up(2 * heads * heads, LANES);  // doubles
+    const int64_t scratch_floats = query_floats + matrix_floats + (1 + padded_heads) * row_floats;
     const Buffer panel_memory(panel_total), scratch(threads * scratch_floats);
     const Buffer count_memory(2 * threads);
     if (panel_memory.is_missing() || scratch.is_missing() || count_memory.is_missing()) {
@@ -914,13 +921,13 @@ KERNEL(sum_head_affinities)
         return;
     }
     int64_t *counts = reinterpret_cast<int64_t *>(count_memory.data());
-    for (long thread = 0; thread < threads; thread++) {
+    for (int64_t thread = 0; thread < threads; thread++) {
         counts[thread] = 0;
         memset(scratch.data() + thread * scratch_floats, 0, scratch_floats * sizeof(float));
     }
-    for (long example = 0; example < first_call.batch; example++) {
+    for (int64_t example = 0; example < first_call.batch; example++) {
         float *next_panels = panel_memory.data();
-        for (long c = 0; c < count; c++) {
+        for (int64_t c = 0; c < count; c++) {
             const Panels panels = {calls + c, next_panels, example * calls[c].key_heads};
             pack_keys(panels, panels.first_key_unit + calls[c].key_heads, threads);
             next_panels += calls[c].key_heads * Panels::size(calls[c]);
@@ -929,27 +936,27 @@ KERNEL(sum_head_affinities)
             float *memory = scratch.data() + thread * scratch_floats;
             double *matrix = reinterpret_cast<double *>(memory + query_floats);
             float *scores = memory + query_floats + matrix_floats, *roots = scores + row_floats;
-            for (long task = thread; task < blocks; task += thread_count) {
-                const long first_row = task * TILE_ROWS;
-                const long rows = min_of(TILE_ROWS, queries - first_row);
+            for (int64_t task = thread; task < blocks; task += thread_count) {
+                const int64_t first_row = task * TILE_ROWS;
+                const int64_t rows = min_of(TILE_ROWS, queries - first_row);
                 bool is_counted[TILE_ROWS];
-                for (long i = 0; i < rows; i++)
+                for (int64_t i = 0; i < rows; i++)
                     is_counted[i] = !valid || valid[example * queries + first_row + i];
-                long left = first_call.keys, end = 0, head_index = 0;
-                for (long c = 0; c < count; c++) {
+                int64_t left = first_call.keys, end = 0, head_index = 0;
+                for (int64_t c = 0; c < count; c++) {
                     const Block block(calls[c], 0, first_row, TILE_ROWS);
                     left = min_of(left, block.left);
                     end = max_of(end, block.left + block.columns);
                 }
                 const float *call_panels = panel_memory.data();
-                for (long c = 0; c < count; c++) {
+                for (int64_t c = 0; c < count; c++) {
                     const Call &call = calls[c];
-                    for (long head = 0; head < call.heads; head++, head_index++) {
+                    for (int64_t head = 0; head < call.heads; head++, head_index++) {
                         const Block block(call, example * call.heads + head, first_row, TILE_ROWS);
-                        const long key_head = head / (call.heads / call.key_heads);
+                        const int64_t key_head = head / (call.heads / call.key_heads);
                         const float *panels = call_panels + key_head * Panels::size(call);
                         score_block(call, block, panels, memory, scores, stride);
-                        for (long i = 0; i < rows; i++) {
+                        for (int64_t i = 0; i < rows; i++) {
                             float *out = roots + (i * padded_heads + head_index) * stride;
                             memset(out, 0, max_of(end - left, 0) * sizeof(float));
                             const Row row = mask_row(call, block, i, scores, stride);
@@ -961,19 +968,19 @@ KERNEL(sum_head_affinities)
                     }
                     call_panels += call.key_heads * Panels::size(call);
                 }
-                for (long i = 0; i < rows; i++) counts[thread] += is_counted[i];
-                const long columns = max_of(end - left, 0);
+                for (int64_t i = 0; i < rows; i++) counts[thread] += is_counted[i];
+                const int64_t columns = max_of(end - left, 0);
                 add_dot_products(
                     roots, is_counted, rows, heads, padded_heads, columns, stride, matrix);
             }
         });
     }
-    for (long thread = 0; thread < threads; thread++) {
+    for (int64_t thread = 0; thread < threads; thread++) {
         const float *memory = scratch.data() + thread * scratch_floats;
         const double *matrix = reinterpret_cast<const double *>(memory + query_floats);
         *row_count += counts[thread];
-        for (long a = 0; a < heads; a++)
-            for (long b = a; b < heads; b++) {
+        for (int64_t a = 0; a < heads; a++)
+            for (int64_t b = a; b < heads; b++) {
                 affinity[a * heads + b] += matrix[a * heads + b];
                 if (a != b) affinity[b * heads + a] += matrix[a * heads + b];
             }

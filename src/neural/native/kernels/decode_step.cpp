@@ -36,8 +36,8 @@ constexpr int GROUP_VECS = GROUP / LANES;
 constexpr int MAX_TILE = LANES == 16 ? 8 : 4;
 // Bytes ahead of the current weights that are requested from memory: the processor's own prefetch
 // stops at the end of each page of 4 kB.
-constexpr long PREFETCH_BYTES = 2048;
-constexpr long CACHE_LINE = 64;
+constexpr int64_t PREFETCH_BYTES = 2048;
+constexpr int64_t CACHE_LINE = 64;
 
 enum NormKind : int64_t { NO_NORM = 0, RMS_NORM = 1, LAYER_NORM = 2 };
 enum Activation : int64_t { NO_ACTIVATION = -1, RELU = 0, GELU = 1, SQUARED_RELU = 2, SILU = 3 };
@@ -84,11 +84,11 @@ struct DecodeState {
 
 namespace {
 
-ALWAYS_INLINE long pad(long count) { return (count + GROUP - 1) / GROUP * GROUP; }
+ALWAYS_INLINE int64_t pad(int64_t count) { return (count + GROUP - 1) / GROUP * GROUP; }
 
 // Requests bytes from memory. A request never fails, so that it may be beyond the end of an array.
-ALWAYS_INLINE void prefetch_bytes(const void *p, long size) {
-    for (long offset = 0; offset < size; offset += CACHE_LINE)
+ALWAYS_INLINE void prefetch_bytes(const void *p, int64_t size) {
+    for (int64_t offset = 0; offset < size; offset += CACHE_LINE)
         __builtin_prefetch(static_cast<const char *>(p) + offset);
 }
 
@@ -117,13 +117,13 @@ struct Int8Weights {
 // time; UNROLL steps have accumulators of their own, so that enough additions are independent.
 template <class Weights, int ROWS, int VECS, int UNROLL, class Write>
 ALWAYS_INLINE void multiply_tile(
-    const typename Weights::Weight *weights, const float *x, long x_stride, long width,
+    const typename Weights::Weight *weights, const float *x, int64_t x_stride, int64_t width,
     Write write) {
     constexpr int FEATURES = Weights::FEATURES;
     for (int first = 0; first < GROUP_VECS; first += VECS) {
         const auto *column = weights + first * LANES * FEATURES;
         Vec sums[UNROLL][ROWS][VECS] = {};
-        const auto add_features = [&](long i, int u) __attribute__((always_inline)) {
+        const auto add_features = [&](int64_t i, int u) __attribute__((always_inline)) {
             const auto *p = column + i * GROUP;
 #pragma GCC unroll 8
             for (int feature = 0; feature < FEATURES; feature++) {
@@ -139,7 +139,7 @@ ALWAYS_INLINE void multiply_tile(
                 }
             }
         };
-        long i = 0;
+        int64_t i = 0;
         for (; i + UNROLL * FEATURES <= width; i += UNROLL * FEATURES) {
             prefetch_bytes(
                 reinterpret_cast<const char *>(column + i * GROUP) + PREFETCH_BYTES,
@@ -164,10 +164,10 @@ ALWAYS_INLINE void multiply_tile(
 // `multiply_tile` for any number of rows, in tiles.
 template <class Weights, class Write>
 ALWAYS_INLINE void multiply_group(
-    const typename Weights::Weight *weights, const float *x, long x_stride, long rows, long width,
-    Write write) {
-    long first = 0;
-    const auto write_row = [&](long row, long output, Vec sums) {
+    const typename Weights::Weight *weights, const float *x, int64_t x_stride, int64_t rows,
+    int64_t width, Write write) {
+    int64_t first = 0;
+    const auto write_row = [&](int64_t row, int64_t output, Vec sums) {
         write(first + row, output, sums);
     };
     for (; first + MAX_TILE <= rows; first += MAX_TILE)
@@ -193,10 +193,10 @@ constexpr float FIXED_POINT_MAX = (1 << 23) - 4;
 
 // Converts a row to fixed-point numbers: x ≈ scale · (n − 2²³), 0 < n < 2²⁴. Byte b of all numbers
 // is plane b, `width` bytes. The scale is NaN if a value is not finite.
-void convert_to_planes(const float *x, long width, uint8_t *planes, float *scale) {
+void convert_to_planes(const float *x, int64_t width, uint8_t *planes, float *scale) {
     Vec largest_lanes = {}, nan_lanes = {};
-    for (long i = 0; i < width; i += LANES) {
-        const long lanes = width - i < LANES ? width - i : LANES;
+    for (int64_t i = 0; i < width; i += LANES) {
+        const int64_t lanes = width - i < LANES ? width - i : LANES;
         const Vec value = load_first(x + i, lanes);
         largest_lanes = maximum(largest_lanes, value < 0.0f ? -value : value);
         nan_lanes += value * 0.0f;
@@ -204,8 +204,8 @@ void convert_to_planes(const float *x, long width, uint8_t *planes, float *scale
     const float largest = max_lanes(largest_lanes);
     const float factor = largest > 0 ? FIXED_POINT_MAX / largest : 0;
     *scale = largest / FIXED_POINT_MAX + sum_lanes(nan_lanes);
-    for (long i = 0; i < width; i += LANES) {
-        const long lanes = width - i < LANES ? width - i : LANES;
+    for (int64_t i = 0; i < width; i += LANES) {
+        const int64_t lanes = width - i < LANES ? width - i : LANES;
         const __mmask16 mask = __mmask16((1u << lanes) - 1);
         const __m512 scaled = (__m512)(load_first(x + i, lanes) * factor);
         __m512i number = _mm512_maskz_cvtps_epi32(0xFFFF, scaled);
@@ -227,10 +227,10 @@ ALWAYS_INLINE VecInt add_quad_products(VecInt sums, VecInt inputs, VecInt weight
 // One group of outputs for ROWS inputs in planes; like `multiply_tile`.
 template <int ROWS, class Write>
 ALWAYS_INLINE void multiply_planes(
-    const int8_t *weights, const int32_t *weight_sums, const uint8_t *planes, long plane_size,
-    long width, Write write) {
+    const int8_t *weights, const int32_t *weight_sums, const uint8_t *planes, int64_t plane_size,
+    int64_t width, Write write) {
     VecInt sums[ROWS][PLANES][GROUP_VECS] = {};
-    for (long i = 0; i < width; i += 4) {
+    for (int64_t i = 0; i < width; i += 4) {
         prefetch_bytes(weights + i * GROUP + PREFETCH_BYTES, 4 * GROUP);
         VecInt quads[GROUP_VECS];
 #pragma GCC unroll 8
@@ -268,9 +268,9 @@ ALWAYS_INLINE void multiply_planes(
 template <class Write>
 ALWAYS_INLINE void multiply_plane_rows(
     const int8_t *weights, const int32_t *weight_sums, const uint8_t *planes, const float *scale,
-    long plane_size, long rows, long width, Write write) {
-    long first = 0;
-    const auto write_row = [&](long row, long output, Vec sums) {
+    int64_t plane_size, int64_t rows, int64_t width, Write write) {
+    int64_t first = 0;
+    const auto write_row = [&](int64_t row, int64_t output, Vec sums) {
         write(first + row, output, sums * scale[first + row]);
     };
     for (; first + 4 <= rows; first += 4)
@@ -310,18 +310,18 @@ ALWAYS_INLINE Vec activate(Vec x, int64_t activation) {
 // LayerNorm or RMSNorm of one row.
 void normalize_row(
     const float *x, int64_t kind, const float *scale, const float *shift, double epsilon,
-    long width, float *out) {
+    int64_t width, float *out) {
     float mean = 0;
     if (kind == LAYER_NORM) {
         Vec sum = {};
-        long i = 0;
+        int64_t i = 0;
         for (; i + LANES <= width; i += LANES) sum += load(x + i);
         mean = sum_lanes(sum);
         for (; i < width; i++) mean += x[i];
         mean /= float(width);
     }
     Vec sum = {};
-    long i = 0;
+    int64_t i = 0;
     for (; i + LANES <= width; i += LANES) {
         const Vec centered = load(x + i) - mean;
         sum += centered * centered;
@@ -336,16 +336,17 @@ void normalize_row(
 
 // Scales a query or key to length √D if `normalize`, and rotates pairs (i, pairs + i) of features.
 void normalize_rotate(
-    float *x, long width, bool normalize, const float *cosine, const float *sine, long pairs) {
+    float *x, int64_t width, bool normalize, const float *cosine, const float *sine,
+    int64_t pairs) {
     if (normalize) {
         float square = 0;
 #pragma omp simd reduction(+ : square)
-        for (long i = 0; i < width; i++) square += x[i] * x[i];
+        for (int64_t i = 0; i < width; i++) square += x[i] * x[i];
         const float factor = 1 / sqrtf(square / float(width) + 1e-6f);
-        for (long i = 0; i < width; i++) x[i] *= factor;
+        for (int64_t i = 0; i < width; i++) x[i] *= factor;
     }
 #pragma omp simd
-    for (long i = 0; i < pairs; i++) {
+    for (int64_t i = 0; i < pairs; i++) {
         const float left = x[i], right = x[pairs + i];
         x[i] = left * cosine[i] - right * sine[i];
         x[pairs + i] = left * sine[i] + right * cosine[i];
@@ -356,8 +357,8 @@ void normalize_rotate(
 class Step {
    public:
     Step(
-        const DecodeNetwork &network, const DecodeState &state, const int64_t *ids, long samples,
-        long count, long position, float *logits, Barrier &barrier, long threads)
+        const DecodeNetwork &network, const DecodeState &state, const int64_t *ids, int64_t samples,
+        int64_t count, int64_t position, float *logits, Barrier &barrier, int64_t threads)
         : net(network),
           state(state),
           ids(ids),
@@ -370,11 +371,11 @@ class Step {
           threads(threads) {}
 
     template <class Weights>
-    void run(long thread) const {
-        const long attended_width = net.attention_output.width;
+    void run(int64_t thread) const {
+        const int64_t attended_width = net.attention_output.width;
         embed(thread);
         barrier.wait();
-        for (long layer = 0; layer < net.layers; layer++) {
+        for (int64_t layer = 0; layer < net.layers; layer++) {
             const float *scale = net.norm_scale + layer * 2 * net.width;
             const float *shift = net.norm_shift + layer * 2 * net.width;
             const float *normed =
@@ -409,19 +410,19 @@ class Step {
    private:
     // The rows first, first + step, …
     struct RowSelection {
-        long first, step, num_rows;
+        int64_t first, step, num_rows;
     };
     RowSelection all_rows() const { return {0, 1, rows}; }
 
     // x = token embedding + position embedding; padded features are 0.
-    void embed(long thread) const {
-        const long width = net.width, stride = pad(width);
-        for (long row = thread; row < rows; row += threads) {
+    void embed(int64_t thread) const {
+        const int64_t width = net.width, stride = pad(width);
+        for (int64_t row = thread; row < rows; row += threads) {
             const float *token = net.token_table + ids[row] * width;
             const float *place = net.position_table + (position + row % count) * width;
             float *x = state.x + row * stride;
-            for (long i = 0; i < width; i++) x[i] = token[i] + place[i];
-            for (long i = width; i < stride; i++) x[i] = 0;
+            for (int64_t i = 0; i < width; i++) x[i] = token[i] + place[i];
+            for (int64_t i = width; i < stride; i++) x[i] = 0;
         }
     }
 
@@ -429,18 +430,18 @@ class Step {
     // thread for itself, in a slot of its own: that takes less time than waiting for another
     // thread. With more rows, a row is its slot.
     template <class Body>
-    ALWAYS_INLINE void for_each_row(long thread, long num_rows, Body body) const {
+    ALWAYS_INLINE void for_each_row(int64_t thread, int64_t num_rows, Body body) const {
         if (num_rows == 1) return body(0, thread);
-        for (long row = thread; row < num_rows; row += threads) body(row, row);
+        for (int64_t row = thread; row < num_rows; row += threads) body(row, row);
     }
 
     // Norm of selected rows of x. Returns the first slot that this thread reads; `multiply` waits
     // for the other threads.
     const float *normalize(
-        long thread, RowSelection selected, int64_t kind, const float *scale, const float *shift,
+        int64_t thread, RowSelection selected, int64_t kind, const float *scale, const float *shift,
         double epsilon) const {
-        const long stride = pad(net.width);
-        for_each_row(thread, selected.num_rows, [&](long row, long slot) {
+        const int64_t stride = pad(net.width);
+        for_each_row(thread, selected.num_rows, [&](int64_t row, int64_t slot) {
             const float *x = state.x + (selected.first + row * selected.step) * stride;
             float *out = state.normed + slot * stride;
             if (kind == NO_NORM)
@@ -455,16 +456,17 @@ class Step {
     // computes its share of the groups for all rows; then the threads wait for each other.
     template <class Weights>
     void multiply(
-        long thread, const LinearMap &map, long layer, const float *x, long x_stride,
-        long num_rows, int64_t activation, bool add, float *out) const {
-        const long outputs = map.groups * GROUP;
-        const long first = thread * map.groups / threads;
-        const long last = (thread + 1) * map.groups / threads;
+        int64_t thread, const LinearMap &map, int64_t layer, const float *x, int64_t x_stride,
+        int64_t num_rows, int64_t activation, bool add, float *out) const {
+        const int64_t outputs = map.groups * GROUP;
+        const int64_t first = thread * map.groups / threads;
+        const int64_t last = (thread + 1) * map.groups / threads;
         const auto *weights = static_cast<const typename Weights::Weight *>(map.weights) +
                               layer * outputs * map.width;
         const float *bias = map.bias + layer * outputs, *scale = map.scale + layer * outputs;
-        long group;
-        const auto write = [&](long row, long output, Vec sums) __attribute__((always_inline)) {
+        int64_t group;
+        const auto write = [&](int64_t row, int64_t output,
+                               Vec sums) __attribute__((always_inline)) {
             output += group * GROUP;
             if (Weights::FEATURES > 1) sums *= load(scale + output);
             float *target = out + row * outputs + output;
@@ -473,14 +475,14 @@ class Step {
         };
 #if defined(__AVX512VNNI__)
         if (Weights::FEATURES > 1) {
-            for_each_row(thread, num_rows, [&](long row, long slot) {
+            for_each_row(thread, num_rows, [&](int64_t row, int64_t slot) {
                 convert_to_planes(
                     x + row * x_stride, map.width, state.planes + slot * state.plane_size,
                     state.plane_scale + slot);
             });
             if (num_rows > 1) barrier.wait();
             const int32_t *weight_sums = map.weight_sums + layer * outputs;
-            const long slot = num_rows == 1 ? thread : 0;
+            const int64_t slot = num_rows == 1 ? thread : 0;
             for (group = first; group < last; group++)
                 multiply_plane_rows(
                     reinterpret_cast<const int8_t *>(weights) + group * GROUP * map.width,
@@ -495,8 +497,8 @@ class Step {
                     weights + group * GROUP * map.width, x, x_stride, num_rows, map.width, write);
         }
         if (activation != NO_ACTIVATION)
-            for (long row = 0; row < num_rows; row++)
-                for (long i = first * GROUP; i < last * GROUP; i += LANES) {
+            for (int64_t row = 0; row < num_rows; row++)
+                for (int64_t i = first * GROUP; i < last * GROUP; i += LANES) {
                     float *target = out + row * outputs + i;
                     store(target, activate(load(target), activation));
                 }
@@ -505,10 +507,10 @@ class Step {
 
     // Caches keys and values of the new positions, then attends. A task is a key/value head of a
     // sample with the query heads that share it.
-    void attend(long thread, long layer) const {
-        const long tasks = samples * net.kv_heads;
-        for (long task = thread; task < tasks; task += threads) {
-            const long sample = task / net.kv_heads, group = task % net.kv_heads;
+    void attend(int64_t thread, int64_t layer) const {
+        const int64_t tasks = samples * net.kv_heads;
+        for (int64_t task = thread; task < tasks; task += threads) {
+            const int64_t sample = task / net.kv_heads, group = task % net.kv_heads;
             if (task + threads < tasks) prefetch_cache(layer * tasks + task + threads);
             float *keys = keys_at(layer * tasks + task), *values = values_at(layer * tasks + task);
             append_to_cache(sample, group, keys, values);
@@ -517,29 +519,29 @@ class Step {
     }
 
     // Keys and values of a key/value head of a sample in a layer.
-    float *keys_at(long index) const {
+    float *keys_at(int64_t index) const {
         return state.keys + index * pad(net.context) * net.head_width;
     }
-    float *values_at(long index) const {
+    float *values_at(int64_t index) const {
         return state.values + index * pad(net.context) * pad(net.head_width);
     }
 
     // Requests what the next task reads first: the newest keys, which it also writes, and the
     // first keys and values. `multiply_tile` requests the rest.
-    void prefetch_cache(long index) const {
+    void prefetch_cache(int64_t index) const {
         const float *keys = keys_at(index), *values = values_at(index);
         prefetch_bytes(keys, PREFETCH_BYTES);
         prefetch_bytes(keys + position / GROUP * GROUP * net.head_width,
                        GROUP * net.head_width * sizeof(float));
-        for (long d = 0; d < net.head_width; d += GROUP)
+        for (int64_t d = 0; d < net.head_width; d += GROUP)
             prefetch_bytes(values + d * pad(net.context), PREFETCH_BYTES);
     }
 
-    void append_to_cache(long sample, long group, float *keys, float *values) const {
-        const long width = net.head_width, pairs = net.rotary_pairs;
-        const long stride = net.qkv.groups * GROUP, positions = pad(net.context);
-        for (long index = 0; index < count; index++) {
-            const long place = position + index;
+    void append_to_cache(int64_t sample, int64_t group, float *keys, float *values) const {
+        const int64_t width = net.head_width, pairs = net.rotary_pairs;
+        const int64_t stride = net.qkv.groups * GROUP, positions = pad(net.context);
+        for (int64_t index = 0; index < count; index++) {
+            const int64_t place = position + index;
             float *key =
                 state.projected + (sample * count + index) * stride + (net.heads + group) * width;
             const float *value = key + net.kv_heads * width;
@@ -547,9 +549,9 @@ class Step {
                 key, width, net.qk_norm, net.cosine + place * pairs, net.sine + place * pairs,
                 pairs);
             float *column = keys + place / GROUP * GROUP * width + place % GROUP;
-            for (long d = 0; d < width; d++) column[d * GROUP] = key[d];
-            for (long d = 0; d < width; d += GROUP) {
-                const long features = width - d < GROUP ? width - d : GROUP;
+            for (int64_t d = 0; d < width; d++) column[d * GROUP] = key[d];
+            for (int64_t d = 0; d < width; d += GROUP) {
+                const int64_t features = width - d < GROUP ? width - d : GROUP;
                 memcpy(
                     values + (d * positions + place * GROUP), value + d, features * sizeof(float));
             }
@@ -558,20 +560,21 @@ class Step {
 
     // Softmax attention of all new queries that share a key/value head, in tiles of queries.
     void attend_group(
-        long thread, long sample, long group, const float *keys, const float *values) const {
-        const long width = net.head_width, pairs = net.rotary_pairs, padded = pad(width);
-        const long positions = pad(net.context), group_size = net.heads / net.kv_heads;
+        int64_t thread, int64_t sample, int64_t group, const float *keys,
+        const float *values) const {
+        const int64_t width = net.head_width, pairs = net.rotary_pairs, padded = pad(width);
+        const int64_t positions = pad(net.context), group_size = net.heads / net.kv_heads;
         const float softmax_scale = 1 / sqrtf(float(width));
         float *queries = state.scratch + thread * state.scratch_size;  // (query, feature)
         float *sums = queries + MAX_TILE * padded;                     // (query, feature)
         float *weights = sums + MAX_TILE * padded;                     // (query, position)
-        const long num_queries = count * group_size;
-        for (long first = 0; first < num_queries; first += MAX_TILE) {
-            const long tile = num_queries - first < MAX_TILE ? num_queries - first : MAX_TILE;
+        const int64_t num_queries = count * group_size;
+        for (int64_t first = 0; first < num_queries; first += MAX_TILE) {
+            const int64_t tile = num_queries - first < MAX_TILE ? num_queries - first : MAX_TILE;
             float totals[MAX_TILE];
-            for (long q = 0; q < tile; q++) {
-                const long index = (first + q) / group_size;
-                const long place = position + index;
+            for (int64_t q = 0; q < tile; q++) {
+                const int64_t index = (first + q) / group_size;
+                const int64_t place = position + index;
                 memcpy(queries + q * padded, query_at(sample, group, first + q),
                        width * sizeof(float));
                 normalize_rotate(
@@ -579,51 +582,53 @@ class Step {
                     net.sine + place * pairs, pairs);
             }
             // keys up to the position of the last query
-            const long num_keys = position + (first + tile - 1) / group_size + 1;
-            for (long block = 0; block < num_keys; block += GROUP)
+            const int64_t num_keys = position + (first + tile - 1) / group_size + 1;
+            for (int64_t block = 0; block < num_keys; block += GROUP)
                 multiply_group<FloatWeights>(
                     keys + block * width, queries, padded, tile, width,
-                    [&](long q, long output, Vec scores) {
+                    [&](int64_t q, int64_t output, Vec scores) {
                         store(weights + q * positions + block + output, scores * softmax_scale);
                     });
-            for (long q = 0; q < tile; q++)
+            for (int64_t q = 0; q < tile; q++)
                 totals[q] = exponentiate(
                     weights + q * positions, position + (first + q) / group_size + 1, num_keys);
-            for (long d = 0; d < padded; d += GROUP)
+            for (int64_t d = 0; d < padded; d += GROUP)
                 multiply_group<FloatWeights>(
                     values + d * positions, weights, positions, tile, num_keys,
-                    [&](long q, long output, Vec values) {
+                    [&](int64_t q, int64_t output, Vec values) {
                         store(sums + q * padded + d + output, values);
                     });
-            for (long q = 0; q < tile; q++) {
-                const long row = sample * count + (first + q) / group_size;
-                const long head = group * group_size + (first + q) % group_size;
+            for (int64_t q = 0; q < tile; q++) {
+                const int64_t row = sample * count + (first + q) / group_size;
+                const int64_t head = group * group_size + (first + q) % group_size;
                 float *out = state.attended + row * net.attention_output.width + head * width;
                 const float factor = 1 / totals[q];
-                for (long d = 0; d < width; d++) out[d] = sums[q * padded + d] * factor;
+                for (int64_t d = 0; d < width; d++) out[d] = sums[q * padded + d] * factor;
             }
         }
     }
 
-    const float *query_at(long sample, long group, long query) const {
-        const long group_size = net.heads / net.kv_heads, row = sample * count + query / group_size;
-        const long head = group * group_size + query % group_size;
+    const float *query_at(int64_t sample, int64_t group, int64_t query) const {
+        const int64_t group_size = net.heads / net.kv_heads,
+                      row = sample * count + query / group_size;
+        const int64_t head = group * group_size + query % group_size;
         return state.projected + row * net.qkv.groups * GROUP + head * net.head_width;
     }
 
     // exp(score − largest score) of the first `visible` scores, in place, and 0 up to `num_keys`;
     // returns the sum.
-    static float exponentiate(float *scores, long visible, long num_keys) {
-        const long whole = visible / LANES * LANES;
-        for (long j = visible; j < num_keys; j++) scores[j] = 0;
+    static float exponentiate(float *scores, int64_t visible, int64_t num_keys) {
+        const int64_t whole = visible / LANES * LANES;
+        for (int64_t j = visible; j < num_keys; j++) scores[j] = 0;
         float largest = -INFINITY;
         Vec largest_lanes = broadcast(-INFINITY);
-        for (long j = 0; j < whole; j += LANES)
+        for (int64_t j = 0; j < whole; j += LANES)
             largest_lanes = maximum(largest_lanes, load(scores + j));
         largest = max_lanes(largest_lanes);
-        for (long j = whole; j < visible; j++) largest = scores[j] > largest ? scores[j] : largest;
+        for (int64_t j = whole; j < visible; j++)
+            largest = scores[j] > largest ? scores[j] : largest;
         Vec sum = {};
-        for (long j = 0; j < whole; j += LANES) {
+        for (int64_t j = 0; j < whole; j += LANES) {
             const Vec weight = exp(load(scores + j) - largest);
             store(scores + j, weight);
             sum += weight;
@@ -641,10 +646,10 @@ class Step {
     const DecodeNetwork &net;
     const DecodeState &state;
     const int64_t *ids;
-    const long samples, count, position, rows;
+    const int64_t samples, count, position, rows;
     float *logits;
     Barrier &barrier;
-    const long threads;
+    const int64_t threads;
 };
 
 }  // namespace
@@ -652,8 +657,8 @@ class Step {
 // Reads `count` tokens per sample, ids (sample, index), at the positions from `position` on. Writes
 // logits (sample, padded vocabulary) of the token after the last one, unless `logits` is NULL.
 KERNEL(decode_step)
-(const DecodeNetwork *network, const DecodeState *state, const int64_t *ids, long samples,
- long count, long position, float *logits, long max_threads) {
+(const DecodeNetwork *network, const DecodeState *state, const int64_t *ids, int64_t samples,
+ int64_t count, int64_t position, float *logits, int64_t max_threads) {
     Barrier barrier{int(max_threads)}, alone{1};
     run_on_threads(int(max_threads), [&](int thread, int threads) {
         // the runtime may give fewer threads than the barrier waits for: then one does all the work

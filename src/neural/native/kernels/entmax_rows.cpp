@@ -9,22 +9,22 @@
 
 namespace {
 
-constexpr long ROWS_PER_TASK = 8;
+constexpr int64_t ROWS_PER_TASK = 8;
 
 template <bool SQUARED>
 void project_row(
-    const float *scores, long count, float *weights, float *values, int32_t *indices) {
+    const float *scores, int64_t count, float *weights, float *values, int32_t *indices) {
     const RowMaximum largest = find_maximum(scores, count);
     if (largest.has_nan || !std::isfinite(largest.value)) {
-        for (long j = 0; j < count; j++) weights[j] = NAN;
+        for (int64_t j = 0; j < count; j++) weights[j] = NAN;
         return;
     }
     const float factor = SQUARED ? 0.5f : 1.0f;
-    const long selected =
+    const int64_t selected =
         select_above(scores, count, largest.value, factor, -1.0f, values, indices);
     const float threshold = find_threshold<SQUARED>(values, selected);
     memset(weights, 0, count * sizeof(float));
-    for (long item = 0; item < selected; item++) {
+    for (int64_t item = 0; item < selected; item++) {
         const float root = values[item] > threshold ? values[item] - threshold : 0;
         weights[indices[item]] = SQUARED ? root * root : root;
     }
@@ -37,10 +37,10 @@ ALWAYS_INLINE float slope_of(float weight) {
 }
 
 template <bool SQUARED>
-void differentiate_row(const float *weights, const float *grad, long count, float *grad_scores) {
+void differentiate_row(const float *weights, const float *grad, int64_t count, float *grad_scores) {
     Vec slopes = {}, products = {};
-    long j = 0;
-    auto slopes_at = [&](long first) {
+    int64_t j = 0;
+    auto slopes_at = [&](int64_t first) {
         Vec slope;
         for (int lane = 0; lane < LANES; lane++)
             slope[lane] = slope_of<SQUARED>(weights[first + lane]);
@@ -64,9 +64,9 @@ void differentiate_row(const float *weights, const float *grad, long count, floa
 
 // Calls body(first row, last row) for blocks of rows.
 template <class Body>
-void for_row_blocks(long rows, long threads, Body body) {
-    parallel_for((rows + ROWS_PER_TASK - 1) / ROWS_PER_TASK, int(threads), [&](long task) {
-        const long first = task * ROWS_PER_TASK, last = first + ROWS_PER_TASK;
+void for_row_blocks(int64_t rows, int64_t threads, Body body) {
+    parallel_for((rows + ROWS_PER_TASK - 1) / ROWS_PER_TASK, int(threads), [&](int64_t task) {
+        const int64_t first = task * ROWS_PER_TASK, last = first + ROWS_PER_TASK;
         body(first, last < rows ? last : rows);
     });
 }
@@ -75,9 +75,10 @@ void for_row_blocks(long rows, long threads, Body body) {
 
 // `ok` becomes 1, or 0 if there is no memory.
 KERNEL(entmax_rows_forward)
-(const float *scores, float *weights, long rows, long count, long squared, long threads, long *ok) {
-    long has_memory = 1;
-    for_row_blocks(rows, threads, [&](long first, long last) {
+(const float *scores, float *weights, int64_t rows, int64_t count, int64_t squared, int64_t threads,
+ int64_t *ok) {
+    int64_t has_memory = 1;
+    for_row_blocks(rows, threads, [&](int64_t first, int64_t last) {
         const size_t items = count + LANES;
         float *values = static_cast<float *>(malloc(items * (sizeof(float) + sizeof(int32_t))));
         if (!values) {
@@ -85,7 +86,7 @@ KERNEL(entmax_rows_forward)
             return;
         }
         int32_t *indices = reinterpret_cast<int32_t *>(values + items);
-        for (long row = first; row < last; row++)
+        for (int64_t row = first; row < last; row++)
             (squared ? project_row<true> : project_row<false>)(
                 scores + row * count, count, weights + row * count, values, indices);
         free(values);
@@ -94,10 +95,10 @@ KERNEL(entmax_rows_forward)
 }
 
 KERNEL(entmax_rows_backward)
-(const float *weights, const float *grad, float *grad_scores, long rows, long count, long squared,
- long threads) {
-    for_row_blocks(rows, threads, [&](long first, long last) {
-        for (long row = first; row < last; row++)
+(const float *weights, const float *grad, float *grad_scores, int64_t rows, int64_t count,
+ int64_t squared, int64_t threads) {
+    for_row_blocks(rows, threads, [&](int64_t first, int64_t last) {
+        for (int64_t row = first; row < last; row++)
             (squared ? differentiate_row<true> : differentiate_row<false>)(
                 weights + row * count, grad + row * count, count, grad_scores + row * count);
     });

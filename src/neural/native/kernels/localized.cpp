@@ -25,51 +25,53 @@
 namespace {
 
 constexpr int BLOCK = 4;     // vectors of a row that `add_rows` keeps in registers
-constexpr long CHUNK = 128;  // positions of one task
+constexpr int64_t CHUNK = 128;  // positions of one task
 
 // The rows of one head: row i are the features at time i.
 struct Rows {
     float *data;
-    long stride;
-    float *operator[](long i) const { return data + i * stride; }
+    int64_t stride;
+    float *operator[](int64_t i) const { return data + i * stride; }
 };
 
 // A (batch, head, time, feature) array; `strides` are those of batch, head and time.
 struct Array {
     float *data;
-    const long *strides;
-    Rows head(long batch, long head) const {
+    const int64_t *strides;
+    Rows head(int64_t batch, int64_t head) const {
         return {data + batch * strides[0] + head * strides[1], strides[2]};
     }
 };
 
-long round_up(long count, long multiple) { return (count + multiple - 1) / multiple * multiple; }
+int64_t round_up(int64_t count, int64_t multiple) {
+    return (count + multiple - 1) / multiple * multiple;
+}
 
 struct Shape {
-    long batch, heads, queries, keys, width, value_width, reach;
+    int64_t batch, heads, queries, keys, width, value_width, reach;
     bool causal;
     float scale;
     // of a query at `position`: the first key it sees, and the one after the last
-    long first_key(long position) const { return position > reach ? position - reach : 0; }
-    long end_key(long position) const {
-        const long end = causal ? position + 1 : position + reach + 1;
+    int64_t first_key(int64_t position) const { return position > reach ? position - reach : 0; }
+    int64_t end_key(int64_t position) const {
+        const int64_t end = causal ? position + 1 : position + reach + 1;
         return end < 0 ? 0 : end < keys ? end : keys;
     }
-    long offset() const { return keys - queries; }  // position of query 0
+    int64_t offset() const { return keys - queries; }  // position of query 0
     // Columns of a table with a row per query: one per key from its position − reach on, and room for
     // the last vector of a row.
-    long columns() const { return round_up(2 * reach + 1, LANES) + LANES; }
+    int64_t columns() const { return round_up(2 * reach + 1, LANES) + LANES; }
 };
 
 // The queries of one head at some positions, row by row of a table: calls
 // body(i, first key, number of keys, entry of the first key in the table).
 template <class Body>
-ALWAYS_INLINE void for_each_query(const Shape &shape, long begin, long end, Body body) {
-    const long offset = shape.offset(), columns = shape.columns();
-    const long stop = end < shape.keys ? end : shape.keys;
-    for (long position = begin < offset ? offset : begin; position < stop; position++) {
-        const long first = shape.first_key(position), last = shape.end_key(position);
-        const long column = first - (position - shape.reach);
+ALWAYS_INLINE void for_each_query(const Shape &shape, int64_t begin, int64_t end, Body body) {
+    const int64_t offset = shape.offset(), columns = shape.columns();
+    const int64_t stop = end < shape.keys ? end : shape.keys;
+    for (int64_t position = begin < offset ? offset : begin; position < stop; position++) {
+        const int64_t first = shape.first_key(position), last = shape.end_key(position);
+        const int64_t column = first - (position - shape.reach);
         body(position - offset, first, last > first ? last - first : 0,
              (position - begin) * columns + column);
     }
@@ -77,13 +79,13 @@ ALWAYS_INLINE void for_each_query(const Shape &shape, long begin, long end, Body
 
 // Lane i is row · rows[i]; for i ≥ `count` it is undefined. N rows at once, 1 ≤ count ≤ N.
 template <int N>
-ALWAYS_INLINE Vec dot_group(const float *row, const float *rows, long stride, long count, long width) {
+ALWAYS_INLINE Vec dot_group(const float *row, const float *rows, int64_t stride, int64_t count, int64_t width) {
     const float *row_at[N];
     row_at[0] = rows;
     // rows after the last one repeat it
     for (int i = 1; i < N; i++) row_at[i] = row_at[i - 1] + (i < count ? stride : 0);
     Vec sum[N] = {};
-    long d = 0;
+    int64_t d = 0;
     for (; d + LANES <= width; d += LANES) {
         const Vec x = load(row + d);
         for (int i = 0; i < N; i++) sum[i] += x * load(row_at[i] + d);
@@ -98,14 +100,14 @@ ALWAYS_INLINE Vec dot_group(const float *row, const float *rows, long stride, lo
 // out[i] = row · rows[i] for `count` rows. Writes whole vectors: a later load of a vector would have
 // to wait for several smaller stores.
 __attribute__((noinline)) void dot_many_rows(
-    const float *row, const float *rows, long stride, long count, long width, float *out) {
+    const float *row, const float *rows, int64_t stride, int64_t count, int64_t width, float *out) {
     for (; count > LANES / 2; count -= LANES, rows += LANES * stride, out += LANES)
         store(out, dot_group<LANES>(row, rows, stride, count, width));
     if (count > 0) store(out, dot_group<LANES / 2>(row, rows, stride, count, width));
 }
 
 ALWAYS_INLINE void dot_rows(
-    const float *row, const float *rows, long stride, long count, long width, float *out) {
+    const float *row, const float *rows, int64_t stride, int64_t count, int64_t width, float *out) {
     if (count > LANES / 2)
         dot_many_rows(row, rows, stride, count, width, out);
     else if (count > 0)
@@ -113,57 +115,58 @@ ALWAYS_INLINE void dot_rows(
 }
 
 // out = Σ factor[i · step] · rows[first + i] over `count` rows.
-ALWAYS_INLINE void add_rows(const float *factor, long step, Rows rows, long first, long count,
-                            long width, float *out) {
-    long d = 0;
+ALWAYS_INLINE void add_rows(
+    const float *factor, int64_t step, Rows rows, int64_t first, int64_t count, int64_t width,
+    float *out) {
+    int64_t d = 0;
     for (; d + BLOCK * LANES <= width; d += BLOCK * LANES) {
         Vec sum[BLOCK] = {};
-        for (long i = 0; i < count; i++)
+        for (int64_t i = 0; i < count; i++)
             for (int b = 0; b < BLOCK; b++)
                 sum[b] += factor[i * step] * load(rows[first + i] + d + b * LANES);
         for (int b = 0; b < BLOCK; b++) store(out + d + b * LANES, sum[b]);
     }
     for (; d < width; d += LANES) {
-        const long lanes = width - d < LANES ? width - d : LANES;
+        const int64_t lanes = width - d < LANES ? width - d : LANES;
         Vec sum = {};
-        for (long i = 0; i < count; i++)
+        for (int64_t i = 0; i < count; i++)
             sum += factor[i * step] * load_first(rows[first + i] + d, lanes);
         store_first(out + d, sum, lanes);
     }
 }
 
 // The vector of scores from `i` on; −inf after the last one.
-ALWAYS_INLINE Vec load_scores(const float *score, long i, long count, VecInt lane) {
+ALWAYS_INLINE Vec load_scores(const float *score, int64_t i, int64_t count, VecInt lane) {
     const Vec values = load(score + i);
     return i + LANES <= count ? values : lane < int(count - i) ? values : broadcast(-INFINITY);
 }
 
 // Softmax of `count` dot products, in place; 0 after the last one. The array has whole vectors.
 // False if no key is visible: then all weights are 0.
-ALWAYS_INLINE bool softmax(float *weight, const uint8_t *visible, long count, float scale) {
+ALWAYS_INLINE bool softmax(float *weight, const uint8_t *visible, int64_t count, float scale) {
     VecInt lane;
     for (int i = 0; i < LANES; i++) lane[i] = i;
     if (visible)
-        for (long i = 0; i < count; i++) weight[i] = visible[i] ? weight[i] : -INFINITY;
+        for (int64_t i = 0; i < count; i++) weight[i] = visible[i] ? weight[i] : -INFINITY;
     Vec largest = broadcast(-INFINITY);
-    for (long i = 0; i < count; i += LANES)
+    for (int64_t i = 0; i < count; i += LANES)
         largest = maximum(load_scores(weight, i, count, lane), largest);
     // exp(−inf − 0) is 0; −inf − −inf would be NaN. A NaN among the scores stays NaN.
     const float max = max_lanes(largest), shift = max == -INFINITY ? 0 : max * scale;
     Vec total = {};
-    for (long i = 0; i < count; i += LANES) {
+    for (int64_t i = 0; i < count; i += LANES) {
         const Vec value = exp(load_scores(weight, i, count, lane) * scale - shift);
         store(weight + i, value);
         total += value;
     }
     const float sum = sum_lanes(total);
     if (sum == 0) return false;
-    for (long i = 0; i < count; i += LANES) store(weight + i, load(weight + i) * (1 / sum));
+    for (int64_t i = 0; i < count; i += LANES) store(weight + i, load(weight + i) * (1 / sum));
     return true;
 }
 
 // The shape from the array `sizes` that both entry points get.
-Shape read_shape(const long *sizes, float scale) {
+Shape read_shape(const int64_t *sizes, float scale) {
     return {sizes[0], sizes[1], sizes[2],       sizes[3], sizes[4],
             sizes[5], sizes[6], sizes[7] != 0, scale};
 }
@@ -171,11 +174,12 @@ Shape read_shape(const long *sizes, float scale) {
 // Calls body(batch, head, begin, end, scratch) for chunks of the positions from `start` to `stop` of
 // every head. Each thread has `scratch_size` floats of its own. False if memory ran out.
 template <class Body>
-bool for_each_chunk(const Shape &shape, long start, long stop, long chunk, long scratch_size,
-                    long threads, Body body) {
-    const long chunks = (stop - start + chunk - 1) / chunk;
-    const long tasks = shape.batch * shape.heads * chunks;
-    long next = 0, has_memory = 1;
+bool for_each_chunk(
+    const Shape &shape, int64_t start, int64_t stop, int64_t chunk, int64_t scratch_size,
+    int64_t threads, Body body) {
+    const int64_t chunks = (stop - start + chunk - 1) / chunk;
+    const int64_t tasks = shape.batch * shape.heads * chunks;
+    int64_t next = 0, has_memory = 1;
     run_on_threads(int(tasks < threads ? tasks : threads), [&](int, int) {
         float *scratch = static_cast<float *>(malloc(scratch_size * sizeof(float)));
         if (!scratch) {
@@ -183,9 +187,9 @@ bool for_each_chunk(const Shape &shape, long start, long stop, long chunk, long 
             return;
         }
         for (;;) {
-            const long task = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
+            const int64_t task = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
             if (task >= tasks) break;
-            const long begin = start + task % chunks * chunk;
+            const int64_t begin = start + task % chunks * chunk;
             body(task / chunks / shape.heads, task / chunks % shape.heads, begin,
                  begin + chunk < stop ? begin + chunk : stop, scratch);
         }
@@ -200,46 +204,54 @@ struct Head {
     Rows q, k, v;
     const uint8_t *is_key;
 
-    const uint8_t *visible(long first) const { return is_key ? is_key + first : nullptr; }
+    const uint8_t *visible(int64_t first) const { return is_key ? is_key + first : nullptr; }
 
     // Softmax weights of the queries at the positions from `begin` to `end`, into a table.
-    void fill_weights(long begin, long end, float *weights) const {
-        for_each_query(shape, begin, end, [&](long i, long first, long count, long entry) {
-            dot_rows(q[i], k[first], k.stride, count, shape.width, weights + entry);
-        });
-        for_each_query(shape, begin, end, [&](long, long first, long count, long entry) {
-            softmax(weights + entry, visible(first), count, shape.scale);
-        });
+    void fill_weights(int64_t begin, int64_t end, float *weights) const {
+        for_each_query(
+            shape, begin, end, [&](int64_t i, int64_t first, int64_t count, int64_t entry) {
+                dot_rows(q[i], k[first], k.stride, count, shape.width, weights + entry);
+            });
+        for_each_query(
+            shape, begin, end, [&](int64_t, int64_t first, int64_t count, int64_t entry) {
+                softmax(weights + entry, visible(first), count, shape.scale);
+            });
     }
 
     // Gradients of the scores of the same queries, into a table.
     void fill_grad_scores(
-        long begin, long end, Rows grad_out, const float *weights, float *grad_scores) const {
-        for_each_query(shape, begin, end, [&](long i, long first, long count, long entry) {
-            dot_rows(grad_out[i], v[first], v.stride, count, shape.value_width, grad_scores + entry);
-        });
-        for_each_query(shape, begin, end, [&](long, long first, long count, long entry) {
-            const float *weight = weights + entry;
-            float *grad_score = grad_scores + entry;
-            // values of hidden keys may be anything, also NaN
-            for (long c = 0; is_key && c < count; c++)
-                if (!is_key[first + c]) grad_score[c] = 0;
-            Vec products = {};
-            long c = 0;
-            for (; c + LANES <= count; c += LANES) products += load(weight + c) * load(grad_score + c);
-            if (c < count)
-                products += load_first(weight + c, count - c) * load_first(grad_score + c, count - c);
-            const float mean = sum_lanes(products);
-            for (c = 0; c < count; c += LANES)
-                store(grad_score + c,
-                      load(weight + c) * (load(grad_score + c) - mean) * shape.scale);
-        });
+        int64_t begin, int64_t end, Rows grad_out, const float *weights, float *grad_scores) const {
+        for_each_query(
+            shape, begin, end, [&](int64_t i, int64_t first, int64_t count, int64_t entry) {
+                dot_rows(
+                    grad_out[i], v[first], v.stride, count, shape.value_width, grad_scores + entry);
+            });
+        for_each_query(
+            shape, begin, end, [&](int64_t, int64_t first, int64_t count, int64_t entry) {
+                const float *weight = weights + entry;
+                float *grad_score = grad_scores + entry;
+                // values of hidden keys may be anything, also NaN
+                for (int64_t c = 0; is_key && c < count; c++)
+                    if (!is_key[first + c]) grad_score[c] = 0;
+                Vec products = {};
+                int64_t c = 0;
+                for (; c + LANES <= count; c += LANES)
+                    products += load(weight + c) * load(grad_score + c);
+                if (c < count)
+                    products +=
+                        load_first(weight + c, count - c) * load_first(grad_score + c, count - c);
+                const float mean = sum_lanes(products);
+                for (c = 0; c < count; c += LANES)
+                    store(
+                        grad_score + c,
+                        load(weight + c) * (load(grad_score + c) - mean) * shape.scale);
+            });
     }
 
     // out = Σ over the queries that see key j of their entry in a table · their row.
-    void sum_queries(long j, long start, const float *table, Rows rows, long width, float *out) const {
-        const long columns = shape.columns();
-        long low = shape.causal ? j : j - shape.reach, high = j + shape.reach;  // positions
+    void sum_queries(int64_t j, int64_t start, const float *table, Rows rows, int64_t width, float *out) const {
+        const int64_t columns = shape.columns();
+        int64_t low = shape.causal ? j : j - shape.reach, high = j + shape.reach;  // positions
         low = low < shape.offset() ? shape.offset() : low;
         high = high < shape.keys ? high : shape.keys - 1;
         // the next query is one row below, and one column to the left
@@ -254,36 +266,39 @@ struct Head {
 // `strides`: batch, head and time of q, k, v and out; then the batch stride of is_key, which is NULL
 // or (batch, keys) with 1 for visible keys. `ok` becomes 0 if memory ran out.
 KERNEL(localized_forward)
-(float *q, float *k, float *v, const uint8_t *is_key, float *out, const long *sizes,
- const long *strides, float scale, long threads, long *ok) {
+(float *q, float *k, float *v, const uint8_t *is_key, float *out, const int64_t *sizes,
+ const int64_t *strides, float scale, int64_t threads, int64_t *ok) {
     const Shape shape = read_shape(sizes, scale);
     request_huge_pages(
         out, shape.batch * shape.heads * shape.queries * shape.value_width * sizeof(float));
     *ok = for_each_chunk(
         shape, shape.offset(), shape.keys, CHUNK, CHUNK * shape.columns(), threads,
-        [&](long b, long h, long begin, long end, float *weights) {
+        [&](int64_t b, int64_t h, int64_t begin, int64_t end, float *weights) {
             const Head head = {shape, Array{q, strides}.head(b, h), Array{k, strides + 3}.head(b, h),
                                Array{v, strides + 6}.head(b, h),
                                is_key ? is_key + b * strides[12] : nullptr};
             const Rows outputs = Array{out, strides + 9}.head(b, h);
             head.fill_weights(begin, end, weights);
-            for_each_query(shape, begin, end, [&](long i, long first, long count, long entry) {
-                add_rows(weights + entry, 1, head.v, first, count, shape.value_width, outputs[i]);
-            });
+            for_each_query(
+                shape, begin, end, [&](int64_t i, int64_t first, int64_t count, int64_t entry) {
+                    add_rows(
+                        weights + entry, 1, head.v, first, count, shape.value_width, outputs[i]);
+                });
         });
 }
 
 // `strides`: batch, head and time of q, k, v, grad_out, grad_q, grad_k, grad_v; then batch of is_key.
 KERNEL(localized_backward)
 (float *q, float *k, float *v, const uint8_t *is_key, float *grad_out, float *grad_q, float *grad_k,
- float *grad_v, const long *sizes, const long *strides, float scale, long threads, long *ok) {
+ float *grad_v, const int64_t *sizes, const int64_t *strides, float scale, int64_t threads,
+ int64_t *ok) {
     const Shape shape = read_shape(sizes, scale);
-    const long reach = shape.reach, start = shape.offset() < 0 ? shape.offset() : 0;
-    const long chunk = reach < CHUNK / 4 ? CHUNK : 4 * reach;
-    const long table_size = (chunk + 2 * reach) * shape.columns();
+    const int64_t reach = shape.reach, start = shape.offset() < 0 ? shape.offset() : 0;
+    const int64_t chunk = reach < CHUNK / 4 ? CHUNK : 4 * reach;
+    const int64_t table_size = (chunk + 2 * reach) * shape.columns();
     *ok = for_each_chunk(
         shape, start, shape.keys, chunk, 2 * table_size, threads,
-        [&](long b, long h, long begin, long end, float *weights) {
+        [&](int64_t b, int64_t h, int64_t begin, int64_t end, float *weights) {
             const Head head = {shape, Array{q, strides}.head(b, h), Array{k, strides + 3}.head(b, h),
                                Array{v, strides + 6}.head(b, h),
                                is_key ? is_key + b * strides[21] : nullptr};
@@ -294,11 +309,13 @@ KERNEL(localized_backward)
             float *grad_scores = weights + table_size;
             head.fill_weights(begin - reach, end + reach, weights);
             head.fill_grad_scores(begin - reach, end + reach, grad_outputs, weights, grad_scores);
-            for_each_query(shape, begin, end, [&](long i, long first, long count, long entry) {
-                add_rows(grad_scores + reach * shape.columns() + entry, 1, head.k, first, count,
-                         shape.width, grad_queries[i]);
-            });
-            for (long j = begin < 0 ? 0 : begin; j < end; j++) {
+            for_each_query(
+                shape, begin, end, [&](int64_t i, int64_t first, int64_t count, int64_t entry) {
+                    add_rows(
+                        grad_scores + reach * shape.columns() + entry, 1, head.k, first, count,
+                        shape.width, grad_queries[i]);
+                });
+            for (int64_t j = begin < 0 ? 0 : begin; j < end; j++) {
                 head.sum_queries(j, begin - reach, grad_scores, head.q, shape.width, grad_keys[j]);
                 head.sum_queries(j, begin - reach, weights, grad_outputs, shape.value_width,
                                  grad_values[j]);

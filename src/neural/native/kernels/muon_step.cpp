@@ -21,21 +21,23 @@
 
 namespace {
 
-constexpr long BLOCK = 32;     // rows and columns of a block of the product
-constexpr long ROW_GAP = 16;   // floats between two rows of a workspace matrix
-constexpr long DEPTH = 256;    // terms that are summed before a block is stored
-constexpr long MAX_GRAM_STEPS = 5;
+constexpr int64_t BLOCK = 32;     // rows and columns of a block of the product
+constexpr int64_t ROW_GAP = 16;   // floats between two rows of a workspace matrix
+constexpr int64_t DEPTH = 256;    // terms that are summed before a block is stored
+constexpr int64_t MAX_GRAM_STEPS = 5;
 constexpr int TILE_VECTORS = 2;                       // columns of a register tile, in vectors
 constexpr int TILE_ROWS = LANES == 16 ? 8 : 4;        // its rows: as many sums as registers allow
 constexpr int TILE_COLUMNS = TILE_VECTORS * LANES;
 
-long round_up(long size, long multiple) { return (size + multiple - 1) / multiple * multiple; }
+int64_t round_up(int64_t size, int64_t multiple) {
+    return (size + multiple - 1) / multiple * multiple;
+}
 
 // result += A·B for one register tile. A(i, k) is a[i · row_stride + k · depth_stride].
 ALWAYS_INLINE void multiply_tile(
-    const float *a, long row_stride, long depth_stride, const float *b, long b_stride, long depth,
-    Vec sums[TILE_ROWS][TILE_VECTORS]) {
-    for (long k = 0; k < depth; k++) {
+    const float *a, int64_t row_stride, int64_t depth_stride, const float *b, int64_t b_stride,
+    int64_t depth, Vec sums[TILE_ROWS][TILE_VECTORS]) {
+    for (int64_t k = 0; k < depth; k++) {
         Vec row[TILE_VECTORS];
         for (int v = 0; v < TILE_VECTORS; v++) row[v] = load(b + k * b_stride + v * LANES);
         for (int i = 0; i < TILE_ROWS; i++) {
@@ -62,7 +64,8 @@ ALWAYS_INLINE void multiply_tile(
 #endif
 
 // Transpose of LANES × LANES values: log₂(LANES) perfect shuffles of the rows.
-ALWAYS_INLINE void transpose_tile(const float *from, long from_stride, float *to, long to_stride) {
+ALWAYS_INLINE void transpose_tile(
+    const float *from, int64_t from_stride, float *to, int64_t to_stride) {
 #ifdef INTERLEAVE_LOW
     Vec rows[LANES], shuffled[LANES];
     for (int i = 0; i < LANES; i++) rows[i] = load(from + i * from_stride);
@@ -82,22 +85,23 @@ ALWAYS_INLINE void transpose_tile(const float *from, long from_stride, float *to
 
 // Transpose of a matrix whose sides need not be multiples of LANES.
 void transpose(
-    const float *from, long from_stride, float *to, long to_stride, long rows, long columns) {
-    const long full_rows = rows / LANES * LANES, full_columns = columns / LANES * LANES;
-    for (long i = 0; i < full_rows; i += LANES)
-        for (long j = 0; j < full_columns; j += LANES)
+    const float *from, int64_t from_stride, float *to, int64_t to_stride, int64_t rows,
+    int64_t columns) {
+    const int64_t full_rows = rows / LANES * LANES, full_columns = columns / LANES * LANES;
+    for (int64_t i = 0; i < full_rows; i += LANES)
+        for (int64_t j = 0; j < full_columns; j += LANES)
             transpose_tile(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
-    for (long i = 0; i < rows; i++)
-        for (long j = i < full_rows ? full_columns : 0; j < columns; j++)
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = i < full_rows ? full_columns : 0; j < columns; j++)
             to[j * to_stride + i] = from[i * from_stride + j];
 }
 
 // A matrix of the workspace; both sides are multiples of BLOCK.
 struct Matrix {
     float *data;
-    long rows, columns;
-    long stride() const { return columns + ROW_GAP; }
-    float *at(long i, long j) const { return data + i * stride() + j; }
+    int64_t rows, columns;
+    int64_t stride() const { return columns + ROW_GAP; }
+    float *at(int64_t i, int64_t j) const { return data + i * stride() + j; }
 };
 
 // Blocks of out = alpha · op(A)·B + beta · added, with op(A) = Aᵀ if TRANSPOSED. `added` has the
@@ -107,12 +111,12 @@ template <bool TRANSPOSED, bool SYMMETRIC>
 void multiply(
     const Matrix &a, const Matrix &b, const Matrix &out, float alpha = 1, float beta = 0,
     const Matrix *added = nullptr) {
-    const long depth = b.rows;
-    for (long block_column = 0; block_column < out.columns; block_column += BLOCK)
-        for (long first = 0; first < depth; first += DEPTH) {
-            const long terms = depth - first < DEPTH ? depth - first : DEPTH;
-            for (long i = SYMMETRIC ? block_column : 0; i < out.rows; i += TILE_ROWS)
-                for (long j = block_column; j < block_column + BLOCK; j += TILE_COLUMNS) {
+    const int64_t depth = b.rows;
+    for (int64_t block_column = 0; block_column < out.columns; block_column += BLOCK)
+        for (int64_t first = 0; first < depth; first += DEPTH) {
+            const int64_t terms = depth - first < DEPTH ? depth - first : DEPTH;
+            for (int64_t i = SYMMETRIC ? block_column : 0; i < out.rows; i += TILE_ROWS)
+                for (int64_t j = block_column; j < block_column + BLOCK; j += TILE_COLUMNS) {
                     Vec sums[TILE_ROWS][TILE_VECTORS] = {};
                     multiply_tile(
                         TRANSPOSED ? a.at(first, i) : a.at(i, first), TRANSPOSED ? 1 : a.stride(),
@@ -130,8 +134,8 @@ void multiply(
                 }
         }
     if (SYMMETRIC)
-        for (long i = 0; i < out.rows; i += BLOCK)
-            for (long j = 0; j < i; j += BLOCK)
+        for (int64_t i = 0; i < out.rows; i += BLOCK)
+            for (int64_t j = 0; j < i; j += BLOCK)
                 transpose(out.at(i, j), out.stride(), out.at(j, i), out.stride(), BLOCK, BLOCK);
 }
 
@@ -142,21 +146,21 @@ struct Polynomial {
 // out = a + b·S + c·S²
 void evaluate(const Polynomial &polynomial, const Matrix &s, const Matrix &out) {
     multiply<true, true>(s, s, out, polynomial.c, polynomial.b, &s);
-    for (long i = 0; i < out.rows; i++) *out.at(i, i) += polynomial.a;
+    for (int64_t i = 0; i < out.rows; i++) *out.at(i, i) += polynomial.a;
 }
 
-long matrix_floats(long rows, long columns) { return rows * (columns + ROW_GAP); }
+int64_t matrix_floats(int64_t rows, int64_t columns) { return rows * (columns + ROW_GAP); }
 
 // Floats of the workspace of one matrix: W, its successor, and five matrices of the short side.
-long workspace_floats(long rows, long columns) {
-    const long long_side = round_up(rows > columns ? rows : columns, BLOCK);
-    const long short_side = round_up(rows > columns ? columns : rows, BLOCK);
+int64_t workspace_floats(int64_t rows, int64_t columns) {
+    const int64_t long_side = round_up(rows > columns ? rows : columns, BLOCK);
+    const int64_t short_side = round_up(rows > columns ? columns : rows, BLOCK);
     return 2 * matrix_floats(long_side, short_side) + 5 * matrix_floats(short_side, short_side);
 }
 
 // Orthogonalizes `w` in the workspace behind it; returns the matrix that holds the result.
-Matrix iterate(const Matrix &w, float *memory, const Polynomial &polynomial, long steps) {
-    const long side = w.columns, size = matrix_floats(side, side);
+Matrix iterate(const Matrix &w, float *memory, const Polynomial &polynomial, int64_t steps) {
+    const int64_t side = w.columns, size = matrix_floats(side, side);
     Matrix next = {memory, w.rows, side};
     memory += matrix_floats(w.rows, side);
     Matrix s = {memory, side, side}, p = {memory + size, side, side};
@@ -164,7 +168,7 @@ Matrix iterate(const Matrix &w, float *memory, const Polynomial &polynomial, lon
     Matrix next_product = {memory + 4 * size, side, side};
     if (w.rows < 2 * side || steps > MAX_GRAM_STEPS || steps < 1) {
         Matrix current = w;
-        for (long step = 0; step < steps; step++) {
+        for (int64_t step = 0; step < steps; step++) {
             multiply<true, true>(current, current, s);
             evaluate(polynomial, s, p);
             multiply<false, false>(current, p, next);
@@ -177,7 +181,7 @@ Matrix iterate(const Matrix &w, float *memory, const Polynomial &polynomial, lon
     multiply<true, true>(w, w, s);
     evaluate(polynomial, s, product);
     const Matrix *factor = &product;
-    for (long step = 1; step < steps; step++) {
+    for (int64_t step = 1; step < steps; step++) {
         // S becomes F·S·F, where F is the polynomial of the iteration before. F·S and the product
         // of all F are symmetric but for rounding, and still computed in full: if they are
         // mirrored, matrices of low rank get errors of 1e-2
@@ -198,16 +202,16 @@ struct Settings {
     float momentum, decay, rate, epsilon;
     bool nesterov;
     Polynomial polynomial;
-    long steps;
+    int64_t steps;
 };
 
 // The update of one matrix; `memory` holds workspace_floats(rows, columns).
 void update_matrix(
-    float *weight, const float *grad, float *momentum_buffer, long rows, long columns,
+    float *weight, const float *grad, float *momentum_buffer, int64_t rows, int64_t columns,
     const Settings &settings, float *memory) {
-    const long count = rows * columns;
+    const int64_t count = rows * columns;
     const bool is_wide = rows < columns;
-    const long long_side = is_wide ? columns : rows, short_side = is_wide ? rows : columns;
+    const int64_t long_side = is_wide ? columns : rows, short_side = is_wide ? rows : columns;
     const Matrix w = {memory, round_up(long_side, BLOCK), round_up(short_side, BLOCK)};
     memory += matrix_floats(w.rows, w.columns);
     float *direction = memory;  // where the iteration puts its matrices later
@@ -215,11 +219,11 @@ void update_matrix(
     // as torch.lerp: momentum ← momentum + (grad − momentum)·(1 − m), direction alike
     const float keep = 1 - settings.momentum;
     double square = 0;
-    for (long first = 0; first < count; first += 1024) {
-        const long last = first + 1024 < count ? first + 1024 : count;
+    for (int64_t first = 0; first < count; first += 1024) {
+        const int64_t last = first + 1024 < count ? first + 1024 : count;
         float partial = 0;
 #pragma omp simd reduction(+ : partial)
-        for (long i = first; i < last; i++) {
+        for (int64_t i = first; i < last; i++) {
             const float average = momentum_buffer[i] + (grad[i] - momentum_buffer[i]) * keep;
             momentum_buffer[i] = average;
             direction[i] =
@@ -231,15 +235,15 @@ void update_matrix(
     // not `norm < epsilon ? …`: a NaN stays a NaN
     const float norm = float(std::sqrt(square));
     const float factor = 1 / (norm <= settings.epsilon ? settings.epsilon : norm);
-    for (long i = 0; i < count; i++) direction[i] *= factor;
+    for (int64_t i = 0; i < count; i++) direction[i] *= factor;
     if (is_wide)
         transpose(direction, columns, w.data, w.stride(), rows, columns);
     else
-        for (long i = 0; i < rows; i++)
+        for (int64_t i = 0; i < rows; i++)
             memcpy(w.at(i, 0), direction + i * columns, sizeof(float) * columns);
     const Matrix result = iterate(w, memory, settings.polynomial, settings.steps);
     const float *step = result.data;
-    long step_stride = result.stride();
+    int64_t step_stride = result.stride();
     if (is_wide) {
         float *transposed = result.data == w.data ? memory : w.data;
         transpose(result.data, step_stride, transposed, columns, long_side, short_side);
@@ -247,10 +251,10 @@ void update_matrix(
     }
     // matrices with more rows than columns take longer steps (adjust_lr_fn="original" of torch)
     const float rate = is_wide ? settings.rate : settings.rate * std::sqrt(float(rows) / columns);
-    for (long i = 0; i < rows; i++) {
+    for (int64_t i = 0; i < rows; i++) {
         float *row = weight + i * columns;
         const float *step_row = step + i * step_stride;
-        for (long j = 0; j < columns; j++) row[j] = row[j] * settings.decay - rate * step_row[j];
+        for (int64_t j = 0; j < columns; j++) row[j] = row[j] * settings.decay - rate * step_row[j];
     }
 }
 
@@ -260,24 +264,24 @@ void update_matrix(
 // columns. `decay` is the factor of the old weights. `failed` becomes 1, and nothing else happens,
 // if there is no memory for the workspace.
 KERNEL(muon_step)
-(const long *matrices, long count, float momentum, long nesterov, float decay, float rate, float a,
- float b, float c, long steps, float epsilon, long threads, long *failed) {
+(const int64_t *matrices, int64_t count, float momentum, int64_t nesterov, float decay, float rate,
+ float a, float b, float c, int64_t steps, float epsilon, int64_t threads, int64_t *failed) {
     const Settings settings = {momentum, decay, rate, epsilon, nesterov != 0, {a, b, c}, steps};
-    long floats = 0;
-    for (long index = 0; index < count; index++) {
-        const long needed = workspace_floats(matrices[5 * index + 3], matrices[5 * index + 4]);
+    int64_t floats = 0;
+    for (int64_t index = 0; index < count; index++) {
+        const int64_t needed = workspace_floats(matrices[5 * index + 3], matrices[5 * index + 4]);
         floats = needed > floats ? needed : floats;
     }
     const int workers = int(threads < count ? threads : count);
     float *memory = static_cast<float *>(malloc(sizeof(float) * floats * workers));
     *failed = memory == nullptr;
     if (!memory) return;
-    long next = 0;
+    int64_t next = 0;
     run_on_threads(workers, [&](int thread, int) {
         for (;;) {
-            const long index = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
+            const int64_t index = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
             if (index >= count) return;
-            const long *matrix = matrices + 5 * index;
+            const int64_t *matrix = matrices + 5 * index;
             update_matrix(
                 reinterpret_cast<float *>(matrix[0]), reinterpret_cast<const float *>(matrix[1]),
                 reinterpret_cast<float *>(matrix[2]), matrix[3], matrix[4], settings,

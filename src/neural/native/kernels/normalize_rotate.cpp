@@ -13,50 +13,50 @@ namespace {
 // (example, position, head, feature); `strides` of the first three in floats.
 struct Vectors {
     float *data;
-    long example_stride, position_stride, head_stride;
-    float *at(long b, long t, long h) const {
+    int64_t example_stride, position_stride, head_stride;
+    float *at(int64_t b, int64_t t, int64_t h) const {
         return data + b * example_stride + t * position_stride + h * head_stride;
     }
 };
 
 struct Sizes {
-    long examples, time, heads, width, pairs;
+    int64_t examples, time, heads, width, pairs;
 };
 
-constexpr long TASK_FLOATS = 1 << 13;  // values of one task, 32 kB
+constexpr int64_t TASK_FLOATS = 1 << 13;  // values of one task, 32 kB
 
 // Calls body(b, t) for every example and position; a task is a few positions.
 template <class Body>
 void for_each_position(const Sizes &sizes, int threads, Body body) {
-    const long positions = sizes.examples * sizes.time, features = sizes.heads * sizes.width;
-    const long per_task = features < TASK_FLOATS ? TASK_FLOATS / features : 1;
-    parallel_for((positions + per_task - 1) / per_task, threads, [&](long task) {
-        const long first = task * per_task;
-        const long last = first + per_task < positions ? first + per_task : positions;
-        for (long position = first; position < last; position++)
+    const int64_t positions = sizes.examples * sizes.time, features = sizes.heads * sizes.width;
+    const int64_t per_task = features < TASK_FLOATS ? TASK_FLOATS / features : 1;
+    parallel_for((positions + per_task - 1) / per_task, threads, [&](int64_t task) {
+        const int64_t first = task * per_task;
+        const int64_t last = first + per_task < positions ? first + per_task : positions;
+        for (int64_t position = first; position < last; position++)
             body(position / sizes.time, position % sizes.time);
     });
 }
 
-ALWAYS_INLINE float dot(const float *x, const float *y, long width) {
+ALWAYS_INLINE float dot(const float *x, const float *y, int64_t width) {
     Vec sums = {};
-    long d = 0;
+    int64_t d = 0;
     for (; d + LANES <= width; d += LANES) sums += load(x + d) * load(y + d);
     float sum = sum_lanes(sums);
     for (; d < width; d++) sum += x[d] * y[d];
     return sum;
 }
 
-ALWAYS_INLINE float norm_factor(const float *x, long width, float epsilon) {
+ALWAYS_INLINE float norm_factor(const float *x, int64_t width, float epsilon) {
     return 1 / std::sqrt(dot(x, x, width) / float(width) + epsilon);
 }
 
 // (left, right) rotated by the angles; `direction` −1 is the inverse rotation.
 ALWAYS_INLINE void rotate(
-    const float *x, const float *cos, const float *sin, long pairs, float factor, float direction,
-    float *out) {
+    const float *x, const float *cos, const float *sin, int64_t pairs, float factor,
+    float direction, float *out) {
     const float *left = x, *right = x + pairs;
-    long d = 0;
+    int64_t d = 0;
     for (; d + LANES <= pairs; d += LANES) {
         const Vec c = load(cos + d) * factor, s = load(sin + d) * (factor * direction);
         const Vec l = load(left + d), r = load(right + d);
@@ -74,20 +74,20 @@ ALWAYS_INLINE void rotate(
 }  // namespace
 
 KERNEL(normalize_rotate_forward)
-(float *x, long example_stride, long position_stride, long head_stride, const float *cos,
- const float *sin, float *out, long examples, long time, long heads, long width, long pairs,
- long normalize, float epsilon, long threads) {
+(float *x, int64_t example_stride, int64_t position_stride, int64_t head_stride, const float *cos,
+ const float *sin, float *out, int64_t examples, int64_t time, int64_t heads, int64_t width,
+ int64_t pairs, int64_t normalize, float epsilon, int64_t threads) {
     const Vectors inputs = {x, example_stride, position_stride, head_stride};
     const Sizes sizes = {examples, time, heads, width, pairs};
-    for_each_position(sizes, int(threads), [&](long b, long t) {
-        for (long h = 0; h < heads; h++) {
+    for_each_position(sizes, int(threads), [&](int64_t b, int64_t t) {
+        for (int64_t h = 0; h < heads; h++) {
             const float *vector = inputs.at(b, t, h);
             float *result = out + ((b * time + t) * heads + h) * width;
             const float factor = normalize ? norm_factor(vector, width, epsilon) : 1;
             if (pairs > 0)
                 rotate(vector, cos + t * pairs, sin + t * pairs, pairs, factor, 1, result);
             else
-                for (long d = 0; d < width; d++) result[d] = vector[d] * factor;
+                for (int64_t d = 0; d < width; d++) result[d] = vector[d] * factor;
         }
     });
 }
@@ -95,16 +95,16 @@ KERNEL(normalize_rotate_forward)
 // Gradient of x. With g the gradient after the inverse rotation and f the factor of the norm, it is
 // f·(g − x·(x·g)·f²/D): the component along x vanishes, because out does not depend on the length.
 KERNEL(normalize_rotate_backward)
-(float *x, long example_stride, long position_stride, long head_stride, const float *cos,
- const float *sin, float *grad_out, long grad_example_stride, long grad_position_stride,
- long grad_head_stride, float *grad_x, long examples, long time, long heads, long width, long pairs,
- long normalize, float epsilon, long threads) {
+(float *x, int64_t example_stride, int64_t position_stride, int64_t head_stride, const float *cos,
+ const float *sin, float *grad_out, int64_t grad_example_stride, int64_t grad_position_stride,
+ int64_t grad_head_stride, float *grad_x, int64_t examples, int64_t time, int64_t heads,
+ int64_t width, int64_t pairs, int64_t normalize, float epsilon, int64_t threads) {
     const Vectors inputs = {x, example_stride, position_stride, head_stride};
     const Vectors grads = {
         grad_out, grad_example_stride, grad_position_stride, grad_head_stride};
     const Sizes sizes = {examples, time, heads, width, pairs};
-    for_each_position(sizes, int(threads), [&](long b, long t) {
-        for (long h = 0; h < heads; h++) {
+    for_each_position(sizes, int(threads), [&](int64_t b, int64_t t) {
+        for (int64_t h = 0; h < heads; h++) {
             const float *vector = inputs.at(b, t, h), *grad = grads.at(b, t, h);
             float *result = grad_x + ((b * time + t) * heads + h) * width;
             if (pairs > 0)
@@ -115,7 +115,7 @@ KERNEL(normalize_rotate_backward)
             const float factor = norm_factor(vector, width, epsilon);
             const float projection =
                 dot(vector, result, width) * factor * factor / float(width) * factor;
-            for (long d = 0; d < width; d++)
+            for (int64_t d = 0; d < width; d++)
                 result[d] = factor * result[d] - projection * vector[d];
         }
     });

@@ -8,19 +8,19 @@
 
 namespace {
 
-constexpr long CHUNK_ROWS = 64;
+constexpr int64_t CHUNK_ROWS = 64;
 
 template <class Body>
-void for_each_chunk(long rows, int threads, Body body) {
-    parallel_for((rows + CHUNK_ROWS - 1) / CHUNK_ROWS, threads, [&](long chunk) {
-        const long first = chunk * CHUNK_ROWS;
+void for_each_chunk(int64_t rows, int threads, Body body) {
+    parallel_for((rows + CHUNK_ROWS - 1) / CHUNK_ROWS, threads, [&](int64_t chunk) {
+        const int64_t first = chunk * CHUNK_ROWS;
         body(chunk, first, first + CHUNK_ROWS < rows ? first + CHUNK_ROWS : rows);
     });
 }
 
-ALWAYS_INLINE float norm_factor(const float *x, long width, float epsilon) {
+ALWAYS_INLINE float norm_factor(const float *x, int64_t width, float epsilon) {
     Vec sums = {};
-    long d = 0;
+    int64_t d = 0;
     for (; d + LANES <= width; d += LANES) sums += load(x + d) * load(x + d);
     float sum = sum_lanes(sums);
     for (; d < width; d++) sum += x[d] * x[d];
@@ -30,15 +30,15 @@ ALWAYS_INLINE float norm_factor(const float *x, long width, float epsilon) {
 }  // namespace
 
 KERNEL(rms_norm_forward)
-(const float *x, const float *weight, float *out, long rows, long width, float epsilon,
- long threads) {
-    for_each_chunk(rows, int(threads), [&](long, long first, long last) {
-        for (long row = first; row < last; row++) {
+(const float *x, const float *weight, float *out, int64_t rows, int64_t width, float epsilon,
+ int64_t threads) {
+    for_each_chunk(rows, int(threads), [&](int64_t, int64_t first, int64_t last) {
+        for (int64_t row = first; row < last; row++) {
             const float *vector = x + row * width;
             float *result = out + row * width;
             const float factor = norm_factor(vector, width, epsilon);
 #pragma omp simd
-            for (long d = 0; d < width; d++) result[d] = vector[d] * factor * weight[d];
+            for (int64_t d = 0; d < width; d++) result[d] = vector[d] * factor * weight[d];
         }
     });
 }
@@ -47,16 +47,16 @@ KERNEL(rms_norm_forward)
 // one row per chunk of CHUNK_ROWS rows.
 KERNEL(rms_norm_backward)
 (const float *x, const float *weight, const float *grad_out, float *grad_x, float *grad_weight,
- float *partial, long rows, long width, float epsilon, long threads) {
-    for_each_chunk(rows, int(threads), [&](long chunk, long first, long last) {
+ float *partial, int64_t rows, int64_t width, float epsilon, int64_t threads) {
+    for_each_chunk(rows, int(threads), [&](int64_t chunk, int64_t first, int64_t last) {
         float *weight_sum = partial + chunk * width;
         memset(weight_sum, 0, width * sizeof(float));
-        for (long row = first; row < last; row++) {
+        for (int64_t row = first; row < last; row++) {
             const float *vector = x + row * width, *grad = grad_out + row * width;
             float *result = grad_x + row * width;
             const float factor = norm_factor(vector, width, epsilon);
             Vec dots = {};
-            long d = 0;
+            int64_t d = 0;
             for (; d + LANES <= width; d += LANES) {
                 const Vec value = load(vector + d), product = load(grad + d) * value;
                 dots += product * load(weight + d);
@@ -69,13 +69,13 @@ KERNEL(rms_norm_backward)
             }
             const float projection = dot * factor * factor / float(width) * factor;
 #pragma omp simd
-            for (long d = 0; d < width; d++)
+            for (int64_t d = 0; d < width; d++)
                 result[d] = factor * weight[d] * grad[d] - projection * vector[d];
         }
     });
     memcpy(grad_weight, partial, width * sizeof(float));
-    const long chunks = (rows + CHUNK_ROWS - 1) / CHUNK_ROWS;
-    for (long chunk = 1; chunk < chunks; chunk++)
+    const int64_t chunks = (rows + CHUNK_ROWS - 1) / CHUNK_ROWS;
+    for (int64_t chunk = 1; chunk < chunks; chunk++)
 #pragma omp simd
-        for (long d = 0; d < width; d++) grad_weight[d] += partial[chunk * width + d];
+        for (int64_t d = 0; d < width; d++) grad_weight[d] += partial[chunk * width + d];
 }

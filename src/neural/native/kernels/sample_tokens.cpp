@@ -9,11 +9,11 @@
 namespace {
 
 // Moves the values so that the `rank` smallest are first; returns the next one (Hoare, 1961).
-double select(double *values, long count, long rank) {
-    long first = 0, last = count - 1;
+double select(double *values, int64_t count, int64_t rank) {
+    int64_t first = 0, last = count - 1;
     while (first < last) {
         const double pivot = values[first + (last - first) / 2];
-        long left = first, right = last;
+        int64_t left = first, right = last;
         while (left <= right) {
             while (values[left] < pivot) left++;
             while (values[right] > pivot) right--;
@@ -32,33 +32,34 @@ double select(double *values, long count, long rank) {
     return values[rank];
 }
 
-bool all_finite(const float *logits, long count) {
+bool all_finite(const float *logits, int64_t count) {
     float zero = 0;
-    for (long i = 0; i < count; i++) zero += logits[i] * 0.0f;  // NaN if a value is not finite
+    for (int64_t i = 0; i < count; i++) zero += logits[i] * 0.0f;  // NaN if a value is not finite
     return zero == 0;
 }
 
-long draw(
-    const float *logits, long count, double temperature, long top_k, double uniform,
+int64_t draw(
+    const float *logits, int64_t count, double temperature, int64_t top_k, double uniform,
     double *probabilities, double *sorted) {
     double largest = logits[0] / temperature, total = 0;
-    for (long i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count; i++) {
         probabilities[i] = logits[i] / temperature;
         largest = probabilities[i] > largest ? probabilities[i] : largest;
     }
-    for (long i = 0; i < count; i++) probabilities[i] = __builtin_exp(probabilities[i] - largest);
+    for (int64_t i = 0; i < count; i++)
+        probabilities[i] = __builtin_exp(probabilities[i] - largest);
     if (top_k < count) {
         memcpy(sorted, probabilities, count * sizeof(double));
         const double threshold = select(sorted, count, count - top_k);
-        for (long i = 0; i < count; i++)
+        for (int64_t i = 0; i < count; i++)
             if (probabilities[i] < threshold) probabilities[i] = 0;
     }
-    for (long i = 0; i < count; i++) total += probabilities[i];
+    for (int64_t i = 0; i < count; i++) total += probabilities[i];
     // below the total, also if rounding made the product equal to it
     const double below_total = __builtin_nextafter(total, 0.0);
     const double limit = uniform * total < below_total ? uniform * total : below_total;
     double cumulative = 0;
-    for (long i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count; i++) {
         cumulative += probabilities[i];
         if (cumulative > limit) return i;
     }
@@ -70,9 +71,9 @@ long draw(
 // `temperature` is one number above 0, `uniform` one per row in [0, 1), `workspace` 2 · count. The
 // id of a row with a logit that is not finite is −1.
 KERNEL(sample_tokens)
-(const float *logits, long rows, long stride, long count, const double *temperature, long top_k,
- const double *uniform, double *workspace, int64_t *ids) {
-    for (long row = 0; row < rows; row++) {
+(const float *logits, int64_t rows, int64_t stride, int64_t count, const double *temperature,
+ int64_t top_k, const double *uniform, double *workspace, int64_t *ids) {
+    for (int64_t row = 0; row < rows; row++) {
         const float *values = logits + row * stride;
         ids[row] = all_finite(values, count)
                        ? draw(values, count, *temperature, top_k, uniform[row], workspace,

@@ -74,13 +74,13 @@ ALWAYS_INLINE double multiply(double a, double b) {
 // Each word of an element once, in order of first use, and how often the element uses it.
 // `slot`, (vocabulary,), is scratch memory of −1. out_starts has elements + 1 entries.
 KERNEL(find_distinct_words)
-(const int32_t *ids, const int64_t *starts, long elements, int32_t *slot, int32_t *out_ids,
+(const int32_t *ids, const int64_t *starts, int64_t elements, int32_t *slot, int32_t *out_ids,
  int32_t *out_counts, int64_t *out_starts) {
-    long count = 0;
-    for (long element = 0; element < elements; element++) {
-        const long first = count;
+    int64_t count = 0;
+    for (int64_t element = 0; element < elements; element++) {
+        const int64_t first = count;
         out_starts[element] = first;
-        for (long token = starts[element]; token < starts[element + 1]; token++) {
+        for (int64_t token = starts[element]; token < starts[element + 1]; token++) {
             const int32_t word = ids[token];
             // a slot before `first` is that of an earlier element
             if (slot[word] < first) {
@@ -96,12 +96,12 @@ KERNEL(find_distinct_words)
 
 // Words replaced by `new_ids[word]`, those below 0 left out: words → stems without stop words.
 KERNEL(replace_words)
-(const int32_t *ids, const int64_t *starts, long elements, const int32_t *new_ids,
+(const int32_t *ids, const int64_t *starts, int64_t elements, const int32_t *new_ids,
  int32_t *out_ids, int64_t *out_starts) {
-    long count = 0;
-    for (long element = 0; element < elements; element++) {
+    int64_t count = 0;
+    for (int64_t element = 0; element < elements; element++) {
         out_starts[element] = count;
-        for (long token = starts[element]; token < starts[element + 1]; token++) {
+        for (int64_t token = starts[element]; token < starts[element + 1]; token++) {
             const int32_t id = new_ids[ids[token]];
             // the write is undone by the next one if the word is left out: no branch to mispredict
             out_ids[count] = id;
@@ -114,10 +114,10 @@ KERNEL(replace_words)
 // Distances in elements to the previous and to the next use of each word; `none` if there is none.
 // `last`, (vocabulary,), is scratch memory of −1: the last token with each word.
 KERNEL(find_word_distances)
-(const int32_t *ids, const int64_t *starts, long elements, long none, int32_t *last, int32_t *back,
- int32_t *ahead) {
-    for (long element = 0; element < elements; element++)
-        for (long token = starts[element]; token < starts[element + 1]; token++) {
+(const int32_t *ids, const int64_t *starts, int64_t elements, int64_t none, int32_t *last,
+ int32_t *back, int32_t *ahead) {
+    for (int64_t element = 0; element < elements; element++)
+        for (int64_t token = starts[element]; token < starts[element + 1]; token++) {
             const int32_t word = ids[token], previous = last[word];
             back[token] = int32_t(none);
             // `ahead` of the last use holds −1 − its element, until the next use is known
@@ -126,18 +126,18 @@ KERNEL(find_word_distances)
             ahead[token] = int32_t(-1 - element);
             last[word] = int32_t(token);
         }
-    for (long token = 0; token < starts[elements]; token++)
+    for (int64_t token = 0; token < starts[elements]; token++)
         if (ahead[token] < 0) ahead[token] = int32_t(none);
 }
 
 // Number of an element's tokens whose distance is above each limit: out (elements, limits).
 KERNEL(count_far_words)
-(const int32_t *distances, const int64_t *starts, long elements, const int64_t *limits,
- long limit_count, int32_t *out) {
-    for (long element = 0; element < elements; element++)
-        for (long column = 0; column < limit_count; column++) {
+(const int32_t *distances, const int64_t *starts, int64_t elements, const int64_t *limits,
+ int64_t limit_count, int32_t *out) {
+    for (int64_t element = 0; element < elements; element++)
+        for (int64_t column = 0; column < limit_count; column++) {
             int32_t count = 0;
-            for (long token = starts[element]; token < starts[element + 1]; token++)
+            for (int64_t token = starts[element]; token < starts[element + 1]; token++)
                 count += distances[token] > limits[column];
             out[element * limit_count + column] = count;
         }
@@ -146,11 +146,11 @@ KERNEL(count_far_words)
 // Links of at most `distance` elements: those across each gap, and the chains that begin or end at
 // each element. `bridging` has elements + 1 entries of 0, `begins` and `ends` have `elements`.
 KERNEL(count_chain_links)
-(const int32_t *back, const int32_t *ahead, const int64_t *starts, long elements, long distance,
- int32_t *bridging, int32_t *begins, int32_t *ends) {
-    for (long element = 0; element < elements; element++) {
+(const int32_t *back, const int32_t *ahead, const int64_t *starts, int64_t elements,
+ int64_t distance, int32_t *bridging, int32_t *begins, int32_t *ends) {
+    for (int64_t element = 0; element < elements; element++) {
         int32_t begin_count = 0, end_count = 0, links = 0;
-        for (long token = starts[element]; token < starts[element + 1]; token++) {
+        for (int64_t token = starts[element]; token < starts[element + 1]; token++) {
             const bool links_back = back[token] <= distance, links_ahead = ahead[token] <= distance;
             begin_count += !links_back & links_ahead;
             end_count += links_back & !links_ahead;
@@ -158,7 +158,7 @@ KERNEL(count_chain_links)
             if (links_ahead && ahead[token] > 0) {
                 links++;
                 // beyond the end if a document is so short that "not used again" is a link
-                const long end = element + ahead[token] + 1;
+                const int64_t end = element + ahead[token] + 1;
                 if (end <= elements) bridging[end]--;
             }
         }
@@ -166,21 +166,21 @@ KERNEL(count_chain_links)
         ends[element] = end_count;
         bridging[element + 1] += links;
     }
-    for (long gap = 1; gap <= elements; gap++) bridging[gap] += bridging[gap - 1];
+    for (int64_t gap = 1; gap <= elements; gap++) bridging[gap] += bridging[gap - 1];
 }
 
 // Which kinds of words occur among the first `limits[j]` words of each element:
 // out (elements, limit_count, kind_count) of 0, set to 1. `kinds` is the kind of each word, or −1.
 KERNEL(mark_word_kinds)
-(const int32_t *ids, const int64_t *starts, long elements, const int8_t *kinds, long kind_count,
- const int64_t *limits, long limit_count, uint8_t *out) {
-    for (long element = 0; element < elements; element++) {
+(const int32_t *ids, const int64_t *starts, int64_t elements, const int8_t *kinds,
+ int64_t kind_count, const int64_t *limits, int64_t limit_count, uint8_t *out) {
+    for (int64_t element = 0; element < elements; element++) {
         uint8_t *row = out + element * limit_count * kind_count;
-        for (long token = starts[element]; token < starts[element + 1]; token++) {
+        for (int64_t token = starts[element]; token < starts[element + 1]; token++) {
             const int8_t kind = kinds[ids[token]];
             if (kind < 0) continue;
-            const long position = token - starts[element];
-            for (long column = 0; column < limit_count; column++)
+            const int64_t position = token - starts[element];
+            for (int64_t column = 0; column < limit_count; column++)
                 if (position < limits[column]) row[column * kind_count + kind] = 1;
         }
     }
@@ -196,20 +196,20 @@ KERNEL(mark_word_kinds)
 // Where both sides share no stem, the product is 0 up to rounding errors of 1e-16, and depths
 // (below) compare such values. So every operation is rounded as in the plain loop.
 KERNEL(compute_sliding_cosine)
-(const int32_t *ids, const int64_t *starts, long elements, const double *weights, long scale,
- double *left, double *right, double *out, long stride) {
+(const int32_t *ids, const int64_t *starts, int64_t elements, const double *weights, int64_t scale,
+ double *left, double *right, double *out, int64_t stride) {
     double product = 0, left_squared = 0, right_squared = 0;
     int64_t left_words = 0, right_words = 0;
-    const long begin = scale < elements ? scale : elements;
-    for (long token = 0; token < starts[begin]; token++) {
+    const int64_t begin = scale < elements ? scale : elements;
+    for (int64_t token = 0; token < starts[begin]; token++) {
         const int32_t stem = ids[token];
         right_squared += multiply(weights[stem], (2 * right[stem] + 1));
         right[stem] += 1;
     }
     right_words = starts[begin];
-    for (long gap = 1; gap < elements; gap++) {
+    for (int64_t gap = 1; gap < elements; gap++) {
         // element gap − 1 moves from the right to the left side
-        for (long token = starts[gap - 1]; token < starts[gap]; token++) {
+        for (int64_t token = starts[gap - 1]; token < starts[gap]; token++) {
             const int32_t stem = ids[token];
             const double weight = weights[stem];
             product -= multiply(weight, left[stem]);
@@ -221,9 +221,9 @@ KERNEL(compute_sliding_cosine)
         }
         left_words += starts[gap] - starts[gap - 1];
         right_words -= starts[gap] - starts[gap - 1];
-        const long leaving = gap - 1 - scale, entering = gap - 1 + scale;
+        const int64_t leaving = gap - 1 - scale, entering = gap - 1 + scale;
         if (leaving >= 0) {
-            for (long token = starts[leaving]; token < starts[leaving + 1]; token++) {
+            for (int64_t token = starts[leaving]; token < starts[leaving + 1]; token++) {
                 const int32_t stem = ids[token];
                 product -= multiply(weights[stem], right[stem]);
                 left_squared -= multiply(weights[stem], (2 * left[stem] - 1));
@@ -232,7 +232,7 @@ KERNEL(compute_sliding_cosine)
             left_words -= starts[leaving + 1] - starts[leaving];
         }
         if (entering < elements) {
-            for (long token = starts[entering]; token < starts[entering + 1]; token++) {
+            for (int64_t token = starts[entering]; token < starts[entering + 1]; token++) {
                 const int32_t stem = ids[token];
                 product += multiply(weights[stem], left[stem]);
                 right_squared += multiply(weights[stem], (2 * right[stem] + 1));
@@ -255,14 +255,14 @@ KERNEL(compute_sliding_cosine)
 // Depth of each value: how far it is below the nearest peaks on its left and right, added.
 // values[0] is ignored: the first element has no gap before it.
 KERNEL(compute_depths)
-(const double *values, long count, long value_stride, double *out, long out_stride) {
+(const double *values, int64_t count, int64_t value_stride, double *out, int64_t out_stride) {
     double peak = 0;
-    for (long i = 1; i < count; i++) {
+    for (int64_t i = 1; i < count; i++) {
         const double value = values[i * value_stride];
         if (i == 1 || values[(i - 1) * value_stride] < value) peak = value;
         out[i * out_stride] = peak - value;
     }
-    for (long i = count - 1; i > 0; i--) {
+    for (int64_t i = count - 1; i > 0; i--) {
         const double value = values[i * value_stride];
         if (i == count - 1 || values[(i + 1) * value_stride] < value) peak = value;
         out[i * out_stride] += peak - value;
@@ -274,14 +274,14 @@ KERNEL(compute_depths)
 // an element once; `holders[holder_starts[w]] …` are the elements with word w, in increasing order.
 KERNEL(count_shared_words)
 (const int32_t *ids, const int64_t *starts, const int32_t *holders, const int64_t *holder_starts,
- long first, long rows, long low, long high, double *out) {
-    for (long row = 0; row < rows; row++)
-        for (long token = starts[first + row]; token < starts[first + row + 1]; token++) {
+ int64_t first, int64_t rows, int64_t low, int64_t high, double *out) {
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t token = starts[first + row]; token < starts[first + row + 1]; token++) {
             const int32_t word = ids[token];
-            long begin = holder_starts[word], end = holder_starts[word + 1];
-            const long last = end;
+            int64_t begin = holder_starts[word], end = holder_starts[word + 1];
+            const int64_t last = end;
             while (begin < end) {  // binary search for the first holder at or after `low`
-                const long middle = (begin + end) / 2;
+                const int64_t middle = (begin + end) / 2;
                 if (holders[middle] < low)
                     begin = middle + 1;
                 else
@@ -295,12 +295,12 @@ KERNEL(count_shared_words)
 namespace {
 
 // The `rank`-th largest value (1: the largest), by quickselect. Reorders `values`.
-double select_kth_largest(double *values, long count, long rank) {
-    long left = 0, right = count - 1;
-    const long target = rank - 1;
+double select_kth_largest(double *values, int64_t count, int64_t rank) {
+    int64_t left = 0, right = count - 1;
+    const int64_t target = rank - 1;
     while (left < right) {
         const double pivot = values[(left + right) / 2];
-        long i = left, j = right;
+        int64_t i = left, j = right;
         while (i <= j) {
             while (values[i] > pivot) i++;
             while (values[j] < pivot) j--;
@@ -327,16 +327,16 @@ double select_kth_largest(double *values, long count, long rank) {
 // from element `first` on. Elements are similar from `*threshold` on, and neighbours up to a
 // distance of `radius`. `values`, (count,), is scratch memory.
 KERNEL(summarize_similarities)
-(const double *block, long rows, long count, long first, const double *threshold, long radius,
- double *values, double *out) {
-    const long others = count - 1;
-    for (long r = 0; r < rows; r++) {
-        const long i = first + r;
+(const double *block, int64_t rows, int64_t count, int64_t first, const double *threshold,
+ int64_t radius, double *values, double *out) {
+    const int64_t others = count - 1;
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t i = first + r;
         const double *row = block + r * count;
         double *statistics = out + i * 12;
         double total = 0, largest = 0, before = 0, after = 0;  // sums over the neighbours
-        long match = i, similar = 0;
-        for (long j = 0; j < count; j++) {
+        int64_t match = i, similar = 0;
+        for (int64_t j = 0; j < count; j++) {
             if (j == i) continue;
             const double value = row[j];
             values[j - (j > i)] = value;
@@ -347,13 +347,13 @@ KERNEL(summarize_similarities)
                 match = j;
             }
         }
-        for (long j = i - radius < 0 ? 0 : i - radius; j < i; j++) before += row[j];
-        for (long j = i + 1; j < count && j - i <= radius; j++) after += row[j];
+        for (int64_t j = i - radius < 0 ? 0 : i - radius; j < i; j++) before += row[j];
+        for (int64_t j = i + 1; j < count && j - i <= radius; j++) after += row[j];
         const double mean = total / others;
         double squares = 0;
-        for (long j = 0; j < others; j++) squares += (values[j] - mean) * (values[j] - mean);
-        const long left = radius < i ? radius : i;
-        const long right = radius < others - i ? radius : others - i;
+        for (int64_t j = 0; j < others; j++) squares += (values[j] - mean) * (values[j] - mean);
+        const int64_t left = radius < i ? radius : i;
+        const int64_t right = radius < others - i ? radius : others - i;
         statistics[0] = mean;
         statistics[1] = largest;
         statistics[2] = sqrt(squares / others);
@@ -393,28 +393,28 @@ KERNEL(summarize_similarities)
 // `previous` and `element_ids`, as long as `ids`; `scratch`, 12 · (max_elements + 1) numbers.
 KERNEL(sum_segmentations)
 (const int32_t *ids, const int32_t *counts, const int64_t *starts, const int64_t *word_starts,
- long elements, const double *count_sums, const double *total_sums, const double *priors,
- long max_elements, int32_t *last, int32_t *previous, int32_t *element_ids, double *scratch,
+ int64_t elements, const double *count_sums, const double *total_sums, const double *priors,
+ int64_t max_elements, int32_t *last, int32_t *previous, int32_t *element_ids, double *scratch,
  double *out) {
     // ring buffers over the starts of the last segment; start s is at index s mod `ring`
-    const long ring = max_elements + 1;
+    const int64_t ring = max_elements + 1;
     double *gains = scratch, *steps = scratch + MODELS * ring, *values = steps + MODELS * ring;
     const Models log_continue = load_models(priors), log_end = load_models(priors + MODELS);
-    for (long i = 0; i < 3 * MODELS * ring; i++) scratch[i] = 0;
+    for (int64_t i = 0; i < 3 * MODELS * ring; i++) scratch[i] = 0;
     store_models(out, Models{});
-    for (long element = 0; element < elements; element++) {
-        const long first = element + 1 > max_elements ? element + 1 - max_elements : 0;
+    for (int64_t element = 0; element < elements; element++) {
+        const int64_t first = element + 1 > max_elements ? element + 1 - max_elements : 0;
         store_models(gains + MODELS * (element % ring), Models{});
         Models common = {};  // what every start gains: the stems as if they were new
-        for (long i = starts[element]; i < starts[element + 1]; i++) {
-            const long m = counts[i];
+        for (int64_t i = starts[element]; i < starts[element + 1]; i++) {
+            const int64_t m = counts[i];
             previous[i] = last[ids[i]];
             last[ids[i]] = int32_t(i);
             element_ids[i] = int32_t(element);
             Models gain = load_models(count_sums + MODELS * m);
             common += gain;
-            long c = 0;
-            for (long j = previous[i]; j >= 0 && element_ids[j] >= first; j = previous[j]) {
+            int64_t c = 0;
+            for (int64_t j = previous[i]; j >= 0 && element_ids[j] >= first; j = previous[j]) {
                 c += counts[j];
                 const Models next =
                     load_models(count_sums + MODELS * (c + m)) - load_models(count_sums + MODELS * c);
@@ -425,8 +425,8 @@ KERNEL(sum_segmentations)
         }
         Models largest = Models{} + LOG_ZERO, prior = log_end, sum = common;
         const int64_t words_end = word_starts[element + 1];
-        for (long start = element; start >= first; start--) {
-            const long slot = MODELS * (start % ring);
+        for (int64_t start = element; start >= first; start--) {
+            const int64_t slot = MODELS * (start % ring);
             sum += load_models(steps + slot);
             store_models(steps + slot, Models{});
             const Models gain = load_models(gains + slot) + sum;
@@ -438,7 +438,7 @@ KERNEL(sum_segmentations)
             largest = value > largest ? value : largest;
         }
         Models total = {};
-        for (long i = 0; i <= element - first; i++)
+        for (int64_t i = 0; i <= element - first; i++)
             total += exp_nonpositive_models(load_models(values + MODELS * i) - largest);
         for (int model = 0; model < MODELS; model++)
             out[MODELS * (element + 1) + model] = largest[model] + std::log(total[model]);

@@ -14,12 +14,12 @@ ALWAYS_INLINE Vec tanh(Vec x) { return 1.0f - 2.0f / (exp(x + x) + 1.0f); }
 // ROWS rows of out = x · weights + bias, COLUMNS vectors of them: the sums stay in registers.
 template <int ROWS, int COLUMNS>
 ALWAYS_INLINE void multiply_tile(
-    const float *x, long x_stride, const float *weights, const float *bias, float *out, long inputs,
-    long outputs) {
+    const float *x, int64_t x_stride, const float *weights, const float *bias, float *out,
+    int64_t inputs, int64_t outputs) {
     Vec sum[ROWS][COLUMNS];
     for (int r = 0; r < ROWS; r++)
         for (int c = 0; c < COLUMNS; c++) sum[r][c] = load(bias + c * LANES);
-    for (long k = 0; k < inputs; k++) {
+    for (int64_t k = 0; k < inputs; k++) {
         Vec weight[COLUMNS];
         for (int c = 0; c < COLUMNS; c++) weight[c] = load(weights + k * outputs + c * LANES);
         for (int r = 0; r < ROWS; r++)
@@ -31,9 +31,9 @@ ALWAYS_INLINE void multiply_tile(
 
 template <int ROWS>
 void multiply_rows(
-    const float *x, long x_stride, const float *weights, const float *bias, float *out, long inputs,
-    long outputs) {
-    long o = 0;
+    const float *x, int64_t x_stride, const float *weights, const float *bias, float *out,
+    int64_t inputs, int64_t outputs) {
+    int64_t o = 0;
     for (; o + 3 * LANES <= outputs; o += 3 * LANES)
         multiply_tile<ROWS, 3>(x, x_stride, weights + o, bias + o, out + o, inputs, outputs);
     for (; o < outputs; o += LANES)
@@ -43,11 +43,11 @@ void multiply_rows(
 // VECTORS vectors of sums = gates + hidden · weights.
 template <int VECTORS>
 ALWAYS_INLINE void add_recurrent(
-    const float *gates, const float *hidden, const float *weights, float *sums, long size,
-    long width) {
+    const float *gates, const float *hidden, const float *weights, float *sums, int64_t size,
+    int64_t width) {
     Vec sum[VECTORS];
     for (int i = 0; i < VECTORS; i++) sum[i] = load(gates + i * LANES);
-    for (long k = 0; k < size; k++)
+    for (int64_t k = 0; k < size; k++)
         for (int i = 0; i < VECTORS; i++)
             sum[i] += hidden[k] * load(weights + k * width + i * LANES);
     for (int i = 0; i < VECTORS; i++) store(sums + i * LANES, sum[i]);
@@ -58,9 +58,9 @@ ALWAYS_INLINE void add_recurrent(
 // out (rows, outputs) = x (rows, inputs) · weights (inputs, outputs) + bias (outputs). `outputs` is
 // a multiple of 16; rows of x are `x_stride` numbers apart.
 KERNEL(segmenter_linear)
-(const float *x, long x_stride, const float *weights, const float *bias, float *out, long rows,
- long inputs, long outputs) {
-    long row = 0;
+(const float *x, int64_t x_stride, const float *weights, const float *bias, float *out,
+ int64_t rows, int64_t inputs, int64_t outputs) {
+    int64_t row = 0;
     for (; row + 4 <= rows; row += 4)
         multiply_rows<4>(
             x + row * x_stride, x_stride, weights, bias, out + row * outputs, inputs, outputs);
@@ -77,15 +77,15 @@ KERNEL(segmenter_linear)
 //
 // Padding is zero in gates and weights, so that its cells stay 0.
 KERNEL(segmenter_lstm)
-(const float *gates, long gate_stride, const float *weights, float *out, long out_stride, long time,
- long size, long padded, long is_reversed, float *scratch) {
-    const long width = 4 * padded;
+(const float *gates, int64_t gate_stride, const float *weights, float *out, int64_t out_stride,
+ int64_t time, int64_t size, int64_t padded, int64_t is_reversed, float *scratch) {
+    const int64_t width = 4 * padded;
     float *sums = scratch, *cell = scratch + width, *hidden = cell + padded;
     memset(cell, 0, 2 * padded * sizeof(float));
-    for (long step = 0; step < time; step++) {
-        const long t = is_reversed ? time - 1 - step : step;
+    for (int64_t step = 0; step < time; step++) {
+        const int64_t t = is_reversed ? time - 1 - step : step;
         const float *gate = gates + t * gate_stride;
-        long g = 0;
+        int64_t g = 0;
 #if defined(__AVX512F__)
         for (; g + 12 * LANES <= width; g += 12 * LANES)
             add_recurrent<12>(gate + g, hidden, weights + g, sums + g, size, width);
@@ -94,7 +94,7 @@ KERNEL(segmenter_lstm)
             add_recurrent<8>(gate + g, hidden, weights + g, sums + g, size, width);
         for (; g < width; g += 4 * LANES)
             add_recurrent<4>(gate + g, hidden, weights + g, sums + g, size, width);
-        for (long i = 0; i < padded; i += LANES) {
+        for (int64_t i = 0; i < padded; i += LANES) {
             const Vec input = sigmoid(load(sums + i)), forget = sigmoid(load(sums + padded + i));
             const Vec change = tanh(load(sums + 2 * padded + i));
             const Vec output = sigmoid(load(sums + 3 * padded + i));
@@ -110,34 +110,34 @@ KERNEL(segmenter_lstm)
 // and out are (heads · width, stride), with stride ≥ time + 2 · reach + 16; position t is at column
 // `reach` + t, and the columns around the sequence are zeros. `scores`: 16 · (2 · reach + 1) numbers.
 KERNEL(segmenter_window_attention)
-(const float *q, const float *k, const float *v, float *out, long time, long stride, long heads,
- long width, long reach, float scale, float *scores) {
-    const long window = 2 * reach + 1;
+(const float *q, const float *k, const float *v, float *out, int64_t time, int64_t stride,
+ int64_t heads, int64_t width, int64_t reach, float scale, float *scores) {
+    const int64_t window = 2 * reach + 1;
     VecInt lane;
     for (int i = 0; i < LANES; i++) lane[i] = i;
-    for (long head = 0; head < heads; head++) {
-        const long base = head * width * stride;
-        for (long t = 0; t < time; t += LANES) {
+    for (int64_t head = 0; head < heads; head++) {
+        const int64_t base = head * width * stride;
+        for (int64_t t = 0; t < time; t += LANES) {
             Vec largest = broadcast(-1e30f);
-            for (long j = 0; j < window; j++) {
+            for (int64_t j = 0; j < window; j++) {
                 Vec score = {};
-                for (long d = 0; d < width; d++)
+                for (int64_t d = 0; d < width; d++)
                     score += load(q + base + d * stride + reach + t) * load(k + base + d * stride + t + j);
                 // keys before the first position and after the last one have no weight
                 const VecInt key = lane + int32_t(t + j - reach);
-                score = (key >= 0) & (key < int32_t(time)) ? score * scale : broadcast(-1e30f);
+                score = ((key >= 0) & (key < int32_t(time))) ? score * scale : broadcast(-1e30f);
                 store(scores + j * LANES, score);
                 largest = maximum(largest, score);
             }
             Vec total = {};
-            for (long j = 0; j < window; j++) {
+            for (int64_t j = 0; j < window; j++) {
                 const Vec weight = exp(load(scores + j * LANES) - largest);
                 store(scores + j * LANES, weight);
                 total += weight;
             }
-            for (long d = 0; d < width; d++) {
+            for (int64_t d = 0; d < width; d++) {
                 Vec sum = {};
-                for (long j = 0; j < window; j++)
+                for (int64_t j = 0; j < window; j++)
                     sum += load(scores + j * LANES) * load(v + base + d * stride + t + j);
                 store(out + base + d * stride + reach + t, sum / total);
             }

@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint8_t SPACE = 8, LOWER = 16, TERMINATOR = 32, CLOSER = 64, OPENER = 128;
 constexpr uint8_t YES = 1, ASK = 2;
-constexpr long LOOKBEHIND = 24;   // characters before a full stop that are read
-constexpr long SHAPE_LENGTHS = 9;  // longest abbreviation + 1
+constexpr int64_t LOOKBEHIND = 24;   // characters before a full stop that are read
+constexpr int64_t SHAPE_LENGTHS = 9;  // longest abbreviation + 1
 
 // 。 ！ ？ ｡ always end a sentence.
 ALWAYS_INLINE bool is_cjk_terminator(uint32_t c) {
@@ -30,10 +30,10 @@ ALWAYS_INLINE bool is_continuation(uint32_t c) {
 
 // True if the word is of ASCII letters, and neither a Roman number, nor of the first letter and
 // length of an abbreviation, nor a single letter: a full stop after it ends a sentence.
-bool is_plain_word(const uint32_t *word, long length, const uint8_t *abbreviation_shapes) {
+bool is_plain_word(const uint32_t *word, int64_t length, const uint8_t *abbreviation_shapes) {
     if (length < 2) return false;
     bool is_roman = true;
-    for (long i = 0; i < length; i++) {
+    for (int64_t i = 0; i < length; i++) {
         const uint32_t letter = word[i] | 0x20;
         if (word[i] >= 128 || letter < 'a' || letter > 'z') return false;
         is_roman &= letter == 'i' || letter == 'v' || letter == 'x' || letter == 'l' || letter == 'c';
@@ -47,8 +47,8 @@ bool is_plain_word(const uint32_t *word, long length, const uint8_t *abbreviatio
 }  // namespace
 
 // Marks the blocks of 256 code points that the text uses: blocks (4352,) of 0, set to 1.
-KERNEL(find_code_point_blocks)(const uint32_t *text, long size, uint8_t *blocks) {
-    for (long i = 0; i < size; i++) blocks[text[i] >> 8] = 1;
+KERNEL(find_code_point_blocks)(const uint32_t *text, int64_t size, uint8_t *blocks) {
+    for (int64_t i = 0; i < size; i++) blocks[text[i] >> 8] = 1;
 }
 
 // For each candidate and for each end of a block: where the terminator begins (matches), where the
@@ -58,17 +58,17 @@ KERNEL(find_code_point_blocks)(const uint32_t *text, long size, uint8_t *blocks)
 // number of terminators plus that of blocks.
 KERNEL(find_sentence_ends)
 (const uint32_t *text, const uint8_t *classes, const int64_t *block_starts,
- const int64_t *block_ends, long blocks, const uint8_t *abbreviation_shapes, int64_t *matches,
+ const int64_t *block_ends, int64_t blocks, const uint8_t *abbreviation_shapes, int64_t *matches,
  int64_t *ends, int64_t *next_starts, int32_t *block_ids, uint8_t *verdicts, int64_t *count) {
-    long results = 0;
-    for (long block = 0; block < blocks; block++) {
-        const long start = block_starts[block], end = block_ends[block];
-        for (long i = start; i < end;) {
+    int64_t results = 0;
+    for (int64_t block = 0; block < blocks; block++) {
+        const int64_t start = block_starts[block], end = block_ends[block];
+        for (int64_t i = start; i < end;) {
             if (!(classes[text[i]] & TERMINATOR)) {
                 i++;
                 continue;
             }
-            const long match = i;
+            const int64_t match = i;
             bool is_cjk = false;
             for (; i < end && classes[text[i]] & TERMINATOR; i++) is_cjk |= is_cjk_terminator(text[i]);
             const bool is_full_stop = text[match] == '.' && !(i > match + 1 && text[match + 1] == '.');
@@ -78,12 +78,12 @@ KERNEL(find_sentence_ends)
                 text[i + 2] == '\'' && classes[text[i + 3]] & SPACE)
                 i += 3;
             if (i >= end) break;
-            long next = i;
+            int64_t next = i;
             while (next < end && classes[text[next]] & SPACE) next++;
             uint8_t verdict = YES;
             if (!is_cjk) {
                 if (next == i) continue;  // no space: 3.14, example.org
-                long first = next;
+                int64_t first = next;
                 while (first < end && classes[text[first]] & OPENER) first++;
                 // A dash and a space before a capital begin a sentence, as in dialogues.
                 if (first + 2 < end && is_dash(text[first]) && classes[text[first + 1]] & SPACE) {
@@ -93,8 +93,8 @@ KERNEL(find_sentence_ends)
                 if (first < end && (classes[text[first]] & LOWER || is_continuation(text[first])))
                     continue;
                 if (is_full_stop) {
-                    const long limit = match - LOOKBEHIND > start ? match - LOOKBEHIND : start;
-                    long word = match;
+                    const int64_t limit = match - LOOKBEHIND > start ? match - LOOKBEHIND : start;
+                    int64_t word = match;
                     while (word > limit && !(classes[text[word - 1]] & SPACE)) word--;
                     if (word < match && !is_plain_word(text + word, match - word, abbreviation_shapes))
                         verdict = ASK;

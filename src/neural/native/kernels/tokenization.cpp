@@ -13,7 +13,7 @@
 
 namespace {
 
-constexpr uint8_t CLASSIFIED = 1, ALPHANUMERIC = 2, SPACELESS = 4;  // bits of character_classes.py
+constexpr uint8_t ALPHANUMERIC = 2, SPACELESS = 4;  // bits of character_classes.py
 constexpr uint8_t SEPARATOR = 0x1E;
 
 // Code point at `text`, which is valid UTF-8, and its length in bytes.
@@ -36,7 +36,7 @@ ALWAYS_INLINE uint32_t decode(const uint8_t *text, int &size) {
 }
 
 // A mix of multiplications over words of eight bytes.
-ALWAYS_INLINE uint64_t hash_bytes(const uint8_t *bytes, long size) {
+ALWAYS_INLINE uint64_t hash_bytes(const uint8_t *bytes, int64_t size) {
     uint64_t hash = uint64_t(size) * 0x9E3779B97F4A7C15u;
     for (; size > 8; size -= 8, bytes += 8) {
         uint64_t chunk;
@@ -45,7 +45,7 @@ ALWAYS_INLINE uint64_t hash_bytes(const uint8_t *bytes, long size) {
         hash ^= hash >> 32;
     }
     uint64_t chunk = 0;
-    for (long i = 0; i < size; i++) chunk |= uint64_t(bytes[i]) << (8 * i);
+    for (int64_t i = 0; i < size; i++) chunk |= uint64_t(bytes[i]) << (8 * i);
     hash = (hash ^ chunk) * 0xD6E8FEB86659FD93u;
     hash ^= hash >> 32;
     hash *= 0xD6E8FEB86659FD93u;
@@ -83,7 +83,7 @@ struct Vocabulary {
 
     // Id of the word text[begin … end − 1]; −1 if there is no memory.
     ALWAYS_INLINE int32_t find(int64_t begin, int64_t end) {
-        const long size = end - begin;
+        const int64_t size = end - begin;
         const uint32_t hash = uint32_t(hash_bytes(text + begin, size));
         uint64_t place = hash & mask;
         for (; slots[place].word >= 0; place = (place + 1) & mask) {
@@ -104,8 +104,8 @@ struct Vocabulary {
 }  // namespace
 
 // Marks the blocks of 256 code points that the text uses: blocks (4352,) of 0, set to 1.
-KERNEL(find_character_blocks)(const uint8_t *text, long size, uint8_t *blocks) {
-    for (long i = 0; i < size;) {
+KERNEL(find_character_blocks)(const uint8_t *text, int64_t size, uint8_t *blocks) {
+    for (int64_t i = 0; i < size;) {
         uint64_t chunk;
         if (i + 8 <= size) {  // eight ASCII bytes at once
             memcpy(&chunk, text + i, 8);
@@ -126,16 +126,16 @@ KERNEL(find_character_blocks)(const uint8_t *text, long size, uint8_t *blocks) {
 // result: numbers of words in `ids`, of elements, and of words in the vocabulary; the first is −1
 // if there is not enough memory. A text of n bytes has at most n / 2 + 1 words.
 KERNEL(tokenize)
-(const uint8_t *text, long size, const uint8_t *classes, int32_t *ids, int64_t *starts,
+(const uint8_t *text, int64_t size, const uint8_t *classes, int32_t *ids, int64_t *starts,
  int64_t *begins, int64_t *ends, int64_t *result) {
     Vocabulary vocabulary{text, begins, ends};
     if (!vocabulary.grow()) {
         result[0] = -1;
         return;
     }
-    long count = 0, element = 0;
+    int64_t count = 0, element = 0;
     starts[0] = 0;
-    for (long i = 0; i < size;) {
+    for (int64_t i = 0; i < size;) {
         int length;
         const uint32_t character = decode(text + i, length);
         const uint8_t kind = classes[character];
@@ -144,7 +144,7 @@ KERNEL(tokenize)
             i += length;
             continue;
         }
-        const long begin = i;
+        const int64_t begin = i;
         i += length;
         if (!(kind & SPACELESS)) {
             for (;;) {

@@ -20,17 +20,17 @@ ALWAYS_INLINE VecDouble widen(const float *p) {
 }
 
 // sum += sign · vector
-ALWAYS_INLINE void accumulate(double *sum, const float *vector, long width, double sign) {
-    for (long i = 0; i < width; i += DOUBLES)
+ALWAYS_INLINE void accumulate(double *sum, const float *vector, int64_t width, double sign) {
+    for (int64_t i = 0; i < width; i += DOUBLES)
         store(sum + i, load(sum + i) + broadcast(sign) * widen(vector + i));
 }
 
 constexpr double LOG_ZERO = -1e30;  // stands for log(0): infinities would give NaN
 
 // log Σ exp(terms[i]) of `count` numbers ≤ 0 after subtracting their maximum.
-ALWAYS_INLINE double log_sum_exp(const float *terms, long count, double maximum) {
+ALWAYS_INLINE double log_sum_exp(const float *terms, int64_t count, double maximum) {
     Vec sum = {};
-    for (long i = 0; i < count; i += LANES) sum += exp_nonpositive(load(terms + i));
+    for (int64_t i = 0; i < count; i += LANES) sum += exp_nonpositive(load(terms + i));
     return maximum + std::log(double(sum_lanes(sum)));
 }
 
@@ -39,18 +39,18 @@ ALWAYS_INLINE double log_sum_exp(const float *terms, long count, double maximum)
 // Sum of the vectors of each element's words: out[e] = Σ scales[w] · rows[w] over its words w.
 // `rows`, (words, width), are int8; ids below 0 are words without a vector.
 KERNEL(sum_word_vectors)
-(const int32_t *ids, const int64_t *starts, long elements, const int8_t *rows, const float *scales,
- long width, float *out) {
+(const int32_t *ids, const int64_t *starts, int64_t elements, const int8_t *rows,
+ const float *scales, int64_t width, float *out) {
     typedef int8_t Bytes __attribute__((vector_size(LANES)));
-    for (long element = 0; element < elements; element++) {
+    for (int64_t element = 0; element < elements; element++) {
         float *sum = out + element * width;
         memset(sum, 0, size_t(width) * sizeof(float));
-        for (long token = starts[element]; token < starts[element + 1]; token++) {
+        for (int64_t token = starts[element]; token < starts[element + 1]; token++) {
             const int32_t word = ids[token];
             if (word < 0) continue;
             const int8_t *row = rows + word * width;
             const Vec scale = broadcast(scales[word]);
-            for (long i = 0; i < width; i += LANES) {
+            for (int64_t i = 0; i < width; i += LANES) {
                 Bytes bytes;
                 memcpy(&bytes, row + i, sizeof bytes);
                 store(sum + i, load(sum + i) + scale * __builtin_convertvector(bytes, Vec));
@@ -64,20 +64,20 @@ KERNEL(sum_word_vectors)
 // numbers of vectors: by how much two means describe them better than one. `sums` is scratch memory,
 // 2 · width numbers.
 KERNEL(compare_sides)
-(const float *vectors, long elements, long width, long scale, double *sums, double *cosine,
+(const float *vectors, int64_t elements, int64_t width, int64_t scale, double *sums, double *cosine,
  double *gain) {
     double *left = sums, *right = sums + width;
     memset(sums, 0, size_t(2 * width) * sizeof(double));
-    for (long i = 0; i < scale && i < elements; i++)
+    for (int64_t i = 0; i < scale && i < elements; i++)
         accumulate(right, vectors + i * width, width, 1);
-    for (long gap = 1; gap < elements; gap++) {
+    for (int64_t gap = 1; gap < elements; gap++) {
         accumulate(left, vectors + (gap - 1) * width, width, 1);
         accumulate(right, vectors + (gap - 1) * width, width, -1);
         if (gap > scale) accumulate(left, vectors + (gap - 1 - scale) * width, width, -1);
         if (gap + scale <= elements)
             accumulate(right, vectors + (gap + scale - 1) * width, width, 1);
         VecDouble left_squared = {}, right_squared = {}, product = {};
-        for (long i = 0; i < width; i += DOUBLES) {
+        for (int64_t i = 0; i < width; i += DOUBLES) {
             const VecDouble l = load(left + i), r = load(right + i);
             left_squared += l * l;
             right_squared += r * r;
@@ -97,14 +97,14 @@ KERNEL(compare_sides)
 // of the L vectors before the end e, for e = 1 … elements. `sums`, (elements + 1, width), are
 // cumulative sums. Entries with L > e are not written.
 KERNEL(square_run_sums)
-(const double *sums, long elements, long width, long longest, double *out) {
-    for (long end = 1; end <= elements; end++) {
+(const double *sums, int64_t elements, int64_t width, int64_t longest, double *out) {
+    for (int64_t end = 1; end <= elements; end++) {
         const double *last = sums + end * width;
-        const long count = end < longest ? end : longest;
-        for (long length = 1; length <= count; length++) {
+        const int64_t count = end < longest ? end : longest;
+        for (int64_t length = 1; length <= count; length++) {
             const double *first = sums + (end - length) * width;
             VecDouble squared = {};
-            for (long i = 0; i < width; i += DOUBLES) {
+            for (int64_t i = 0; i < width; i += DOUBLES) {
                 const VecDouble difference = load(last + i) - load(first + i);
                 squared += difference * difference;
             }
@@ -119,32 +119,34 @@ KERNEL(square_run_sums)
 // slopes[L − 1] · q. `squares` are those of `square_run_sums`. `terms` is scratch memory: `longest`
 // numbers, rounded up to whole vectors.
 KERNEL(sum_change_points)
-(const double *squares, long elements, long longest, const double *constants, const double *slopes,
- float *terms, double *values, double *forward, double *backward) {
+(const double *squares, int64_t elements, int64_t longest, const double *constants,
+ const double *slopes, float *terms, double *values, double *forward, double *backward) {
     forward[0] = 0;
-    for (long end = 1; end <= elements; end++) {
-        const long count = end < longest ? end : longest;
+    for (int64_t end = 1; end <= elements; end++) {
+        const int64_t count = end < longest ? end : longest;
         double maximum = LOG_ZERO;
-        for (long i = 0; i < count; i++) {
+        for (int64_t i = 0; i < count; i++) {
             values[i] =
                 forward[end - 1 - i] + constants[i] + slopes[i] * squares[end * longest + i];
             maximum = values[i] > maximum ? values[i] : maximum;
         }
-        const long padded = (count + LANES - 1) / LANES * LANES;
-        for (long i = 0; i < padded; i++) terms[i] = i < count ? float(values[i] - maximum) : -200;
+        const int64_t padded = (count + LANES - 1) / LANES * LANES;
+        for (int64_t i = 0; i < padded; i++)
+            terms[i] = i < count ? float(values[i] - maximum) : -200;
         forward[end] = log_sum_exp(terms, padded, maximum);
     }
     backward[elements] = 0;
-    for (long start = elements - 1; start >= 0; start--) {
-        const long count = elements - start < longest ? elements - start : longest;
+    for (int64_t start = elements - 1; start >= 0; start--) {
+        const int64_t count = elements - start < longest ? elements - start : longest;
         double maximum = LOG_ZERO;
-        for (long i = 0; i < count; i++) {
+        for (int64_t i = 0; i < count; i++) {
             values[i] = backward[start + 1 + i] + constants[i] +
                         slopes[i] * squares[(start + 1 + i) * longest + i];
             maximum = values[i] > maximum ? values[i] : maximum;
         }
-        const long padded = (count + LANES - 1) / LANES * LANES;
-        for (long i = 0; i < padded; i++) terms[i] = i < count ? float(values[i] - maximum) : -200;
+        const int64_t padded = (count + LANES - 1) / LANES * LANES;
+        for (int64_t i = 0; i < padded; i++)
+            terms[i] = i < count ? float(values[i] - maximum) : -200;
         backward[start] = log_sum_exp(terms, padded, maximum);
     }
 }
@@ -152,16 +154,16 @@ KERNEL(sum_change_points)
 // Cosine of each vector with the sum of the `scale` vectors before it, and after it; 0 where there
 // are none, or where a sum is 0. `sums` is scratch memory, 2 · width numbers.
 KERNEL(compare_with_context)
-(const float *vectors, long elements, long width, long scale, double *sums, double *before,
+(const float *vectors, int64_t elements, int64_t width, int64_t scale, double *sums, double *before,
  double *after) {
     double *left = sums, *right = sums + width;
     memset(sums, 0, size_t(2 * width) * sizeof(double));
-    for (long i = 1; i <= scale && i < elements; i++)
+    for (int64_t i = 1; i <= scale && i < elements; i++)
         accumulate(right, vectors + i * width, width, 1);
-    for (long element = 0; element < elements; element++) {
+    for (int64_t element = 0; element < elements; element++) {
         const float *vector = vectors + element * width;
         VecDouble own = {}, left_squared = {}, right_squared = {}, with_left = {}, with_right = {};
-        for (long i = 0; i < width; i += DOUBLES) {
+        for (int64_t i = 0; i < width; i += DOUBLES) {
             const VecDouble x = widen(vector + i), l = load(left + i), r = load(right + i);
             own += x * x;
             left_squared += l * l;
