@@ -26,6 +26,7 @@ HELPER_MODULES = {
     "authors_headings",
     "chunkers",
     "compare_sources",
+    "compare_startup",
     "pages",
     "segmentation_models",
 }

@@ -29,6 +29,7 @@ from measures import read_memory, read_peak_memory
 from torch.nn import functional
 
 import neural
+from neural.core.registry import UnknownNameError
 from neural.nn.attention import registry as attention
 from neural.nn.mask import Mask
 
@@ -325,6 +326,15 @@ def draw_chart(results: dict[str, dict[str, dict[int, float]]], path: Path) -> N
     figure.savefig(path)
 
 
+def parse_mechanism(name: str) -> str:
+    """The name of a mechanism; an error of the command line with the closest name if it has none."""
+    try:
+        attention.get(name)
+    except UnknownNameError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return name
+
+
 def main() -> None:
     """Print tables of ratios and exponents, or JSON."""
     parser = argparse.ArgumentParser(
@@ -338,7 +348,7 @@ def main() -> None:
     parser.add_argument(
         "--mechanism",
         action="append",
-        choices=attention.names(),
+        type=parse_mechanism,
         metavar="NAME",
         help="only this one, at every length; may be repeated",
     )
@@ -361,6 +371,8 @@ def main() -> None:
     }
     names = tuple(options.mechanism or ())
     for n in lengths:
+        # long inputs take minutes: show which length is measured
+        print(f"n = {n:,}: {', '.join(names) or 'all mechanisms'} …", file=sys.stderr, flush=True)
         rounds = 1 if options.quick or n > 4096 else 3
         with_flex = options.flex and n == 4096
         for quantity, grad in (("forward", False), ("forward+backward", True)):

@@ -26,6 +26,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
@@ -35,6 +36,8 @@ from neural.runs.run import Run
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "language_model" / "tiny.yaml"
 GOALS = {"seconds to list 500 runs": 1.0, "steps per second, 50 clients / none": 0.97, "errors": 0}
+URL_VARIABLE = "NEURAL_BENCHMARK_BOARD_URL"
+"""Environment variable that passes the board's URL, with its token, to the process of clients."""
 CLOCK_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -49,23 +52,48 @@ def create_runs(root: Path, count: int) -> None:
         run.finish("finished")
 
 
+class BoardAddress:
+    """Host, port and access token of a board, from the URL that it prints."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        parts = urllib.parse.urlsplit(url)
+        self.host, self.port = parts.hostname or "", parts.port or 80
+        self.token = dict(urllib.parse.parse_qsl(parts.query)).get("token", "")
+
+    def format_request(self, path: str, body: bytes | None = None) -> bytes:
+        """The bytes of an HTTP request: POST with a JSON body if there is one, else GET."""
+        lines = [
+            f"{'GET' if body is None else 'POST'} {path} HTTP/1.1",
+            f"Host: {self.host}:{self.port}",
+            f"Authorization: Bearer {self.token}",
+        ]
+        if body is not None:
+            lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode() + (body or b"")
+
+
 @contextlib.contextmanager
 def board(root: Path):
     """Start a board process; yields its address and process id."""
     command = [sys.executable, "-m", "neural", "board", str(root), "--port", "0", "--no-open"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            address = process.stdout.readline().split()[-1]
-            wait_until(lambda: fetch(address))
+            address = BoardAddress(process.stdout.readline().split()[-1])
+            wait_until(lambda: fetch(address, "/"))
             yield address, process.pid
         finally:
             process.send_signal(signal.SIGINT)
 
 
-def fetch(address: str) -> bytes | None:
+def fetch(address: BoardAddress, path: str) -> bytes | None:
     """The body of a response, or None if the server does not respond."""
+    request = urllib.request.Request(
+        f"http://{address.host}:{address.port}{path}",
+        headers={"Authorization": f"Bearer {address.token}"},
+    )
     try:
-        with urllib.request.urlopen(address, timeout=30) as response:
+        with urllib.request.urlopen(request, timeout=30) as response:
             return response.read()
     except OSError:
         return None
@@ -89,7 +117,7 @@ def measure_listing(count: int) -> dict[str, float]:
             seconds = []
             for _ in range(2):
                 start = time.perf_counter()
-                runs = json.loads(fetch(f"{address}api/runs"))["runs"]
+                runs = json.loads(fetch(address, "/api/runs"))["runs"]
                 seconds.append(time.perf_counter() - start)
                 assert len(runs) == count
     return {f"seconds to list {count} runs": seconds[0], "seconds to list them again": seconds[1]}
@@ -138,13 +166,12 @@ def train(root: Path) -> None:
         )
 
 
-async def simulate_page(host: str, port: int, run: str, counts: dict[str, int]) -> None:
+async def simulate_page(address: BoardAddress, run: str, counts: dict[str, int]) -> None:
     """One open page: receives events, and fetches maps over a second connection."""
-    reader, writer = await asyncio.open_connection(host, port, limit=2**24)
-    connection = Connection(host, port)
+    reader, writer = await asyncio.open_connection(address.host, address.port, limit=2**24)
+    connection = Connection(address)
     try:
-        path = f"/api/events?run={run}&after=100000000"
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        writer.write(address.format_request(f"/api/events?run={run}&after=100000000"))
         if b" 200 " not in (line := await reader.readline()):
             count_error(counts, f"events: {line!r}")
             return
@@ -170,8 +197,8 @@ async def simulate_page(host: str, port: int, run: str, counts: dict[str, int]) 
 class Connection:
     """A keep-alive connection, reopened if the server closed it."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self.host, self.port = host, port
+    def __init__(self, address: BoardAddress) -> None:
+        self.address = address
         self.open = None
 
     async def get(self, path: str) -> tuple[bytes, bytes]:
@@ -183,9 +210,11 @@ class Connection:
             return await self._get(path)
 
     async def _get(self, path: str) -> tuple[bytes, bytes]:
-        self.open = self.open or await asyncio.open_connection(self.host, self.port, limit=2**24)
+        self.open = self.open or await asyncio.open_connection(
+            self.address.host, self.address.port, limit=2**24
+        )
         reader, writer = self.open
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\n\r\n".encode())
+        writer.write(self.address.format_request(path))
         head = await reader.readuntil(b"\r\n\r\n")
         length = next(
             line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")
@@ -205,14 +234,11 @@ def count_error(counts: dict[str, int], message: str) -> None:
         print(message, file=sys.stderr)
 
 
-async def simulate_pages(address: str, run: str, clients: int, seconds: float) -> None:
+async def simulate_pages(address: BoardAddress, run: str, clients: int, seconds: float) -> None:
     """Open many pages for some time; prints what they received as JSON."""
-    host, port = address.removeprefix("http://").rstrip("/").split(":")
     counts = {"events": 0, "maps": 0, "errors": 0}
     os.nice(19)  # only now: on busy cores, starting at low priority would take minutes
-    pages = [
-        asyncio.create_task(simulate_page(host, int(port), run, counts)) for _ in range(clients)
-    ]
+    pages = [asyncio.create_task(simulate_page(address, run, counts)) for _ in range(clients)]
     await asyncio.sleep(1)
     print("all pages are open", flush=True)
     await asyncio.sleep(seconds)
@@ -246,12 +272,15 @@ def measure_clients(threads: int, clients: int, pairs: int, seconds: float) -> d
                         sys.executable,
                         __file__,
                         "--pages",
-                        address,
                         run,
                         str(clients),
                         str(seconds),
                     ]
-                    pages = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+                    # by the environment: every user of the machine can read command lines
+                    environment = {**os.environ, URL_VARIABLE: address.url}
+                    pages = subprocess.Popen(
+                        command, stdout=subprocess.PIPE, text=True, env=environment
+                    )
                     pages.stdout.readline()  # their start is not measured
                     start, used = time.monotonic(), read_cpu_seconds(pid)
                     time.sleep(seconds - 0.5)
@@ -293,13 +322,14 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--train", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--pages", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--pages", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.train:
         train(options.train)
         return 0
     if options.pages:
-        address, run, clients, seconds = options.pages
+        run, clients, seconds = options.pages
+        address = BoardAddress(os.environ[URL_VARIABLE])
         asyncio.run(simulate_pages(address, run, int(clients), float(seconds)))
         return 0
     pairs, seconds = (1, 4.0) if options.quick else (12, 6.0)

@@ -63,15 +63,15 @@ def get_licence(package: Distribution) -> str:
     )
 
 
-def find_vulnerabilities() -> tuple[list[str], str]:
-    """Known vulnerabilities of the pinned versions, and a note about unchecked packages."""
+def find_vulnerabilities() -> tuple[list[str], int, str]:
+    """Known vulnerabilities of the pinned versions, how many were checked, a note about the rest."""
     command = [sys.executable, "-m", "pip_audit", "-r", str(CONSTRAINTS), "--no-deps"]
     command += ["--disable-pip", "-f", "json", "--progress-spinner", "off"]
     done = subprocess.run(command, capture_output=True, text=True)
     try:
         packages = json.loads(done.stdout)["dependencies"]
     except ValueError:
-        return [], (done.stderr.strip().splitlines() or ["no answer"])[-1]
+        return [], 0, (done.stderr.strip().splitlines() or ["no answer"])[-1]
     skipped = [package["name"] for package in packages if "skip_reason" in package]
     vulnerabilities = [
         f"{package['name']} {package['version']}: {vulnerability['id']}, "
@@ -80,14 +80,14 @@ def find_vulnerabilities() -> tuple[list[str], str]:
         for vulnerability in package.get("vulns", ())
     ]
     note = f"{len(skipped)} of {len(packages)} packages are not in the database" if skipped else ""
-    return vulnerabilities, note
+    return vulnerabilities, len(packages) - len(skipped), note
 
 
 def main() -> int:
     """Print the table; the exit code is 1 if there are problems."""
-    extras = tuple(distribution("neural").metadata.get_all("Provides-Extra") or ())
-    packages = collect_dependencies("neural", extras)
-    required = set(collect_dependencies("neural"))
+    extras = tuple(distribution("neural-lab").metadata.get_all("Provides-Extra") or ())
+    packages = collect_dependencies("neural-lab", extras)
+    required = set(collect_dependencies("neural-lab"))
     problems = []
     for name, package in sorted(packages.items()):
         licence = get_licence(package)
@@ -99,9 +99,11 @@ def main() -> int:
     check = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True)
     if check.returncode:
         problems += check.stdout.splitlines()
-    vulnerabilities, note = find_vulnerabilities()
+    vulnerabilities, checked, note = find_vulnerabilities()
     problems += vulnerabilities
-    print(f"known vulnerabilities: {len(vulnerabilities)}" + (f"; {note}" if note else ""))
+    # "0" would be read as a good result even if no package was checked
+    result = str(len(vulnerabilities)) if checked else "not checked"
+    print(f"known vulnerabilities: {result}" + (f"; {note}" if note else ""))
     for problem in problems:
         print(f"error: {problem}", file=sys.stderr)
     return bool(problems)

@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PAGE = (ROOT / "docs" / "dependencies.md").read_text()
 EXTRAS = {
-    extra: lines for extra, lines in PROJECT["optional-dependencies"].items() if extra != "dev"
+    extra: lines
+    for extra, lines in PROJECT["optional-dependencies"].items()
+    if extra not in ("all", "dev")
 }
 
 
@@ -64,3 +66,23 @@ def test_every_package_is_pinned_in_the_constraints():
     }
     lines = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]
     assert {parse_name(line).lower() for line in lines} <= pinned
+
+
+def test_all_are_the_extras_without_frameworks_of_others_and_without_the_gpl():
+    (line,) = PROJECT["optional-dependencies"]["all"]
+    name, _, extras = line.rstrip("]").partition("[")
+    assert name == PROJECT["name"]
+    left_out = {"haystack", "langchain", "llama-index", "songs", "sweep"}
+    assert set(extras.split(",")) == set(EXTRAS) - left_out
+
+
+def test_the_development_extra_has_every_package_of_all():
+    developers = {parse_name(line) for line in PROJECT["optional-dependencies"]["dev"]}
+    (line,) = PROJECT["optional-dependencies"]["all"]
+    for extra in line.rstrip("]").partition("[")[2].split(","):
+        assert {parse_name(package) for package in EXTRAS[extra]} <= developers, extra
+
+
+@pytest.mark.parametrize("name", ["matplotlib", "pillow", "scikit-learn", "scipy"])
+def test_packages_of_extras_are_not_always_installed(name):
+    assert name not in {parse_name(line) for line in PROJECT["dependencies"]}

@@ -1,66 +1,33 @@
-"""The documentation site: it builds without warnings or downloads, and its samples work."""
+"""The documentation site: it builds without warnings or downloads, and its reference is right."""
 
-import logging
 import math
 import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+import torch
 
+import neural
 from docs._reference import pages
 from docs._reference.catalogue import PAGES
-from neural.analysis.head_roles import ROLE_THRESHOLDS
+from docs._reference.python import OTHER_MODULES
+from docs._reference.source import list_definitions
+from docs._repository_links import read_repository_url
+from neural import interventions
 from neural.capture.measures import registry as measures
-from neural.cli.main import main
 from neural.nn.layers import registry as layers
+from tests.documentation_site import ROOT, build_site
 from tests.programs import check_text
-from tests.segmentation_runs import write_songs
 
-ROOT = Path(__file__).parents[1]
 FENCE = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.M | re.S)
-TESTED_PAGES = [
-    "index",
-    "tutorial-supervised",
-    "tutorial-language-model",
-    "tutorial-segmentation",
-    "tutorial-focus",
-    "walkthrough-table",
-    "walkthrough-text",
-    "walkthrough-own-model",
-    "coming-from",
-    "watching",
-    "interventions",
-    "python",
-]
-"""Pages whose files, commands and Python blocks are all run, in their order."""
-FEWER_STEPS = [
-    "training.steps=4",
-    "training.warmup_steps=0",
-    "training.validate_every=2",
-    "tracking.track_every=2",
-]
-"""Overrides that shorten the trainings of these pages."""
-SMALLER_DATA = {
-    "tutorial-segmentation": ("data: handbook", "data: few.jsonl"),
-    "walkthrough-text": ("sorted(topics)", "sorted(topics)[:12]"),
-    "walkthrough-own-model": ("range(400)", "range(3)"),
-}
-"""Replacements that reduce the number of documents, or of steps: page → (old, new)."""
-VARIABLE_OUTPUT = re.compile(
-    rf"\d[\d.,]*|'(?:{'|'.join([*ROLE_THRESHOLDS, 'mixed'])})'|\b(?:yes|no)\b"
-)
-"""Printed words that depend on a training: numbers, roles of heads, predicted classes."""
-EXACT_OUTPUT_COMMANDS = {
-    "neural check tiny.neural",
-    "neural check rows.neural",
-    "neural check writer.neural --network Writer",
-    "neural segment notes.txt",
-    "neural train own.yaml --dry-run",
-}
-"""Commands whose output depends neither on a training nor on the version of Python."""
-MEASURED_LINE = re.compile(r"^  time  +.*\n", re.M)
-"""The line of a plan that depends on the machine."""
+
+PROGRAM_WITH_HEADS = """network Letters {
+  input: (None,)
+  layers:
+    Embedding(input_dim=27, output_dim=16)
+    TransformerDecoder(num_heads=4) * 3
+    Output(27)
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -72,16 +39,7 @@ def reference():
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The site, built in strict mode: a warning is an error."""
-    with pytest.MonkeyPatch.context() as patch:
-        # a notice about the theme's future, not about these pages
-        patch.setenv("NO_MKDOCS_2_WARNING", "1")
-        from mkdocs.commands.build import build
-        from mkdocs.config import load_config
-
-        folder = tmp_path_factory.mktemp("site")
-        logging.getLogger("mkdocs").setLevel(logging.WARNING)
-        build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True))
-    return folder
+    return build_site(tmp_path_factory.mktemp("site"))
 
 
 def test_every_page_is_in_the_site(site, reference):
@@ -102,12 +60,82 @@ def test_pages_load_nothing_from_the_network(site):
         assert not re.search(r"(?:@import|url\()\s*[\"']?(?:https?:)?//", style.read_text()), style
 
 
+def test_links_to_the_repository_lead_to_files_of_it(site):
+    address = re.compile(rf'href="{re.escape(read_repository_url())}/(?:blob|tree)/main/([^"#]+)')
+    paths = {path for page in site.rglob("*.html") for path in address.findall(page.read_text())}
+    assert paths, "no page links to a source file"
+    assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
+def test_pages_can_be_edited_and_name_the_repository(site):
+    page = (site / "training.html").read_text()
+    assert f"{read_repository_url()}/edit/main/docs/training.md" in page
+    assert 'data-md-component="source"' not in page  # the theme would ask the network for stars
+
+
 def test_no_path_of_this_machine_is_in_the_site(site):
     for page in site.rglob("*.html"):
         assert str(ROOT) not in page.read_text(), page
 
 
 # --- reference pages ---
+
+
+def test_every_public_name_has_a_signature_a_description_and_an_example(reference):
+    sections = dict(
+        re.findall(
+            r"^### (neural\.\w+) \{[^}]*\}\n(.*?)(?=^##|\Z)",
+            reference["reference/python.md"],
+            re.M | re.S,
+        )
+    )
+    assert set(sections) == {f"neural.{name}" for name in neural.__all__}
+    for name, section in sections.items():
+        is_class = isinstance(getattr(neural, name.removeprefix("neural.")), type)
+        assert section.count("```python") >= (1 if is_class else 2), f"{name} has no example"
+
+
+def test_every_result_of_a_public_function_is_described(reference):
+    page = reference["reference/python.md"]
+    returned = set(re.findall(r"^Returns .*?\[`(\w+)`\]", page, re.M))
+    assert {"FitResult", "WatchResult", "Run", "PatchingResult"} <= returned
+    assert [name for name in returned if not re.search(rf"^### .*{name} \{{", page, re.M)] == []
+
+
+def test_the_python_reference_does_not_depend_on_this_process(reference):
+    assert not re.search(r"0x[0-9a-f]{6}|PosixPath|<function", reference["reference/python.md"])
+
+
+@pytest.mark.parametrize("name", [*interventions.__all__, "module"])
+def test_the_example_of_an_intervention_runs(reference, name):
+    if name == "InterventionError":  # raised, not used
+        return
+    heading = (
+        "## `neural.interventions`" if name == "module" else f"### neural.interventions.{name} "
+    )
+    section = reference["reference/python.md"].partition(heading)[2].partition("\n##")[0]
+    *_, example = [code for language, _, code in FENCE.findall(section) if language == "python"]
+    model = neural.parse(PROGRAM_WITH_HEADS).build().eval()
+    ids, other_ids = torch.randint(27, (2, 4, 12), generator=torch.Generator().manual_seed(0))
+    names = {"neural": neural, "model": model, "ids": ids, "other_ids": other_ids}
+    exec(compile(example, name, "exec"), names)
+
+
+@pytest.mark.parametrize("module", OTHER_MODULES)
+def test_a_module_begins_with_an_example(reference, module):
+    introduction = (
+        reference["reference/python.md"].partition(f"## `{module}`")[2].partition("\n##")[0]
+    )
+    examples = [code for language, _, code in FENCE.findall(introduction) if language == "python"]
+    assert any(f"from {module} import " in example for example in examples)
+    if module == "neural.testing.contract":  # the others need packages of others
+        exec(compile(examples[0], module, "exec"), {})
+
+
+@pytest.mark.parametrize("module", OTHER_MODULES)
+def test_public_classes_of_a_module_have_a_section(reference, module):
+    for definition in list_definitions(module):
+        assert f"### {module}.{definition.name} {{" in reference["reference/python.md"]
 
 
 def test_every_entry_has_a_section(reference):
@@ -170,59 +198,3 @@ def evaluate_formula(formula: str, names: dict) -> float:
     for symbol, python in (("·", "*"), ("²", "**2"), ("∞", "inf"), ("−", "-")):
         formula = formula.replace(symbol, python)
     return eval(re.sub(r"log (\w)", r"log(\1)", formula), dict(names))
-
-
-# --- tutorials ---
-
-
-@pytest.mark.parametrize("page", TESTED_PAGES)
-def test_all_samples_of_a_page_run(page, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    write_songs(tmp_path / "few.jsonl", labels=False)
-    names, printed = {"__name__": page}, ""
-    for language, title, text in FENCE.findall((ROOT / f"docs/{page}.md").read_text()):
-        text = text if language == "output" else text.replace(*SMALLER_DATA.get(page, ("", "")))
-        if title:
-            (tmp_path / title).write_text(text)
-        if language == "python":
-            capsys.readouterr()
-            exec(compile(text, f"{page}.md", "exec"), names)
-            printed = capsys.readouterr().out
-        if language == "output":  # of the Python block before it
-            shown, printed = (normalise_output(output) for output in (text, printed))
-            assert printed == shown
-        if language == "console":
-            for command, shown in re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", text, re.M):
-                run_command(command, shown)
-
-
-def normalise_output(text: str) -> str:
-    """Printed text without its white space; numbers, roles of heads and classes become `#`."""
-    return re.sub(r"\s", "", VARIABLE_OUTPUT.sub("#", text))
-
-
-def run_command(command: str, shown: str) -> None:
-    """Run a command and compare its output with the page: exactly, or headings and row titles."""
-    words = re.findall(r'"[^"]*"|\S+', command)
-    verb, arguments = words[1], [word.strip('"') for word in words[2:]]
-    if verb == "train" and "--dry-run" not in arguments:
-        arguments += [word for override in FEWER_STEPS for word in ("--set", override)]
-    if verb == "sweep":  # its trials are processes, which take seconds each
-        arguments.append("--dry-run")
-        shown = ""
-    done = CliRunner().invoke(main, [verb, *arguments])
-    assert done.exit_code == 0, f"{command}\n{done.output}"
-    if command in EXACT_OUTPUT_COMMANDS:
-        printed, shown = (MEASURED_LINE.sub("  time\n", text) for text in (done.stdout, shown))
-        assert printed.strip() == shown.strip(), command
-    else:
-        for heading in re.findall(r"^([a-z][^\d…\n]*)\n ", shown, re.M):
-            assert f"{heading}\n" in done.output, f"{command}: {heading}"
-    if verb == "evaluate":
-        titles = re.findall(r"^  ([^\W\d][^:\n]*?)  +[+\d]", shown, re.M)
-        assert titles and [title for title in titles if f"  {title}  " not in done.output] == []
-
-
-def test_commands_with_exact_output_are_in_the_pages():
-    text = "".join((ROOT / f"docs/{page}.md").read_text() for page in TESTED_PAGES)
-    assert all(f"$ {command}\n" in text for command in EXACT_OUTPUT_COMMANDS)

@@ -1,4 +1,4 @@
-"""Every relative link of README, CHANGELOG and docs leads to a file and a heading in a checkout."""
+"""Every relative link of the repository's Markdown leads to a file and a heading in a checkout."""
 
 import re
 from pathlib import Path
@@ -6,9 +6,19 @@ from pathlib import Path
 import pytest
 
 from docs._reference import pages
+from docs._repository_links import adapt_links
 
 ROOT = Path(__file__).parents[1]
-FILES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FOLDERS = ("docs", ".github", "examples", "editors", "benchmarks", "release")
+"""Folders whose pages are checked, beside those at the root."""
+FILES = sorted(
+    path
+    for path in [
+        *ROOT.glob("*.md"),
+        *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md")),
+    ]
+    if "node_modules" not in path.parts
+)
 FENCE = re.compile(r"^(```+|~~~+).*?^\1\s*$", re.M | re.S)
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 HEADING = re.compile(r"^#{1,6} +(.*?)\s*#*$", re.M)
@@ -89,3 +99,27 @@ def test_links_to_missing_files_and_headings_are_found(tmp_path):
         "#elsewhere",
         "missing/",
     ]
+
+
+@pytest.mark.parametrize(
+    ("page", "target", "expected"),
+    [
+        ("training.md", "data.md#tables", "data.md#tables"),
+        ("training.md", "../src/neural/cli/", "https://example.org/r/tree/main/src/neural/cli"),
+        ("training.md", "../pyproject.toml", "https://example.org/r/blob/main/pyproject.toml"),
+        ("decisions/0001-lazy-torch.md", "../log.md", "../log.md"),
+        ("decisions/0001-lazy-torch.md", "../../CHANGELOG.md", "../changelog.md"),
+        ("changelog.md", "docs/claims.md#focus-models", "claims.md#focus-models"),
+        (
+            "changelog.md",
+            "examples/tiny.neural",
+            "https://example.org/r/blob/main/examples/tiny.neural",
+        ),
+        ("training.md", "https://anywidget.dev", "https://anywidget.dev"),
+        ("training.md", "#below", "#below"),
+    ],
+)
+def test_links_are_adapted_to_the_site(page, target, expected):
+    text = f"[link]({target}) `[code]({target})`\n\n```text\n[code]({target})\n```\n"
+    adapted = adapt_links(text, page, "https://example.org/r")
+    assert adapted == text.replace(f"[link]({target})", f"[link]({expected})")

@@ -33,17 +33,10 @@ def pages() -> dict[str, str]:
     for name in main.list_commands(top):
         command = main.get_command(top, name)
         assert command is not None
-        context = click.Context(
-            command,
-            info_name=name,
-            parent=top,
-            max_content_width=HELP_WIDTH,
-            terminal_width=HELP_WIDTH,
-        )
+        context = create_context(command, name, top)
         rows.append([f"[`neural {name}`](#{name})", command.get_short_help_str(2 * HELP_WIDTH)])
         common_rows.append([f"`neural {name}`", *list_common_options(command)])
-        help_text = fence(command.get_help(context))
-        sections.append(join_paragraphs(f"## neural {name} {{ #{name} }}", help_text))
+        sections.append(join_paragraphs(f"## neural {name} {{ #{name} }}", *list_help(context)))
     overview = table(["", ""], rows)
     common_table = table(["", "a run", "`--runs`", "`--json`", "`-o`", "`-`"], common_rows)
     return {
@@ -56,6 +49,30 @@ def pages() -> dict[str, str]:
             *sections,
         )
     }
+
+
+def create_context(command: click.Command, name: str, parent: click.Context) -> click.Context:
+    """Context in which a command formats its help."""
+    return click.Context(
+        command,
+        info_name=name,
+        parent=parent,
+        max_content_width=HELP_WIDTH,
+        terminal_width=HELP_WIDTH,
+    )
+
+
+def list_help(context: click.Context) -> list[str]:
+    """The help text of a command, and those of its subcommands."""
+    command = context.command
+    texts = [fence(command.get_help(context))]
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            subcommand = command.get_command(context, name)
+            assert subcommand is not None
+            child = create_context(subcommand, name, context)
+            texts.append(fence(subcommand.get_help(child)))
+    return texts
 
 
 def list_common_options(command: click.Command) -> list[str]:

@@ -13,7 +13,7 @@ async function start() {
   try {
     await client.start();
   } catch (error) {
-    const hint = 'Is it installed (pip install "neural[lsp]"), and does the setting neural.command name it?';
+    const hint = 'Is it installed (pip install "neural-lab[lsp]"), and does the setting neural.command name it?';
     window.showErrorMessage(`${[command, ...args].join(" ")} lsp could not be started. ${hint} (${error.message})`);
   }
 }

@@ -3,13 +3,14 @@
     python examples/demo/demo.py [--into FOLDER]
 
 Every step is a command that you can type yourself, with its output. Nothing is downloaded: the text
-comes with Python, the images come with scikit-learn.
+comes with Python, the images come with the package.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -77,23 +78,29 @@ def print_title(text: str) -> None:
     print(f"\033[1;34m{line}\033[0m\n" if sys.stdout.isatty() else f"{line}\n", flush=True)
 
 
+def command_name() -> str:
+    """What to type for `neural`: its path where it is not on PATH, as after `make demo`."""
+    if shutil.which("neural"):
+        return "neural"
+    return os.path.relpath(Path(sys.executable).with_name("neural"))
+
+
 def run_command(arguments: list[str]) -> None:
     """Print and run a command; an error ends the demo."""
     quoted = [word if word.isascii() and " " not in word else f'"{word}"' for word in arguments]
     print("$ neural " + " ".join(quoted) + "\n", flush=True)
-    code = subprocess.call([sys.executable, "-m", "neural", *arguments])
+    process = subprocess.Popen([sys.executable, "-m", "neural", *arguments])
+    try:
+        code = process.wait()
+    except KeyboardInterrupt:
+        process.wait()  # Ctrl-C reaches the command, too: a training saves a checkpoint and ends
+        raise
     if code:
         sys.exit(code)
 
 
-def main() -> None:
+def run_demo(output: Path, runs: Path) -> None:
     """Check a program with errors, then run all commands."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--into", type=Path, default=Path("demo"), help="output folder (default: demo)"
-    )
-    output: Path = parser.parse_args().into
-    runs = output / time.strftime("%Y-%m-%d_%H-%M-%S")  # a second demo gets its own folder
     started = time.monotonic()
     print_title("A program with three errors: all are found before anything is built")
     check = [sys.executable, "-m", "neural", "check", "-"]
@@ -103,11 +110,28 @@ def main() -> None:
         print_title(text)
         run_command(arguments)
     print_title(f"{time.monotonic() - started:.0f} seconds")
+    neural = command_name()
     print(
         f"Open {report} in a browser: `Attention` has a slider over all steps.\n"
-        f"The same pages live, and more:   neural board {runs}\n"
-        "Next: neural layers · neural explain E0203 · neural new my_lab"
+        f"The same pages live, and more:   {neural} board {runs}\n"
+        f"Next: {neural} layers · {neural} explain E0203 · {neural} new my_lab"
     )
+
+
+def main() -> None:
+    """Run the demo; Ctrl-C ends it with exit code 130."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--into", type=Path, default=Path("demo"), help="output folder (default: demo)"
+    )
+    output: Path = parser.parse_args().into
+    runs = output / time.strftime("%Y-%m-%d_%H-%M-%S")  # a second demo gets its own folder
+    try:
+        run_demo(output, runs)
+    except KeyboardInterrupt:
+        has_runs = f"; the runs so far are in {runs}" if runs.exists() else ""
+        print(f"\nThe demo was stopped{has_runs}.", file=sys.stderr)
+        sys.exit(130)
 
 
 if __name__ == "__main__":

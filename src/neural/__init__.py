@@ -100,7 +100,7 @@ __all__ = [
     "watch",
     "widget",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 class _Package(ModuleType):

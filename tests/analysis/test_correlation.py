@@ -15,9 +15,9 @@ from neural.analysis.correlation import (
     correlate_changes,
     partial_correlation,
     permutation_test,
-    rank_values,
     spearman,
 )
+from neural.core.ranks import rank_values
 
 
 def create_curves(

@@ -186,6 +186,22 @@ def test_heads_with_the_same_map_are_duplicates(tmp_path):
     assert run_check("duplicate_heads", write_synthetic_run(tmp_path, 2, maps=uniform)) is None
 
 
+@pytest.mark.parametrize("is_training", [False, True])
+def test_a_single_capture_has_no_step_worth_naming(tmp_path, is_training):
+    sink = create_causal_map(lambda i, j: 20.0 if j == 0 else 1.0)
+    run = write_synthetic_run(
+        tmp_path,
+        0,
+        maps=repeat_maps([sink, PREVIOUS, PREVIOUS])[:1],
+        arrays={"sink_excess": np.array([[[0.8, 0, 0]]])},
+        scalars={"train/loss": np.array([2.0])} if is_training else None,
+    )
+    duplicates, sinks = (run_check(name, run) for name in ("duplicate_heads", "attention_sinks"))
+    assert duplicates.evidence.startswith("at step 50: L0 h1" if is_training else "L0 h1 and L0 h2")
+    clause = "; at step 50 their entropy is " if is_training else "; their entropy is "
+    assert clause in sinks.evidence
+
+
 def test_divergence_by_hand():
     first, second = np.array([[1.0, 0], [0.5, 0.5]]), np.array([[1.0, 0], [1.0, 0]])
     half = 0.5 * np.log2(0.5 / 0.75) + 0.5 * np.log2(0.5 / 0.25)

@@ -20,7 +20,8 @@ from neural.tasks.segmentation.task import Segmentation
 from neural.workflows.train import create_run
 from tests.written_runs import CHARACTERS, program
 
-PORT = 8765
+PORT, TOKEN = 8765, "a-token-that-cannot-be-guessed"
+AUTHORIZATION = {"authorization": f"Bearer {TOKEN}"}
 LAYERS, HEADS, TEXT = ["decoder.0.attention", "decoder.1.attention"], 3, "bad cab!"
 
 
@@ -109,19 +110,25 @@ def write_segmenter_run(root):
     return run
 
 
-def create_client(root, config=None, **options):
-    """Create a test client without a network; exceptions of the board are raised in the test."""
-    config = config or ServerConfig("127.0.0.1", PORT)
+def create_client(root, config=None, *, headers=None, clock=time.monotonic, **options):
+    """Create a test client without a network; exceptions of the board are raised in the test.
+
+    The client sends the token, unless other `headers` are passed.
+    """
+    config = config or ServerConfig("127.0.0.1", PORT, TOKEN)
     return TestClient(
-        create_app(root, config), base_url=f"http://127.0.0.1:{config.port}", **options
+        create_app(root, config, clock=clock),
+        base_url=f"http://127.0.0.1:{config.port}",
+        headers=AUTHORIZATION if headers is None else headers,
+        **options,
     )
 
 
 @contextmanager
 def serve_board(root):
-    """Serve a board on a free port of this machine; yields its address."""
+    """Serve a board with TOKEN on a free port of this machine; yields its address."""
     listener = open_listening_socket("127.0.0.1", 0)
-    config = ServerConfig("127.0.0.1", listener.getsockname()[1])
+    config = ServerConfig("127.0.0.1", listener.getsockname()[1], TOKEN)
     server = uvicorn.Server(
         uvicorn.Config(create_app(root, config), log_level="error", timeout_graceful_shutdown=1)
     )
@@ -130,7 +137,7 @@ def serve_board(root):
     try:
         while not server.started:
             time.sleep(0.01)
-        yield config.url.rstrip("/")
+        yield config.address.rstrip("/")
     finally:
         server.should_exit = True
         thread.join(10)

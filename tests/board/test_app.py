@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from neural.capture.map_encoding import decode_map
+from neural.report import run_report
 from neural.runs.run import Run
 from tests.board.boards import (
     HEADS,
@@ -57,6 +58,23 @@ def test_a_response_is_as_new_as_the_rows(tmp_path):
     for step in (0, 50):
         live.write_step(step)
         assert board.get(f"/api/runs/{live.name}").json()["map_steps"][-1] == step
+    live.run.close()
+
+
+def test_a_response_belongs_to_one_commit(tmp_path, monkeypatch):
+    """Else a client that asks for rows after the last curve point would miss older measures."""
+    live = LiveRun(tmp_path)
+    live.write_step(0)
+    read_measures = run_report.collect_recorded_data
+
+    def read_measures_then_write(run, *, after):
+        recorded = read_measures(run, after=after)
+        live.write_step(50)
+        return recorded
+
+    monkeypatch.setattr(run_report, "collect_recorded_data", read_measures_then_write)
+    run = create_client(tmp_path).get(f"/api/runs/{live.name}").json()
+    assert run["scalars"]["train/loss"]["steps"] == run["map_steps"] == [0]
     live.run.close()
 
 

@@ -2,18 +2,20 @@
 
 import asyncio
 import json
+import threading
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
+import numpy as np
 import pytest
 
 from neural.board.event_stream import MAX_QUEUED_MESSAGES, EventBroadcaster, Listener, Poller
 from neural.board.events import FindingsWatcher, IndexWatcher, RunWatcher, encode_findings
 from neural.board.run_cache import RunCache
 from neural.board.run_index import RunIndex
-from tests.board.boards import LiveRun, serve_board
+from tests.board.boards import AUTHORIZATION, LiveRun, serve_board
 
 
 @pytest.fixture
@@ -261,11 +263,58 @@ def test_rows_missed_before_listening_are_sent_first(live_run):
     run_async(scenario)
 
 
+def test_rows_between_the_catch_up_event_and_the_first_poll_reach_a_listener(live_run):
+    """The first poll is slow here: without waiting for it, a step would be lost."""
+
+    async def scenario():
+        run_index = RunIndex(live_run.path.parent)
+        broadcaster = EventBroadcaster(run_index, RunCache(run_index))
+        live_run.write_step(0)
+        messages = broadcaster.listen([live_run.name], -1)
+        assert await anext(messages) == b": connected\n\n"
+        run_poller = broadcaster.run_pollers[live_run.name][0]
+        poll, may_poll = run_poller.poll, threading.Event()
+        run_poller.poll = lambda: may_poll.wait(20) and poll()
+        catch_up = asyncio.ensure_future(anext(messages))
+        await asyncio.sleep(0.2)
+        live_run.write_step(50)
+        may_poll.set()
+        steps = {
+            step
+            for _, run in parse_events([await catch_up])
+            for step in run["scalars"]["train/loss"]["steps"]
+        }
+        assert steps == {0, 50}
+        await messages.aclose()
+
+    run_async(scenario)
+
+
+def test_maps_of_a_later_commit_than_their_measures_are_sent(live_run):
+    live_run.write_step(0)
+    run_index = RunIndex(live_run.path.parent)
+    watcher = RunWatcher(live_run.name, RunCache(run_index))
+    assert watcher.poll() == []
+    maps = live_run.run.maps(0)
+    live_run.run.log(50, {"train/loss": 1.0})
+    live_run.run.log_arrays(50, {"entropy": np.zeros((2, 3))})
+    live_run.run.commit()
+    live_run.run.log(51, {"train/loss": 1.0})
+    live_run.run.commit()
+    assert [run["map_steps"] for _, run in parse_events(watcher.poll())] == [[]]
+    live_run.run.log_maps(50, maps)
+    live_run.run.commit()
+    assert [run["map_steps"] for _, run in parse_events(watcher.poll())] == [[50]]
+
+
 def test_steps_reach_a_listener_while_the_run_is_written(live_run):
     with (
         serve_board(live_run.path.parent) as address,
         urllib.request.urlopen(
-            f"{address}/api/events?run={live_run.name}&after=0", timeout=20
+            urllib.request.Request(
+                f"{address}/api/events?run={live_run.name}&after=0", headers=AUTHORIZATION
+            ),
+            timeout=20,
         ) as stream,
     ):
         assert stream.headers["content-type"].startswith("text/event-stream")

@@ -121,6 +121,30 @@ def test_the_page_starts_at_the_head_with_the_clearest_role(tab, report):
     assert "3 layers × 3 heads" in tab.locator(".grid-card h2").inner_text()
 
 
+def test_roles_appear_while_the_slider_moves(tab, report):
+    tab.goto(f"{report}#/attention?step=0")
+    wait_for_title(tab, "positional from step 10")
+    badges = tab.locator(".heads .role-badge:not(.plain)")
+    assert badges.count() == 0
+    assert tab.locator(".heads .selected .role-badge").inner_text().split() == [
+        "from",
+        "step",
+        "10",
+    ]
+    assert "0 of 9 heads have a role at step 0, 2 at the end:" in tab.locator(".roles").inner_text()
+    assert tab.locator(".roles button").first.inner_text() == "positional 0 of 2"
+    tab.evaluate("location.hash = '#/attention?step=10'")
+    wait_for_title(tab, "positional since step 10")
+    assert badges.all_inner_texts() == ["positional", "positional"]
+    assert "2 of 9 heads have a role:" in tab.locator(".roles").inner_text()
+
+
+def test_a_role_that_comes_later_filters_the_heads_at_every_step(tab, report):
+    tab.goto(f"{report}#/attention?step=0&role=positional")
+    tab.locator(".heads canvas").first.wait_for()
+    assert tab.locator(".heads button").count() == 2
+
+
 def test_the_address_and_a_click_select_a_head(tab, report):
     tab.goto(f"{report}#/attention?layer=1&head=2")
     wait_for_title(tab, "L1 h2")

@@ -1,10 +1,21 @@
 """The board in a real Chromium, with runs that are being written."""
 
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests.board.boards import LiveRun, serve_board, write_finished_run, write_segmenter_run
+from neural.board.launch import write_redirect_file
+from neural.board.security import SecurityMiddleware
+from tests.board.boards import (
+    AUTHORIZATION,
+    TOKEN,
+    LiveRun,
+    serve_board,
+    write_finished_run,
+    write_segmenter_run,
+)
 
 EVIL = "<img src=x onerror=alert(1)>"
 STEP_TEXT = "() => document.querySelector('output')?.innerText"
@@ -36,7 +47,9 @@ def address(runs):
 @pytest.fixture
 def page(chromium):
     """A page; the test fails if it has errors or warnings."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    context = chromium.new_context(
+        viewport={"width": 1280, "height": 900}, extra_http_headers=AUTHORIZATION
+    )
     page = context.new_page()
     page.set_default_timeout(15_000)
     errors = []
@@ -232,10 +245,161 @@ def test_the_list_follows_runs_that_start_and_end(page, address, runs):
 
 
 def test_a_stopped_board_is_reported(chromium, runs):
-    page = chromium.new_page()
+    page = chromium.new_page(extra_http_headers=AUTHORIZATION)
     with serve_board(runs["done"].path.parent) as url:
         page.goto(url)
         page.locator("tr", has_text="live").wait_for()
         time.sleep(0.3)
     page.get_by_text("The board does not answer").wait_for(timeout=10_000)
     page.close()
+
+
+def save_page(context, page):
+    """The page with all its parts, as the browser saves it (MHTML)."""
+    saved = context.new_cdp_session(page).send("Page.captureSnapshot", {"format": "mhtml"})["data"]
+    assert "Snapshot-Content-Location" in saved
+    return saved.replace("=\r\n", "")  # lines that were wrapped
+
+
+@pytest.mark.parametrize("opened_by", ["printed URL", "redirect file"])
+def test_the_token_leaves_the_url_and_the_cookie_opens_every_view(
+    chromium, address, runs, tmp_path, opened_by
+):
+    context = chromium.new_context()
+    try:
+        page = context.new_page()
+        refused = page.goto(address)
+        assert refused is not None and refused.status == 401
+        url = f"{address}/?token={TOKEN}"
+        referrers = []
+        page.on("request", lambda request: referrers.append(request.headers.get("referer", "")))
+        page.goto(write_redirect_file(tmp_path, url).as_uri() if "file" in opened_by else url)
+        page.wait_for_selector(f"text={runs['done'].name}")
+        assert page.url.startswith(f"{address}/") and TOKEN not in page.url
+        page.reload()
+        page.wait_for_selector(f"text={runs['done'].name}")
+        assert not [referrer for referrer in referrers if TOKEN in referrer]
+        assert page.evaluate("document.cookie") == ""
+        assert TOKEN not in page.content() + page.evaluate("document.referrer")
+        assert TOKEN not in save_page(context, page)
+        storage = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+        assert TOKEN not in storage
+        while page.go_back():  # no earlier entry of the window's history has the token
+            assert TOKEN not in page.url
+    finally:
+        context.close()
+
+
+def test_too_many_texts_are_refused_in_plain_words(chromium, address, runs):
+    page = chromium.new_page(extra_http_headers=AUTHORIZATION)
+    page.route(
+        "**/api/segment",
+        lambda route: route.fulfill(
+            status=429,
+            headers={"retry-after": "3"},
+            body="too many texts in a short time; try again in 3 s\n",
+        ),
+    )
+    page.goto(f"{address}/#/segment?by={runs['segmenter'].name}")
+    page.get_by_label("text", exact=True).fill("One. Two.")
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("too many texts in a short time; try again in 3 s").wait_for()
+    page.close()
+
+
+def test_a_link_on_another_site_does_not_use_the_cookie(chromium, address, runs, tmp_path):
+    """SameSite=Strict: the browser keeps the cookie back, so the board asks for the token."""
+    context = chromium.new_context()
+    try:
+        page = context.new_page()
+        page.goto(f"{address}/?token={TOKEN}")
+        page.wait_for_selector(f"text={runs['done'].name}")
+        other_site = tmp_path / "other.html"
+        other_site.write_text(f'<a href="{address}/">a link</a>')
+        page.goto(other_site.as_uri())
+        with page.expect_response(f"{address}/") as answer:
+            page.click("text=a link")
+        assert answer.value.status == 401
+    finally:
+        context.close()
+
+
+OTHER_PAGE = """
+<!doctype html><title>another page</title><iframe src="ADDRESS/"></iframe><img src="ADDRESS/api/runs">
+<script src="ADDRESS/bundle/neural.js"></script><form method=post action="ADDRESS/api/segment"></form>
+"""
+ATTEMPTS = """async address => {
+    const attempt = promise => promise.then(answer => answer.text(), error => error.name)
+    const json = {"content-type": "application/json"}
+    const stream = new EventSource(`${address}/api/events`, {withCredentials: true})
+    return await Promise.all([
+        attempt(fetch(`${address}/api/runs`, {credentials: "include"})),
+        attempt(fetch(`${address}/api/runs`, {credentials: "include", mode: "no-cors"})),
+        attempt(fetch(`${address}/api/segment`,
+            {credentials: "include", method: "POST", body: "{}", headers: json})),
+        new Promise(resolve => { stream.onerror = () => resolve("closed") }),
+    ])
+}"""
+
+
+class OtherServer(BaseHTTPRequestHandler):
+    """A server of somebody else on another port."""
+
+    page = ""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.end_headers()
+        self.wfile.write(self.page.encode())
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def checked_requests(monkeypatch):
+    """Path, whether a cookie was sent, and the status of refusals, of all requests to the board."""
+    requests = []
+    check = SecurityMiddleware._reject_request
+
+    def record(middleware, scope):
+        rejection = check(middleware, scope)
+        has_cookie = any(name == b"cookie" for name, _ in scope["headers"])
+        requests.append((scope["path"], has_cookie, rejection and rejection.status_code))
+        return rejection
+
+    monkeypatch.setattr(SecurityMiddleware, "_reject_request", record)
+    return requests
+
+
+def test_a_page_on_another_port_of_this_machine_can_use_nothing(
+    chromium, address, runs, checked_requests
+):
+    """For the browser it is the same site, and the cookie is sent: the board itself must refuse."""
+    handler = type("Handler", (OtherServer,), {"page": OTHER_PAGE.replace("ADDRESS", address)})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    context = chromium.new_context()
+    try:
+        page = context.new_page()
+        page.goto(f"{address}/?token={TOKEN}")
+        page.wait_for_selector(f"text={runs['done'].name}")
+        page.goto("about:blank")
+        checked_requests.clear()
+        page.goto(f"http://127.0.0.1:{server.server_address[1]}/")
+        page.wait_for_load_state("load")
+        assert page.frames[1].url.startswith("chrome-error:"), "no page can show the board inside"
+        texts = page.evaluate(ATTEMPTS, address)
+        assert texts == ["TypeError", "TypeError", "TypeError", "closed"]
+        with page.expect_response(f"{address}/api/segment"):
+            page.evaluate("document.forms[0].submit()")
+    finally:
+        context.close()
+        server.shutdown()
+        server.server_close()
+    refused = [request for request in checked_requests if request[0] != "/"]
+    expected_paths = {"/bundle/neural.js", "/api/runs", "/api/events", "/api/segment"}
+    assert {path for path, _, _ in refused} == expected_paths
+    assert {status for _, _, status in refused} == {403}
+    assert any(has_cookie for _, has_cookie, _ in refused), "else this test shows nothing"

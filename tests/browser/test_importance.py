@@ -9,7 +9,7 @@ import pytest
 
 from neural.report.run_report import write_report
 from tests.analysis.symptomatic_runs import write_attention_run
-from tests.board.boards import serve_board
+from tests.board.boards import AUTHORIZATION, serve_board
 from tests.browser.test_export import read_texts, save
 from tests.importance_files import create_story, write_importance_file
 from tests.report_runs import write_run
@@ -184,7 +184,9 @@ def test_runs_without_a_measurement_have_no_such_view(tab, tmp_path):
 
 def test_the_board_shows_it_as_soon_as_it_is_measured(chromium, tmp_path):
     path = write_run(tmp_path / "runs", "small", layers=2, heads=2)
-    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    page = chromium.new_page(
+        viewport={"width": 1280, "height": 900}, extra_http_headers=AUTHORIZATION
+    )
     page.set_default_timeout(15_000)
     with serve_board(tmp_path / "runs") as address:
         page.goto(f"{address}/#/overview?run={path.name}")

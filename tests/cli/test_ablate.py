@@ -2,12 +2,14 @@
 
 import csv
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
 
 from neural.cli.main import main
 from neural.runs.importance_file import load_importance
+from tests.hugging_face_folders import build_gpt2, save_folder, train_tokenizer
 from tests.task_runs import write_task_run
 
 
@@ -69,6 +71,30 @@ def test_what_cannot_be_done_is_a_message(run_path, options, message):
     result = run_command(run_path, *options)
     assert result.exit_code == 2 and message in result.stderr
     assert "Traceback" not in result.output
+
+
+def test_a_line_per_checkpoint_and_notes_about_the_text_are_printed(tmp_path):
+    tokenizer = train_tokenizer()
+    folders = [
+        save_folder(tmp_path / f"checkpoint-{step}", build_gpt2(tokenizer), tokenizer)
+        for step in (1, 2)
+    ]
+    (tmp_path / "notes.txt").write_text("the zebra sat on the mat and the cat sat on it " * 6)
+    data = ("--data", tmp_path / "notes.txt", "--length", 8, "--examples", 4, "--no-pairs")
+    result = run_command(*folders, *data)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == "checkpoint-1 (1 of 2) …\ncheckpoint-2 (2 of 2) …\n"
+    assert "tokens are not in the vocabulary and became [UNK]" in result.stdout
+    assert "note: the loss is above chance, " in result.stdout  # the weights are random
+
+
+def test_the_bar_of_a_terminal_counts_passes(run_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
+    result = run_command(run_path, "--examples", 4, "--no-pairs", "--again")
+    assert result.exit_code == 0, result.output
+    counts = re.findall(r" \S*?(\d+/[\d?]+)\b", result.stderr.partition("saved in")[0])
+    # one unchanged pass, and one without each of the two heads
+    assert counts[-1] == "3/3" and "0/1" not in counts, result.stderr
 
 
 def test_a_model_needs_a_text():

@@ -92,4 +92,4 @@ def test_bad_input_gets_a_message(folder, arguments, message):
 def test_a_missing_target_gets_a_message(tmp_path):
     result = run(tmp_path / "nothing.pt2", "--ids", "1 2")
     assert result.exit_code == 2
-    assert "there is no such file" in result.output
+    assert "there is no file" in result.output

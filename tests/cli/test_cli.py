@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from neural.analysis.checks import registry as checks
+from neural.capture.measures import registry as measures
 from neural.cli.main import main
 from tests.programs import CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR
 
@@ -311,8 +312,17 @@ def test_explain_says_what_a_finding_measures_and_what_to_do():
     assert "did you mean `TRN007`?" in unknown.output
 
 
+def test_explain_gives_formula_unit_and_bounds_of_a_measure():
+    output = invoke("explain", "entropy").output
+    assert output.startswith("entropy\n\nEntropy of the weights, in nats: 0 is a single key")
+    assert "formula: −Σ w log w.\nunit: nats\nbounds: 0 to log K" in output
+    assert "did you mean `entropy`?" in invoke("explain", "entropie").output
+
+
 def test_explain_lists_every_finding_after_the_diagnostics():
     _, _, findings = invoke("explain").output.partition("\nfindings of `neural analyze`:\n\n")
+    findings, _, listed_measures = findings.partition("\n\nmeasures of attention:\n\n")
+    assert [line.split("  ")[0] for line in listed_measures.splitlines()] == measures.names()
     codes = [line.split("  ")[0] for line in findings.splitlines()]
     assert codes == sorted(checks.get(name).code for name in checks.names())
 

@@ -129,6 +129,30 @@ def test_several_matches_are_listed_in_the_same_words(verb, runs, opened):
     )
 
 
+@pytest.mark.filterwarnings("default::neural.runs.errors.RunWarning")
+@pytest.mark.parametrize("verb", [verb for verb in RUN_VERBS if verb != "train"])
+def test_of_runs_that_differ_only_in_their_date_the_newest_is_read(verb, runs, opened):
+    (runs / "2026-01-06_00-00-00_Novel").mkdir()
+    (runs / "2026-01-06_00-00-00_Novel" / "status.json").write_text("{}")
+    result = invoke(*words_for(verb, "novel"), "--runs", runs)
+    assert isinstance(result.exception, OpenedError), result.output
+    assert opened[0] == runs / "2026-01-06_00-00-00_Novel"
+    assert result.stderr == (
+        "warning: `novel` matches 2 runs that differ only in their date; this is the newest: "
+        "2026-01-06_00-00-00_Novel\n"
+    )
+
+
+@pytest.mark.parametrize("words", [("train", "--resume"), ("runs", "copy"), ("runs", "upgrade")])
+def test_commands_that_write_runs_need_the_exact_name(words, runs, opened):
+    (runs / "2026-01-06_00-00-00_Novel").mkdir()
+    (runs / "2026-01-06_00-00-00_Novel" / "status.json").write_text("{}")
+    target = [runs.parent / "copies"] if "copy" in words else []
+    result = invoke(*words, "novel", *target, "--runs", runs)
+    assert (result.exit_code, opened) == (2, [])
+    assert "`novel` matches several runs: 2026-01-01_00-00-00_Novel, 2026" in result.stderr
+
+
 @pytest.mark.parametrize("verb", RUN_VERBS)
 def test_on_a_terminal_several_matches_are_a_question(verb, runs, opened, monkeypatch):
     monkeypatch.setattr(_run_selection, "_can_ask", lambda: True)

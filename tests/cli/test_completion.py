@@ -9,6 +9,7 @@ from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
 from neural.analysis.checks import registry as checks
+from neural.capture.measures import registry as measures
 from neural.cli._arguments import CODE, ENTRY, PROGRAM, RUN
 from neural.cli._catalogue import REGISTRIES
 from neural.cli.main import main
@@ -80,6 +81,7 @@ def complete_in_bash(monkeypatch, line):
                 code for name in checks.names() if (code := checks.get(name).code).startswith("TRN")
             ),
         ),
+        ("neural explain relative_e", ["relative_entropy"]),
         ("neural completion ", ["bash", "zsh", "fish"]),
     ],
 )
@@ -97,6 +99,7 @@ def test_everything_that_can_be_described_is_completed():
     assert [item.value for item in CODE.shell_complete(ctx, click.Argument(["code"]), "")] == [
         *diagnostic_codes.list_codes(),
         *finding_codes,
+        *measures.names(),
     ]
 
 

@@ -20,7 +20,7 @@ def checks(tmp_path_factory):
 def test_packages_threads_disk_and_data_are_checked(checks):
     for name in (
         "python",
-        "neural",
+        "neural-lab",
         "torch",
         "threads",
         "devices",
@@ -40,7 +40,7 @@ def test_a_missing_package_comes_with_its_install_command(monkeypatch):
         lambda name: None if name == "ray" else installed_version(name),
     )
     (sweep,) = [check for check in doctor._check_extras() if check.name == "[sweep]"]
-    assert sweep.state == "missing" and sweep.fix == "pip install 'neural[sweep]'"
+    assert sweep.state == "missing" and sweep.fix == 'pip install "neural-lab[sweep]"'
 
 
 def test_a_read_only_folder_is_reported(monkeypatch):

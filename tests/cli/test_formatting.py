@@ -1,10 +1,18 @@
 """Tables and numbers in terminal text."""
 
+import shlex
+
 import click
 import pytest
 
 from neural.analysis.confidence_intervals import SeedEstimate
-from neural.cli._formatting import format_difference, format_number, format_table, print_section
+from neural.cli._formatting import (
+    format_difference,
+    format_number,
+    format_table,
+    path_argument,
+    print_section,
+)
 from neural.core.escape import shorten
 from neural.core.page_section import PageSection
 
@@ -73,3 +81,9 @@ def test_a_section_prints_no_control_characters_of_its_texts(capsys):
     printed = capsys.readouterr().out
     assert "a�[2Jb" in printed and "  d�e" in printed
     assert not set("\x1b\x07\u2028") & set(printed)
+
+
+def test_a_path_with_a_space_is_one_argument_of_a_printed_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "my runs" / "tiny"
+    assert shlex.split(f"neural show {path_argument(path)}") == ["neural", "show", "my runs/tiny"]

@@ -16,7 +16,7 @@ def test_without_its_package_the_server_names_the_command_that_gets_it(monkeypat
     )
     result = CliRunner().invoke(command, [])
     assert result.exit_code == 2
-    assert 'pip install "neural[lsp]"' in result.output
+    assert 'pip install "neural-lab[lsp]"' in result.output
 
 
 def test_a_port_in_use_is_an_error(monkeypatch):

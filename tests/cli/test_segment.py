@@ -191,6 +191,7 @@ def read_files(folder):
     ("words", "message"),
     [
         (["gone.txt"], "gone.txt cannot be read: no such file"),
+        (["note.txt"], "no such file or directory; did you mean `notes.txt`?"),
         (["empty.txt"], "empty.txt is empty"),
         (["blank.txt"], "blank.txt is empty"),
         (["binary.bin", "--out", "cut.json", "--format", "json"], "binary.bin is not a text file"),
@@ -315,6 +316,10 @@ def test_bad_texts_among_others_are_reported_and_the_others_are_written(folder):
         "8 of 11 texts could not be segmented; see above",
     ):
         assert message in result.stderr
+    result = invoke("rws.jsonl")
+    assert result.exit_code == 1
+    assert "rws.jsonl cannot be read" in result.stderr and "`rows.jsonl`?" in result.stderr
+    assert "1 of 1 texts could not be segmented" in result.stderr
     result = invoke("gone.txt", "notes.txt", "--format", "json", "--out", "cut")
     assert result.exit_code == 1
     assert [path.name for path in (folder / "cut").iterdir()] == ["notes.txt.parts.json"]

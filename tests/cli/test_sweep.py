@@ -229,7 +229,7 @@ def test_without_ray_the_package_is_named(tmp_path, monkeypatch):
     path = write_sweep(tmp_path, "experiment: tiny.neural\n")
     result = invoke("sweep", path, "--runner", "ray", "--runs", tmp_path / "runs")
     assert result.exit_code == 2
-    assert 'pip install "neural[sweep]"' in result.output
+    assert 'pip install "neural-lab[sweep]"' in result.output
     assert not (tmp_path / "runs").exists()
 
 

@@ -114,3 +114,10 @@ def test_a_folder_that_cannot_be_created_is_a_message(tmp_path):
     result = invoke("C=2", "m=2", "--until", 5, "--out", tmp_path / "file" / "drawn")
     assert result.exit_code == 2
     assert "--out" in result.stderr
+
+
+@pytest.mark.parametrize("option", [["--out", "drawn"], ["--alpha", "0.5"], ["--measure"]])
+def test_options_of_the_theory_are_not_ignored_in_a_comparison(option):
+    result = CliRunner().invoke(main, ["dynamics", "examples/demo/focus.yaml", *option])
+    assert result.exit_code == 2
+    assert f"{option[0]} needs --theory" in result.stderr

@@ -258,17 +258,42 @@ def test_bad_folders_are_messages(tmp_path, changes, message):
 def test_other_bad_targets_are_messages(tmp_path, planted, monkeypatch):
     # the variable HF_HUB_OFFLINE is read once, when the package is imported
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
+    (tmp_path / "trained" / "checkpoint-2").mkdir(parents=True)
+    (tmp_path / "probe.txt").write_text("the cat")
     for arguments, message in (
         ([tmp_path / "empty"], "has no config.json"),
         (["nobody/no-such-model"], "the hub of Hugging Face cannot be reached"),
-        ([tmp_path / "missing.pt2"], "there is no such file"),
+        ([tmp_path / "missing.pt2"], "there is no file"),
+        ([planted, "-i", "prob.txt"], "did you mean `probe.txt`?"),
+        (["./traned"], "no such file or folder (did you mean `trained`?)"),
+        (["./traned/checkpoint-2/"], "(did you mean `trained/checkpoint-2`?)"),
+        (
+            ["traned/checkpoint-2"],
+            "no such folder (did you mean `trained/checkpoint-2`?), and the hub",
+        ),
         ([planted, "--layer", "9"], "layer 9 does not exist: there are 2"),
         ([planted, "-i", "x", "--pair", "a", "b"], "either --input or --pair"),
         ([planted, "-o", "page.pdf"], "name it page.html"),
     ):
         result = run_command(*arguments)
         assert result.exit_code == 2 and message in result.output, result.output
+
+
+def test_heads_that_are_all_uniform_are_not_called_heads_without_a_role(tmp_path):
+    tokenizer = train_tokenizer()
+    folder = save_folder(tmp_path / "untrained", build_gpt2(tokenizer), tokenizer)
+    output = run_command(folder, "--input", TEXT).output
+    assert "2 layers, 4 heads: 4 uniform\nno head has another role; --layer N shows" in output
+
+
+def test_a_name_of_several_runs_is_not_looked_up_on_the_hub(tmp_path):
+    for name in ("2026-01-01_00-00-00_octaves-a", "2026-01-02_00-00-00_octaves-b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "status.json").write_text("{}")
+    result = run_command("octaves", "--runs", tmp_path)
+    assert result.exit_code == 2 and "`octaves` matches several runs" in result.output
 
 
 def test_words_outside_the_vocabulary_are_noted(planted):

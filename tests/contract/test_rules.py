@@ -14,6 +14,7 @@ from neural.nn.mechanism import Mechanism
 from neural.testing import attention_rules
 from neural.testing.attention_inputs import SequenceLengths
 from neural.testing.contract import collect_checks
+from neural.testing.failure_summary import run_checks
 from neural.testing.rule import ContractCheck, contract_rule, find_rules, require
 
 
@@ -54,6 +55,20 @@ class Hasty(Self):
         return fused_attention(q, k, v, Mask(), dropout)
 
 
+class Unmasked(Self):
+    """Forgets the mask in `weights` only."""
+
+    def weights(self, q, k, mask, extra=None):
+        return dot_product_scores(q, k, mask).softmax(dim=-1)
+
+
+class Averaged(Self):
+    """`weights` has no axis of heads."""
+
+    def weights(self, q, k, mask, extra=None):
+        return super().weights(q, k, mask).mean(dim=1)
+
+
 class Boasting(Self):
     """Declares too low a cost and a wrong softmax mask."""
 
@@ -81,6 +96,7 @@ def get_message(entry: type, name: str) -> str:
 
 ROWS = "rows_sum_to_one_and_masked_keys_get_zero"
 LEAK = "masked_keys_do_not_reach_the_output"
+DEFINITION = "attend_equals_weights_times_v_in_values_and_gradients"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +127,7 @@ LEAK = "masked_keys_do_not_reach_the_output"
         (
             Blind,
             ROWS,
-            ("it is in the future", "`mask.to_keep_mask(queries, keys, device)` is True where"),
+            ("it is in the future", "a query may see a key, and None if all keys are visible"),
         ),
         (Blind, LEAK, ("causal", "key 1 changes the output of `attend` for query 0")),
         (
@@ -121,9 +137,12 @@ LEAK = "masked_keys_do_not_reach_the_output"
         ),
         (
             Hasty,
-            "attend_equals_weights_times_v_in_values_and_gradients",
+            DEFINITION,
             ("is not `weights(q, k, mask) @ v`",),
         ),
+        (Unmasked, DEFINITION, ("(5 queries, 7 keys, causal)", "must be 0: it is in the future")),
+        (Averaged, DEFINITION, ("`weights` has shape (2, 5, 7), must be (2, 3, 5, 7)",)),
+        (Averaged, ROWS, ("`weights` has shape (2, 5, 7), must be (2, 3, 5, 7)",)),
         (
             Boasting,
             "the_predicted_multiply_adds_are_the_counted_ones",
@@ -154,6 +173,16 @@ def test_a_broken_rule_has_a_clear_message(entry, name, words):
     message = get_message(entry, name)
     assert message.startswith(f"{entry.__name__} breaks a contract rule: {name.replace('_', ' ')}")
     assert all(word in message for word in words), message
+
+
+def test_a_mask_that_only_weights_forgets_is_named_as_the_cause():
+    causes = {
+        failure.reason
+        for failure in run_checks(
+            [check for check in collect_checks(Unmasked) if check.rule.name in (ROWS, DEFINITION)]
+        )
+    }
+    assert causes and all(cause.startswith("`weights` does not apply the mask") for cause in causes)
 
 
 def test_a_weight_on_padding_names_the_padding():

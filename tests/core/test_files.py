@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from neural.core.files import _is_in_dev, is_file_name, open_atomic, write_atomically
+from neural.core.files import (
+    _is_in_dev,
+    format_missing_file,
+    is_file_name,
+    open_atomic,
+    suggest_file,
+    write_atomically,
+)
 
 
 def test_a_write_replaces_the_old_content(tmp_path):
@@ -40,10 +47,10 @@ def test_a_durable_write_syncs_the_file_before_and_the_folder_after_the_rename(
     tmp_path, monkeypatch
 ):
     calls = []
-    real_sync, real_replace = os.fsync, Path.replace
+    real_sync, real_replace = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda handle: (calls.append("sync"), real_sync(handle)))
     monkeypatch.setattr(
-        Path, "replace", lambda self, target: (calls.append("rename"), real_replace(self, target))
+        os, "replace", lambda source, target: (calls.append("rename"), real_replace(source, target))
     )
     write_atomically(tmp_path / "a", "")
     assert calls == ["sync", "rename", "sync"]
@@ -74,3 +81,18 @@ def test_a_text_is_the_name_of_an_existing_file_only(tmp_path):
     assert is_file_name(str(file))
     for text in (str(tmp_path), str(file) + "x", "two\nlines", "x" * 300, "a/" * 5_000, "\0", ""):
         assert not is_file_name(text)
+
+
+def test_a_missing_file_has_a_guess_from_its_folder(tmp_path):
+    (tmp_path / "trained" / "checkpoint-2").mkdir(parents=True)
+    (tmp_path / "notes.txt").write_text("")
+    for name, guess in (
+        ("note.txt", "notes.txt"),
+        ("traned", "trained"),
+        ("traned/checkpoint-2", tmp_path / "trained" / "checkpoint-2"),
+        ("traned/checkpoint-9", tmp_path / "trained"),
+    ):
+        assert suggest_file(tmp_path / name) == f"did you mean `{guess}`?", name
+    for name in ("something.txt", "nowhere/notes.txt", "x.txt"):
+        assert suggest_file(tmp_path / name) is None, name
+        assert format_missing_file(tmp_path / name) == f"there is no file {tmp_path / name}"

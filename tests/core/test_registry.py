@@ -176,6 +176,16 @@ def test_entries_come_from_other_packages_through_entry_points(tools, monkeypatc
     sys.modules.pop("elsewhere", None)
 
 
+def test_an_entry_point_cannot_take_the_name_of_an_own_entry(tools, monkeypatch, tmp_path):
+    """Nor is its package imported for that name."""
+    (tmp_path / "elsewhere.py").write_text("raise RuntimeError('imported')\n")
+    point = EntryPoint("hammer", "elsewhere:Hammer", "toolbox")
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda *, group: [point])
+    assert tools.get("Hammer").__module__ == "toolbox.hammer"
+    assert "Hammer" in tools.names()
+    assert "elsewhere" not in sys.modules
+
+
 def test_a_file_without_its_class_is_a_clear_error(tools, tmp_path):
     (tmp_path / "toolbox" / "chisel.py").write_text("class Something: pass\n")
     with pytest.raises(ImportError, match=r"toolbox.chisel must define a Tool named like the file"):

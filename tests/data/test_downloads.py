@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from neural.core import platform_support
 from neural.core.errors import TaskError
-from neural.data import downloads
 from neural.data.downloads import DOWNLOADS, cache_folder, fetch
 from tests.data.download_server import CONTENT, register_dataset
 
@@ -146,7 +146,6 @@ def test_a_cache_that_cannot_be_written_is_named(server, tmp_path, monkeypatch):
 
 
 def test_concurrent_fetches_download_once(server):
-    # flock is held per open file, so threads exclude each other as processes do.
     with ThreadPoolExecutor(3) as pool:
         paths = list(pool.map(fetch, ["made_up"] * 3))
     assert {path.read_bytes() for path in paths} == {CONTENT}
@@ -163,10 +162,16 @@ def test_the_downloads_have_distinct_checksums_and_https_urls():
 
 
 @pytest.mark.parametrize(
-    ("platform", "ending"), [("darwin", "Library/Caches/neural"), ("linux", ".cache/neural")]
+    ("system", "ending"),
+    [
+        ("IS_MACOS", "Library/Caches/neural"),
+        ("IS_WINDOWS", "AppData/Local/neural"),
+        (None, ".cache/neural"),
+    ],
 )
-def test_the_cache_is_in_the_cache_folder_of_the_platform(platform, ending, monkeypatch):
-    for name in ("NEURAL_CACHE", "XDG_CACHE_HOME"):
+def test_the_cache_is_in_the_cache_folder_of_the_platform(system, ending, monkeypatch):
+    for name in ("NEURAL_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(downloads.sys, "platform", platform)
+    for flag in ("IS_MACOS", "IS_WINDOWS"):
+        monkeypatch.setattr(platform_support, flag, flag == system)
     assert cache_folder().as_posix().endswith(ending)

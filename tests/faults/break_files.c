@@ -117,6 +117,10 @@ int unlinkat(int where, const char *path, int flags) {
     WHOLE(unlinkat, below(path) || open_below(where), OTHER, where, path, flags)
 }
 int rmdir(const char *path) { WHOLE(rmdir, below(path), OTHER, path) }
+int link(const char *from, const char *to) { WHOLE(link, below(to), CREATES, from, to) }
+int linkat(int a, const char *from, int b, const char *to, int flags) {
+    WHOLE(linkat, below(to), CREATES, a, from, b, to, flags)
+}
 int mkdir(const char *path, mode_t mode) { WHOLE(mkdir, below(path), CREATES, path, mode) }
 
 #define MODE(flags) \

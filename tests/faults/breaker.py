@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 MODES = {"kill": 1, "half": 2, "full": 3, "fail": 4, "once": 5}
@@ -34,6 +37,23 @@ def make_preload_environment(library: Path) -> dict[str, str]:
     """Environment of a child process that preloads the library and uses one thread."""
     paths = os.pathsep.join([str(HERE.parents[1] / "src"), str(HERE.parents[1])])
     return {**os.environ, "LD_PRELOAD": str(library), "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
+
+
+def run_broken(script: str, library: Path, *arguments: str) -> dict[str, Any]:
+    """Run a script of this folder with the library; returns its report, which has no failures."""
+    completed = subprocess.run(
+        [sys.executable, str(HERE / script), *arguments],
+        env=make_preload_environment(library),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert completed.returncode == 0, completed.stderr
+    report = json.loads(completed.stdout)
+    assert report["failures"] == []
+    assert sum(report["ends"].values()) == report["tried"]
+    return report
 
 
 class Breaker:

@@ -1,9 +1,10 @@
 """Break a small run at every file operation in turn; used by test_broken_runs.py.
 
-    LD_PRELOAD=break_files.so python broken_runs.py FOLDER MODE
+    LD_PRELOAD=break_files.so python broken_runs.py FOLDER MODE [STRIDE]
 
 The process is killed before every operation, and inside every write. A full disk is tried at every
-third operation that needs space, a disk that fails, permanently or once, at every sixth of all.
+third operation that needs space, a disk that fails, permanently or once, at every sixth of all,
+unless STRIDE is another number.
 
 One process imports everything and forks a child for each operation. The child writes a run and
 reports its progress through a pipe; the operation breaks; the parent checks the run folder. Prints
@@ -31,6 +32,7 @@ from tests.faults.breaker import Breaker
 OPERATION_KINDS = {"half": "w", "full": "wc"}
 """Operations that a mode applies to; all if missing."""
 STRIDES = {"full": 3, "fail": 6, "once": 6}
+"""Every how many of these operations are broken, to save time; all if missing."""
 REPORTED = 7
 """Exit code of a child that got a RunError."""
 breaker = Breaker()
@@ -273,8 +275,8 @@ def check_resume(path: Path) -> list[str]:
     return failures
 
 
-def main(folder: Path, mode: str) -> None:
-    """Break every operation, one after another."""
+def main(folder: Path, mode: str, stride: int) -> None:
+    """Break one operation after another."""
     torch.set_num_threads(1)
     breaker.break_at(folder, 0, mode)  # makes fsync a no-op in the checks too
     code, reports = run_child(folder / "unbroken", 0, mode)
@@ -282,7 +284,7 @@ def main(folder: Path, mode: str) -> None:
     kinds, ends, messages = reports["kinds"], Counter[str](), set()
     applicable = OPERATION_KINDS.get(mode, "wco")
     chosen = [operation for operation, kind in enumerate(kinds, 1) if kind in applicable]
-    chosen = chosen[:: STRIDES.get(mode, 1)]
+    chosen = chosen[::stride]
     failures += [f"unbroken: exit code {code}: {reports.get('raised')}"] * (code != 0)
     for operation in chosen:
         root = folder / f"{operation}"
@@ -305,4 +307,5 @@ def main(folder: Path, mode: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    words = [*sys.argv[1:], str(STRIDES.get(sys.argv[2], 1))]
+    main(Path(words[0]), words[1], int(words[2]))

@@ -1,53 +1,22 @@
 """Break the writing of a run folder at every file operation in turn, with broken_runs.py."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
-import pytest
-
-from tests.faults.breaker import HERE, build_library, make_preload_environment
-
-
-@pytest.fixture(scope="session")
-def breaker(tmp_path_factory) -> Path:
-    """Path of the library that breaks file operations."""
-    return build_library(tmp_path_factory.mktemp("breaker"))
-
-
-def break_runs(breaker: Path, folder: Path, mode: str) -> dict:
-    """Run broken_runs.py; returns its report, which must have no failures."""
-    command = [sys.executable, str(HERE / "broken_runs.py"), str(folder), mode]
-    completed = subprocess.run(
-        command,
-        env=make_preload_environment(breaker),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert completed.returncode == 0, completed.stderr
-    report = json.loads(completed.stdout)
-    assert report["failures"] == []
-    assert sum(report["ends"].values()) == report["tried"]
-    return report
+from tests.faults.breaker import run_broken
 
 
 def test_a_kill_before_any_operation_leaves_a_sound_run(breaker, tmp_path):
-    report = break_runs(breaker, tmp_path, "kill")
+    report = run_broken("broken_runs.py", breaker, str(tmp_path), "kill")
     assert report["ends"] == {"killed": report["operations"]}
     assert report["operations"] > 200
 
 
 def test_a_kill_inside_any_write_leaves_a_sound_run(breaker, tmp_path):
-    report = break_runs(breaker, tmp_path, "half")
+    report = run_broken("broken_runs.py", breaker, str(tmp_path), "half")
     assert report["ends"] == {"killed": report["tried"]}
     assert report["tried"] > 100
 
 
 def test_a_full_disk_is_reported_and_the_last_checkpoint_stays(breaker, tmp_path):
-    report = break_runs(breaker, tmp_path, "full")
+    report = run_broken("broken_runs.py", breaker, str(tmp_path), "full")
     assert report["ends"]["reported"] > 0.8 * report["tried"]
     assert all("full" in text or "no space left" in text for text in report["messages"]), report[
         "messages"
@@ -55,12 +24,12 @@ def test_a_full_disk_is_reported_and_the_last_checkpoint_stays(breaker, tmp_path
 
 
 def test_a_failing_disk_is_reported_and_the_last_checkpoint_stays(breaker, tmp_path):
-    report = break_runs(breaker, tmp_path, "fail")
+    report = run_broken("broken_runs.py", breaker, str(tmp_path), "fail")
     assert report["ends"]["reported"] > 0.8 * report["tried"]
     assert any("the disk reports an error" in text for text in report["messages"])
 
 
 def test_an_action_that_failed_once_succeeds_when_repeated(breaker, tmp_path):
-    report = break_runs(breaker, tmp_path, "once")
+    report = run_broken("broken_runs.py", breaker, str(tmp_path), "once")
     assert report["ends"]["finished"] > 0.9 * report["tried"]
     assert report["messages"]

@@ -9,8 +9,10 @@ from pathlib import Path
 from tests.faults.survive import FAULTS
 
 SCRIPT = Path(__file__).parent / "survive.py"
-SHORT_FAULTS = [fault for fault in FAULTS if fault != "dead_worker"]
-"""tests/cli/test_sweep.py already kills a process of a sweep."""
+TESTED_ELSEWHERE = {"dead_worker", "every_operation"}
+"""tests/cli/test_sweep.py kills a process of a sweep; test_broken_runs.py and test_broken_copies.py
+break operations."""
+SHORT_FAULTS = [fault for fault in FAULTS if fault not in TESTED_ELSEWHERE]
 
 
 def run_script(*words: str) -> subprocess.CompletedProcess[str]:

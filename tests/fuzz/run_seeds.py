@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import tarfile
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,64 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.seeds import maps
+
+BOARD_TOKEN = "a-token-of-the-fuzz-board"
+HTTP_WORDS = (
+    b"GET ",
+    b"POST ",
+    b"/api/runs/",
+    b"/maps/",
+    b"?after=",
+    b"?run=",
+    b"..%2f",
+    b"%00",
+    b"%ff",
+    b"host: ",
+    b"origin: null",
+    b"cookie: a=b;",
+    b"content-length: ",
+    b"\r\n",
+    b'"run":',
+    b"null",
+    b"1e999",
+)
+
+
+@cache
+def create_fuzz_board() -> Any:
+    """A board with one run; its limits of requests never end, as every reading of its clock adds 10 s."""
+    from itertools import count
+
+    from neural.board.app import create_app
+    from neural.board.security import ServerConfig
+    from tests.fuzz.target import work_folder
+
+    root = work_folder() / "board"
+    (root / "small").mkdir(parents=True, exist_ok=True)
+    for name, content in run_files().items():
+        (root / "small" / name).write_bytes(content)
+    seconds = count(0, 10)
+    config = ServerConfig("127.0.0.1", 8765, BOARD_TOKEN)
+    return create_app(root, config, clock=lambda: float(next(seconds)))
+
+
+@cache
+def board_requests() -> list[bytes]:
+    """Requests to every route, as they are sent."""
+    head = f"host: 127.0.0.1:8765\r\nauthorization: Bearer {BOARD_TOKEN}"
+    segment = '{"text": " ", "min_elements": 2, "threshold": 0.5}'
+    generate = '{"run": "none", "prompt": "a", "tokens": 3, "seed": 1}'
+    posts = [
+        f"POST /api/{name}\r\n{head}\r\ncontent-type: application/json\r\n"
+        f"content-length: {len(body)}\r\n\r\n{body}"
+        for name, body in (("segment", segment), ("generate", generate))
+    ]
+    paths = ["/", "/bundle/neural.css", "/api/runs", "/api/runs/small?after=1", "/nothing"]
+    paths += ["/api/runs/small/maps/3", "/api/runs/small/findings", "/api/events?run=small&after=2"]
+    cookie = f"GET /\r\nhost: localhost:8765\r\ncookie: neural-board-8765={BOARD_TOKEN}\r\n\r\n"
+    token = f"GET /?token={BOARD_TOKEN}\r\nhost: localhost:8765\r\n\r\n"
+    gets = [f"GET {path}\r\n{head}\r\n\r\n" for path in paths]
+    return [request.encode() for request in (*gets, *posts, cookie, token)]
 
 
 @cache
@@ -80,6 +139,45 @@ def runs() -> list[bytes]:
     ]
     files["rows"] = json.dumps(rows).encode()
     return [name.encode() + b"\n" + content for name, content in files.items()]
+
+
+OLD_RUN = Path(__file__).parents[1] / "runs" / "version_2.tar.xz"
+"""A run folder of version 2."""
+
+
+@cache
+def old_run_files() -> dict[str, bytes]:
+    """The files of a small run of version 2, by their paths."""
+    with tarfile.open(OLD_RUN) as archive:
+        return {
+            member.name.partition("/")[2]: archive.extractfile(member).read()
+            for member in archive
+            if member.isfile()
+        }
+
+
+@cache
+def old_runs() -> list[bytes]:
+    """A file's path and content; `described` is metadata of rows.sqlite, as JSON."""
+    metadata = {
+        "attention/layers": '["encoder.attention.part"]',
+        "attention/measures": '{"entropy": {"unit": "nats", "says": "how wide"}}',
+    }
+    files = {**old_run_files(), "described": json.dumps(metadata).encode()}
+    return [name.encode() + b"\n" + content for name, content in files.items() if content]
+
+
+def replace_descriptions(path: Path, content: bytes) -> None:
+    """Replace metadata in a rows.sqlite of version 2."""
+    db = sqlite3.connect(path)
+    try:
+        for key, text in json.loads(content).items():
+            db.execute("INSERT OR REPLACE INTO described VALUES (?, ?)", (key, text))
+    except (ValueError, TypeError, AttributeError, RecursionError, OverflowError, sqlite3.Error):
+        pass
+    finally:
+        db.commit()
+        db.close()
 
 
 @cache

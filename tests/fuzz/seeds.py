@@ -57,6 +57,10 @@ JSON_WORDS = (
     b"\n",
     b'"label"',
 )
+MARKUP_WORDS = tuple(
+    b"# ,## ,```,~~~,---,===,| a | b |,|---|,> ,- ,1. ,    ,<h1>,</h1>,<p>,<li>,<pre>,<table>,<td>,"
+    b"<script>,</script>,<!--,-->,&amp;,&#x110000;,&#0;,<![CDATA[,<?,\f,\r\n,\n\n".split(b",")
+)
 NPY_WORDS = (
     b"'descr': '|O'",
     b"(1000000000000,)",
@@ -287,6 +291,144 @@ def calibrations() -> list[bytes]:
     with tempfile.TemporaryDirectory() as folder:
         calibration.save(Path(folder))
         return [(Path(folder) / CALIBRATION_FILE).read_bytes()]
+
+
+@cache
+def structured_texts() -> list[bytes]:
+    """Markdown, HTML and plain text, with everything that their readers know."""
+    markdown = (
+        "# One\n\nFirst *sentence*. And a [second](http://x)!\n\n- item\n  - inner\n1. first\n\n"
+        "| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\n# code\n```\n\n> quote\n\nTwo\n---\nEnd.\n"
+    )
+    html = (
+        "<!doctype html><html><head><title>T</title><style>p {}</style></head><body><h1>One</h1>"
+        "<p>First &amp; second.<br>Third.</p><ul><li>item</li></ul><table><tr><td>1</td></tr>"
+        "</table><pre>code\n  code</pre><!-- no --><script>if (1 < 2) {}</script></body></html>"
+    )
+    plain = "CHAPTER 1\n\nIt was. It is.\n\n   A verse\n   Another\n\n2.1 Next\n\nEnd.\n"
+    return [text.encode() for text in (markdown, html, plain)]
+
+
+def encoded_texts() -> list[bytes]:
+    """Texts in every encoding that is recognized."""
+    text = "Ein Satz. Noch einer – mit Ümlaut.\n\n日本語。"
+    return [
+        text.encode(),
+        text.encode("utf-8-sig"),
+        text.encode("utf-16"),
+        text.encode("utf-32"),
+        "Ümlaut".encode("latin-1"),
+    ]
+
+
+@cache
+def text_rows() -> list[bytes]:
+    """JSON lines with a text."""
+    return [_to_lines([{"text": "One. Two."}, {"text": "é", "id": 3}])]
+
+
+def references() -> list[bytes]:
+    """Segments between separators."""
+    return [b"==========\none\ntwo\n==========\nthree\n==========\n"]
+
+
+@cache
+def guesses() -> list[bytes]:
+    """A table, lines of JSON and a text."""
+    rows = b"".join(b"%d,%d,cat\n%d,%d,dog\n" % (at, at % 3, -at, at % 5) for at in range(20))
+    return [b"size,age,label\n" + rows, songs()[0] + b"\n" + songs()[0], b"# One\n\ntext. " * 40]
+
+
+@cache
+def pairs() -> list[bytes]:
+    """Pairs of texts and of token ids."""
+    files = [path.read_bytes() for path in sorted((EXAMPLES / "patching").glob("*.yaml"))]
+    ids = b"metric: loss\npairs:\n  - {clean: [1, 2], corrupted: [1, 3], answer: 4}\n"
+    return [*files, ids]
+
+
+def studies() -> list[bytes]:
+    """Studies of the examples."""
+    folder = EXAMPLES / "language_model"
+    return [path.read_bytes() for path in sorted(folder.glob("evolution*.yaml"))]
+
+
+@cache
+def importances() -> list[bytes]:
+    """With pairs and classes, and without."""
+    from neural.runs.importance_file import IMPORTANCE_FILE
+    from tests.importance_files import write_importance_file
+
+    files = []
+    with tempfile.TemporaryDirectory() as folder:
+        change = np.full((2, 2, 3), 0.1)
+        for options in ({}, {"classes": {"a": change}, "pairs": [((0, 0), (1, 1), 0.3)]}):
+            write_importance_file(Path(folder), change, **options)
+            files.append((Path(folder) / IMPORTANCE_FILE).read_bytes())
+    return files
+
+
+@cache
+def evaluations() -> list[bytes]:
+    """Scores as numbers, and as intervals with tables."""
+    scores = {"version": 1, "time": 1.5, "sections": [], "evaluation": {"scores": {"f1": 0.5}}}
+    table = {"title": "t", "text": "x", "table_head": ["a", "b"], "table_rows": [["x", 1.5]]}
+    interval = {"value": 0.5, "low": 0.4, "high": 0.6}
+    intervals = {
+        **scores,
+        "sections": [table],
+        "evaluation": {"data": "six", "rows": {"model": {"f1": interval, "pk": None}}},
+    }
+    return [json.dumps(saved).encode() for saved in (scores, intervals)]
+
+
+@cache
+def segmenters() -> list[bytes]:
+    """A small saved segmenter: length of the weights, weights, JSON."""
+    from neural.optim.catalogue import CATALOGUE
+    from neural.tasks.segmentation.calibration.none import None_
+    from neural.tasks.segmentation.pipeline import save_pipeline
+    from neural.tasks.segmentation.task import Segmentation
+
+    with tempfile.TemporaryDirectory() as folder:
+        task = Segmentation.example(Path(folder), CATALOGUE)
+        path = save_pipeline(Path(folder), task.settings, task.build(), None_(), 0.4, name="saved")
+        weights_file = path.with_suffix(".safetensors").read_bytes()
+        return [len(weights_file).to_bytes(4, "little") + weights_file + path.read_bytes()]
+
+
+@cache
+def word_vectors() -> list[bytes]:
+    """Four words."""
+    from neural.tasks.segmentation.word_vectors import WIDTH_MULTIPLE, save_word_vectors
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "vectors.safetensors"
+        vectors = np.random.default_rng(0).normal(size=(4, WIDTH_MULTIPLE))
+        save_word_vectors(path, ["one", "two", "é", "0"], vectors)
+        return [path.read_bytes()]
+
+
+@cache
+def tokenizers() -> list[bytes]:
+    """A tokenizer of words."""
+    vocabulary = {"[UNK]": 0, "one": 1, "two": 2}
+    return [
+        json.dumps(
+            {
+                "version": "1.0",
+                "added_tokens": [],
+                "pre_tokenizer": {"type": "Whitespace"},
+                "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "[UNK]"},
+            }
+        ).encode()
+    ]
+
+
+def model_configs() -> list[bytes]:
+    """A model and an adapter."""
+    configs = [{"model_type": "gpt2", "n_layer": 2}, {"base_model_name_or_path": "gpt2"}]
+    return [json.dumps(config).encode() for config in configs]
 
 
 def _to_lines(rows: list[dict[str, Any]]) -> bytes:

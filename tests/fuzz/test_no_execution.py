@@ -1,6 +1,7 @@
 """No file executes code: each of these would create a file if it were loaded unsafely."""
 
 import io
+import json
 import pickle
 import sqlite3
 import subprocess
@@ -23,9 +24,12 @@ from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.tasks.supervised.inputs import _load_arrays
 from neural.workflows.debug import create_input
+from neural.workflows.guess_experiment import guess_experiment
 from neural.workflows.import_model import ModelImportError, read_checkpoint_file
 from neural.workflows.load import parse
 from neural.workflows.load_task import load_task
+from neural.workflows.watch_images import _load_image
+from neural.workflows.watched_model import TargetError, load_watched_model
 from tests.fuzz import run_seeds, seeds
 from tests.fuzz.bombs import make_zip
 
@@ -137,6 +141,13 @@ def test_no_image_starts_another_program(tmp_path, monkeypatch):
     )  # PostScript, which is a program
     with pytest.raises(TaskError, match=r"cats/a\.png cannot be read as an image"):
         Images.read(tmp_path / "data", PICTURES)
+    for name in ("cats/b.png", "dogs/a.png", "dogs/b.png"):
+        (tmp_path / "data" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "data" / name).write_bytes(seeds.pictures()[-1])
+    with pytest.raises(TaskError, match=r"cats/a\.png cannot be read as an image"):
+        guess_experiment(tmp_path / "data")
+    with pytest.raises(TargetError, match="no image that Pillow can read"):
+        _load_image(tmp_path / "data" / "cats" / "a.png")
 
 
 @pytest.mark.parametrize("name", ["../x.npy", "/var/x.npy", "..\\x.npy"])
@@ -227,9 +238,22 @@ def test_tensors_must_be_beside_their_checkpoint(name, tmp_path):
     }
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "secret.safetensors").write_bytes(tensors)
-    (tmp_path / "a" / "b" / "step-00000003.json").write_bytes(
-        checkpoint._encode_with_checksum(document)
-    )
+    (tmp_path / "a" / "b" / "step-00000003.json").write_bytes(checkpoint.encode_document(document))
     assert checkpoint.list_checkpoints(tmp_path / "a" / "b") == []
     with pytest.raises(RunError, match="is damaged"):
         checkpoint.read_newest(tmp_path / "a" / "b")
+
+
+@pytest.mark.parametrize("model_type", ["own", "gpt2"])
+def test_the_code_in_a_folder_of_hugging_face_is_not_executed(model_type, tmp_path, harm):
+    pytest.importorskip("transformers")
+    (tmp_path / "modeling.py").write_text(f"open({str(harm)!r}, 'w').close()\n")
+    classes = ("AutoConfig", "AutoModel", "AutoModelForCausalLM", "AutoTokenizer")
+    config = {
+        "model_type": model_type,
+        "auto_map": {name: f"modeling.Own{name}" for name in classes},
+        "architectures": ["OwnAutoModel"],
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(TargetError):
+        load_watched_model(str(tmp_path))

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from neural.report.attribution_figure import draw_attribution, format_gain, scale_scores
+from neural.report.attribution_figure import draw_attribution
+from neural.report.attribution_scores import format_gain, scale_scores
 from tests.report.attribution_data import create_data
 
 

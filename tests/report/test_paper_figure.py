@@ -10,10 +10,10 @@ from neural.report.attention_snapshot import FigureError
 from neural.report.paper_figure import (
     WEIGHT_COLORS,
     MissingGlyphWarning,
-    format_token,
     get_colormap,
     parse_length,
 )
+from neural.report.token_text import format_token
 from tests.report_runs import write_run
 
 

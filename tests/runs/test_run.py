@@ -10,6 +10,7 @@ import sys
 import tempfile
 import textwrap
 import time
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -118,7 +119,7 @@ def test_the_environment_holds_versions_and_no_variables(tmp_path, monkeypatch):
     run.finish("finished")
     text = (run.path / "environment.json").read_text()
     assert "do-not-write-me" not in text
-    assert json.loads(text)["packages"]["torch"] == torch.__version__
+    assert json.loads(text)["packages"]["torch"] == metadata.version("torch")
     assert not (run.path / "program.neural").exists()
     assert Run.open(run.path).program is None
 
@@ -300,6 +301,7 @@ def test_a_read_only_folder_is_reported_and_finished_runs_in_it_are_read(public_
         from neural.runs.errors import RunError
         from neural.runs.run import Run
         if os.getuid() == 0:
+            import urllib.parse    # Python 3.13 imports it late; root's Python may be closed to others
             os.setuid(65534)   # root may write anywhere
         with Run.open(sys.argv[1]) as run:
             print(run.scalar_rows())
@@ -325,7 +327,11 @@ def test_a_read_only_folder_is_reported_and_finished_runs_in_it_are_read(public_
 
 @pytest.mark.parametrize(
     ("version", "advice"),
-    [(STORE_VERSION - 1, "train again"), (STORE_VERSION + 1, "install a newer neural")],
+    [
+        (STORE_VERSION - 2, "train again"),
+        (STORE_VERSION - 1, "convert it with `neural runs upgrade .*`"),
+        (STORE_VERSION + 1, "install a newer neural"),
+    ],
 )
 def test_a_folder_of_another_version_is_refused_and_unchanged(tmp_path, version, advice):
     run = create_run(tmp_path)

@@ -54,6 +54,7 @@ def test_a_share_of_0_still_has_an_interval():
     estimate = estimate_share([0] * 5, [16] * 5)
     assert (estimate.value, estimate.low) == (0, 0)
     assert 0.03 < estimate.high < 0.07
+    assert estimate_share([16] * 5, [16] * 5).high == 1
 
 
 def test_equal_seeds_have_no_interval():

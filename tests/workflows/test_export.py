@@ -86,7 +86,7 @@ def test_an_export_can_be_limited_to_one_length(tmp_path):
 def test_a_missing_package_names_the_command_that_installs_it(tmp_path, monkeypatch):
     monkeypatch.setattr(ExactExporter, "required_packages", ("no_such_package",))
     with pytest.raises(
-        ExportError, match=r'needs no_such_package, .*: pip install "neural\[export\]"'
+        ExportError, match=r'needs no_such_package, .*: pip install "neural-lab\[export\]"'
     ):
         export(writer(), ExactExporter, tmp_path / "net.txt")
 

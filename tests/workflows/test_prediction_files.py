@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
+from neural.core import optional_packages
 from neural.core.errors import TaskError
 from neural.core.page_section import PageSection
-from neural.data import optional_packages
 from neural.tasks.supervised.predict import PredictedRows
 from neural.tasks.task import Predictions
 from neural.workflows.prediction_files import save_predictions

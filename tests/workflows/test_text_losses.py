@@ -126,6 +126,8 @@ def test_a_text_is_a_file_or_the_text_itself(tmp_path):
     for data, message in (
         (file, "cannot be read as text"),
         ("notes", "there is no file notes"),
+        (str(tmp_path / "nots.txt"), r"did you mean `notes\.txt`\?"),
+        (tmp_path / "nots.txt", r"did you mean `notes\.txt`\?"),
         (None, "needs a text"),
     ):
         with pytest.raises(TargetError, match=message):

@@ -12,6 +12,7 @@ from neural.runs.errors import RunError
 from neural.runs.find import find_run
 from neural.workflows.load_model import load_best_model
 from neural.workflows.load_task import load_task, restore_task
+from neural.workflows.train import TrainRequest, prepare_training
 from tests.training.programs import PROGRAM
 
 TEXT = PROGRAM % "AdamW(learning_rate=0.01)"
@@ -121,3 +122,14 @@ def test_a_run_without_split_seed_is_restored_with_its_old_split(arrays, tmp_pat
     assert restored.experiment.split_seed == 5
     with pytest.raises(TaskError, match="`split_seed` cannot change in a resumed run"):
         restore_task(neural.open_run(run.path), ["split_seed=0"])
+
+
+def test_a_damaged_setting_is_reported_as_damage_before_it_is_used(arrays, tmp_path):
+    """Otherwise the message is about the program, which the user has not changed."""
+    np.savez(tmp_path / "data.npz", x=arrays[0], y=arrays[1])
+    settings = {"training": {"steps": 1}}
+    run = neural.fit(TEXT, tmp_path / "data.npz", settings, runs=tmp_path / "runs").run
+    file = run.path / "settings.json"
+    file.write_text(file.read_text().replace("layers:", "lazers:"))
+    with pytest.raises(RunError, match=r"settings\.json is damaged: its checksum is wrong"):
+        prepare_training(TrainRequest(resume=str(run.path)))

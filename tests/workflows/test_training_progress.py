@@ -123,3 +123,12 @@ def test_the_bar_shows_the_last_validation_until_the_next(capsys, monkeypatch):
         show_step(make_progress(5, scores={"valid/loss": 0.5}))
         show_step(make_progress(6))
     assert "valid/loss 0.5000" in capsys.readouterr().err.rpartition("6/20")[2]
+
+
+def test_a_line_has_the_first_three_scores(capsys):
+    names = ("loss", "threshold", "f1", "pk", "window_diff")
+    with show_progress("text", is_terminal=False) as show_step:
+        show_step(make_progress(20, scores={f"valid/{name}": 0.5 for name in names}))
+    line = capsys.readouterr().out
+    assert "loss 0.5000 (valid)  threshold 0.5000 (valid)  f1 0.5000 (valid)" in line
+    assert "pk" not in line and len(line) < 120

@@ -198,7 +198,7 @@ def test_bad_inputs_are_messages_with_a_way_out(planted, image, tmp_path):
     huge = save_vision_folder(tmp_path / "huge", build_vision_model(), size=64)
     for words, message in (
         ([planted], "reads images: give one with --image"),
-        ([planted, "--image", tmp_path / "none.png"], "there is no such file"),
+        ([planted, "--image", tmp_path / "none.png"], "there is no file"),
         ([planted, "--image", broken], "no image that Pillow can read"),
         ([text_model, "--image", image], "reads no images: give a text with --input"),
         ([huge, "--image", image], "failed on this input"),

@@ -81,6 +81,27 @@ def test_files_are_read_and_binary_files_are_a_message(tmp_path):
         assert read_inputs(["x" * length]) == ["x" * length]
     with pytest.raises(TargetError, match=r"weights\.bin cannot be read as text"):
         read_inputs([str(tmp_path / "weights.bin")])
+    with pytest.raises(TargetError, match=r"cannot be read as text: is a directory"):
+        read_inputs([str(tmp_path)])
+
+
+def test_one_line_break_at_the_end_of_a_file_is_not_part_of_the_text(tmp_path):
+    for name, content in (("one", "the cat\n"), ("two", "the cat\n\n"), ("windows", "the cat\r\n")):
+        (tmp_path / name).write_bytes(content.encode())
+    texts = read_inputs([str(tmp_path / name) for name in ("one", "two", "windows")])
+    assert texts == ["the cat", "the cat\n", "the cat"]
+    assert read_inputs(["the cat\n"]) == ["the cat\n"]
+
+
+def test_a_misspelt_file_name_is_not_taken_for_a_text(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "probe.txt").write_text("the cat")
+    with pytest.raises(TargetError, match=r"no file prob\.txt; did you mean `probe\.txt`\?"):
+        read_inputs(["the dog", "prob.txt"])
+    with pytest.raises(TargetError, match=r"no file texts/a .*add a blank: \"texts/a \""):
+        read_inputs(["texts/a"])
+    texts = ["prob.txt ", "see prob.txt", "Hello.", "3.14", "cat", ""]
+    assert read_inputs(texts) == texts
 
 
 def test_models_without_a_tokenizer_say_what_to_do(watched):

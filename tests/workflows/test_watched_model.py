@@ -45,6 +45,20 @@ def test_a_folder_loads_its_weights_tokenizer_and_class(folder):
     assert torch.equal(watched.model.transformer.h[0].attn.c_attn.weight, saved)
 
 
+@pytest.mark.parametrize(
+    ("name", "source", "title"),
+    [
+        ("model", None, "gpt2, model"),
+        ("checkpoint-600", "openai-community/distilgpt2", "distilgpt2, checkpoint-600"),
+        ("checkpoint-600", "runs/checkpoint-500", "gpt2, checkpoint-600"),
+        ("my-gpt", "openai-community/distilgpt2", "my-gpt"),
+    ],
+)
+def test_a_folder_whose_name_says_nothing_is_titled_after_its_model(folder, name, source, title):
+    change_config(folder, _name_or_path=source)
+    assert load_watched_model(str(folder.rename(folder.with_name(name)))).title == title
+
+
 def test_pickled_and_sharded_weights_are_the_same(folder, tmp_path):
     expected = load_watched_model(str(folder)).model.state_dict()
     state = load_file(folder / WEIGHTS)
@@ -302,7 +316,7 @@ def test_state_dicts_and_programs_that_do_not_fit_are_messages(tmp_path, monkeyp
     assert not (tmp_path / "executed").exists()
     for name, options, message in (
         ("good.pt", {}, "has weights but no model"),
-        ("none.pt", {"build": build}, "there is no such file"),
+        ("none.pt", {"build": build}, "there is no file none.pt"),
         ("junk.pt2", {}, "is no program of torch.export"),
         ("junk.pt2", {"build": build}, "--build is for state dicts"),
     ):

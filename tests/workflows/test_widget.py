@@ -61,7 +61,7 @@ def test_without_anywidget_it_is_the_static_page(run_path, monkeypatch):
     widget_module._define_widget_class.cache_clear()
     page = neural.widget(run_path)
     assert page._repr_html_().startswith("<iframe sandbox=")
-    assert "neural[notebook]" in repr(page)
+    assert "neural-lab[notebook]" in repr(page)
 
 
 def test_a_run_without_maps_is_an_error_with_a_way_out(tmp_path):

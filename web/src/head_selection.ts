@@ -12,6 +12,15 @@ export function isRole(name: string | undefined): name is string {
   return name !== undefined && !NO_ROLE.has(name)
 }
 
+/**
+ * The step from which a head will have its role, if that is after `step`; null if it has its role by
+ * then, has none, or the onset is unknown.
+ */
+export function findLaterOnset(run: Run, step: number, [layer, head]: HeadIndex): number | null {
+  const onset = run.role_onsets?.[layer]?.[head] ?? null
+  return onset !== null && onset > step && isRole(run.roles?.[layer]?.[head]) ? onset : null
+}
+
 export function listHeads(run: Run): HeadIndex[] {
   return run.layers.flatMap((_, layer) =>
     Array.from({ length: countHeads(run, layer) }, (_, head): HeadIndex => [layer, head]),
@@ -95,12 +104,30 @@ export function arrangeHeads(run: Run, sort: string, role: string, step: number)
   return heads.sort((a, b) => (finite(a) === finite(b) ? 0 : finite(b) - finite(a)))
 }
 
+export interface RoleCount {
+  role: string
+  /** Heads that have the role at the end. */
+  heads: number
+  /** Those of them that have it at the step already. */
+  headsAtStep: number
+}
+
 /** How many heads have each role, real roles first and the most frequent first. */
-export function countRoles(roles: string[][]): [role: string, heads: number][] {
-  const counts = new Map<string, number>()
-  for (const name of roles.flat()) if (name) counts.set(name, (counts.get(name) ?? 0) + 1)
-  return [...counts].sort(
-    ([a, countA], [b, countB]) =>
-      Number(isRole(b)) - Number(isRole(a)) || countB - countA || a.localeCompare(b),
+export function countRoles(run: Run, step: number): RoleCount[] {
+  const counts = new Map<string, RoleCount>()
+  run.roles?.forEach((names, layer) => {
+    names.forEach((role, head) => {
+      if (!role) return // the layer has fewer heads
+      const count = counts.get(role) ?? { role, heads: 0, headsAtStep: 0 }
+      count.heads += 1
+      if (findLaterOnset(run, step, [layer, head]) === null) count.headsAtStep += 1
+      counts.set(role, count)
+    })
+  })
+  return [...counts.values()].sort(
+    (a, b) =>
+      Number(isRole(b.role)) - Number(isRole(a.role)) ||
+      b.heads - a.heads ||
+      a.role.localeCompare(b.role),
   )
 }

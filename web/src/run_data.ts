@@ -371,6 +371,14 @@ export function decodeCurve({ steps, values }: EncodedCurve): Curve {
   }
 }
 
+/**
+ * The newest step of all curves, -1 without any. In a running training, `run.step` may be ahead of
+ * it: progress is reported before the rows of the same steps are written.
+ */
+export function lastRowStep(run: Run): number {
+  return Math.max(-1, ...Object.values(run.scalars).map(({ steps }) => steps.at(-1) ?? -1))
+}
+
 /** Append the rows of an update; all other fields are taken from the update. */
 export function mergeRun(known: Run, update: Run): Run {
   const scalars = { ...known.scalars }

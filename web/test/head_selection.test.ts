@@ -5,6 +5,7 @@ import {
   arrangeHeads,
   countRoles,
   findFirstHead,
+  findLaterOnset,
   getSelectedHead,
   listSortKeys,
 } from "../src/head_selection"
@@ -73,10 +74,41 @@ test("heads are sorted by measure and role, and filtered by role", () => {
 })
 
 test("roles are counted, real ones first", () => {
-  assert.deepEqual(countRoles(ROLES), [
-    ["local", 1],
-    ["previous token", 1],
-    ["mixed", 1],
-    ["uniform", 1],
-  ])
+  const counts = countRoles(createRun({ roles: ROLES }), 0)
+  assert.deepEqual(
+    counts.map(({ role, heads }) => [role, heads]),
+    [
+      ["local", 1],
+      ["previous token", 1],
+      ["mixed", 1],
+      ["uniform", 1],
+    ],
+  )
+  assert.deepEqual(countRoles(createRun({ roles: null }), 0), [])
+})
+
+test("a head has its role from its onset on, and is counted from then on", () => {
+  const run = createRun({
+    roles: ROLES,
+    role_onsets: [
+      [null, 75],
+      [null, 0],
+    ],
+  })
+  const countAt = (step: number) =>
+    Object.fromEntries(countRoles(run, step).map(({ role, headsAtStep }) => [role, headsAtStep]))
+  assert.deepEqual(countAt(0), { local: 0, "previous token": 1, mixed: 1, uniform: 1 })
+  assert.deepEqual(countAt(74), countAt(0))
+  assert.deepEqual(countAt(75), { local: 1, "previous token": 1, mixed: 1, uniform: 1 })
+  assert.deepEqual(countAt(Infinity), countAt(75))
+  assert.equal(findLaterOnset(run, 0, [0, 1]), 75)
+  assert.equal(findLaterOnset(run, 75, [0, 1]), null)
+})
+
+test("a role without an onset is shown at every step", () => {
+  for (const role_onsets of [undefined, null, [], [[null, null]]]) {
+    const run = createRun({ roles: ROLES, role_onsets })
+    assert.equal(findLaterOnset(run, 0, [0, 1]), null)
+    assert.ok(countRoles(run, 0).every(({ heads, headsAtStep }) => heads === headsAtStep))
+  }
 })

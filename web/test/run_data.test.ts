@@ -5,6 +5,7 @@ import {
   decodeCurve,
   decodeRun,
   lastIndexUpTo,
+  lastRowStep,
   mergeRun,
   valuesAtStep,
   type Run,
@@ -38,6 +39,11 @@ test("lastIndexUpTo finds the last value up to a limit, and -1 before the first"
     [0, 4, 5, 9, 100].map((limit) => lastIndexUpTo([5, 9, 13], limit)),
     [-1, -1, 0, 1, 2],
   )
+})
+
+test("the newest row counts, not the step of the progress report, which may be ahead of the rows", () => {
+  assert.equal(lastRowStep(decodeRun(encodeRun([10, 20], [1, 2, 3, 4], { step: 27 }))), 20)
+  assert.equal(lastRowStep(decodeRun(encodeRun([], [], { step: 27 }))), -1)
 })
 
 test("measures are decoded as 32-bit floats; a step gets the values of the last snapshot before it", () => {

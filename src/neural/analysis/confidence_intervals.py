@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+
+from neural.core.statistical_distributions import normal_quantile, student_t_quantile
 
 MIN_SEEDS = 5
 """With fewer seeds, the analyses report "undecided"."""
@@ -71,7 +72,7 @@ def estimate_mean(values: Iterable[float], *, resolution: float = 0.0) -> SeedEs
     std = math.sqrt(float(finite.var(ddof=1)) + resolution**2 / 12) if count > 1 else 0.0
     if std <= ROUNDING_TOLERANCE * max(1.0, abs(value)):
         return SeedEstimate(value=value, low=math.nan, high=math.nan, seeds=count)
-    t = -float(stdtrit(count - 1, INTERVAL_ALPHA / 2 * (1 - 1 / count))) / math.sqrt(count)
+    t = -student_t_quantile(count - 1, INTERVAL_ALPHA / 2 * (1 - 1 / count)) / math.sqrt(count)
     population_std = float(finite.std())
     skewness = (
         float(((finite - value) ** 3).mean()) / population_std**3
@@ -115,11 +116,9 @@ def estimate_share(counts: Sequence[int], totals: Sequence[int]) -> SeedEstimate
     variance_within = share * (1 - share) * float((1 / trials).mean())
     variance_between = float((hits / trials).var(ddof=1))
     design_effect = max(1.0, variance_between / variance_within) if variance_within else 1.0
-    normal_quantile, student_quantile = (
-        -float(ndtri(INTERVAL_ALPHA / 2)),
-        -float(stdtrit(seeds - 1, INTERVAL_ALPHA / 2)),
-    )
-    z = normal_quantile + (student_quantile - normal_quantile) * math.sqrt(1 - 1 / design_effect)
+    normal = -normal_quantile(INTERVAL_ALPHA / 2)
+    student = -student_t_quantile(seeds - 1, INTERVAL_ALPHA / 2)
+    z = normal + (student - normal) * math.sqrt(1 - 1 / design_effect)
     effective_trials = float(trials.sum()) / design_effect
     scale = 1 + z**2 / effective_trials
     center = (share + z**2 / (2 * effective_trials)) / scale
@@ -130,8 +129,9 @@ def estimate_share(counts: Sequence[int], totals: Sequence[int]) -> SeedEstimate
     )
     return SeedEstimate(
         value=share,
-        low=max(0.0, center - half_width),
-        high=min(1.0, center + half_width),
+        # the ends of a share of 0 or 1 are exact, but for rounding
+        low=max(0.0, center - half_width) if share > 0 else 0.0,
+        high=min(1.0, center + half_width) if share < 1 else 1.0,
         seeds=seeds,
     )
 

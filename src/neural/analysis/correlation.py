@@ -46,6 +46,7 @@ from neural.analysis.confidence_intervals import (
     estimate_mean,
     format_number,
 )
+from neural.core.ranks import rank_values
 
 MAX_PERMUTATIONS = 10_000
 """Permutations that are tested; if there are more, this many are drawn at random."""
@@ -315,12 +316,6 @@ def _estimate_root_reliability(
 def spearman(x: np.ndarray, y: np.ndarray) -> float:
     """Rank correlation, −1 to 1; NaN where a series is constant."""
     return _pearson(rank_values(x), rank_values(y))
-
-
-def rank_values(values: np.ndarray) -> np.ndarray:
-    """Ranks from 1; equal values share their mean rank."""
-    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (counts.cumsum() - (counts - 1) / 2)[group]
 
 
 def correlate_changes(steps: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:

@@ -12,7 +12,6 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
 from neural.analysis.confidence_intervals import (
     INTERVAL_ALPHA,
@@ -20,6 +19,7 @@ from neural.analysis.confidence_intervals import (
     SeedEstimate,
 )
 from neural.analysis.significance import SIGNIFICANCE_LEVEL, PairedComparison, decide_verdict
+from neural.core.statistical_distributions import student_t_cdf, student_t_quantile
 
 FoldScores = Mapping[Hashable, Mapping[Hashable, float]]
 """Scores by fold, then by the seed of the training."""
@@ -52,7 +52,7 @@ def estimate_fold_mean(values: Sequence[float], fold_count: int) -> SeedEstimate
     error = compute_standard_error(values, fold_count)
     if not error > ROUNDING_TOLERANCE * max(1.0, abs(mean)):
         return SeedEstimate(value=mean, low=math.nan, high=math.nan, seeds=count)
-    half_width = -float(stdtrit(count - 1, INTERVAL_ALPHA / 2)) * error
+    half_width = -student_t_quantile(count - 1, INTERVAL_ALPHA / 2) * error
     return SeedEstimate(value=mean, low=mean - half_width, high=mean + half_width, seeds=count)
 
 
@@ -87,7 +87,7 @@ def compare_folds(
         p = math.nan
         if math.isfinite(estimate.low):
             error = compute_standard_error(list(differences.values()), fold_count)
-            tail = float(stdtr(estimate.seeds - 1, -abs(estimate.value) / error))
+            tail = student_t_cdf(estimate.seeds - 1, -abs(estimate.value) / error)
             p = min(1.0, pair_count * 2 * tail)
         verdict = decide_verdict(estimate, larger_is_better=larger_is_better)
         comparisons.append(

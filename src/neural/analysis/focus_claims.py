@@ -182,6 +182,7 @@ MAX_STEP_COST_RATIO = 3.0
 """Time of a step relative to that of soft at which a paradigm still counts as cheap."""
 SCORE_NAMES = {
     "saif": "SAIF",
+    "accuracy": "accuracy",
     "steps_to_target": "steps",
     "focus_confidence": "largest weight",
     "classifier_calls": "calls",
@@ -206,6 +207,50 @@ def evaluate_claims(
         test for name in MANY_SEGMENT_PARADIGMS for test in _compare_many_segments(groups, name)
     ]
     return _decide_claims([test for test in tests if test is not None])
+
+
+def evaluate_superiority(
+    groups: FocusGroups, leaders: Sequence[str], others: Sequence[str], *, score: str, segments: int
+) -> tuple[bool, float]:
+    """Whether each of `leaders` has a larger score than each of `others`, and the corrected p.
+
+    It is decided as the claims are. If this is one of FOCUS_CLAIMS, its verdict is the answer;
+    otherwise it is one more claim about each leader in the same correction. So the answer is never
+    yes where a claim about two of these paradigms is undecided. p is the largest of the leaders.
+    """
+    claims = list(FOCUS_CLAIMS)
+    statements = []
+    for leader in leaders:
+        claim = _find_superiority_claim(leader, others, score)
+        if claim is None:
+            statement = f"{leader} has more {SCORE_NAMES[score]} than {', '.join(others)}"
+            claim = FocusClaim(statement, leader, tuple(others), score=score, strict=True)
+            claims.append(claim)
+        statements.append(claim.statement)
+    verdicts = {
+        verdict.claim: verdict
+        for verdict in evaluate_claims(groups, claims)
+        if verdict.segments == segments
+    }
+    if not all(statement in verdicts for statement in statements):  # no shared seeds
+        return False, math.nan
+    decided = [verdicts[statement] for statement in statements]
+    p_values = [verdict.p for verdict in decided]
+    p = math.nan if any(map(math.isnan, p_values)) else max(p_values)
+    return all(verdict.supported == "yes" for verdict in decided), p
+
+
+def _find_superiority_claim(leader: str, others: Sequence[str], score: str) -> FocusClaim | None:
+    """The claim of FOCUS_CLAIMS that `leader` has a larger score than each of `others`."""
+    for claim in FOCUS_CLAIMS:
+        if claim.score != score or claim.margin:
+            continue
+        if claim.sign > 0 and (claim.paradigm, set(claim.others)) == (leader, set(others)):
+            return claim
+        # "soft has less than lvml" says that lvml has more than soft
+        if claim.sign < 0 and (claim.others, [claim.paradigm]) == ((leader,), list(others)):
+            return claim
+    return None
 
 
 def count_tests(verdicts: Sequence[ClaimVerdict]) -> int:

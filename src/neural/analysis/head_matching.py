@@ -46,10 +46,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.special import gammaincinv
 
+from neural.analysis.assignment import solve_assignment
 from neural.analysis.head_roles import is_delimiter
+from neural.core.statistical_distributions import gamma_quantile
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -363,7 +363,7 @@ def _assign(divergence: np.ndarray, is_allowed: np.ndarray) -> list[tuple[int, i
     """Pairs of indices with the smallest sum; excluded pairs are dropped."""
     # a cost above the sum of all others is taken only if there is no allowed pair left
     cost = np.where(is_allowed, divergence, divergence.size + 1.0)
-    pairs = zip(*linear_sum_assignment(cost), strict=True)
+    pairs = zip(*solve_assignment(cost), strict=True)
     return [(int(i), int(j)) for i, j in pairs if is_allowed[i, j]]
 
 
@@ -382,7 +382,7 @@ def estimate_exponent(distances: Float[np.ndarray, "A B"]) -> float:
         logs.append(2 * np.log(neighbours[:, 2] / neighbours[:, 1]))
     # rows and columns are two views of one table: they count once
     count, mean = min(distances.shape), max(float(np.concatenate(logs).mean()), 1e-12)
-    return float(gammaincinv(count, SIGNIFICANCE_LEVEL)) / (count * mean)
+    return gamma_quantile(count, SIGNIFICANCE_LEVEL) / (count * mean)
 
 
 def _test_pairs(

@@ -28,12 +28,12 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy.special import stdtr
 
 from neural.analysis.change_points import MAD_TO_STD, estimate_last_level, find_onset
 from neural.analysis.head_roles import ROLES_OF_NO_PATTERN, assign_head_roles, find_head_roles
 from neural.analysis.run_loading import MissingDataError
 from neural.analysis.significance import SIGNIFICANCE_LEVEL, adjust_p_values
+from neural.core.statistical_distributions import student_t_cdf
 from neural.runs.importance_file import IMPORTANCE_FILE, ImportanceRecord, load_importance
 from neural.runs.run import Run
 
@@ -471,7 +471,8 @@ def _test_above(
     excess = change - bound
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(error > 0, excess / error, np.where(excess > 0, np.inf, -np.inf))
-    p = np.where(t >= min_errors, stdtr(max(1, examples - 1), -t), 1.0)
+    p, is_far = np.ones_like(t), t >= min_errors
+    p[is_far] = [student_t_cdf(max(1, examples - 1), -value) for value in t[is_far].tolist()]
     return np.where(np.isfinite(change) & np.isfinite(error), p, np.nan)
 
 

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from neural.analysis.confidence_intervals import ROUNDING_TOLERANCE
-from neural.analysis.correlation import rank_values
 from neural.analysis.run_loading import finite_mean
+from neural.core.isotonic_regression import fit_isotonic
+from neural.core.ranks import rank_values
 
 DEFAULT_PERMUTATIONS = 2000
 MIN_HEADS = 3
@@ -126,7 +126,7 @@ def find_half_rise(steps: np.ndarray, values: np.ndarray, level: float = 0.5) ->
     steps, values = steps[finite], values[finite]
     if len(values) < MIN_RISE_STEPS:
         return math.nan
-    rising = isotonic_regression(values).x
+    rising, _ = fit_isotonic(values)
     start, end = float(rising[0]), float(rising[-1])
     if not end - start > ROUNDING_TOLERANCE * max(1.0, abs(end)):
         return math.nan

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from itertools import combinations, pairwise
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
+from neural.analysis.assignment import solve_assignment
 from neural.analysis.run_loading import MissingDataError, finite_mean
 from neural.runs.errors import RunError
 from neural.runs.run import Run
@@ -34,7 +34,7 @@ def match_heads(divergence: np.ndarray, first: np.ndarray, second: np.ndarray) -
     `divergence` (N, N) has the distances of all heads; `first` and `second` are indices of heads.
     """
     block = divergence[np.ix_(first, second)]
-    rows, columns = linear_sum_assignment(block)
+    rows, columns = solve_assignment(block)
     return float(block[rows, columns].mean())
 
 

@@ -58,6 +58,11 @@ def has_attention(run: Run) -> bool:
     return bool(run.metadata("attention/layers") or run.measure_names())
 
 
+def is_single_capture(run: Run) -> bool:
+    """Whether the run is one capture of attention without a training: its step says nothing."""
+    return len(run.map_steps()) <= 1 and not run.scalar_names()
+
+
 def count_attention_layers(run: Run) -> int:
     """Number of layers whose attention was measured; 0 where the run does not say."""
     return len(run.metadata("attention/layers") or ())

@@ -21,6 +21,7 @@ from neural.analysis.run_loading import estimate_loss_change_error, get_monitore
 from neural.capture.measure import PairMeasure
 from neural.capture.measures import registry as measures
 from neural.core.experiment import TrainingSettings
+from neural.core.files import get_file_size
 from neural.core.registry import UnknownNameError
 from neural.core.settings import flatten_settings
 from neural.language.check import check
@@ -281,11 +282,12 @@ def list_checkpoints(run: Run) -> list[dict[str, Any]]:
         {
             "step": checkpoint.step,
             "best": checkpoint.step == best_step,
-            "bytes": checkpoint.path.stat().st_size,
+            "bytes": size,
             "path": str(checkpoint.path),
         }
         for checkpoint in checkpoints
-        if checkpoint.path.exists()  # a running training may have deleted it since
+        # a running training may have deleted it since
+        if (size := get_file_size(checkpoint.path)) is not None
     ]
 
 

@@ -22,7 +22,6 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.special import chdtri, ndtr, stdtr
 
 from neural.analysis.confidence_intervals import (
     MIN_SEEDS,
@@ -31,7 +30,9 @@ from neural.analysis.confidence_intervals import (
     estimate_mean,
     format_number,
 )
-from neural.analysis.correlation import MIN_SHARED_STEPS, Curve, correlate, rank_values
+from neural.analysis.correlation import MIN_SHARED_STEPS, Curve, correlate
+from neural.core.ranks import rank_values
+from neural.core.statistical_distributions import gamma_quantile, normal_cdf, student_t_cdf
 
 ComparisonVerdict = Literal["better", "worse", "undecided"]
 SeedScores = Mapping[Hashable, float]
@@ -215,7 +216,7 @@ def estimate_selection_bias(scores: Sequence[Mapping[Hashable, float]]) -> Selec
         if len(finite_differences) > 1:
             degrees = len(finite_differences) - 1
             # the median of sample variances lies below the true variance (they are χ² distributed)
-            median_ratio = float(chdtri(degrees, 0.5)) / degrees
+            median_ratio = 2 * gamma_quantile(degrees / 2, 0.5) / degrees
             variances.append(float(finite_differences.var(ddof=1)) / 2 / median_ratio)
     noise_std = math.sqrt(float(np.median(variances))) if variances else math.nan
     return SelectionBias(setting_count=len(scores), seed_count=len(selected), noise_std=noise_std)
@@ -225,7 +226,7 @@ def expected_normal_maximum(count: int) -> float:
     """Expected maximum of `count` standard normal values."""
     # E[max] = ∫ (1[x > 0] − F(x)) dx, with the distribution function F of the maximum
     x = np.linspace(-10, 10, 4001)
-    maximum_cdf = ndtr(x) ** count
+    maximum_cdf = np.array([normal_cdf(value) for value in x.tolist()]) ** count
     return float(np.trapezoid(np.heaviside(x, 0.5) - maximum_cdf, x))
 
 
@@ -280,7 +281,7 @@ def mean_test(values: Iterable[float], null: float = 0.0) -> OneSidedPValues:
         min(
             1.0,
             max(
-                float(stdtr(count - 1, -side * student)),
+                student_t_cdf(count - 1, -side * student),
                 _upper_tail(count, side * hall) / error_share,
             ),
         )
@@ -291,7 +292,7 @@ def mean_test(values: Iterable[float], null: float = 0.0) -> OneSidedPValues:
 
 def _upper_tail(count: int, t: float) -> float:
     """Probability that Student's t of `count` values exceeds `t`."""
-    return float(stdtr(count - 1, -t))
+    return student_t_cdf(count - 1, -t)
 
 
 def rank_test(values: Iterable[float], null: float = 0.0) -> OneSidedPValues:

@@ -3,6 +3,8 @@
 A run is the folder of one training. A finding is a result of the analyses in neural/analysis.
 
 security      host, origin, token and size checks of every request; security headers
+launch        opens the browser without showing the token to other users
+rate_limit    token bucket: limits of wrong tokens and of texts
 run_index     the runs of a folder; lookup of run names that come from a request
 run_cache     opened runs and cached responses
 events        server-sent events of one run, of its findings and of the run index

@@ -17,6 +17,7 @@ POST /api/segment                   segment boundaries of a text, as one JSON li
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
@@ -29,11 +30,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from neural.board.event_stream import EventBroadcaster
 from neural.board.events import encode_findings
 from neural.board.inference import handle_generate, handle_segment
+from neural.board.rate_limit import TokenBucket
 from neural.board.requests import (
     BoardRequest,
     GenerateRequest,
@@ -55,6 +56,8 @@ MAX_LISTENERS = 200
 """Open event streams of the whole board; further requests get status 503."""
 MAX_RUNS_PER_LISTENER = 16
 """Runs that one event stream can follow; requests for more get status 503."""
+MAX_JOBS, JOBS_PER_SECOND = 20, 1 / 3
+"""Texts to generate or segment at once, and on average; further requests get status 429."""
 BUNDLE_MEDIA_TYPES = {"neural.js": "text/javascript", "neural.css": "text/css"}
 NDJSON_MEDIA_TYPE = "application/x-ndjson"
 RequestType = TypeVar("RequestType", bound=BoardRequest)
@@ -63,11 +66,12 @@ RequestType = TypeVar("RequestType", bound=BoardRequest)
 class Board:
     """Request handlers of one folder of runs; methods without `_` are routes."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.run_index = RunIndex(root)
         self.run_cache = RunCache(self.run_index)
         self.broadcaster = EventBroadcaster(self.run_index, self.run_cache)
         self.job_lock = JobLock()
+        self.job_limit = TokenBucket(MAX_JOBS, JOBS_PER_SECOND, clock=clock)
 
     async def page(self, request: Request) -> Response:
         """The HTML page. It is the same for every view: views are chosen by the URL fragment."""
@@ -135,6 +139,7 @@ class Board:
         """Generated text, token by token, with the attention weights of each token."""
         parsed = await _parse_request(request, GenerateRequest)
         opened = await asyncio.to_thread(self.run_cache.__getitem__, parsed.run)
+        self._limit_jobs()
         lines = self.job_lock.stream_lines(partial(handle_generate, opened.path, parsed))
         return StreamingResponse(lines, media_type=NDJSON_MEDIA_TYPE)
 
@@ -144,9 +149,20 @@ class Board:
         path = None
         if parsed.run is not None:
             path = (await asyncio.to_thread(self.run_cache.__getitem__, parsed.run)).path
+        self._limit_jobs()
         # `map` is lazy: the text is segmented in the job's thread, not here
         lines = self.job_lock.stream_lines(lambda: map(handle_segment, [path], [parsed]))
         return StreamingResponse(lines, media_type=NDJSON_MEDIA_TYPE)
+
+    def _limit_jobs(self) -> None:
+        """Status 429 if too many texts were requested in a short time."""
+        wait_seconds = self.job_limit.take()
+        if wait_seconds:
+            raise HTTPException(
+                429,
+                f"too many texts in a short time; try again in {wait_seconds} s",
+                {"retry-after": str(wait_seconds)},
+            )
 
     async def _run_response(
         self,
@@ -184,9 +200,11 @@ class Board:
         )
 
 
-def create_app(root: Path, config: ServerConfig) -> ASGIApp:
-    """Create the board of the runs in a folder."""
-    board = Board(root)
+def create_app(
+    root: Path, config: ServerConfig, *, clock: Callable[[], float] = time.monotonic
+) -> SecurityMiddleware:
+    """Create the board of the runs in a folder; `clock` is for its rate limits."""
+    board = Board(root, clock=clock)
     run_route = "/api/runs/{run:path}"
     app = Starlette(
         routes=[
@@ -209,7 +227,7 @@ def create_app(root: Path, config: ServerConfig) -> ASGIApp:
         },
     )
     # outermost, so that error responses have the security headers too
-    return SecurityMiddleware(app, config)
+    return SecurityMiddleware(app, config, clock=clock)
 
 
 def _encode_run(name: str, after: int, run: Run) -> bytes:
@@ -242,7 +260,9 @@ def _error_handler(status_code: int) -> Callable[[Request, Exception], Response]
 
 def _handle_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return PlainTextResponse(f"{error.detail}\n", status_code=error.status_code)
+    return PlainTextResponse(
+        f"{error.detail}\n", status_code=error.status_code, headers=error.headers
+    )
 
 
 def _json_response(value: Any) -> Response:

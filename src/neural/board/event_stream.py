@@ -63,6 +63,8 @@ class Poller:
         self.poll, self.interval_seconds, self.executor = poll, interval_seconds, executor
         self.listeners: set[Listener] = set()
         self.task: asyncio.Task[None] | None = None
+        self.has_polled = asyncio.Event()
+        """Set after the first poll, from which on no change is missed."""
 
     def add(self, listener: Listener) -> None:
         """Add a listener; the first one starts the polling."""
@@ -82,6 +84,7 @@ class Poller:
             messages, cpu_seconds = await asyncio.get_running_loop().run_in_executor(
                 self.executor, _measure_cpu_time, self.poll
             )
+            self.has_polled.set()
             for message in messages:
                 for listener in list(self.listeners):
                     listener.send(message)
@@ -121,6 +124,9 @@ class EventBroadcaster:
                 poller.add(listener)
             yield b": connected\n\n"
             for name in names:
+                # The first poll sends nothing, it only notes the last steps. Rows that are written
+                # after the catch-up event and before that poll would be lost.
+                await self.run_pollers[name][0].has_polled.wait()
                 yield await asyncio.to_thread(self._catch_up_event, name, after)
             while True:
                 try:

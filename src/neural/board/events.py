@@ -38,7 +38,7 @@ class RunWatcher:
         self.version: tuple[int, ...] | None = None
         """Change counters at the last poll (`OpenRun.read_version`)."""
         self.last_steps: dict[tuple[str, str], int] = {}
-        """(kind, name) → last known step; the kind is "s" for a scalar, "m" for a measure."""
+        """(kind, name) → last known step; "s" is a scalar, "m" a measure, "maps" has no name."""
         self.event_count = 0
         """Known events of the run."""
         self.error_event = b""
@@ -72,13 +72,13 @@ class RunWatcher:
         if opened is not self.open_run:  # the first poll, or the folder was replaced
             is_first = self.open_run is None
             self.open_run, self.version = opened, opened.read_version()
-            with opened.lock:
+            with opened.lock, opened.run.snapshot():
                 self._update_last_steps(opened.run)
             return [] if is_first else [encode_event("reload", {})]
         version = opened.read_version()
         if version == self.version:
             return []
-        with opened.lock:
+        with opened.lock, opened.run.snapshot():
             since = self._update_last_steps(opened.run)
             message = (
                 encode_event("reload", {})
@@ -94,8 +94,8 @@ class RunWatcher:
     def _update_last_steps(self, run: Run) -> int | None:
         """Update `last_steps` and `event_count`; return the step past which rows are new.
 
-        It is the smallest over all scalars, measures and events, so that a scalar that was logged
-        late is not missed. None if rows were deleted.
+        It is the smallest over all scalars, measures, maps and events, so that a scalar that was
+        logged late is not missed. None if rows were deleted.
         """
         previous_steps = dict(self.last_steps)
         since = max(self.last_steps.values(), default=-1)
@@ -109,6 +109,11 @@ class RunWatcher:
                 if len(steps):
                     self.last_steps[kind, name] = int(steps[-1])
                     since = min(since, last_step)
+        # maps are written after the measures of their step, perhaps in another commit
+        last_map_step, map_steps = previous_steps.get(("maps", ""), -1), run.map_steps()
+        if map_steps and map_steps[-1] > last_map_step:
+            self.last_steps["maps", ""] = map_steps[-1]
+            since = min(since, last_map_step)
         events = run.events()
         new_events = events[self.event_count :]
         # a resumed run deletes the rows past its checkpoint and writes a `restart` event

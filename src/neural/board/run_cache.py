@@ -18,7 +18,7 @@ from neural.runs.folder import ROWS_FILE, STATUS_FILE
 from neural.runs.importance_file import IMPORTANCE_FILE
 from neural.runs.run import Run
 
-MAX_OPEN_RUNS = 64
+MAX_OPEN_RUNS = 32
 """Of more runs, the least recently used ones are dropped."""
 MAX_CACHED_RESPONSES = 16
 """Encoded responses of one run; the oldest are dropped."""
@@ -66,7 +66,8 @@ class OpenRun:
                 self._responses.clear()
                 self._version = version
             if key not in self._responses:
-                self._responses[key] = encode(self.run)
+                with self.run.snapshot():
+                    self._responses[key] = encode(self.run)
                 if len(self._responses) > MAX_CACHED_RESPONSES:
                     self._responses.popitem(last=False)
             return self._responses[key]

@@ -3,25 +3,38 @@
 The checks run before any handler, and security headers are added to every response.
 
 Other web pages that are open in the user's browser can send requests to the board. They are refused
-by their Host, Origin and Sec-Fetch headers. Other machines need the access token. The Content
+by their Host, Origin and Sec-Fetch headers. Other users of this machine can connect to a loopback
+address as well, and other machines to any other address: both lack the access token. The Content
 Security Policy of every response allows only the board's own script and style sheet.
+
+The token comes in one of three ways: as `Authorization: Bearer …` (programs), in a cookie
+(browsers), or once in the URL of the page, which moves it to the cookie. It is not accepted in
+other URLs, because URLs are stored in histories and logs.
 """
 
 from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
+import secrets
 import socket
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from neural.board.rate_limit import TokenBucket
+from neural.core.platform_support import prevent_port_sharing
 
 MAX_QUERY_LENGTH = 2_000
 """Most bytes of the query string, and of the path; longer ones get status 414."""
+MAX_NUMBER_DIGITS = 12
+"""Digits of a number in a header; longer ones are too large for anything."""
 MAX_BODY_BYTES = 1_000_000
 """Most bytes of a request body, the largest of which is a text to segment; else status 413."""
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -37,6 +50,12 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "frame-ancestors": "'none'",
     }.items()
 )
+TOKEN_BYTES = 24
+"""Random bytes of an access token: 192 bits cannot be guessed."""
+TOKEN_PATTERN = re.compile(r"[A-Za-z0-9._~-]{16,256}")
+"""Tokens that users choose: long enough, and of characters that URLs and cookies keep as they are."""
+MAX_WRONG_TOKENS, WRONG_TOKENS_PER_SECOND = 10, 0.5
+"""Requests with a wrong token at once, and on average; further ones get status 429."""
 WILDCARD_HOSTS = ("0.0.0.0", "::", "")
 """Addresses that listen on all network interfaces."""
 SECURITY_HEADERS = {
@@ -49,6 +68,11 @@ SECURITY_HEADERS = {
 }
 
 
+def create_token() -> str:
+    """Create a random access token."""
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
 @dataclass(frozen=True)
 class ServerConfig:
     """Address and access token of the board."""
@@ -56,15 +80,24 @@ class ServerConfig:
     host: str = "127.0.0.1"
     port: int = 0
     """Port of the listening socket; 0 if it is not known yet."""
-    token: str | None = field(default=None, repr=False)
-    """Every request must have this token, unless it is None: only this machine can connect then."""
+    token: str | None = field(default_factory=create_token, repr=False)
+    """Every request must have this token. None: every user of this machine may use the board."""
+
+    def __post_init__(self) -> None:
+        if self.token is None and not is_loopback_host(self.host):
+            raise ValueError(f"a board on {self.host} needs a token: other machines can connect")
+
+    @property
+    def address(self) -> str:
+        """The URL of the page, without the token."""
+        name = socket.gethostname() if self.host in WILDCARD_HOSTS else self.host
+        host = f"[{name}]" if ":" in name else name
+        return f"http://{host}:{self.port}/"
 
     @property
     def url(self) -> str:
-        """The address to open, with the token if there is one."""
-        name = socket.gethostname() if self.host in WILDCARD_HOSTS else self.host
-        host = f"[{name}]" if ":" in name else name
-        return f"http://{host}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+        """The URL to open, with the token if there is one."""
+        return self.address + (f"?token={self.token}" if self.token else "")
 
     @property
     def cookie_name(self) -> str:
@@ -83,32 +116,36 @@ class ServerConfig:
         name, port = _split_host(host)
         if port != self.port:
             return False
+        is_local = is_loopback_host(self.host)
         if _is_ip_address(name):
-            return self.token is not None or ipaddress.ip_address(name).is_loopback
+            return not is_local or ipaddress.ip_address(name).is_loopback
         own_names = {"localhost", self.host.lower()}
-        if self.token:
+        if not is_local:
             own_names.add(socket.gethostname().lower())
         return name in own_names
 
-    def accepts_token(self, token: str | None) -> bool:
+    def accepts_token(self, token: str) -> bool:
         """Whether the token is right, compared in constant time."""
-        return self.token is None or (
-            token is not None and hmac.compare_digest(token.encode(), self.token.encode())
-        )
+        return self.token is None or hmac.compare_digest(token.encode(), self.token.encode())
 
 
 class SecurityMiddleware:
     """Rejects requests that fail a check and adds the security headers to every response."""
 
-    def __init__(self, app: ASGIApp, config: ServerConfig) -> None:
+    def __init__(
+        self, app: ASGIApp, config: ServerConfig, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.app, self.config = app, config
+        self.wrong_tokens = TokenBucket(MAX_WRONG_TOKENS, WRONG_TOKENS_PER_SECOND, clock=clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
-            return  # no websockets
+            else:  # the board has no websockets
+                await send({"type": "websocket.close", "code": 1008})
+            return
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -132,56 +169,81 @@ class SecurityMiddleware:
                 421,
                 "unknown host name; open the address that `neural board` printed",
             )
+        if not _is_same_origin(headers, scope, is_api=path.startswith("/api/")):
+            return _reject(403, "cross-origin requests are not allowed")
+        # before all checks that depend on the path or method: without the token, nobody learns
+        # more than that a board is here
+        rejection = self._check_token(scope, headers)
+        if rejection is not None:
+            return rejection
         if len(query) > MAX_QUERY_LENGTH or len(scope.get("raw_path") or path) > MAX_QUERY_LENGTH:
             return _reject(414, "the URL is too long")
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return _reject(405, "only GET and POST are supported")
-        if not _is_same_origin(headers, scope, is_api=path.startswith("/api/")):
-            return _reject(403, "cross-origin requests are not allowed")
         if scope["method"] == "POST":
             media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
             if media_type != "application/json":
                 return _reject(415, "the content type must be application/json")
             length = headers.get("content-length", "")
-            if not length.isdecimal():
+            if not (length.isascii() and length.isdecimal()):
                 return _reject(411, "a Content-Length header is required")
-            if int(length) > MAX_BODY_BYTES:
+            # Python refuses to convert thousands of digits
+            if len(length) > MAX_NUMBER_DIGITS or int(length) > MAX_BODY_BYTES:
                 return _reject(
                     413, f"the request body is too long: at most {MAX_BODY_BYTES:,} bytes"
                 )
-        return self._check_token(scope, headers)
+        return None
 
     def _check_token(self, scope: Scope, headers: Headers) -> Response | None:
-        """None if the token is right; a token in the URL is moved to a cookie by a redirect."""
-        if (
-            self.config.token is None
-            or self.config.accepts_token(_bearer_token(headers))
-            or self.config.accepts_token(self._cookie_token(headers))
-        ):
+        """None if the token is right; a token in the page's URL is moved to a cookie."""
+        if self.config.token is None:
             return None
-        try:
-            parameters = parse_qsl(
-                scope["query_string"].decode("ascii"), keep_blank_values=True, max_num_fields=100
-            )
-        except ValueError:
-            parameters = []
-        if scope["method"] == "GET" and self.config.accepts_token(dict(parameters).get("token")):
-            # always to "/", never to the requested path: `//host` would lead to another server
-            redirect = RedirectResponse("/", status_code=303)
-            redirect.set_cookie(
-                self.config.cookie_name, self.config.token, httponly=True, samesite="strict"
-            )
-            return redirect
+        tokens, query_token = (
+            _list_header_tokens(headers, self.config.cookie_name),
+            _query_token(scope),
+        )
+        is_accepted = any(map(self.config.accepts_token, tokens))
+        if query_token is not None and (is_accepted or self.config.accepts_token(query_token)):
+            # also if the cookie is right: the URL must not stay in the window's history
+            return self._move_token_to_cookie(headers)
+        if is_accepted:
+            return None
+        # A right token is accepted above at any time: else anyone could lock out the owner by
+        # sending wrong ones. The limit keeps the cost of guessing low, 192 bits keep it hopeless.
+        if tokens or query_token is not None:
+            wait_seconds = self.wrong_tokens.take()
+            if wait_seconds:
+                return _reject(
+                    429,
+                    f"too many wrong tokens; try again in {wait_seconds} s",
+                    {"retry-after": str(wait_seconds)},
+                )
         return _reject(
-            401, "the token is missing or wrong: open the address that `neural board` printed"
+            401,
+            "the token is missing or wrong: open the address that `neural board` printed; "
+            "programs send the header `Authorization: Bearer TOKEN`",
+            {"www-authenticate": "Bearer"},
         )
 
-    def _cookie_token(self, headers: Headers) -> str | None:
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(self.config.cookie_name)
-        except CookieError:
-            return None
-        return cookie.value if cookie is not None else None
+    def _move_token_to_cookie(self, headers: Headers) -> Response:
+        """Set the cookie and lead to the page without a token in its URL."""
+        # always to "/", never to the requested path: `//host` would lead to another server
+        if headers.get("sec-fetch-site") in (None, "none", "same-origin"):
+            response: Response = RedirectResponse("/", status_code=303)
+        else:
+            # Browsers withhold a SameSite=Strict cookie from redirects of a navigation that another
+            # site started, and the file that opens the browser (launch.py) is one. A navigation
+            # that this page starts has the cookie; a refresh without delay replaces the page in
+            # the window's history.
+            response = HTMLResponse(
+                '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">'
+                '<title>neural board</title><a href="/">Open the board</a>'
+            )
+        assert self.config.token is not None
+        response.set_cookie(
+            self.config.cookie_name, self.config.token, httponly=True, samesite="strict"
+        )
+        return response
 
 
 class _BodyLimit:
@@ -213,7 +275,7 @@ def open_listening_socket(host: str, port: int) -> socket.socket:
     )[0]
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        prevent_port_sharing(listener)
         listener.bind(address)
         listener.listen(128)
     except BaseException:
@@ -239,14 +301,33 @@ def _is_same_origin(headers: Headers, scope: Scope, *, is_api: bool) -> bool:
     return not is_api and scope["method"] != "POST" and headers.get("sec-fetch-mode") == "navigate"
 
 
-def _bearer_token(headers: Headers) -> str | None:
-    """Token of the header `Authorization: Bearer …`."""
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    return token if scheme.lower() == "bearer" else None
+def _list_header_tokens(headers: Headers, cookie_name: str) -> list[str]:
+    """Tokens of the header `Authorization: Bearer …` and of the cookies with that name."""
+    scheme, _, bearer_token = headers.get("authorization", "").partition(" ")
+    tokens = [bearer_token] if scheme.lower() == "bearer" else []
+    # Not http.cookies: it drops all cookies if one of them is unusual, and browsers send those of
+    # every other server on this host, too. Such a server can also set a second cookie of our name.
+    for cookie in headers.get("cookie", "").split(";"):
+        name, _, value = cookie.strip().partition("=")
+        if name == cookie_name:
+            tokens.append(value)
+    return tokens
 
 
-def _reject(status_code: int, message: str) -> Response:
-    return PlainTextResponse(message + "\n", status_code=status_code)
+def _query_token(scope: Scope) -> str | None:
+    """Token in the URL of the page; other URLs cannot have one."""
+    query = scope["query_string"]
+    if scope["method"] != "GET" or scope["path"] != "/" or len(query) > MAX_QUERY_LENGTH:
+        return None
+    try:
+        parameters = parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=100)
+    except ValueError:
+        return None
+    return dict(parameters).get("token")
+
+
+def _reject(status_code: int, message: str, headers: dict[str, str] | None = None) -> Response:
+    return PlainTextResponse(message + "\n", status_code=status_code, headers=headers)
 
 
 def _split_host(host: str) -> tuple[str, int]:
@@ -254,7 +335,7 @@ def _split_host(host: str) -> tuple[str, int]:
     name, _, port = (
         host.rpartition(":") if not host.endswith("]") and ":" in host else (host, "", "80")
     )
-    is_number = port.isascii() and port.isdecimal()
+    is_number = port.isascii() and port.isdecimal() and len(port) <= MAX_NUMBER_DIGITS
     return name.strip("[]").lower().rstrip("."), int(port) if is_number else 0
 
 

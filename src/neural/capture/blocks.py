@@ -103,7 +103,13 @@ class Block:
 
 
 def find_blocks(model: nn.Module) -> list[Block]:
-    """The transformer blocks of a model, in the order of its modules; empty if there are none."""
+    """The transformer blocks of a model, in the order of its modules; empty if there are none.
+
+        for block in neural.interventions.find_blocks(model):
+            print(block.path, block.mlp)
+
+    `mlp` is the module whose output the block adds to the residual stream; None if it is not known.
+    """
     blocks: list[Block] = []
     for path, module in _find_block_modules(model):
         attention = _find_attention(module)
@@ -550,7 +556,14 @@ def _take_rows(
 
 
 def zero_mlp(layer: Layer, *, examples: Rows = None, positions: Rows = None) -> BlockIntervention:
-    """Set the output of the MLP of a block to zero."""
+    """Set the output of the MLP of a block to zero.
+
+        with neural.intervene(model, neural.interventions.zero_mlp(1)):
+            logits = model(ids)
+
+    `examples`, `positions`: indices, a slice or a mask of the batch and of the sequence; all if
+    None.
+    """
     return _ZeroMlp(layer, examples=examples, positions=positions)
 
 
@@ -563,6 +576,10 @@ def replace_mlp_by_mean(
     positions: Rows = None,
 ) -> BlockIntervention:
     """Replace the output of the MLP by its mean over a reference (`record_mlp_outputs`).
+
+        clean = neural.interventions.record_mlp_outputs(model, other_ids)
+        with neural.intervene(model, neural.interventions.replace_mlp_by_mean(1, clean)):
+            logits = model(ids)
 
     The mean is over examples and positions that are not padding; with `per_position` over examples
     only, which needs inputs of the reference's length.
@@ -582,6 +599,10 @@ def patch_mlp(
 ) -> BlockIntervention:
     """Replace the output of the MLP by that of another forward pass.
 
+        clean = neural.interventions.record_mlp_outputs(model, other_ids)
+        with neural.intervene(model, neural.interventions.patch_mlp(1, clean)):
+            logits = model(ids)
+
     `source`: from `record_mlp_outputs`, or a tensor broadcastable to (B, T, E). `rows`: for each
     example of the batch, the example of the source.
     """
@@ -589,7 +610,14 @@ def patch_mlp(
 
 
 def skip_layer(layer: Layer, *, examples: Rows = None, positions: Rows = None) -> BlockIntervention:
-    """Pass the residual stream around a block: its output is its input."""
+    """Pass the residual stream around a block: its output is its input.
+
+        with neural.intervene(model, neural.interventions.skip_layer(1)):
+            logits = model(ids)
+
+    `examples`, `positions`: indices, a slice or a mask of the batch and of the sequence; all if
+    None.
+    """
     return _SkipLayer(layer, examples=examples, positions=positions)
 
 
@@ -602,6 +630,10 @@ def patch_residual(
     positions: Rows = None,
 ) -> BlockIntervention:
     """Replace the residual stream that enters a block.
+
+        clean = neural.interventions.record_residual(model, other_ids)
+        with neural.intervene(model, neural.interventions.patch_residual(1, clean, positions=[5])):
+            logits = model(ids)
 
     `layer`: index of the block; the number of blocks names the stream that leaves the last block.
     `source`: from `record_residual`, or a tensor broadcastable to (B, T, E). `rows`: for each
@@ -644,6 +676,9 @@ def record_residual(
 ) -> BlockOutputs:
     """The residual stream that enters each block and, as last element, that leaves the last block.
 
+        streams = neural.interventions.record_residual(model, ids)
+        streams[1]  # enters block 1: (examples, positions, width)
+
     `probe` is a batch as for `neural.watch`, run without gradients, inside `interventions`. `real`
     (B, T): True for positions that are not padding. If a block runs several times, the last counts.
     In an encoder-decoder model, the stream that leaves the encoder is not recorded.
@@ -655,6 +690,9 @@ def record_mlp_outputs(
     model: nn.Module, probe: Any, *interventions: Intervention, real: Tensor | None = None
 ) -> BlockOutputs:
     """The output of the MLP of each block, as for `record_residual`.
+
+        outputs = neural.interventions.record_mlp_outputs(model, ids)
+        outputs[1]  # of block 1: (examples, positions, width)
 
     Blocks whose MLP is not known are left out; asking for them is an error.
     """

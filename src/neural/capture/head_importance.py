@@ -36,7 +36,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from neural.capture.intervene import intervene
 from neural.capture.interventions import (
@@ -51,6 +50,7 @@ from neural.capture.interventions import (
 from neural.capture.replay import CleanPass, LayerHead, Replay, count_examples, take_rows
 from neural.capture.tracker import preserve_model_state
 from neural.core.errors import TaskError
+from neural.core.statistical_distributions import student_t_quantile
 from neural.nn.lazy_torch import torch
 from neural.runs.importance_file import ClassImportance, PairImportance
 
@@ -120,7 +120,7 @@ class HeadImportance:
 
     def confidence_interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of t intervals of `change`, each for its head alone."""
-        quantile = stdtrit(max(1, self.examples - 1), 0.5 + level / 2)
+        quantile = student_t_quantile(max(1, self.examples - 1), 0.5 + level / 2)
         margin = quantile * self.standard_error
         return self.change - margin, self.change + margin
 
@@ -245,6 +245,7 @@ class _Measurement:
     def run(self, *, with_pairs: bool) -> HeadImportance:
         """Unchanged passes, then all removals of each chunk, then pairs."""
         self.total = len(self.chunks) * (1 + len(self.selected))
+        self.on_progress(0, self.total)
         if self.method == "pattern":
             self.pattern = self._build_pattern()
         clean_passes = self._run_clean()

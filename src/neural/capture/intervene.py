@@ -45,6 +45,9 @@ def intervene(
 ) -> Iterator[None]:
     """Apply interventions to every forward pass of the model inside the block, in their order.
 
+        with neural.intervene(model, neural.interventions.zero("L1 h3")):
+            logits = model(ids)
+
     Blocks may be nested: the outer one is applied first. Gradients flow through all changes.
     `softmax`: as in `neural.watch`. InterventionError if a head does not exist, or if the attention
     of its module is not recognised.
@@ -83,6 +86,10 @@ def record_head_outputs(
     softmax: bool | None = None,
 ) -> HeadOutputs:
     """Run the model on one batch, without gradients, and return what its heads write.
+
+        clean = neural.record_head_outputs(model, ids)
+        with neural.intervene(model, neural.interventions.patch("L1 h3", clean)):
+            logits = model(other_ids)
 
     `probe`: an input, a tuple or a mapping of inputs. `keep_weights` also returns the attention
     weights, (B, H, Q, K). With `interventions`, outputs are those after the changes.

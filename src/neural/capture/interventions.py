@@ -143,7 +143,13 @@ class LayerOutputs:
 
 @dataclass
 class HeadOutputs:
-    """Head outputs of all attention calls of one forward pass, by layer."""
+    """Head outputs of all attention calls of one forward pass, by layer.
+
+        outputs = neural.record_head_outputs(model, ids)
+        outputs[1].output[:, 3]  # what L1 h3 writes: (examples, queries, width)
+
+    `outputs[1].path` is the name of the attention module.
+    """
 
     layers: list[LayerOutputs] = field(default_factory=list)
 
@@ -426,14 +432,28 @@ def _get_layer(outputs: HeadOutputs, call: HeadCall) -> LayerOutputs:
 
 
 def zero(heads: Heads, *, examples: Rows = None, positions: Rows = None) -> HeadIntervention:
-    """Set the outputs of heads to zero."""
+    """Set the outputs of heads to zero.
+
+        with neural.intervene(model, neural.interventions.zero("L1 h3")):
+            logits = model(ids)
+
+    `examples`, `positions`: indices, a slice or a mask of the batch and of the queries; all if
+    None.
+    """
     return _Zero(heads, examples=examples, positions=positions)
 
 
 def scale(
     heads: Heads, factor: float | Tensor, *, examples: Rows = None, positions: Rows = None
 ) -> HeadIntervention:
-    """Multiply the outputs of heads; a tensor `factor` is broadcast to (B, heads, Q, D)."""
+    """Multiply the outputs of heads; a tensor `factor` is broadcast to (B, heads, Q, D).
+
+        with neural.intervene(model, neural.interventions.scale(["L0 h1", "L1 h3"], 0.5)):
+            logits = model(ids)
+
+    `examples`, `positions`: indices, a slice or a mask of the batch and of the queries; all if
+    None.
+    """
     return _Scale(heads, factor, examples=examples, positions=positions)
 
 
@@ -446,6 +466,10 @@ def replace_by_mean(
     positions: Rows = None,
 ) -> HeadIntervention:
     """Replace the outputs of heads by their mean over a reference (`record_head_outputs`).
+
+        clean = neural.record_head_outputs(model, other_ids)
+        with neural.intervene(model, neural.interventions.replace_by_mean("L1 h3", clean)):
+            logits = model(ids)
 
     The mean is over examples and positions that are not padding; with `per_position` over examples
     only, which needs inputs of the reference's length.
@@ -465,6 +489,10 @@ def patch(
 ) -> HeadIntervention:
     """Replace the outputs of heads by those of another forward pass (activation patching).
 
+        clean = neural.record_head_outputs(model, other_ids)
+        with neural.intervene(model, neural.interventions.patch("L1 h3", clean)):
+            logits = model(ids)
+
     `source`: from `record_head_outputs`, of other inputs or of another model. `rows`: for each
     example of the batch, the example of the source; a permutation resamples heads from other
     examples. A source of one example is used for all.
@@ -480,6 +508,9 @@ def replace_pattern(
     positions: Rows = None,
 ) -> HeadIntervention:
     """Replace the attention weights of heads; their values stay.
+
+        with neural.intervene(model, neural.interventions.replace_pattern("L1 h3", "uniform")):
+            logits = model(ids)
 
     `pattern`: "uniform" (over the keys that a query may see), "diagonal" (its own position),
     "previous" (the position before), a tensor broadcastable to (B, heads, Q, K), or head outputs

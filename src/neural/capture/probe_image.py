@@ -11,7 +11,6 @@ run keeps the image as metadata, so that its pages can draw weights over it at e
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neural.capture.rollout import iter_rollouts
+from neural.core.png import PNG_MAGIC, encode_png
+from neural.nn.lazy_torch import functional, torch
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -34,7 +35,6 @@ MAX_PICTURE_PIXELS = 336
 """Longer side of the stored picture: enough to recognise what a patch shows."""
 MAX_ROLLOUT_TOKENS = 2048
 """Rollout takes O(N³) time: with more positions it is left out."""
-PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,6 @@ def encode_picture(
     `mean` and `std` are those with which an image processor normalised the pixels. Without them,
     the range of values is stretched to 0 … 255.
     """
-    from PIL import Image
-
     values = pixels[:, :height, :width].detach().float().cpu().numpy()
     values = np.nan_to_num(values)
     if len(mean) == len(std) == len(values):
@@ -148,12 +146,13 @@ def encode_picture(
         values = (values - low) / (high - low or 1.0)
     if len(values) != 3:  # grey, or channels that are no colours
         values = np.repeat(values[:1], 3, axis=0)
-    bytes_ = np.rint(np.clip(values, 0, 1) * 255).astype(np.uint8).transpose(1, 2, 0)
-    picture = Image.fromarray(np.ascontiguousarray(bytes_))
-    picture.thumbnail((MAX_PICTURE_PIXELS, MAX_PICTURE_PIXELS))
-    buffer = io.BytesIO()
-    picture.save(buffer, "PNG", optimize=True)
-    return buffer.getvalue()
+    longer_side = max(height, width)
+    if longer_side > MAX_PICTURE_PIXELS:
+        size = [max(1, round(side * MAX_PICTURE_PIXELS / longer_side)) for side in (height, width)]
+        batch = torch.from_numpy(values)[None]
+        values = functional.interpolate(batch, size, mode="bicubic", antialias=True)[0].numpy()
+    rgb = np.rint(np.clip(values, 0, 1) * 255).astype(np.uint8).transpose(1, 2, 0)
+    return encode_png(rgb)
 
 
 def compute_image_attention(

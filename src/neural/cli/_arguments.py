@@ -135,7 +135,7 @@ def _complete_entries(ctx: click.Context, incomplete: str) -> Iterator[str]:
 
 
 def _complete_codes(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    """Diagnostic codes, such as E0203, then codes of findings, such as TRN007."""
+    """Diagnostic codes, such as E0203, then codes of findings, such as TRN007, then measures."""
     yield from sorted(file.stem for file in (PACKAGE / "language" / "explanations").glob("*.md"))
     checks = (PACKAGE / "analysis" / "checks").glob("[!_]*.py")
     sources = (file.read_text(encoding="utf-8") for file in checks)
@@ -144,6 +144,7 @@ def _complete_codes(ctx: click.Context, incomplete: str) -> Iterator[str]:
         for text in sources
         for code in re.findall(r'^ +code: ClassVar.* = "(\w+)"', text, re.M)
     )
+    yield from sorted(file.stem for file in (PACKAGE / "capture/measures").glob("[!_]*.py"))
 
 
 def _complete_benchmarks(ctx: click.Context, incomplete: str) -> Iterator[str]:

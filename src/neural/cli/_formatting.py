@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from neural.core.escape import escape_controls, escape_controls_keep_colours
+from neural.core.platform_support import quote_argument
 from neural.core.text_table import format_number, is_numeric
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ def relative_path(path: Path) -> Path:
     """The path relative to the working directory if it lies below it, else unchanged."""
     cwd = Path.cwd()
     return path.relative_to(cwd) if path.is_relative_to(cwd) else path
+
+
+def path_argument(path: Path) -> str:
+    """The relative path as an argument of a command that the user may paste into the shell."""
+    return quote_argument(str(relative_path(path)))
 
 
 def style_state(name: str) -> str:

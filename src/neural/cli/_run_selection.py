@@ -16,18 +16,21 @@ MAX_CHOICES = 20
 """Newest matches that are offered."""
 
 
-def select_run(name: str | None, root: Path) -> Path:
-    """The folder of one run; RunError if there is none, or several and nobody can be asked."""
+def select_run(name: str | None, root: Path, *, is_changed: bool = False) -> Path:
+    """The folder of one run; RunError if there is none, or several and nobody can be asked.
+
+    Of runs that differ only in their date, it is the newest, unless the command changes the run.
+    """
     from neural.runs.find import find_run
 
-    return find_run(name, root, choose=choose_on_terminal)
+    return find_run(name, root, choose=choose_on_terminal, is_changed=is_changed)
 
 
-def select_run_or_sweep(name: str | None, root: Path) -> Path:
+def select_run_or_sweep(name: str | None, root: Path, *, is_changed: bool = False) -> Path:
     """The folder of one run or of one sweep, a folder of runs."""
     from neural.workflows.sweep import find_run_or_sweep
 
-    return find_run_or_sweep(name, root, choose=choose_on_terminal)
+    return find_run_or_sweep(name, root, choose=choose_on_terminal, is_changed=is_changed)
 
 
 def select_sweep(name: str | None, root: Path) -> Path:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 import signal
 import sys
 import textwrap
@@ -22,6 +21,7 @@ import click
 
 from neural.cli import _formatting
 from neural.core.escape import escape_controls, shorten
+from neural.core.platform_support import STOP_SIGNALS, quote_argument
 from neural.training.runner import Runner
 from neural.workflows.sweep import GridPoint, Sweep, TrialRecord, run_sweep
 from neural.workflows.sweep_trials import FOLD_KEY, format_override
@@ -34,16 +34,21 @@ MAX_REASON_WIDTH = 90
 
 @contextmanager
 def sigterm_as_interrupt() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C, so that all trials are stopped in order."""
+    """Treat every stop signal like Ctrl-C, so that all trials are stopped in order."""
 
     def raise_interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    previous_handler = signal.signal(signal.SIGTERM, raise_interrupt)
+    previous_handlers = {
+        number: signal.signal(number, raise_interrupt)
+        for number in STOP_SIGNALS
+        if number != signal.SIGINT
+    }
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, previous_handler)
+        for number, handler in previous_handlers.items():
+            signal.signal(number, handler)
 
 
 def run_with_progress(sweep: Sweep, runner: Runner, *, quiet: bool = False) -> int:
@@ -275,13 +280,14 @@ def format_progress(sweep: Sweep) -> str:
 
 def _suggest_next(sweep: Sweep) -> list[str]:
     """Commands to run next."""
-    path = _formatting.relative_path(sweep.path)
+    path = _formatting.path_argument(sweep.path)
     if sweep.count_states()["state"] == "running":
         return []
     if sweep.unfinished:
         command = sweep.metadata.get("command", f"neural sweep --resume {path}")
         return ["", f"run the unfinished trials: {command}"]
-    lines = ["", f"show one: neural show {path / (sweep.rank_rows()[0].run or '')}"]
+    best_run = sweep.path / (sweep.rank_rows()[0].run or "")
+    lines = ["", f"show one: neural show {_formatting.path_argument(best_run)}"]
     points = sweep.rank_points()
     can_confirm = sweep.estimate_selection_bias(points) is not None
     if can_confirm and "grid" in sweep.settings:  # a study has no grid
@@ -298,7 +304,7 @@ def _format_train_command(sweep: Sweep, point: GridPoint) -> str:
     """The command that trains the sweep's experiment with the values of a grid point."""
     values = [format_override(key, value) for key, value in point.values.items()]
     overrides = [*sweep.settings.get("set", ()), *values]
-    options = " ".join(f"--set {shlex.quote(override)}" for override in overrides)
+    options = " ".join(f"--set {quote_argument(override)}" for override in overrides)
     return f"neural train {_formatting.relative_path(sweep.experiment)} {options}"
 
 

@@ -148,22 +148,36 @@ def _write_file(path: Path, result: AblationResult) -> None:
 
 @contextmanager
 def _show_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar on a terminal; nothing elsewhere."""
+    """A progress bar on a terminal; elsewhere a line per checkpoint when it begins."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda label, done, total: None
+        labels = set[str]()
+
+        def print_label(label: str, done: int, total: int) -> None:
+            if label not in labels:
+                labels.add(label)
+                click.echo(f"{label} …", err=True)
+
+        yield print_label
         return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(30),
-        TextColumn("{task.completed:,}/{task.total:,}"),
+        MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        bar_task = bar.add_task("", total=1)
+        # a total of None is shown as `?`: it is known after the model is loaded and inspected
+        bar_task = bar.add_task("loading", total=None)
         yield lambda label, done, total: bar.update(
-            bar_task, description=label, completed=done, total=total
+            bar_task, description=label, completed=done, total=total or None
         )

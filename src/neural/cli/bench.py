@@ -12,7 +12,8 @@ from neural.cli._arguments import BENCHMARK
 from neural.cli._formatting import format_table
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
+# all words after the name are the benchmark's, also `--help`
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("name", required=False, type=BENCHMARK)
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
 def command(name: str | None, options: tuple[str, ...]) -> None:
@@ -20,7 +21,8 @@ def command(name: str | None, options: tuple[str, ...]) -> None:
 
     \b
     $ neural bench
-    $ neural bench attention --quick
+    $ neural bench attention --help        its options
+    $ neural bench attention --quick --mechanism localized
     """
     from neural.cli._errors import UserError
     from neural.core.names import suggest_name

@@ -105,4 +105,5 @@ def _format_calibration(result: CalibrationResult) -> list[str]:
         f"{calibration.f1:.3f}",
     ]
     files = ", ".join(file.name for file in result.files)
-    return [*lines, f"saved: {files} in {_formatting.relative_path(result.files[0].parent)}"]
+    lines.append(f"saved: {files} in {_formatting.relative_path(result.files[0].parent)}")
+    return [*lines, *(f"note: {note}" for note in result.notes)]

@@ -117,9 +117,9 @@ def command(
 def _fix_source(path: str, source: SourceText, network: str | None, fragment: bool) -> SourceText:
     """Apply all fixes of one check, write the file and print what changed; returns the new text."""
     from neural.cli._errors import UserError
+    from neural.cli._program_source import write_source
     from neural.core.diagnostics import SourceText, apply_fixes
     from neural.core.escape import escape_controls
-    from neural.core.files import write_atomically
     from neural.language.check import check
     from neural.optim.catalogue import CATALOGUE
 
@@ -130,7 +130,7 @@ def _fix_source(path: str, source: SourceText, network: str | None, fragment: bo
     if text == source.text:
         click.echo(f"{source.name}: nothing to fix", err=True)
         return source
-    write_atomically(Path(path).resolve(), text)  # keeps a symbolic link
+    write_source(path, text)
     for diagnostic in fixed:
         line, column = source.line_and_column(diagnostic.span.start)
         help_text = f"; {diagnostic.helps[-1]}" if diagnostic.helps else ""

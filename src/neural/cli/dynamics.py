@@ -26,7 +26,7 @@ import click
 from neural.cli import _formatting
 from neural.cli._arguments import PROGRAM, PROGRAM_SUFFIXES
 from neural.cli._errors import UserError
-from neural.cli._formatting import format_count, relative_path
+from neural.cli._formatting import format_count, path_argument, relative_path
 from neural.cli._options import json_option, out_option, runs_option
 from neural.core.errors import describe_os_error
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 VERDICT_COLOURS = {"yes": "green", "no": "red"}
 """Colours by `ClaimVerdict.supported`; other verdicts, such as undecided, have none."""
+THEORY_OPTIONS = ("alpha", "until", "measure", "out")
+"""Options without a default that only `--theory` uses."""
 DEFAULT_ALPHAS = tuple(round(0.1 * tenth, 1) for tenth in range(1, 10))
 """Values of α that `--theory` holds fixed while the classifier is trained, without --alpha."""
 
@@ -71,7 +73,7 @@ DEFAULT_ALPHAS = tuple(round(0.1 * tenth, 1) for tenth in range(1, 10))
     is_flag=True,
     help="With --theory: also run gradient descent in small steps and compare with the prediction.",
 )
-@out_option("Folder for plots.", metavar="FOLDER", is_folder=True)
+@out_option("With --theory: folder for plots.", metavar="FOLDER", is_folder=True)
 @click.option(
     "--workers",
     type=click.IntRange(1),
@@ -102,6 +104,10 @@ def command(
     """
     if not theory and len(arguments) != 1:
         raise click.UsageError("name the file or folder of a comparison, or use --theory C=… m=…")
+    if not theory and (ignored := [name for name in THEORY_OPTIONS if options[name]]):
+        raise click.UsageError(
+            f"--{ignored[0]} needs --theory; a comparison writes its plots into its own folder"
+        )
     from neural.cli._errors import report_errors
 
     with report_errors():
@@ -133,9 +139,11 @@ def run_comparison(path: str, *, workers: int | None, runs: Path, as_json: bool)
         ):
             exit_code = run_with_progress(sweep, runner)
     if exit_code == 130:  # stopped by Ctrl-C or SIGTERM
-        click.echo(f"resume with: neural dynamics {relative_path(sweep.path)}", err=True)
+        click.echo(f"resume with: neural dynamics {path_argument(sweep.path)}", err=True)
         sys.exit(exit_code)
-    groups, verdicts, files = dynamics.compare_paradigms(sweep)
+    groups, verdicts, files = dynamics.compare_paradigms(
+        sweep, on_warning=lambda text: click.echo(f"note: {text}", err=True)
+    )
     if as_json:
         data = {
             "folder": str(sweep.path),
@@ -153,7 +161,7 @@ def run_comparison(path: str, *, workers: int | None, runs: Path, as_json: bool)
             [*_format_warnings(groups), *failures],
             [
                 f"report: {relative_path(files[0])}",
-                f"as a page, with mosaics over time: neural report {relative_path(sweep.path)}",
+                f"as a page, with mosaics over time: neural report {path_argument(sweep.path)}",
             ],
         ]
         click.echo("\n\n".join("\n".join(section) for section in sections if section))
@@ -235,6 +243,12 @@ def show_theory(
 
     `arguments` are `C=…` and `m=…`; the other parameters are the options of `command`.
     """
+    from neural.core.optional_packages import import_optional
+    from neural.report.figures_extra import require_figures
+
+    import_optional("scipy", feature="--theory", extra="theory")
+    if out is not None:
+        require_figures("--out")
     from neural.tasks.focus.theory.overview import compute_overview
     from neural.tasks.focus.theory.setting import LinearSetting
 

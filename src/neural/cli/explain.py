@@ -1,8 +1,9 @@
-"""`neural explain`: cause and correction of a diagnostic code, or what a finding means.
+"""`neural explain`: cause and correction of a diagnostic code; what a finding or a measure means.
 
 Diagnostic codes, such as E0203, are explained by Markdown files with a wrong and a correct example
 (language/explanations). Finding codes, such as TRN007, are those of `neural analyze`; they are
-explained by the docstrings of their checks (analysis/checks).
+explained by the docstrings of their checks (analysis/checks), and measures of attention, such as
+entropy, by theirs (capture/measures).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from neural.cli._arguments import CODE
 
 if TYPE_CHECKING:
     from neural.analysis.check import AnalysisCheck
+    from neural.capture.measure import Measure
     from neural.core.diagnostics import Diagnostic, SourceText
     from neural.language.diagnostic_codes import CodeExample
 
@@ -33,16 +35,19 @@ KIND_DESCRIPTIONS = {
 @click.command()
 @click.argument("code", required=False, type=CODE)
 def command(code: str | None) -> None:
-    """Explain a diagnostic code such as E0203 or a finding such as TRN007, or list all codes.
+    """Explain a code such as E0203, a finding such as TRN007, a measure; or list them all.
 
     \b
     $ neural explain E0203
     $ neural explain TRN007
+    $ neural explain entropy
     $ neural explain
 
     E are errors, W warnings, N notes of programs and experiments; the example message is the real
-    output of the checker. ATT, CAU, EVO, FOC and TRN are findings of `neural analyze`.
+    output of the checker. ATT, CAU, EVO, FOC and TRN are findings of `neural analyze`. Measures of
+    attention have a formula, a unit and bounds.
     """
+    from neural.capture.measures import registry as measures
     from neural.cli._errors import UserError
     from neural.core.diagnostics import render_diagnostic
     from neural.core.names import find_closest
@@ -56,6 +61,9 @@ def command(code: str | None) -> None:
         click.echo("\nfindings of `neural analyze`:\n")
         for name, check in load_checks_by_code().items():
             click.echo(f"{click.style(name, bold=True)}  {check.claim}")
+        click.echo("\nmeasures of attention:\n")
+        for name in measures.names():
+            click.echo(f"{click.style(name, bold=True)}  {measures.get(name).summary()}")
         return
     try:
         explanation = diagnostic_codes.load_code(code)
@@ -64,7 +72,11 @@ def command(code: str | None) -> None:
         if code.upper() in checks:
             click.echo(format_finding_code(checks[code.upper()]))
             return
-        closest = find_closest(code.upper(), [*diagnostic_codes.list_codes(), *checks])
+        if code.lower() in measures.names():
+            click.echo(format_measure(code.lower(), measures.get(code.lower())))
+            return
+        known = [*diagnostic_codes.list_codes(), *checks, *measures.names()]
+        closest = find_closest(code, known)
         unknown = UnknownNameError("code", code, closest)
         raise UserError(f"{unknown}; `neural explain` lists all") from None
     click.echo(click.style(f"{explanation.code}: {explanation.title}", bold=True) + "\n")
@@ -94,22 +106,36 @@ def load_checks_by_code() -> dict[str, type[AnalysisCheck]]:
 
 def format_finding_code(check: type[AnalysisCheck]) -> str:
     """Title, what is tested, the unit of the number, and what to do."""
-    paragraphs = [
-        textwrap.fill(" ".join(paragraph.split()), 100)
-        for paragraph in (inspect.getdoc(check) or "").split("\n\n")
-    ]
     is_share = check.unit.startswith("of ")
     facts = [("unit", f"% {check.unit}" if is_share else check.unit)]
     facts += [("kind", KIND_DESCRIPTIONS[check.kind])]
     facts += [("what to do", check.advice)] if check.advice else []
+    return _format_explanation(f"{check.code}: {check.claim}", check, facts)
+
+
+def format_measure(name: str, measure: type[Measure]) -> str:
+    """Name, definition, formula, unit and bounds."""
+    facts = [
+        ("formula", inspect.getdoc(measure.reference) or ""),
+        ("unit", measure.unit),
+        ("bounds", inspect.getdoc(measure.value_range) or ""),
+    ]
+    return _format_explanation(name, measure, facts)
+
+
+def _format_explanation(title: str, entry: type, facts: list[tuple[str, str]]) -> str:
+    """A title, the docstring of a class, and a line for each fact."""
+    paragraphs = [
+        textwrap.fill(" ".join(paragraph.split()), 100)
+        for paragraph in (inspect.getdoc(entry) or "").split("\n\n")
+    ]
     lines = (
         textwrap.fill(f"{label}: {text}", 100, subsequent_indent="  ").replace(
             label, click.style(label, bold=True), 1
         )
         for label, text in facts
     )
-    title = click.style(f"{check.code}: {check.claim}", bold=True)
-    return "\n\n".join([title, *paragraphs, "\n".join(lines)])
+    return "\n\n".join([click.style(title, bold=True), *paragraphs, "\n".join(lines)])
 
 
 def diagnose_example(code: str, example: CodeExample) -> tuple[SourceText, tuple[Diagnostic, ...]]:

@@ -16,9 +16,17 @@ class _FigureCommand(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section with the name and summary of every kind."""
-        from neural.report.paper_figures import registry
+        from neural.core.optional_packages import MissingPackageError
+        from neural.report.figures_extra import require_figures
 
         with formatter.section("Kinds"):
+            try:
+                require_figures("neural figure")
+            except MissingPackageError as missing:
+                formatter.write(f"  {missing}\n")  # not wrapped: it has a command to copy
+                return
+            from neural.report.paper_figures import registry
+
             formatter.write_dl([(name, registry.get(name).summary()) for name in registry.names()])
 
 
@@ -75,8 +83,11 @@ def command(
 
     with report_errors():
         from neural.cli._run_selection import select_runs
-        from neural.report.paper_figures import registry
+        from neural.report.figures_extra import require_figures
         from neural.workflows.figure import figure
+
+        require_figures("neural figure")
+        from neural.report.paper_figures import registry
 
         registry.get(kind)  # an unknown kind is reported before runs are searched
         drawn = figure(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import sys
-from pathlib import Path
 
 import click
 
@@ -34,9 +33,8 @@ def command(files: tuple[str, ...], only_check: bool, diff: bool) -> None:
     A file with syntax errors is not changed: exit code 2.
     """
     from neural.cli._file_kind import require_kind
-    from neural.cli._program_source import print_diagnostics, read_source
+    from neural.cli._program_source import print_diagnostics, read_source, write_source
     from neural.core.diagnostics import DiagnosticCollector
-    from neural.core.files import write_atomically
     from neural.language.formatter import format_program
     from neural.language.parser import parse
 
@@ -67,6 +65,6 @@ def command(files: tuple[str, ...], only_check: bool, diff: bool) -> None:
             click.echo(f"{source.name}: would change", err=True)
             exit_code = max(exit_code, 1 if only_check else 0)
         elif is_changed:
-            write_atomically(Path(path).resolve(), formatted)  # keeps a symbolic link
+            write_source(path, formatted)
             click.echo(f"{source.name}: formatted", err=True)
     sys.exit(exit_code)

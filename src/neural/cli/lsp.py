@@ -27,12 +27,15 @@ def command(stdio: bool, tcp: int | None) -> None:
     Supports .neural programs; of experiments in YAML it reports errors in the settings.
     """
     from neural.cli._errors import UserError
+    from neural.core.distribution import format_install_command
     from neural.core.errors import describe_os_error
 
     if stdio and tcp:
         raise click.UsageError("--stdio and --tcp exclude each other")
     if find_spec("pygls") is None:
-        raise UserError('the language server needs one more package: pip install "neural[lsp]"')
+        raise UserError(
+            f"the language server needs one more package: {format_install_command('lsp')}"
+        )
     from neural.lsp.server import server
 
     if tcp is None:

@@ -16,8 +16,10 @@ from typing import Any
 
 import click
 
+from neural import __version__
 from neural.core.escape import escape_controls
 from neural.core.names import find_closest
+from neural.core.platform_support import make_output_encodable
 from neural.core.registry import BrokenEntryError
 
 
@@ -67,6 +69,12 @@ class CommandGroup(click.Group):
             if alias in getattr(module, "ALIASES", ()):
                 return name
         return None
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command line. A symbol that the console cannot show is replaced."""
+        for stream in (sys.stdout, sys.stderr):
+            make_output_encodable(stream)
+        return super().main(*args, **kwargs)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """One line per command, cut at the end of a clause instead of in the middle of a word."""
@@ -128,7 +136,7 @@ def _shorten_clauses(text: str, max_width: int) -> str:
     cls=CommandGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(package_name="neural", message="neural %(version)s")
+@click.version_option(__version__, message="neural %(version)s")
 def main() -> None:
     """A laboratory for attention: declare a network, check it, train it, watch it.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
+
+from neural.core.platform_support import quote_argument
 
 
 @click.command()
@@ -48,7 +49,7 @@ def command(name: str, into: Path, attention: str) -> None:
     click.echo("\n".join(format_table(file_rows)))
     click.echo("\n" + style_heading("next"))
     next_commands = [
-        (f"cd {shlex.quote(str(path))}", ""),
+        (f"cd {quote_argument(str(path))}", ""),
         ('pip install -e ".[dev]"', f'registers attention="{attention}"'),
         (f"neural check {name}.neural", "shapes, parameters and costs"),
         ("pytest", "checks that every attention mechanism must pass"),

@@ -304,7 +304,7 @@ class _SegmentJob:
             if not output.has_one_text:
                 with _open_output(output) as write:
                     for file in output.files:
-                        with self._catch_errors():
+                        with self._catch_errors(is_file=True):
                             for text_input in file.read_texts():
                                 with self._catch_errors():
                                     self._write_text(text_input, write, is_shared=True)
@@ -325,7 +325,8 @@ class _SegmentJob:
             self._progress.print(f"{summary}; {relative_path(output.path)}")
 
     @contextmanager
-    def _catch_errors(self) -> Iterator[None]:
+    def _catch_errors(self, *, is_file: bool = False) -> Iterator[None]:
+        """Count and print an error; a file whose rows cannot be read counts as one text."""
         from neural.cli._errors import UserError
         from neural.core.errors import TaskError
 
@@ -334,6 +335,7 @@ class _SegmentJob:
         except TaskError as error:
             if not self._progress.has_many_texts:
                 raise
+            self.texts += is_file
             self.failures += 1
             self._progress.clear()
             UserError(str(error)).show()

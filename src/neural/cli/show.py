@@ -208,7 +208,7 @@ def _format_phases(phases: list[dict[str, Any]]) -> list[str]:
 
 def _suggest_next(data: dict[str, Any]) -> list[str]:
     """Commands to run next."""
-    path = _formatting.relative_path(Path(data["path"]))
+    path = _formatting.path_argument(Path(data["path"]))
     if data["state"] in ("lost", "stopped", "failed"):
         return [f"resume with: neural train --resume {path}"]
     if data["state"] == "running":

@@ -7,7 +7,6 @@ quiet. `--plan` prints the power of the study's tests, that is, how often they w
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from neural.cli._formatting import (
     style_heading,
 )
 from neural.cli._options import json_option, runs_option
+from neural.core.platform_support import count_cores, quote_command
 
 if TYPE_CHECKING:
     from neural.workflows.study import Study
@@ -138,7 +138,7 @@ def _run_study(
     # The runner comes before the folder: if it cannot start, nothing is written.
     with sigterm_as_interrupt(), runner_type(workers) as runner:
         sweep, is_resumed = open_or_create_study(
-            study, runs, shlex.join(command_words), force_new=force_new
+            study, runs, quote_command(command_words), force_new=force_new
         )
         if form == "text":
             sweep_text = f"{relative_path(sweep.path)}, {format_count(sweep.rows, 'trial')}"
@@ -190,7 +190,7 @@ def _print_dry_run(study: Study, workers: int | None, *, as_json: bool) -> int:
 
     from neural.workflows.training_time import estimate_parallel_time
 
-    worker_count = workers or _count_cores()
+    worker_count = workers or count_cores()
     if not as_json:
         click.echo(
             f"{study.name}: {format_count(study.trials, 'trial')} of {study.experiment.name}, "
@@ -226,7 +226,7 @@ def _print_plan(study: Study, workers: int | None, *, as_json: bool) -> int:
     from neural.training.engine import count_steps
     from neural.workflows.training_time import estimate_parallel_time
 
-    worker_count, seeds_in_file = workers or _count_cores(), len(study.settings.seeds)
+    worker_count, seeds_in_file = workers or count_cores(), len(study.settings.seeds)
     times = _estimate_times(study, worker_count)
     snapshots = min(count_steps(task) // study.settings.every for task in study.tasks.values())
     plans: list[dict[str, float | int | None]] = []
@@ -281,12 +281,6 @@ def _print_plan(study: Study, workers: int | None, *, as_json: bool) -> int:
     return 0
 
 
-def _count_cores() -> int:
-    import os
-
-    return os.cpu_count() or 1
-
-
 def _estimate_times(study: Study, worker_count: int, *, show: bool = False) -> dict[str, float]:
     """Seconds of one training by name of the text, estimated from a few real steps.
 
@@ -296,7 +290,7 @@ def _estimate_times(study: Study, worker_count: int, *, show: bool = False) -> d
 
     settings, times = study.settings, dict[str, float]()
     for text_name, task in study.tasks.items():
-        threads = max(1, _count_cores() // worker_count)
+        threads = max(1, count_cores() // worker_count)
         estimate = estimate_training_time(
             task, settings.generation, settings.every, threads=threads
         )

@@ -177,7 +177,7 @@ def command(
             if save_experiment.exists():
                 raise click.UsageError(f"{save_experiment} exists; name another file")
         if file is None:
-            resume = str(select_run(resume or None, root))
+            resume = str(select_run(resume or None, root, is_changed=True))
         request = TrainRequest(file, overrides, network, resume, samples, str(root))
         prepared_training = _prepare_training(request, save_experiment, quiet=form == "quiet")
         if dry_run:
@@ -256,7 +256,7 @@ def _print_plan(task: Task, *, as_json: bool) -> None:
 
 def _run_training(prepared_training: PreparedTraining, form: str) -> int:
     """Train and print; `form` is text, json or quiet. Returns the exit code."""
-    from neural.cli._formatting import relative_path
+    from neural.cli._formatting import path_argument, relative_path
     from neural.workflows.train import train
     from neural.workflows.training_progress import show_progress
 
@@ -277,7 +277,7 @@ def _run_training(prepared_training: PreparedTraining, form: str) -> int:
             )
     except KeyboardInterrupt:
         if run_path is not None:
-            resume_command = f"neural train --resume {relative_path(run_path)}"
+            resume_command = f"neural train --resume {path_argument(run_path)}"
             click.echo(f"stopped at once; resume with: {resume_command}", err=True)
         raise
     if run is not None:
@@ -290,7 +290,7 @@ def _print_note(text: str) -> None:
 
 
 def _print_result(run: Run, result: TrainingResult, form: str) -> None:
-    from neural.cli._formatting import relative_path
+    from neural.cli._formatting import path_argument
 
     if form == "json":
         click.echo(
@@ -311,11 +311,11 @@ def _print_result(run: Run, result: TrainingResult, form: str) -> None:
     best = "  ".join(f"{name} {value:.4f}" for name, value in result.scores.items())
     click.echo(f"{result.state} after step {result.step:,}" + (f"; best: {best}" if best else ""))
     if result.state == "stopped":
-        click.echo(f"resume with: neural train --resume {relative_path(run.path)}")
+        click.echo(f"resume with: neural train --resume {path_argument(run.path)}")
     else:
         if result.message:
             click.echo(result.message)
-        click.echo(f"show it: neural show {relative_path(run.path)}")
+        click.echo(f"show it: neural show {path_argument(run.path)}")
 
 
 def plan_training(task: Task) -> dict[str, Any]:

@@ -172,7 +172,7 @@ def _watch(
             click.echo("\n".join(_format_findings(findings)))
         if out is not None:
             if is_series:
-                write_report([run.path], out, title=name or last.watched.name)
+                write_report([run.path], out, title=name or last.result.model_name)
             else:
                 last.result.save(out, title=name)
             click.echo(f"{out}; open it in a browser", err=as_json)
@@ -220,7 +220,9 @@ def _format_heads(capture: ModelCapture, layer: int | None, head: int | None) ->
         + _count_roles([summary.role for summary in heads]),
     ]
     if not shown:
-        return [*lines, "no head has a role; --layer N shows the heads of a layer"]
+        is_any_uniform = any(summary.role == "uniform" for summary in heads)
+        role = "another role" if is_any_uniform else "a role"
+        return [*lines, f"no head has {role}; --layer N shows the heads of a layer"]
     names = [name for name in SHOWN_MEASURES if any(name in summary.measures for summary in shown)]
     rows = [("", "role", *(SHOWN_MEASURES[name] for name in names))]
     rows += [_format_row(summary, names) for summary in shown]

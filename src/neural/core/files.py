@@ -13,22 +13,37 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from neural.core import platform_support
 from neural.core.diagnostics import MAX_SOURCE_CHARACTERS, SourceText
-from neural.core.names import MAX_NAME_LENGTH, suggest_name
+from neural.core.errors import describe_os_error
+from neural.core.names import MAX_NAME_LENGTH, find_closest, suggest_name
 
 MAX_SMALL_FILE_BYTES = 1 << 26
 """Size limit of `read_small_file`: 64 MB."""
+MAX_PREFIX_BYTES = 100
+"""Length to which a file's name is cut in the name of its temporary file."""
 MAX_COMPARED_FILES = 1000
 """Files of a folder that `suggest_file` compares with a misspelt name."""
+TEXT_FILE_SUFFIXES = (
+    *(".txt", ".text", ".md", ".markdown", ".rst", ".adoc", ".org", ".html", ".htm", ".log"),
+    *(".json", ".jsonl", ".csv", ".tsv", ".npy"),
+)
+"""Endings of a word that make it a file name where a text could be meant, too."""
 MIN_STEM_SIMILARITY = 0.5
 """Files whose name without suffix is less similar (0 to 1) are not suggested."""
 
 
+def get_file_size(path: Path) -> int | None:
+    """Size in bytes; None without the file. One call: between two, another process may delete it."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
 def read_small_file(path: Path, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes:
     """Read a file; OSError where it is larger than `max_bytes`, or a pipe or device."""
-    # O_NONBLOCK: opening a pipe without a writer would block for ever.
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(path, flags)
+    descriptor = platform_support.open_without_blocking(path)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
@@ -39,12 +54,16 @@ def read_small_file(path: Path, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes:
 
 
 def suggest_file(path: Path) -> str | None:
-    """A "did you mean" line for a file that does not exist, from the names in its folder."""
+    """A "did you mean" line for a file or folder that does not exist, from the names beside it.
+
+    If its folder does not exist either, the line is about the first folder that is missing.
+    """
+    missing = next((each for each in (path, *path.parents) if each.parent.is_dir()), path)
     try:
-        names = [entry.name for entry in islice(os.scandir(path.parent), MAX_COMPARED_FILES)]
+        names = [entry.name for entry in islice(os.scandir(missing.parent), MAX_COMPARED_FILES)]
     except OSError:
         return None
-    stem = path.stem[:MAX_NAME_LENGTH].lower()
+    stem = missing.stem[:MAX_NAME_LENGTH].lower()
     # equal suffixes alone make `a.csv` similar to `b.csv`
     similar = [
         name
@@ -52,7 +71,27 @@ def suggest_file(path: Path) -> str | None:
         if not name.startswith(".")
         and SequenceMatcher(None, stem, Path(name).stem.lower()).ratio() >= MIN_STEM_SIMILARITY
     ]
-    return suggest_name(path.name, similar)
+    if missing == path:
+        return suggest_name(path.name, similar)
+    guess = find_closest(missing.name, similar)
+    if guess is None:
+        return None
+    folder = missing.with_name(guess)
+    complete = folder / path.relative_to(missing)
+    return f"did you mean `{complete if complete.exists() else folder}`?"
+
+
+def format_missing_file(path: str | Path) -> str:
+    """Message for a file or folder that does not exist, with a guess of the name that is meant."""
+    suggestion = suggest_file(Path(path))
+    return f"there is no file {path}" + (f"; {suggestion}" if suggestion else "")
+
+
+def format_read_error(path: Path, error: OSError) -> str:
+    """`notes.txt cannot be read: permission denied`; for a missing file with a guess."""
+    message = f"{path} cannot be read: {describe_os_error(error)}"
+    suggestion = suggest_file(path) if isinstance(error, FileNotFoundError) else None
+    return f"{message}; {suggestion}" if suggestion else message
 
 
 def read_text_prefix(path: Path, max_bytes: int) -> str:
@@ -94,22 +133,39 @@ def open_atomic(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
         with path.open("wb") as file:
             yield file
         return
-    descriptor, temporary_path = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    descriptor, temporary_name = tempfile.mkstemp(
+        dir=path.parent, prefix=temporary_prefix(path.name)
+    )
+    temporary_path = Path(temporary_name)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             if durable:
-                os.fsync(file.fileno())
+                platform_support.sync_file(file.fileno())
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_get_umask()
-        Path(temporary_path).chmod(mode)
-        Path(temporary_path).replace(path)
+        temporary_path.chmod(mode)
+        platform_support.replace_file(temporary_path, path)
     except BaseException:
         with suppress(OSError):  # report the first failure, not this one
-            Path(temporary_path).unlink(missing_ok=True)
+            temporary_path.unlink(missing_ok=True)
         raise
     if durable:
-        sync_folder(path.parent)
+        platform_support.sync_folder(path.parent)
+
+
+def temporary_prefix(name: str) -> str:
+    """Start of the hidden name under which a file or folder is written before it is renamed."""
+    # cut: a name may have 255 bytes, and some random letters are added
+    return f".{name.encode(errors='surrogateescape')[:MAX_PREFIX_BYTES].decode(errors='ignore')}."
+
+
+def expand_home(path: str | Path) -> Path:
+    """Replace `~` and `~user` at the start of a path. An unknown user's stays, as in a shell."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
 
 
 def is_file_name(text: str) -> bool:
@@ -122,6 +178,13 @@ def is_file_name(text: str) -> bool:
         return False
 
 
+def looks_like_file_name(text: str) -> bool:
+    """Whether a text is one word with a slash, or with an ending such as `.txt`."""
+    if not text or len(text.split()) > 1 or text != text.strip():
+        return False
+    return "/" in text or os.sep in text or Path(text).suffix.lower() in TEXT_FILE_SUFFIXES
+
+
 def is_device(path: Path) -> bool:
     """Whether the path exists and must not be replaced by a file: a device, a pipe, /dev/fd/1."""
     return (
@@ -132,17 +195,6 @@ def is_device(path: Path) -> bool:
 def _is_in_dev(path: Path) -> bool:
     # /dev/shm is a file system with ordinary files.
     return path.is_relative_to("/dev") and not path.is_relative_to("/dev/shm")
-
-
-def sync_folder(folder: Path) -> None:
-    """Flush the folder's entries (created, renamed, deleted names) to the disk."""
-    if not hasattr(os, "O_DIRECTORY"):  # Windows cannot open folders
-        return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _get_umask() -> int:

@@ -14,6 +14,7 @@ import http.client
 import os
 import shutil
 import sys
+import threading
 import urllib.error
 import urllib.request
 import zipfile
@@ -22,6 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from neural.core import platform_support
 from neural.core.errors import TaskError
 
 OnProgress = Callable[[int, int], None]
@@ -32,6 +34,7 @@ MAX_TRIES = 4
 """Number of requests for one file before giving up."""
 TIMEOUT_SECONDS = 30.0
 """Seconds without data after which a connection counts as broken."""
+_thread_lock = threading.Lock()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,11 +135,12 @@ def cache_folder() -> Path:
     configured = os.environ.get("NEURAL_CACHE")
     if configured:
         return Path(configured)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "neural"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "neural"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neural"
+    try:
+        return platform_support.cache_folder() / "neural"
+    except RuntimeError:  # of `Path.home`: a user without a home folder
+        raise TaskError(
+            "there is no home folder to keep downloads in; set NEURAL_CACHE to a folder"
+        ) from None
 
 
 def _download_file(download: Download, partial: Path, on_progress: OnProgress) -> None:
@@ -145,6 +149,7 @@ def _download_file(download: Download, partial: Path, on_progress: OnProgress) -
         try:
             _resume_download(download, partial, on_progress)
         except urllib.error.HTTPError as error:
+            error.close()  # it holds the connection
             if error.code == 416:
                 # Range not satisfiable: the partial file belongs to another version. Start again.
                 partial.unlink(missing_ok=True)
@@ -210,7 +215,7 @@ def _resume_download(download: Download, partial: Path, on_progress: OnProgress)
 def _unpack(download: Download, partial: Path, final: Path) -> None:
     """Extract the file if needed and move it to its final name atomically."""
     if download.member is None:
-        partial.replace(final)
+        platform_support.replace_file(partial, final)
         return
     unpacked = partial.with_suffix(".unpacked")
     with (
@@ -220,8 +225,8 @@ def _unpack(download: Download, partial: Path, final: Path) -> None:
     ):
         shutil.copyfileobj(member, file, CHUNK_BYTES)
         file.flush()
-        os.fsync(file.fileno())
-    unpacked.replace(final)
+        platform_support.sync_file(file.fileno())
+    platform_support.replace_file(unpacked, final)
     partial.unlink()
 
 
@@ -231,14 +236,10 @@ def _local_copy_hint() -> str:
 
 @contextmanager
 def _file_lock(lock: Path) -> Iterator[None]:
-    """Let one process in at a time. Without effect on platforms without `fcntl`."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # released when the process ends, also when killed
+    """Let one thread of one process in at a time."""
+    # the lock of the file belongs to the process: it does not exclude other threads
+    with _thread_lock, lock.open("wb") as file:
+        platform_support.lock_file(file.fileno(), wait=True)  # released even if killed
         yield
 
 

@@ -6,12 +6,13 @@ paths by array name, or arrays in memory.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neural.core.errors import TaskError
-from neural.core.files import suggest_file
+from neural.core.files import expand_home, suggest_file
 from neural.core.names import suggest_name
 from neural.data.array_conversion import is_frame, is_torch_data, read_torch_data
 from neural.data.source import DataLocation, DataSchema, Examples
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from neural.language.network import Network
 
 
+ESCAPED_PATH = re.compile(r"[A-Za-z]:[^\\/]|\\[^\\]|.*[\t\n\r]", re.DOTALL)
+"""What is left of `C:\\new\\table.csv` or `\\\\server\\share` in a string in which `\\` starts an escape."""
 IN_MEMORY = "arrays in memory"
 """Value of the `data` setting in the saved settings of a run whose arrays came from Python."""
 
@@ -112,16 +115,21 @@ def serialize_location(location: DataLocation) -> str | dict[str, str]:
 
 def _resolve_path(data: str | Path, folder: Path) -> Path:
     """The absolute path, from `folder` if relative. Raises TaskError if it does not exist."""
-    path = (folder / Path(data).expanduser()).absolute()
+    path = (folder / expand_home(data)).absolute()
     try:
         if path.exists():
             return path
     except OSError:  # not a valid file name
         pass
-    hint = suggest_name(str(data), list_datasets()) or suggest_file(path)
+    text = str(data)
+    if ESCAPED_PATH.match(text):
+        text = repr(text)[1:-1]
+        hint: str | None = "`\\` starts an escape in strings: write the path with `/`"
+    else:
+        hint = suggest_name(text, list_datasets()) or suggest_file(path)
     if hint is None and not path.suffix:  # a name with a suffix is meant to be a file
         hint = f"known by name: {', '.join(list_datasets())}"
     raise TaskError(
-        f"there is no data `{data}`: no such file or folder in {folder.absolute()}"
+        f"there is no data `{text}`: no such file or folder in {folder.absolute()}"
         + (f"; {hint}" if hint else "")
     )

@@ -18,8 +18,8 @@ import numpy as np
 
 from neural.core.errors import TaskError
 from neural.core.json_values import parse_json
+from neural.core.optional_packages import import_optional
 from neural.data.array_conversion import is_frame, is_null
-from neural.data.optional_packages import import_optional
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 """Delimiter by the suffix of the file."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import re
 from functools import lru_cache
-from importlib.metadata import version
 from typing import Any
 
 from lsprotocol import types
 from pygls.capabilities import get_capability
 from pygls.lsp.server import LanguageServer
 
+from neural import __version__
 from neural.core.diagnostics import Diagnostic, SourceSpan, SourceText
 from neural.language import diagnostic_codes
 from neural.lsp.completion import list_completions
@@ -73,7 +73,7 @@ class NeuralLanguageServer(LanguageServer):
 
     def __init__(self) -> None:
         super().__init__(
-            "neural", version("neural"), text_document_sync_kind=types.TextDocumentSyncKind.Full
+            "neural", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full
         )
         self.pending_checks: dict[str, asyncio.TimerHandle] = {}
         """Timer of the scheduled check, by URI."""

@@ -41,7 +41,9 @@ def attend(
     extra: Tensor | None = None,
     **arguments: Any,
 ) -> Float[Tensor, "B H Q V"]:
-    """Attention output: `neural.attend(q, k, v, mechanism="localized", window=7)`.
+    """Attention output, by any mechanism.
+
+        out = neural.attend(q, k, v, mechanism="localized", window=7)
 
     Arguments of the mechanism are keyword arguments (`"topk", k=3`) or part of the name
     (`"topk(k=3)"`).

@@ -14,10 +14,10 @@ itself, and `output_activation` is the identity.
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from neural.core.platform_support import physical_memory_bytes
 from neural.language.network import Network, PlacedLayer
 from neural.language.shapes import Shape, ShapeError, format_shape
 from neural.nn.activations import build_activation
@@ -34,7 +34,8 @@ def build(network: Network, *, device: str | None = None) -> NetworkModule:
 
     Raises MemoryError if the weights, as 32-bit floats, need more than the physical memory.
     """
-    weight_bytes, memory_bytes = 4 * network.cost.parameters, _physical_memory_bytes()
+    weight_bytes = 4 * network.cost.parameters
+    memory_bytes = physical_memory_bytes() or math.inf
     if device != "meta" and weight_bytes > memory_bytes:
         raise MemoryError(
             f"the weights of {network.name} take {weight_bytes / 1e9:,.0f} GB; "
@@ -42,14 +43,6 @@ def build(network: Network, *, device: str | None = None) -> NetworkModule:
         )
     with torch.device(device or "cpu"):
         return EncoderDecoder(network) if network.is_encoder_decoder else SequentialNetwork(network)
-
-
-def _physical_memory_bytes() -> float:
-    """Physical memory of this machine; infinite if unknown."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
-        return math.inf
 
 
 def build_layer_modules(network: Network, placed_layer: PlacedLayer) -> list[nn.Module]:

@@ -45,6 +45,16 @@ def kernels_available() -> bool:
 kernels_available._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
+def _is_exporting() -> bool:
+    """Whether `torch.export` traces the caller."""
+    return torch.compiler.is_exporting()
+
+
+# torch 2.9 takes `is_exporting()` as True in everything that `torch.compile` traces; as a constant
+# it is evaluated by Python.
+_is_exporting._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
 def is_functorch_active() -> bool:
     """Whether a transform of `torch.func` (vmap, grad, jvp …) is active."""
     return torch._C._are_functorch_transforms_active()
@@ -73,5 +83,5 @@ def use_kernel(load_kernel: Callable[[], ModuleType]) -> Callable[[Function], Fu
 def _is_kernel_allowed(load_kernel: Callable[[], ModuleType]) -> bool:
     """Whether a kernel may run in this context: see the list above."""
     if torch.compiler.is_compiling():  # also True inside `torch.export`
-        return not torch.compiler.is_exporting() and getattr(load_kernel(), "TRACEABLE", False)
+        return not _is_exporting() and getattr(load_kernel(), "TRACEABLE", False)
     return not is_functorch_active()

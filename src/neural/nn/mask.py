@@ -63,7 +63,14 @@ class Mask:
     def to_keep_mask(
         self, queries: int, keys: int, device: torch.device
     ) -> Bool[Tensor, "#B #H Q K"] | None:
-        """True where a query sees a key, broadcastable; None if every query sees every key."""
+        """True where a query sees a key, broadcastable; None if every query sees every key.
+
+            keep = mask.to_keep_mask(q.shape[-2], k.shape[-2], q.device)
+            if keep is not None:
+                weights = weights.masked_fill(~keep, 0)
+
+        None saves a pass over all pairs. `masked_softmax` (nn/attention/self.py) takes it, too.
+        """
         rules = []
         if self.causal or self.reach is not None:
             # Position of the key minus position of the query.

@@ -19,6 +19,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from neural.report.attribution_scores import format_gain, scale_scores
 from neural.report.paper_figure import (
     BORDER_COLOR,
     FONT_SIZE,
@@ -32,10 +33,10 @@ from neural.report.paper_figure import (
     PaperFigure,
     create_canvas,
     draw_text,
-    format_token,
     freeze_layout,
     measure_text,
 )
+from neural.report.token_text import format_token
 
 WIDTH = 6.75 * 72
 """In points: two columns of a paper."""
@@ -58,16 +59,6 @@ def draw_attribution(data: dict[str, Any]) -> PaperFigure:
         freeze_layout(figure)
     description = f"why {data['model']} answers {data['answer']['text']!r}"
     return PaperFigure(figure, kind="attribution", stem="attribution", description=description)
-
-
-def format_gain(faithfulness: dict[str, Any] | None) -> str:
-    """`+0.31 (0.12 … 0.50)`; empty if it was not measured."""
-    if faithfulness is None or faithfulness["value"] is None:
-        return ""
-    text = f"{faithfulness['value']:+.2f}"
-    if faithfulness["low"] is not None:
-        text += f" ({faithfulness['low']:.2f} … {faithfulness['high']:.2f})"
-    return text.replace("-", "−")
 
 
 def _draw(data: dict[str, Any]) -> Figure:
@@ -122,14 +113,6 @@ def _draw(data: dict[str, Any]) -> Figure:
     if data["curves"]:
         _draw_curves(figure, data, width, height, curves_top)
     return figure
-
-
-def scale_scores(values: list[float | None]) -> np.ndarray:
-    """Scores divided by the largest absolute one; missing ones are NaN."""
-    scores = np.array([np.nan if value is None else value for value in values], dtype=float)
-    largest = float(np.nanmax(np.abs(scores), initial=0.0))
-    scaled: np.ndarray = scores / largest if largest > 0 else scores
-    return scaled
 
 
 def _draw_cell(axes: Axes, score: float, x: float, y: float, width: float, height: float) -> None:

@@ -21,8 +21,10 @@ from neural.core.html_document import (
     render_section,
     render_table,
 )
-from neural.report.attribution_figure import draw_attribution, format_gain, scale_scores
-from neural.report.paper_figure import format_token
+from neural.core.optional_packages import MissingPackageError
+from neural.report.attribution_scores import format_gain, scale_scores
+from neural.report.figures_extra import require_figures
+from neural.report.token_text import format_token
 from neural.runs.errors import translate_errors
 
 MAX_SHOWN_PARTS = 24
@@ -101,6 +103,12 @@ def _render_methods(data: dict[str, Any]) -> Html:
 
 
 def _render_figure(data: dict[str, Any]) -> Html:
+    try:
+        require_figures("the figure")
+    except MissingPackageError as missing:  # the page shows the same numbers without it
+        return render_section("Figure", render_paragraph(str(missing)))
+    from neural.report.attribution_figure import draw_attribution
+
     svg = draw_attribution(data)._repr_svg_()
     svg = svg[svg.index("<svg") :]  # without the XML declaration
     return render_section("Figure", Html(f'<figure id="attribution-figure">{svg}</figure>'))

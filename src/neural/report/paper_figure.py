@@ -28,7 +28,6 @@ from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextToPath
 
 from neural.core.files import open_atomic
-from neural.data.text_encoding import VISIBLE_WHITESPACE
 from neural.language.declaration import RegistryEntry
 from neural.report.attention_snapshot import AttentionSnapshot, FigureError
 from neural.runs.errors import translate_errors
@@ -316,12 +315,3 @@ def measure_text(text: str, size: float = SMALL_FONT_SIZE) -> float:
         warnings.simplefilter("ignore")  # characters that the font lacks
         width, _, _ = TextToPath().get_text_width_height_descent(text, font, ismath=False)
     return float(width)
-
-
-def format_token(text: str, max_characters: int = 16) -> str:
-    """A token with visible white space, shortened with "…"."""
-    if text == "":
-        return "∅"
-    shown = "".join(VISIBLE_WHITESPACE.get(character, character) for character in text)
-    shown = shown.replace("\t", "⇥").replace("\r", "␍")
-    return shown if len(shown) <= max_characters else f"{shown[: max_characters - 1]}…"

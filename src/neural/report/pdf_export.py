@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+
+from neural.core.platform_support import is_superuser
 
 BROWSER_COMMANDS = (
     "chromium",
@@ -42,14 +43,13 @@ def print_to_pdf(html_path: Path, pdf_path: Path, *, fragment: str = "#/print") 
     `fragment` is the URL fragment to open; `#/print` shows the digest of a report: a few pages that
     show all experiments.
     """
-    # the sandbox of Chromium does not work for root
-    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
     with tempfile.TemporaryDirectory() as folder:
         temporary_pdf = Path(folder) / "page.pdf"
         command = [
             find_browser(),
             "--headless=new",
-            *(["--no-sandbox"] if is_root else []),
+            # the sandbox of Chromium does not work for root
+            *(["--no-sandbox"] if is_superuser() else []),
             "--disable-gpu",
             "--disable-dev-shm-usage",
             f"--user-data-dir={folder}/profile",
@@ -60,7 +60,13 @@ def print_to_pdf(html_path: Path, pdf_path: Path, *, fragment: str = "#/print") 
         ]
         try:
             process = subprocess.run(
-                command, capture_output=True, text=True, timeout=PRINT_TIMEOUT_SECONDS, check=False
+                command,
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=PRINT_TIMEOUT_SECONDS,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             raise BrowserError(

@@ -41,6 +41,11 @@ SEGMENTATION_CSS = """
 .text p::after { content: ""; position: absolute; top: 0; bottom: 0;
   left: calc(var(--margin) * var(--threshold) / 100); border-left: 1px dashed var(--line) }
 .text p.n { padding-top: .8rem }
+.text p.h { font-weight: 600 }
+.text p.code { white-space: pre-wrap; font: 13px/1.5 ui-monospace, monospace }
+.text.together { --threshold: 100 }
+.text.together p::after { border: 0 }
+.text.together header[style]::before { background: var(--cut) }
 .text p:hover { background: var(--card) }
 .text p:hover::after { content: counter(p) "%"; color: var(--soft);
   font: 12px/1.6 system-ui, sans-serif; padding-left: .3rem }
@@ -82,15 +87,17 @@ def render_segmentation_page(
     segments: Sequence[SegmentView],
     probabilities: np.ndarray,
     *,
-    threshold: float,
+    threshold: float | None,
+    code: Iterable[int] = (),
     paragraph_starts: Iterable[int] = (),
     warnings: Iterable[str] = (),
 ) -> str:
     """Render the HTML file.
 
     `name` is its title, `lead` the paragraph below. `probabilities` are those of all elements, in
-    order. `paragraph_starts` are indices of elements that start a paragraph. From `threshold` on, a
-    probability is a boundary.
+    order. `code` are indices of elements whose line breaks are kept, `paragraph_starts` of those
+    that start a paragraph. From `threshold` on, a probability is a boundary; None if the boundaries
+    were decided together.
     """
     percent = np.rint(np.asarray(probabilities) * 100).astype(int).tolist()
     contents = Html(
@@ -103,17 +110,26 @@ def render_segmentation_page(
         )
         + "</ol></details>"
     )
-    starts = set(paragraph_starts)
+    starts, code_elements = set(paragraph_starts), set(code)
     sections = [
-        _render_segment(number, segment, percent, starts)
+        _render_segment(number, segment, percent, starts, code_elements)
         for number, segment in enumerate(segments, start=1)
     ]
-    text = Html(
-        f'<div class="text" style="--threshold:{threshold * 100:.3g}">\n{"".join(sections)}</div>'
+    attributes = (
+        'class="text together"'
+        if threshold is None
+        else f'class="text" style="--threshold:{threshold * 100:.3g}"'
     )
+    text = Html(f"<div {attributes}>\n{''.join(sections)}</div>")
     legend = render_paragraph(
-        "In the margin: the probability that a segment begins, from 0 at the left to 1 at the "
-        f"right; the dashed line is the threshold, {threshold:.3g}."
+        "In the margin: the probability that a segment begins, from 0 at the left to 1 at the right"
+        + (
+            ". There is no threshold: the boundaries were chosen together, for the least expected "
+            "Pk, the share of pairs of places, half a segment apart, that are wrongly taken to be in "
+            "the same segment or in different ones."
+            if threshold is None
+            else f"; the dashed line is the threshold, {threshold:.3g}."
+        )
     )
     return render_document(
         name,
@@ -141,27 +157,46 @@ def _render_segment(
     segment: SegmentView,
     percent: Sequence[int],
     paragraph_starts: set[int],
+    code_elements: set[int],
 ) -> str:
     """HTML of one segment: a heading and a paragraph per element.
 
-    `percent` are the probabilities of all elements, in percent.
+    The heading has no title if that would only repeat the first element. `percent` are the
+    probabilities of all elements, in percent.
     """
     first = segment.first
     probability, style = "", ""
     if segment.probability is not None:
         probability = f"<i>{segment.probability:.2f}</i> "
         style = f' style="--p:{percent[first]};--q:{percent[first]}"'
+    is_repeated = _is_first_element(segment)
     rows = []
     for index, element in enumerate(segment.elements, start=first):
-        paragraph_class = " class=n" if index in paragraph_starts and index > first else ""
+        classes = "n" * (index in paragraph_starts and index > first)
+        classes += "h" * (index == first and is_repeated and not _is_sentence(segment.title))
+        classes += " code" * (index in code_elements)
+        paragraph_class = f' class="{classes.strip()}"' if classes else ""
         next_percent = percent[index + 1] if index + 1 < len(percent) else 0
         rows.append(
             f'<p{paragraph_class} style="--p:{percent[index]};--q:{next_percent}">'
             f"{escape(element, quote=False)}</p>\n"
         )
-    title = escape(segment.title, quote=False)
+    title = "" if is_repeated else f". {escape(segment.title, quote=False)}"
     return (
-        f'<section id="segment-{number}"><header{style}><b>{number}. {title}</b> '
+        f'<section id="segment-{number}"><header{style}><b>{number}{title}</b> '
         f"<small>{probability}{escape(segment.position)}</small></header>\n"
         f"{''.join(rows)}</section>\n"
     )
+
+
+def _is_first_element(segment: SegmentView) -> bool:
+    """Whether the title is the first element or, with an ellipsis, its beginning."""
+    first_element = " ".join(segment.elements[0].split()) if segment.elements else ""
+    if segment.title.endswith("…") and first_element != segment.title:
+        return first_element.startswith(segment.title.removesuffix("…"))
+    return first_element.strip("# ") == segment.title
+
+
+def _is_sentence(title: str) -> bool:
+    """Whether a title is a sentence or a part of one, not the heading of a section."""
+    return title.endswith((".", "!", "?", "…", "。", "！", "？"))

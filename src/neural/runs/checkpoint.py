@@ -25,7 +25,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from neural.core.files import open_atomic, read_small_file, sync_folder
+from neural.core.files import get_file_size, open_atomic, read_small_file
+from neural.core.platform_support import CAN_MOVE_OPEN_FILES, delete_file, sync_folder
 from neural.nn.lazy_torch import lazy_import, torch
 from neural.runs.errors import RunError, translate_errors
 
@@ -108,7 +109,7 @@ def write_checkpoint(
         "metadata": dict(metadata),
     }
     with open_atomic(json_path) as file:
-        file.write(_encode_with_checksum(document))
+        file.write(encode_document(document))
 
 
 def read_checkpoint(folder: Path, step: int) -> Checkpoint:
@@ -125,6 +126,9 @@ def read_checkpoint(folder: Path, step: int) -> Checkpoint:
         raise RunError(f"{tensor_path} is damaged: its checksum is wrong")
     try:
         tensors = safetensors.load_file(tensor_path)
+        if not CAN_MOVE_OPEN_FILES:
+            # they are views of the mapped file, which could then not be replaced or deleted
+            tensors = {name: tensor.clone() for name, tensor in tensors.items()}
         tensors |= {name: tensors[source] for name, source in document["shared"].items()}
     except Exception as error:  # safetensors raises an error class of its own
         raise RunError(f"{tensor_path} is damaged: {error}") from None
@@ -149,7 +153,7 @@ def list_checkpoints(folder: Path) -> list[CheckpointInfo]:
         if document is None:
             continue
         path = folder / document["tensors"]["file"]
-        if path.exists() and path.stat().st_size == document["tensors"]["bytes"]:
+        if get_file_size(path) == document["tensors"]["bytes"]:
             info = CheckpointInfo(step, path, document["best"], document["metadata"])
             checkpoints.append(info)
     return checkpoints
@@ -200,6 +204,17 @@ def delete_after(folder: Path, step: int) -> None:
     _delete_others(folder, [info for info in list_checkpoints(folder) if info.step <= step])
 
 
+def find_tensor_file(data: bytes, stem: str) -> tuple[str, str] | None:
+    """Name and SHA-256 of the tensor file of a checkpoint; None if its JSON file is damaged.
+
+    `data` and `stem` are the content of the JSON file, and its name without suffix.
+    """
+    document = _parse_document(data, stem)
+    if document is None:
+        return None
+    return document["tensors"]["file"], document["tensors"]["sha256"]
+
+
 def select_weights(checkpoint: Checkpoint, prefix: str = MODEL_PREFIX) -> dict[str, Tensor]:
     """The tensors of the model (MODEL_PREFIX) or of its average (EMA_PREFIX), by parameter name.
 
@@ -242,7 +257,7 @@ def _delete_others(folder: Path, kept: list[CheckpointInfo]) -> None:
         if path.is_dir():  # not from this program; it would block the name of a checkpoint
             shutil.rmtree(path)
         else:
-            path.unlink(missing_ok=True)
+            delete_file(path)  # what another program has open is deleted the next time
     if obsolete_paths:
         sync_folder(folder)
 
@@ -308,26 +323,33 @@ def _tensor_bytes(tensor: Tensor) -> memoryview:
     return contiguous.reshape(-1).view(torch.uint8).numpy().data
 
 
-def _encode_with_checksum(document: dict[str, Any]) -> bytes:
+def encode_document(document: dict[str, Any]) -> bytes:
     """The JSON file of a document: its entries, then their SHA-256."""
     digest = hashlib.sha256(json.dumps(document, indent=1).encode()).hexdigest()
     return (json.dumps({**document, "sha256": digest}, indent=1) + "\n").encode()
 
 
 def _read_document(path: Path) -> dict[str, Any] | None:
-    """Read a checkpoint's JSON file; None if it is missing or any byte was changed.
+    """Read a checkpoint's JSON file; None if it is missing or any byte was changed."""
+    try:
+        return _parse_document(read_small_file(path), path.stem)
+    except FileNotFoundError:
+        return None
+
+
+def _parse_document(data: bytes, stem: str) -> dict[str, Any] | None:
+    """Parse the bytes of a checkpoint's JSON file; None if any of them was changed.
 
     The checksum detects accidents. Somebody who edits the file on purpose can write a new checksum:
     so the types of all values are checked too, and the tensor file must be in the same folder.
     """
     try:
-        data = read_small_file(path)
         document = json.loads(data)
         document.pop("sha256")
-        is_intact = _encode_with_checksum(document) == data
-    except (FileNotFoundError, ValueError, AttributeError, KeyError, TypeError, RecursionError):
+        is_intact = encode_document(document) == data
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
         return None
-    return document if is_intact and _is_valid_document(document, path.stem) else None
+    return document if is_intact and _is_valid_document(document, stem) else None
 
 
 def _is_valid_document(document: dict[str, Any], stem: str) -> bool:

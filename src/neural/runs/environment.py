@@ -12,10 +12,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from neural import __version__
+from neural.core.redaction import redact_arguments
 from neural.native.library import current_level
 from neural.nn.lazy_torch import torch
 
-PACKAGES = ("neural", "torch", "numpy", "safetensors")
+PACKAGES = ("torch", "numpy", "safetensors")
+"""Other packages whose versions a run records."""
 
 
 def collect_environment() -> dict[str, Any]:
@@ -23,7 +26,9 @@ def collect_environment() -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "packages": {
-            package: installed for package in PACKAGES if (installed := _package_version(package))
+            # of the code that runs: an editable installation may have been installed as an older one
+            "neural": __version__,
+            **{name: installed for name in PACKAGES if (installed := _package_version(name))},
         },
         "kernels": current_level() or "off",  # instruction set of the native kernels
         "sqlite": sqlite3.sqlite_version,
@@ -32,7 +37,7 @@ def collect_environment() -> dict[str, Any]:
         "cpus": os.cpu_count(),
         # do not import torch only to read its thread count
         "threads": torch.get_num_threads() if "torch" in sys.modules else None,
-        "command": sys.argv,
+        "command": redact_arguments(sys.argv),
         "folder": str(Path.cwd()),
         "git": _git_commit(),
     }
@@ -49,7 +54,9 @@ def _git_commit() -> str | None:
     """Commit hash of the working directory; None outside a git repository."""
     command = ["git", "rev-parse", "HEAD"]
     try:
-        completed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=5)
+        completed = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", check=True, timeout=5
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return completed.stdout.strip()

@@ -29,7 +29,8 @@ SQLITE_REASONS = {
         "there is no space left, or the disk reports an error; what was saved before is kept"
     ),
     sqlite3.SQLITE_CANTOPEN: (
-        "rows.sqlite cannot be opened: no permission to write there, or no space left"
+        "rows.sqlite cannot be opened: no permission to write there, no space left, or a path of "
+        "more than 500 bytes"
     ),
     sqlite3.SQLITE_CORRUPT: STORE_DAMAGED,
     sqlite3.SQLITE_NOTADB: STORE_DAMAGED,
@@ -43,8 +44,12 @@ class RunError(Exception):
     """A run folder cannot be written or read; the message says why and what to do."""
 
 
+class SeveralRunsError(RunError):
+    """A name matches several runs; the message lists them."""
+
+
 class RunWarning(UserWarning):
-    """One entry of a run folder cannot be used; the rest of the run can."""
+    """An entry of a run folder cannot be used, but the rest can; or a name matches several runs."""
 
 
 @contextmanager
@@ -64,3 +69,15 @@ def translate_errors(action: str) -> Iterator[None]:
         # extended result codes keep the primary code in the low byte
         reason = SQLITE_REASONS.get(code) or SQLITE_REASONS.get(code & 0xFF, str(error))
         raise RunError(f"{action}: {reason}") from error
+
+
+@contextmanager
+def advise_on_full_disk(advice: str) -> Iterator[None]:
+    """Let the RunError of a full disk have this advice; the usual one is to resume a training."""
+    try:
+        yield
+    except RunError as error:
+        if DISK_FULL not in str(error):
+            raise
+        message = str(error).replace(DISK_FULL, f"the disk is full; {advice}")
+        raise RunError(message) from error

@@ -1,19 +1,22 @@
 """Find run folders by name.
 
 A name is a path, a folder name, or a part of it in any case. Folder names begin with the time of
-creation, `2026-11-16_01-38-55_Digits`, so in sorted order the last one is the newest. A sweep is a
-folder of many runs, over a range of settings.
+creation, `2026-11-16_01-38-55_Digits`, so in sorted order the last one is the newest; of runs with
+the same name after the time, the newest is meant. A sweep is a folder of many runs, over a range of
+settings.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import unicodedata
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from neural.core.names import suggest_name
-from neural.runs.errors import RunError
+from neural.runs.errors import RunError, RunWarning, SeveralRunsError
 from neural.runs.run import Run
 
 DEFAULT_RUNS_DIR = Path("runs")
@@ -58,17 +61,26 @@ def open_run(run: RunName | None = None, *, runs: str | Path = DEFAULT_RUNS_DIR)
 
 
 def find_run(
-    name: str | None, root: Path = DEFAULT_RUNS_DIR, *, choose: Choose | None = None
+    name: str | None,
+    root: Path = DEFAULT_RUNS_DIR,
+    *,
+    choose: Choose | None = None,
+    is_changed: bool = False,
 ) -> Path:
     """Find a run by its path or by (a part of) its folder name; without a name, the newest.
 
-    Of several matches `choose` selects one; without it they are a RunError that lists them.
+    Of several matches that differ only in their date, it is the newest, with a RunWarning; not if
+    the run `is_changed` by the caller. Of other matches `choose` selects one; without it they are a
+    RunError that lists them.
     """
-    return find_folder(name, root, (RUN_MARKER,), "run", choose)
+    return find_folder(name, root, (RUN_MARKER,), "run", choose, is_changed=is_changed)
 
 
 def find_run_target(target: str, root: Path = DEFAULT_RUNS_DIR) -> Path | None:
-    """The folder of a run if a target of `neural watch` is one; None for other models."""
+    """The folder of a run if a target of `neural watch` is one; None for other models.
+
+    SeveralRunsError if the target matches several runs.
+    """
     path = Path(target)
     if (path / RUN_MARKER).exists():
         return path
@@ -76,6 +88,8 @@ def find_run_target(target: str, root: Path = DEFAULT_RUNS_DIR) -> Path | None:
         return None
     try:
         return find_run(target, root)
+    except SeveralRunsError:
+        raise
     except RunError:
         return None
 
@@ -86,8 +100,13 @@ def find_folder(
     markers: Sequence[str],
     noun: str,
     choose: Choose | None = None,
+    *,
+    is_changed: bool = False,
 ) -> Path:
-    """Find a folder in `root` that has a file of `markers`; `noun` is its kind in messages."""
+    """Find a folder in `root` that has a file of `markers`, as `find_run`.
+
+    `noun` is its kind in messages.
+    """
     if name is not None and any((Path(name) / marker).exists() for marker in markers):
         return Path(name)
     folders = _list_folders(root, markers)
@@ -97,11 +116,19 @@ def find_folder(
     if len(matches) == 1:
         return matches[0]
     if name is not None and matches:
+        if not is_changed and len({_get_name_after_time(folder) for folder in matches}) == 1:
+            warnings.warn(
+                f"`{name}` matches {len(matches)} {noun}s that differ only in their date; this is "
+                f"the newest: {matches[-1].name}",
+                RunWarning,
+                stacklevel=3,
+            )
+            return matches[-1]
         chosen = choose(name, matches) if choose is not None else None
         if chosen is not None:
             return chosen
         names = _format_newest(matches)
-        raise RunError(f"`{name}` matches several {noun}s: {names}; write more of its name")
+        raise SeveralRunsError(f"`{name}` matches several {noun}s: {names}; write more of its name")
     if name is not None and Path(name).is_dir():
         return Path(name)  # opening it reports what is wrong with it
     sweeps = [] if SWEEP_MARKER in markers else _list_folders(root, (SWEEP_MARKER,))
@@ -111,7 +138,7 @@ def find_folder(
         )
     suggestion = None
     if name is not None:
-        typed_names = [_TIME.sub("", folder.name) for folder in folders]
+        typed_names = [_get_name_after_time(folder) for folder in folders]
         suggestion = suggest_name(name, typed_names)
     hint = f"; {suggestion or f'there are {_format_newest(folders)}'}" if folders else ""
     if not folders and RUN_MARKER in markers:
@@ -125,19 +152,28 @@ def match_folders(name: str, folders: Sequence[Path]) -> list[Path]:
     An equal folder name wins; then one that is equal in another case; then one whose name is equal
     after the time, so that `novel` is not `novel-large`; then all that contain the name.
     """
-    typed = name.casefold()
+    typed = _fold_name(name)
     # two runs of the same second are called `…_novel` and `…_novel-2`
     after_time = re.compile(rf"(?:[\d-]+_)*{re.escape(typed)}(?:-\d+)?")
     conditions: tuple[Callable[[str], object], ...] = (
         lambda folder_name: folder_name == name,
-        lambda folder_name: folder_name.casefold() == typed,
-        lambda folder_name: after_time.fullmatch(folder_name.casefold()),
-        lambda folder_name: typed in folder_name.casefold(),
+        lambda folder_name: _fold_name(folder_name) == typed,
+        lambda folder_name: after_time.fullmatch(_fold_name(folder_name)),
+        lambda folder_name: typed in _fold_name(folder_name),
     )
     for condition in conditions:
         if matches := [folder for folder in folders if condition(folder.name)]:
             return matches
     return []
+
+
+def _get_name_after_time(folder: Path) -> str:
+    return _TIME.sub("", folder.name)
+
+
+def _fold_name(name: str) -> str:
+    """The name without case; macOS may list `ö` as `o` and a combining mark."""
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def _list_folders(root: Path, markers: Sequence[str]) -> list[Path]:

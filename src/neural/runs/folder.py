@@ -11,13 +11,14 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from neural.core.files import read_small_file, sync_folder
+from neural.core.files import read_small_file
 from neural.core.json_values import parse_json
 from neural.core.names import suggest_name
+from neural.core.platform_support import rename_folder, sync_folder
 from neural.runs.errors import RunError, translate_errors
 from neural.runs.status import RunStatus, parse_status
 from neural.runs.store import RunStore
@@ -25,8 +26,14 @@ from neural.runs.store import RunStore
 ROWS_FILE, CHECKPOINTS_DIR, STATUS_FILE = "rows.sqlite", "checkpoints", "status.json"
 CHECKSUMMED_FILES = ("settings.json", "program.neural", "environment.json")
 """Files whose checksums are in rows.sqlite."""
+RUN_ID_KEY = "id"
+"""Key of a run's random id in the header of rows.sqlite. All copies of a run have the same id."""
+PRIVATE_FOLDER_MODE = 0o700
+"""Mode of a folder whose settings or command line had secrets: for its owner only."""
 MAX_NAME_BYTES = 200
 """Limit of a folder name; file systems allow 255 bytes."""
+MAX_SQLITE_PATH_BYTES = 500
+"""Limit of the paths of rows.sqlite and the files beside it; SQLite allows 512 bytes."""
 
 
 def find_run_folder(path: Path | str) -> Path:
@@ -52,22 +59,47 @@ def find_run_folder(path: Path | str) -> Path:
     raise RunError(f"there is no run {path}" + (f"; {suggestion}" if suggestion else ""))
 
 
+def check_paths(root: Path, name: str, texts: Iterable[str]) -> None:
+    """RunError if the run `name` in the folder `root` could not be read again.
+
+    `texts` are the JSON files of the run, which contain the paths of data and program.
+    """
+    for text in (str(root), *texts):
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise RunError(
+                f"no run can be created in {root}: the path of the folder or of the data is not "
+                "UTF-8, which safetensors and JSON need; rename it"
+            ) from None
+    folder_name = f"2000-01-01_00-00-00_{name}".encode()[:MAX_NAME_BYTES]
+    path_bytes = len(b"/".join((os.fsencode(root), folder_name, b"rows.sqlite-journal")))
+    if path_bytes > MAX_SQLITE_PATH_BYTES:
+        raise RunError(
+            f"no run can be created in {root}: the path of its files would have {path_bytes} "
+            f"bytes, SQLite allows {MAX_SQLITE_PATH_BYTES}; choose another --runs folder"
+        )
+
+
 def publish_folder(staging: Path, root: Path, name: str, timestamp: float) -> Path:
     """Rename the complete folder `staging` to `root/<time>_<name>`; returns the new path.
 
-    If the name is taken, a number is added. `timestamp` is a Unix time.
+    If the name is taken, a number is added; also if it differs only in case, so that the runs can be
+    copied to Windows and macOS. `timestamp` is a Unix time.
 
     Renaming onto an existing folder fails unless that is empty: no other run is ever replaced.
     """
     safe_name = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "run"
     time_text = time.strftime("%Y-%m-%d_%H-%M-%S", time.localtime(timestamp))
     stem = f"{time_text}_{safe_name}".encode()[:MAX_NAME_BYTES].decode(errors="ignore")
+    stem = stem.rstrip(".")  # Windows drops a dot at the end
+    taken_names = {path.name.casefold() for path in root.iterdir()}
     number = 1
     while True:
         path = root / (stem if number == 1 else f"{stem}-{number}")
-        if not path.exists():
+        if path.name.casefold() not in taken_names and not path.exists():
             try:
-                staging.rename(path)
+                rename_folder(staging, path)
             except OSError:
                 if not path.exists():  # else another process took the name: try the next number
                     raise

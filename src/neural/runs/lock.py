@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from pathlib import Path
 
+from neural.core.platform_support import lock_file
 from neural.runs.errors import RunError, translate_errors
 from neural.runs.status import RunStatus
 
 
 class RunLock:
-    """Exclusive POSIX lock on a file; the system releases it when the process dies."""
+    """Exclusive lock on a file; the system releases it when the process dies."""
 
     _held_here: set[tuple[int, int]] = set()
-    """(device, inode) of the files that this process has locked. Needed because a process can lock
-    a file twice, and because closing any handle of the file releases its lock."""
+    """(device, inode) of the files that this process has locked. Needed on POSIX, where a process
+    can lock a file twice, and where closing any handle of the file releases its lock."""
 
     def __init__(self, path: Path) -> None:
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         file_stat = os.fstat(self._handle)
         self._file_id = (file_stat.st_dev, file_stat.st_ino)
         try:
-            # not flock: a child that outlives us (a data worker) would inherit and keep that lock
-            fcntl.lockf(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(self._handle)
         except BaseException:
             os.close(self._handle)
             raise

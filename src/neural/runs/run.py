@@ -22,10 +22,13 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from uuid import uuid4
 
 import numpy as np
 
 from neural.core.files import write_atomically
+from neural.core.platform_support import CAN_MOVE_OPEN_FILES, delete_file
+from neural.core.redaction import REDACTED, has_secrets, redact_settings, redact_text
 from neural.core.registry import UnknownNameError
 from neural.runs import checkpoint
 from neural.runs.checkpoint import Checkpoint
@@ -33,8 +36,11 @@ from neural.runs.environment import collect_environment
 from neural.runs.errors import RunError, translate_errors
 from neural.runs.folder import (
     CHECKPOINTS_DIR,
+    PRIVATE_FOLDER_MODE,
     ROWS_FILE,
+    RUN_ID_KEY,
     STATUS_FILE,
+    check_paths,
     checksum_key,
     find_run_folder,
     format_json,
@@ -87,32 +93,40 @@ class Run(RunReader):
     ) -> Run:
         """Create `root/<time>_<name>` for writing.
 
-        `settings` and `program` (source text of the network in the `.neural` language) are stored.
+        `settings` and `program` (source text of the network in the `.neural` language) are stored,
+        without passwords and access keys (core/redaction.py).
         The folder is prepared under a hidden name and renamed: it appears complete, or not at all.
         """
         root, started = Path(root).absolute(), time.time()
         staging = root / f".new-{os.getpid()}-{time.time_ns()}"
         environment = collect_environment() if environment is None else environment
         files = {
-            "settings.json": format_json(settings),
+            "settings.json": format_json(redact_settings(settings)),
             "program.neural": program,
             "environment.json": format_json(environment),
         }
         files = {file: text for file, text in files.items() if text is not None}
+        check_paths(root, name, files.values())
         with translate_errors(f"no run can be created in {root}"):
             root.mkdir(parents=True, exist_ok=True)
             lock = None
             try:
                 (staging / CHECKPOINTS_DIR).mkdir(parents=True)
+                if has_secrets(settings) or REDACTED in str(environment.get("command")):
+                    # Where one secret was removed, others may be stored that were not recognized.
+                    # Other folders have the mode of the umask, so that groups can share them.
+                    staging.chmod(PRIVATE_FOLDER_MODE)
                 for file, text in files.items():
                     write_atomically(staging / file, text)
                 checksums = {checksum_key(file): sha256_text(text) for file, text in files.items()}
-                RunWriter.create(staging / ROWS_FILE, checksums)
+                RunWriter.create(staging / ROWS_FILE, {**checksums, RUN_ID_KEY: uuid4().hex})
                 status = current_status("running", started=started)
                 write_status(staging / STATUS_FILE, status, durable=True)
                 # locked before the folder gets its name: no other process can write it first
-                lock = RunLock(staging / "lock")
+                if CAN_MOVE_OPEN_FILES:
+                    lock = RunLock(staging / "lock")
                 path = publish_folder(staging, root, name, started)
+                lock = lock or RunLock.acquire(path / "lock", status)
                 return cls(path, RunWriter(path / ROWS_FILE), lock, started=started)
             except BaseException:
                 if lock is not None:
@@ -137,7 +151,7 @@ class Run(RunReader):
                 write_status(path / STATUS_FILE, status, durable=True)
                 # temporary files of a process that was killed while it replaced a file
                 for leftover in path.glob(".*.*"):
-                    leftover.unlink()
+                    delete_file(leftover)
                 (path / CHECKPOINTS_DIR).mkdir(exist_ok=True)
             run = cls(path, RunWriter(path / ROWS_FILE), lock, started=started)
         except BaseException:
@@ -191,7 +205,7 @@ class Run(RunReader):
         NaN or infinite), "imported" (weights of another program), and "switch": the task
         `focus` with the paradigm `hybrid` (tasks/focus/) changes from its first loss to its second.
         """
-        self._writer.log_event(step, kind, text)
+        self._writer.log_event(step, kind, redact_text(text))
 
     def commit(self) -> None:
         """Write everything logged so far; when this returns, it survives a kill of the process."""
@@ -221,7 +235,7 @@ class Run(RunReader):
         A kill in between leaves files that `reopen` accepts: until both are in place, rows.sqlite
         holds the checksums of the old and of the new files.
         """
-        files = {"settings.json": format_json(settings), "program.neural": program}
+        files = {"settings.json": format_json(redact_settings(settings)), "program.neural": program}
         changed_texts = {
             file: text
             for file, text in files.items()
@@ -234,6 +248,8 @@ class Run(RunReader):
         }
         self._writer.set_header_values(both_sums)
         with translate_errors(f"the settings of {self.path} cannot be written"):
+            if has_secrets(settings):
+                self.path.chmod(PRIVATE_FOLDER_MODE)
             for file, text in changed_texts.items():
                 write_atomically(self.path / file, text)
         self._writer.set_header_values(new_sums)
@@ -326,6 +342,10 @@ class Run(RunReader):
 
     def _write_status(self, state: str, message: str, *, durable: bool) -> None:
         status = current_status(
-            state, step=self._step, message=message, started=self._started, facts=self._facts
+            state,
+            step=self._step,
+            message=redact_text(message),
+            started=self._started,
+            facts=self._facts,
         )
         write_status(self.path / STATUS_FILE, status, durable=durable)

@@ -10,6 +10,7 @@ import math
 import os
 import sqlite3
 import warnings
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -23,7 +24,13 @@ from neural.core.text_table import format_number, format_table
 from neural.runs import checkpoint
 from neural.runs.checkpoint import Checkpoint, CheckpointInfo
 from neural.runs.errors import RunError, RunWarning, translate_errors
-from neural.runs.folder import CHECKPOINTS_DIR, load_status, read_json_file, read_text
+from neural.runs.folder import (
+    CHECKPOINTS_DIR,
+    load_status,
+    read_json_file,
+    read_text,
+    verify_checksums,
+)
 from neural.runs.metadata_schema import GENERAL_FIELDS, collect_fields
 from neural.runs.status import RunStatus
 from neural.runs.store import RunStore
@@ -101,6 +108,13 @@ class RunReader:
         """Change counter: differs after every commit. Cheap to read."""
         return self._store.change_counter()
 
+    def snapshot(self) -> AbstractContextManager[None]:
+        """All rows that are read inside belong to the same commit; not while writing.
+
+        Without it, a commit between two reads can give the scalars of a step without its measures.
+        """
+        return self._store.snapshot()
+
     def scalar_names(self) -> list[str]:
         """Names of all scalars."""
         return self._store.scalar_names()
@@ -176,6 +190,10 @@ class RunReader:
                 stacklevel=2,
             )
         return values.get(key, default)
+
+    def verify_files(self) -> None:
+        """RunError if settings, program or environment are not what was written."""
+        verify_checksums(self.path, self._store)
 
     def checkpoints(self) -> list[CheckpointInfo]:
         """The checkpoints in the folder, oldest first, without their tensors."""

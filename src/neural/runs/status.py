@@ -16,6 +16,7 @@ from typing import Any
 
 from neural.core.files import write_atomically
 from neural.core.json_values import parse_json
+from neural.core.platform_support import process_exists, process_identity
 
 LOST_AFTER_SECONDS = 120.0
 """Seconds without a heartbeat after which a run on another machine counts as lost."""
@@ -59,7 +60,7 @@ class RunStatus:
         if identity is not None and self.process is not None:
             # a validation or a compilation may delay heartbeats for long: their age does not count
             return identity == self.process
-        return _process_exists(self.pid) and is_recent
+        return process_exists(self.pid) and is_recent
 
 
 def parse_status(text: str) -> RunStatus:
@@ -103,26 +104,3 @@ def current_status(state: str, **fields: Any) -> RunStatus:
         process=process_identity(pid),
         **fields,
     )
-
-
-def process_identity(pid: int) -> str | None:
-    """Boot id and start time of a process: unique even if the pid is reused. None without /proc."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    # fields after the command name, which stands in parentheses and may contain anything
-    fields = text.rpartition(")")[2].split()
-    state, start_time = fields[0], fields[19]
-    return None if state == "Z" else f"{boot}:{start_time}"  # a zombie has ended
-
-
-def _process_exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)  # signal 0 only checks
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:  # it belongs to another user
-        return True
-    return True

@@ -17,24 +17,30 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sqlite3
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from operator import itemgetter
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
 
+from neural.core.distribution import DISTRIBUTION_NAME
+from neural.core.files import get_file_size
 from neural.core.json_values import parse_json
 from neural.core.metadata_fields import MetadataField
+from neural.core.platform_support import quote_argument
 from neural.runs.errors import RunError, translate_errors
 from neural.runs.metadata_schema import parse_rows
 
 STORE_VERSION = 3
 """Version of the run folder; docs/run-folder.md lists what changed."""
+UPGRADED_VERSION, UPGRADED_SUFFIX = 2, "-upgraded"
+"""Version that `upgrade_run` (upgrade.py) converts, and the end of the new folder's name."""
 CREATE_TABLES = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -71,8 +77,9 @@ MIN_AXIS_LIMIT = 1 << 16
 class RunStore:
     """Reads rows.sqlite; every call returns the present state."""
 
-    def __init__(self, path: Path, *, writable: bool = False) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, writable: bool = False, version: int = STORE_VERSION) -> None:
+        """RunError if the file is damaged or not of this `version` of the run folder."""
+        self.path, self._version = path, version
         self.name = str(path.parent)
         """The run folder, for messages."""
         with translate_errors(self.name):
@@ -91,15 +98,22 @@ class RunStore:
     def _file_bytes(self) -> int:
         """Size of the database and its write-ahead log."""
         wal_path = self.path.with_name(self.path.name + "-wal")
-        return self.path.stat().st_size + (wal_path.stat().st_size if wal_path.exists() else 0)
+        return self.path.stat().st_size + (get_file_size(wal_path) or 0)
 
     def _check_version(self) -> None:
         version = self.header_value("version")
         if version is None or not version.isdecimal() or len(version) > 9:
             raise RunError(f"{self.name}: rows.sqlite is damaged: it has no version")
-        if int(version) != STORE_VERSION:
-            is_newer = int(version) > STORE_VERSION
-            advice = "install a newer neural" if is_newer else "train again, or use an older neural"
+        if int(version) != self._version:
+            upgraded_name = f"{self.name}{UPGRADED_SUFFIX}"
+            if int(version) > STORE_VERSION:
+                advice = f"install a newer neural: `pip install --upgrade {DISTRIBUTION_NAME}`"
+            elif int(version) == UPGRADED_VERSION and Path(upgraded_name).exists():
+                advice = f"use {upgraded_name}, which it was converted to"
+            elif int(version) == UPGRADED_VERSION:
+                advice = f"convert it with `neural runs upgrade {quote_argument(self.name)}`"
+            else:
+                advice = "train again, or use an older neural"
             raise RunError(
                 f"{self.name}: written in version {version} of the run format; "
                 f"this neural reads version {STORE_VERSION}: {advice}"
@@ -118,6 +132,17 @@ class RunStore:
     def change_counter(self) -> int:
         """Change counter: differs after every commit of another connection. Cheap to read."""
         return int(self._fetch_all("PRAGMA data_version")[0][0])
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All reads inside see the state of the first one, whatever is written meanwhile."""
+        with translate_errors(self.name):
+            self._db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            with translate_errors(self.name):
+                self._db.execute("COMMIT")
 
     def scalar_names(self) -> list[str]:
         """Names of the scalars, sorted."""
@@ -191,6 +216,37 @@ class RunStore:
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """All metadata by key, and an error message for every entry that `fields` rejects."""
         return parse_rows(self._fetch_all("SELECT key, value FROM metadata ORDER BY key"), fields)
+
+    def copy_to(self, path: Path) -> None:
+        """Write the present rows to a new file `path`, also while another process adds rows.
+
+        The copy has no write-ahead log, so it can be read on every kind of disk: a log needs shared
+        memory, which network file systems do not have. `RunWriter` turns the log on again.
+        """
+        path.unlink(missing_ok=True)
+        with translate_errors(str(path.parent)):
+            # `nolock`: no other process knows the file yet, and network disks may lack locks
+            uri = f"{database_uri(path.absolute())}?nolock=1"
+            copy = sqlite3.connect(uri, uri=True, isolation_level=None)
+            try:
+                self._db.backup(copy)
+            finally:
+                copy.close()
+            # Bytes 18 and 19 of an SQLite file say whether it has a write-ahead log (2) or not (1).
+            # `PRAGMA journal_mode` could change them only with locks.
+            with path.open("rb+") as file:
+                file.seek(18)
+                file.write(b"\x01\x01")
+
+    def check_structure(self) -> None:
+        """RunError if SQLite finds damage in the file; reads all of it."""
+        (message,) = self._fetch_all("PRAGMA quick_check(1)")[0]
+        if message != "ok":
+            raise RunError(f"{self.name}: rows.sqlite is damaged: {message}")
+
+    def last_step(self) -> int:
+        """The largest step that has a scalar; 0 without scalars."""
+        return int(self._fetch_all("SELECT coalesce(max(step), 0) FROM scalars")[0][0])
 
     def _names_in(self, table: str) -> list[str]:
         """Names that have rows in `table`, which is "scalars" or "arrays"."""
@@ -385,6 +441,14 @@ def _decode_text(data: bytes) -> str:
     return data.decode("utf-8", errors="replace")
 
 
+def database_uri(path: PurePath) -> str:
+    """URI of an absolute path, as SQLite takes it.
+
+    `as_uri` makes `file://server/share` of a network drive of Windows; SQLite accepts no server.
+    """
+    return re.sub("^file://(?=[^/])", "file:////", path.as_uri())
+
+
 def _sqlite_uri(path: Path, writable: bool) -> str:
     mode = "rw" if writable else "ro"
     wal_path = path.with_name(path.name + "-wal")
@@ -392,4 +456,4 @@ def _sqlite_uri(path: Path, writable: bool) -> str:
     if not writable and not has_wal and not os.access(path.parent, os.W_OK):
         # nobody can be writing; without `immutable` SQLite would create files beside the database
         mode = "ro&immutable=1"
-    return f"{path.absolute().as_uri()}?mode={mode}"
+    return f"{database_uri(path.absolute())}?mode={mode}"

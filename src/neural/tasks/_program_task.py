@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from neural.core.diagnostics import SourceText, render_diagnostic
 from neural.core.errors import TaskError
 from neural.core.experiment import TrainingSettings
-from neural.core.files import read_source_text
+from neural.core.files import expand_home, read_source_text
 from neural.core.settings_errors import format_validation_error
 from neural.language.check import check
 from neural.language.network import Network
@@ -68,7 +68,7 @@ def load_program(network: str, folder: Path) -> SourceText:
     """Program text: `network` itself if it contains a brace, else the file of that name."""
     if "{" in network:
         return SourceText("the program", network)
-    path = folder / Path(network).expanduser()
+    path = folder / expand_home(network)
     try:
         return read_source_text(path, network)
     except OSError as error:

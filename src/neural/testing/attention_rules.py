@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 flop_counter = lazy_import("torch.utils.flop_counter")
 
 MASK_HELP = (
-    "`mask.to_keep_mask(queries, keys, device)` is True where a query may see a key; "
-    "the last query is aligned with the last key"
+    "`mask.to_keep_mask(queries, keys, device)` is True where a query may see a key, and None if all "
+    "keys are visible; the last query is aligned with the last key"
 )
 
 SIGNED_HELP = "if that is intended, declare `signed: ClassVar[bool] = True`"
@@ -74,8 +74,15 @@ def assert_matches_definition(mechanism: Mechanism, qkv: Sequence[Tensor], mask:
     extra = make_extra(mechanism, q, k)
     leaves = collect_leaves(qkv, mask, extra)
     output = mechanism.attend(q, k, v, mask, extra=extra)
-    expected = mechanism.weights(q, k, mask, extra) @ v
-    require_close(output, expected, "`attend(q, k, v, mask)` is not `weights(q, k, mask) @ v`")
+    weights = mechanism.weights(q, k, mask, extra)
+    require_shape(weights, q.shape[-2], k.shape[-2])
+    expected = weights @ v
+    try:
+        require_close(output, expected, "`attend(q, k, v, mask)` is not `weights(q, k, mask) @ v`")
+    except AssertionError:
+        # a mask that only `weights` forgets would look like an error of `attend`
+        require_mask_applied(weights, mask)
+        raise
     grad_output = torch.randn_like(output)
     for gradient, expected_gradient in zip(
         compute_gradients(output, leaves, grad_output),
@@ -193,21 +200,33 @@ def compute_checked_weights(
     """Weights under a mask; their shape is checked, and that they are 0 for masked keys."""
     q, k, _ = random_qkv(queries, keys)
     w = mechanism.weights(q, k, mask, make_extra(mechanism, q, k))
+    require_shape(w, queries, keys)
+    require_mask_applied(w, mask)
+    return w
+
+
+def require_shape(weights: Tensor, queries: int, keys: int) -> None:
+    """Raise ContractError unless the weights are (batch, heads, queries, keys)."""
     expected_shape = (B, H, queries, keys)
     require(
-        w.shape == expected_shape,
-        f"`weights` has the shape {format_shape_of(w)}, "
-        f"must be (batch, heads, queries, keys): {expected_shape}",
+        weights.shape == expected_shape,
+        f"`weights` has shape {format_shape_of(weights)}, must be {expected_shape}: batch, heads, "
+        "queries, keys",
     )
-    leaked = (w != 0) & ~compute_visibility(mask, queries, keys).expand_as(w)
+
+
+def require_mask_applied(weights: Float[Tensor, "B H Q K"], mask: Mask) -> None:
+    """Raise ContractError if a masked key has a weight other than 0."""
+    queries, keys = weights.shape[-2:]
+    leaked = (weights != 0) & ~compute_visibility(mask, queries, keys).expand_as(weights)
     if leaked.any():
         example, head, query, key = first_true_index(leaked)
         reason = explain_hidden_key(mask, example, query, key, keys - queries)
-        raise AssertionError(
-            f"query {query} gives key {key} a weight of {w[example, head, query, key]:.3g}, "
-            f"must be 0: {reason}.\n{MASK_HELP}"
+        raise ContractError(
+            f"query {query} gives key {key} a weight of {weights[example, head, query, key]:.3g}, "
+            f"must be 0: {reason}.\n{MASK_HELP}",
+            f"`weights` does not apply the mask: a key has a weight although {reason}",
         )
-    return w
 
 
 def has_negative_weights(entry: type[Mechanism]) -> bool:

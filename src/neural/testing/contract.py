@@ -3,6 +3,12 @@
 An entry is a registered class, such as a layer or an attention mechanism. Its contract is the rules
 (rule.py) that all entries, or all entries of its kind, must keep. A case is the arguments of one
 call of a rule, such as `{"kind": "causal"}`.
+
+    from neural.nn.attention.uniform import Uniform
+    from neural.testing.contract import check_contract, collect_checks, iter_rules
+
+    check_contract(Uniform)  # ContractError if a rule is broken
+    print(len(collect_checks(Uniform)), "checks of", len(list(iter_rules(Uniform))), "rules")
 """
 
 from __future__ import annotations

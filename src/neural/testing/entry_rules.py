@@ -154,7 +154,8 @@ def its_declaration_is_read_without_torch(entry: Entry) -> None:
     process = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         check=False,
         env={**os.environ, "PYTHONPATH": paths},
     )

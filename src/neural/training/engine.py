@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from neural.capture.tracker import AttentionTracker
 from neural.core.errors import TaskError
+from neural.core.platform_support import STOP_SIGNALS
 from neural.core.settings import dump_settings, flatten_settings
 from neural.nn.lazy_torch import torch
 from neural.runs.checkpoint import check_network_match, select_weights
@@ -526,7 +527,7 @@ def seed_generators(seed: int, device: torch.device) -> None:
 
 
 class StopSignals:
-    """Records SIGINT and SIGTERM inside the `with` block in `requested`.
+    """Records the stop signals (Ctrl-C, SIGTERM …) inside the `with` block in `requested`.
 
     The training loop reads it after each step and stops. A second SIGINT raises KeyboardInterrupt.
     """
@@ -539,7 +540,7 @@ class StopSignals:
     def __enter__(self) -> StopSignals:
         # Python allows signal handlers in the main thread only
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in STOP_SIGNALS:
                 self._previous_handlers[number] = signal.signal(number, self._request_stop)
         return self
 

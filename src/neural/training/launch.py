@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from neural.core.platform_support import count_cores
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 
@@ -22,7 +23,7 @@ def launch_processes(count: int) -> int:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import main
 
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // count)))
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, count_cores() // count)))
     options = [
         "--standalone",
         f"--nproc-per-node={count}",
@@ -40,6 +41,17 @@ def launch_processes(count: int) -> int:
 def launch_id() -> str | None:
     """torchrun's id of this training, the same after restarts; None without torchrun."""
     return os.environ.get("TORCHELASTIC_RUN_ID")
+
+
+def describe_separate_tasks() -> str | None:
+    """A note if `srun` started several tasks that do not train together; None otherwise."""
+    count = os.environ.get("SLURM_STEP_NUM_TASKS", "1")
+    if not count.isdecimal() or int(count) < 2 or "WORLD_SIZE" in os.environ:
+        return None
+    return (
+        f"srun started {count} tasks, and each trains the whole network by itself. To train "
+        "together, start one torchrun on each node: examples/slurm/several_nodes.sbatch"
+    )
 
 
 def find_previous_attempt(runs: Path) -> Path | None:

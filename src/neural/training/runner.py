@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -19,6 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
 
+from neural.core.platform_support import (
+    describe_exit_signal,
+    new_session_options,
+    request_stop,
+)
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 
@@ -109,19 +113,31 @@ class Runner(ABC):
     def __exit__(self, *_: object) -> None: ...
 
 
-def start_process(job: TrialJob, threads: int) -> subprocess.Popen[bytes]:
+class TrialProcess(subprocess.Popen[bytes]):
+    """Child process of an attempt. `terminate` lets it save first, on Windows too."""
+
+    def terminate(self) -> None:
+        """Ask it to finish its training step, save and stop."""
+        request_stop(self)
+
+
+def start_process(job: TrialJob, threads: int) -> TrialProcess:
     """Start the child process of an attempt; its output is appended to the job's log."""
     command = [sys.executable, "-m", job.worker, str(os.getpid()), create_request(job)]
     with job.log_path.open("ab") as log:
         # in its own session: Ctrl-C goes to the sweep only, which then signals each child once
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-        return subprocess.Popen(
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": str(threads),
+            "PYTHONIOENCODING": "utf-8",  # `read_last_error` reads the log so
+        }
+        return TrialProcess(
             command,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             env=environment,
-            start_new_session=True,
+            **new_session_options(),
         )
 
 
@@ -142,8 +158,9 @@ def interpret_exit(job: TrialJob, exit_code: int) -> TrialResult:
     """The result of an attempt, from its exit code and the last error in its log."""
     if exit_code == 0:
         return TrialResult("finished")
-    if exit_code < 0:
-        return TrialResult("failed", f"killed by {_signal_name(-exit_code)}")
+    signal_name = describe_exit_signal(exit_code)
+    if signal_name is not None:
+        return TrialResult("failed", f"killed by {signal_name}")
     reason = read_last_error(job.log_path)
     return TrialResult(
         # exit codes of workflows/train_worker.py: 130 stopped by a signal, 2 invalid settings
@@ -186,10 +203,3 @@ def read_last_error(log_path: Path) -> str:
 def _format_header(run: Path | None) -> str:
     now = time.strftime("%Y-%m-%d %H:%M:%S")
     return f"{ATTEMPT_HEADER}{now} {f'resumes {run.name}' if run else 'starts'}\n"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -36,7 +36,7 @@ from neural.capture.watch import NoAttentionError
 from neural.capture.watch import watch as capture_attention
 from neural.nn.lazy_torch import torch
 from neural.report.capture_page import find_capture_roles
-from neural.runs.errors import RunError
+from neural.runs.errors import RunError, SeveralRunsError
 from neural.runs.find import DEFAULT_RUNS_DIR, RUN_MARKER, find_run
 from neural.runs.importance_file import (
     ImportanceHeader,
@@ -71,7 +71,7 @@ ROLE_EXAMPLES = 8
 MAX_SAVED_TOKENS = 128
 """Length of the input whose attention is saved with the importance of a model."""
 OnProgress = Callable[[str, int, int], None]
-"""Receives the name of the checkpoint, passes that are done, and all passes."""
+"""Receives the name of the checkpoint, passes that are done, and all passes; 0 if not yet known."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,10 @@ def ablate(
     on_progress: OnProgress = lambda label, done, total: None,
 ) -> AblationResult:
     """Measure how much the loss changes when each attention head is removed.
+
+        result = neural.ablate("novel")
+        result.last.change[1, 3], result.last.se[1, 3]  # L1 h3, in nats
+        neural.ablate("./gpt2", "notes.txt", method="zero").to_dataframe()
 
     `target`: a run (its path, or a part of its name; the newest by default), a model as for
     `neural watch` (a folder of Hugging Face, `package.module:function`, …), several of these (they
@@ -190,8 +194,10 @@ def _find_run_path(target: Any, runs: Path, *, has_data: bool) -> Path | None:
         return None
     try:
         run_path = find_run(str(target), runs)
-    except RunError as error:
-        if "matches several" in str(error) or not has_data:
+    except SeveralRunsError:
+        raise
+    except RunError:
+        if not has_data:
             raise
         return None
     return run_path if (run_path / RUN_MARKER).exists() else None
@@ -408,7 +414,7 @@ def _prepare_text_model(
         compute_chance_loss(targets),
         inputs[:ROLE_EXAMPLES],
         labels,
-        watched.notes,
+        (*watched.notes, *losses.notes),
     )
 
 
@@ -432,6 +438,7 @@ def _collect(
         if folder is not None and not again and options.heads is None:
             new_header, step = _find_measured(folder, subject, options)
         if step is None or new_header is None:
+            options.on_progress(label, 0, 0)
             importance = _measure(subject, options, label)
             notes |= dict.fromkeys((*subject.notes, *importance.notes))
             step, new_header = _to_step(subject, importance)
@@ -457,6 +464,11 @@ def _collect(
     assert header is not None
     if options.heads is not None:
         saved = None
+    if header.chance_loss is not None and steps[-1].loss > header.chance_loss:
+        notes[
+            f"the loss is above chance, {header.chance_loss:.4f}: this text is unlike the training "
+            "text, or the model is hardly trained"
+        ] = None
     return AblationResult(name, header, tuple(steps), roles, tuple(notes), saved)
 
 

@@ -43,8 +43,9 @@ from neural.capture.logit_lens import LensRow, read_layers
 from neural.capture.residual_stream import AttributionError
 from neural.capture.tracker import preserve_model_state
 from neural.core.errors import TaskError
-from neural.data.optional_packages import import_optional
+from neural.core.optional_packages import import_optional
 from neural.nn.lazy_torch import torch
+from neural.report.figures_extra import require_figures
 from neural.runs.find import DEFAULT_RUNS_DIR
 from neural.workflows.token_model import MODEL_ERRORS, TokenModel, load_token_model
 from neural.workflows.watched_model import find_first_line
@@ -267,6 +268,7 @@ class AttributionResult:
         path = Path(path)
         suffix = path.suffix.lower()
         if suffix in FIGURE_FORMATS:
+            require_figures(f"drawing {path.name}")
             from neural.report.attribution_figure import draw_attribution
 
             return draw_attribution(self.to_dict()).save(path)

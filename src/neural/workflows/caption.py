@@ -16,7 +16,8 @@ import numpy as np
 
 from neural.core.errors import TaskError
 from neural.nn.lazy_torch import torch
-from neural.report.caption_plots import CaptionAttention, draw_caption
+from neural.report.caption_attention import CaptionAttention
+from neural.report.figures_extra import require_figures
 from neural.runs.run import Run
 from neural.tasks.captions.data import NO_REGION, read_regions
 from neural.tasks.captions.model import GeneratedCaption
@@ -76,6 +77,9 @@ def generate_captions(
 
 def write_caption_plot(caption: Caption, folder: Path) -> Path:
     """Draw picture, words and attention as a PNG in an existing folder; returns its path."""
+    require_figures("drawing captions")
+    from neural.report.caption_plots import draw_caption
+
     words = re.sub(r"\W+", "-", caption.text)[:60].strip("-") or "empty"
     return draw_caption(caption.attention, folder / f"{caption.picture_index:04d}-{words}.png")
 

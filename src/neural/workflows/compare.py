@@ -23,13 +23,12 @@ from neural.analysis.run_summary import (
     summarize_run,
 )
 from neural.analysis.significance import compare_pairs, decide_verdict
-from neural.nn.lazy_torch import lazy_import
+from neural.core.statistical_distributions import student_t_quantile
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.tasks.language_model.block_means import estimate_mean_by_blocks
 from neural.tasks.language_model.task import WINDOW_LOSSES
 
-special = lazy_import("scipy.special")
 SEED_KEYS = ("name", "training.seed", "split_seed")
 """Settings that may differ between the runs of a group; `split_seed` seeds the data split."""
 WINDOW_KEYS = ("fingerprint", "context", "validation_split", "validation_windows", "vocabulary")
@@ -139,7 +138,7 @@ def compare_by_window(runs: Sequence[Run]) -> list[dict[str, Any] | None]:
             continue
         mean, error, blocks = estimate_mean_by_blocks(run_losses[1] - losses[0][1])
         # minus the 2.5 % quantile of Student's t, which is negative, is its 97.5 % quantile
-        half_width = -float(special.stdtrit(max(1, blocks - 1), 0.025)) * error
+        half_width = -student_t_quantile(max(1, blocks - 1), 0.025) * error
         # one run of each kind: the interval is over blocks of text, not over seeds
         estimate = SeedEstimate(value=mean, low=mean - half_width, high=mean + half_width, seeds=1)
         comparisons.append(

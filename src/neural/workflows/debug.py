@@ -25,7 +25,12 @@ from neural.capture.labels import AxisLabels
 from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import watch
 from neural.core.errors import TaskError
-from neural.core.files import is_file_name, open_atomic, write_atomically
+from neural.core.files import (
+    format_missing_file,
+    is_file_name,
+    open_atomic,
+    write_atomically,
+)
 from neural.data.input_checks import get_vocabulary_size
 from neural.data.numpy_files import load_npy
 from neural.data.text_encoding import VISIBLE_WHITESPACE, select_alphabet
@@ -301,7 +306,7 @@ def _read_input(
     is_file = is_file_name(text)
     # a missing .npy or .txt file is an error: its name is never meant as text
     if path.suffix in (".npy", ".txt") and not is_file:
-        raise TaskError(f"there is no file {text}")
+        raise TaskError(format_missing_file(text))
     if path.suffix == ".npy":
         return _load_array(network, path, stream)
     description = "the given text"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import shutil
@@ -15,6 +14,8 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Literal
 
+from neural.core.distribution import DISTRIBUTION_NAME, format_install_command
+from neural.core.platform_support import count_cores, physical_memory_bytes
 from neural.native.library import (
     available_levels,
     connect_torch_threads,
@@ -23,9 +24,12 @@ from neural.native.library import (
     native_available,
 )
 from neural.nn.lazy_torch import torch
+from neural.runs.file_system import find_network_file_system
 
 CheckState = Literal["good", "missing", "wrong"]
 """A thing is "missing" if it is optional, "wrong" if it must be fixed."""
+COLLECTIONS = ("all", "dev")
+"""Extras that repeat the packages of others."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 MIN_FREE_DISK_BYTES = 1 << 30
 """With less free disk space the check is "wrong": a training may fill the disk."""
@@ -61,7 +65,7 @@ def _check_python() -> Iterator[SystemCheck]:
 def _check_packages() -> Iterator[SystemCheck]:
     """Required packages."""
     for name in (
-        "neural",
+        DISTRIBUTION_NAME,
         *dict.fromkeys(
             _parse_package_name(line) for line in _read_requirements() if "extra ==" not in line
         ),
@@ -71,18 +75,18 @@ def _check_packages() -> Iterator[SystemCheck]:
             name,
             "good" if installed else "wrong",
             installed or "not installed",
-            "" if installed else f"pip install '{name}'",
+            "" if installed else f'pip install "{name}"',
         )
 
 
 def _check_extras() -> Iterator[SystemCheck]:
-    """Optional packages, by extra; without those for developers."""
+    """Optional packages, by extra; without those for developers, and without `all` of them."""
     lines = [  # (extra, package)
         (match[1], _parse_package_name(line))
         for line in _read_requirements()
-        if (match := re.search(r"extra == ['\"](\w+)", line))
+        if (match := re.search(r"extra == ['\"]([\w-]+)", line))
     ]
-    for extra in dict.fromkeys(extra for extra, _ in lines if extra != "dev"):
+    for extra in dict.fromkeys(extra for extra, _ in lines if extra not in COLLECTIONS):
         versions = {
             name: _installed_version(name) for line_extra, name in lines if line_extra == extra
         }
@@ -90,13 +94,11 @@ def _check_extras() -> Iterator[SystemCheck]:
         if all(versions.values()):
             yield SystemCheck(f"[{extra}]", "good", detail)
         else:
-            yield SystemCheck(f"[{extra}]", "missing", detail, f"pip install 'neural[{extra}]'")
+            yield SystemCheck(f"[{extra}]", "missing", detail, format_install_command(extra))
 
 
 def _check_threads() -> Iterator[SystemCheck]:
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    cores = count_cores()
     threads = torch.get_num_threads()
     detail = f"{cores} core{'s' * (cores != 1)}, torch uses {threads} thread{'s' * (threads != 1)}"
     if threads > cores:
@@ -128,8 +130,9 @@ def _check_devices() -> Iterator[SystemCheck]:
 
 
 def _check_memory() -> Iterator[SystemCheck]:
-    total_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    yield SystemCheck("memory", "good", f"{total_bytes / 2**30:.1f} GiB")
+    total_bytes = physical_memory_bytes()
+    detail = "unknown size" if total_bytes is None else f"{total_bytes / 2**30:.1f} GiB"
+    yield SystemCheck("memory", "good", detail)
 
 
 def _check_disk() -> Iterator[SystemCheck]:
@@ -156,7 +159,11 @@ def _check_disk() -> Iterator[SystemCheck]:
             "change to another folder, or use `--runs`",
         )
         return
-    if mode == "wal":
+    if mode == "wal" and (file_system := find_network_file_system(Path.cwd())):
+        fix = "train with `--runs` on a local disk, and copy with `neural runs merge`"
+        detail = f"on {file_system}: programs on other machines may read wrong rows"
+        yield SystemCheck("run folders", "missing", detail, fix)
+    elif mode == "wal":
         detail = f"sqlite {sqlite3.sqlite_version}, write-ahead log"
         yield SystemCheck("run folders", "good", detail)
     else:
@@ -212,7 +219,7 @@ CHECKS: tuple[Callable[[], Iterator[SystemCheck]], ...] = (
 
 
 def _read_requirements() -> list[str]:
-    return requires("neural") or []
+    return requires(DISTRIBUTION_NAME) or []
 
 
 def _parse_package_name(line: str) -> str:

@@ -10,7 +10,7 @@ document.
 
 from __future__ import annotations
 
-import os
+import gc
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -18,7 +18,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from neural.core.files import is_device, sync_folder
+from neural.core.distribution import format_install_command
+from neural.core.files import is_device, temporary_prefix
+from neural.core.platform_support import replace_file, sync_file, sync_folder
 from neural.language.shapes import Shape
 from neural.runs.errors import translate_errors
 from neural.runs.run import Run
@@ -34,8 +36,6 @@ from neural.workflows.load_model import load_best_model
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-INSTALL_COMMAND = 'pip install "neural[export]"'
 
 
 class Exporter:
@@ -140,14 +140,16 @@ def export(bundle: ExportBundle, exporter_type: type[Exporter], path: Path) -> E
     if missing:
         raise ExportError(
             f"exporting to {name} needs {' and '.join(missing)}, "
-            f"not installed here: {INSTALL_COMMAND}"
+            f"not installed here: {format_install_command('export')}"
         )
     bundle = exporter.adapt(bundle)
     exporter.check(bundle)
     _check_path(path, exporter)
     with translate_errors(f"{path} cannot be written"):
         # next to the target, so that the final rename stays on one file system and is atomic
-        folder = Path(tempfile.mkdtemp(dir=path.absolute().parent, prefix=f".{path.name}."))
+        folder = Path(
+            tempfile.mkdtemp(dir=path.absolute().parent, prefix=temporary_prefix(path.name))
+        )
         try:
             temporary_path = folder / path.name
             exporter.write(bundle, temporary_path)
@@ -155,8 +157,13 @@ def export(bundle: ExportBundle, exporter_type: type[Exporter], path: Path) -> E
             shapes, difference = compare_outputs(
                 bundle, reloaded, name, exporter.max_output_difference
             )
+            # it may have the files mapped into memory; Windows moves no such files
+            del reloaded
+            gc.collect()
             num_bytes = _sync_to_disk(temporary_path)
-            temporary_path.replace(path)
+            if path.is_dir():  # empty: Windows does not replace folders
+                path.rmdir()
+            replace_file(temporary_path, path)
             sync_folder(path.absolute().parent)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -216,6 +223,6 @@ def _sync_to_disk(path: Path) -> int:
     """Flush the written files to disk; return their size in bytes."""
     files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
     for file in files:
-        with file.open("rb") as opened:
-            os.fsync(opened.fileno())
+        with file.open("rb+") as opened:  # Windows flushes only files open for writing
+            sync_file(opened.fileno())
     return sum(file.stat().st_size for file in files)

@@ -15,6 +15,7 @@ from neural.report.attention_snapshot import (
     load_capture_snapshot,
     load_run_snapshot,
 )
+from neural.report.figures_extra import require_figures
 from neural.runs.find import DEFAULT_RUNS_DIR, RunName, to_run_names
 from neural.runs.run import Run
 from neural.workflows.sweep import resolve_run_paths
@@ -55,8 +56,10 @@ def figure(
     `patch`, row and column, is the query of image; CLS by default.
     `example` is that of a capture. `width` and `height` are lengths such as "3.25in", "82mm" or a
     number of inches. Text stays text in SVG and PDF, and the same data give the same bytes.
-    RunError if a run, step, layer, head, metric or kind does not exist.
+    RunError if a run, step, layer, head, metric or kind does not exist, MissingPackageError
+    without the extra `figures`.
     """
+    require_figures("drawing a figure")
     from neural.report.paper_figure import FigureRequest, parse_length  # imports matplotlib
     from neural.report.paper_figures import registry
 

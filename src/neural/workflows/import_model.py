@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from neural.core.errors import TaskError
 from neural.core.experiment import Experiment
-from neural.core.files import sync_folder
+from neural.core.platform_support import rename_folder, sync_folder
 from neural.core.settings import Settings, dump_settings, read_settings
 from neural.nn.lazy_torch import lazy_import, torch
 from neural.runs.environment import collect_environment
@@ -158,7 +158,8 @@ def _create_run(
                 if output is None:
                     published = publish_folder(run.path, root, name, time.time())
                 else:
-                    published = run.path.rename(output.absolute())
+                    published = output.absolute()
+                    rename_folder(run.path, published)
             sync_folder(root)
         finally:
             shutil.rmtree(folder, ignore_errors=True)

@@ -25,7 +25,15 @@ if TYPE_CHECKING:
 
 
 class ProgramError(ValueError):
-    """A program has errors; the message shows all of them like `neural check`."""
+    """A program has errors; the message shows all of them like `neural check`.
+
+        try:
+            network = neural.load("net.neural")
+        except neural.ProgramError as error:
+            print(error)
+
+    Raised by `neural.load` and `neural.parse`; `neural.check` returns the errors instead.
+    """
 
     def __init__(self, source: SourceText, diagnostics: tuple[Diagnostic, ...]) -> None:
         messages = (render_diagnostic(diagnostic, source) for diagnostic in diagnostics)
@@ -35,7 +43,14 @@ class ProgramError(ValueError):
 
 @dataclass(frozen=True)
 class Blueprint:
-    """A checked network of a program, from which the torch module or its source can be built."""
+    """A checked network of a program, from which the torch module or its source can be built.
+
+        network = neural.load("net.neural")
+        print(network.summary())
+        model = network.build()  # an nn.Module
+
+    Returned by `neural.load` and `neural.parse`.
+    """
 
     network: Network
     program: Program
@@ -91,13 +106,20 @@ class Blueprint:
 def parse(text: str, *, name: str | None = None, network: str | None = None) -> Blueprint:
     """Check a program text; ProgramError lists all its errors.
 
+        model = neural.parse("network Tiny { input: (4,) layers: Output(3) }").build()
+
     `network` selects one of several by name; `name` stands for the file name in messages.
     """
     return _check_source(SourceText(name or "<text>", text), network)
 
 
 def load(path: str | Path, *, network: str | None = None) -> Blueprint:
-    """Check a program file; ProgramError lists all its errors. `network` selects one by name."""
+    """Check a program file; ProgramError lists all its errors.
+
+        model = neural.load("net.neural").build()
+
+    `network` selects one of several by name.
+    """
     return _check_source(read_source_text(path), network)
 
 

@@ -35,7 +35,7 @@ TEMPLATE_FILES = {
     "program.neural": ("§package.neural", "a network that uses it"),
     "experiment.yaml": (
         "experiment.yaml",
-        "trains that network on scikit-learn's digits, no download",
+        "trains that network on images of digits, no download",
     ),
     "test_contract.py": ("tests/test_contract.py", "checks that every mechanism must pass"),
     "pyproject.toml": ("pyproject.toml", "tells neural where the mechanism is"),

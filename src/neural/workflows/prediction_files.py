@@ -11,7 +11,7 @@ from typing import Any
 
 from neural.core.errors import TaskError, describe_os_error
 from neural.core.files import open_atomic
-from neural.data.optional_packages import import_optional
+from neural.core.optional_packages import import_optional
 from neural.tasks.task import Prediction, Predictions, TabularPrediction
 
 

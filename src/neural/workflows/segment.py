@@ -59,7 +59,7 @@ def describe_segmentation(stream: SegmentStream, segments: int, elements: int, s
     unit = stream.unit if elements != 1 else stream.unit[:-1]
     options, limits = stream.options, f"threshold {stream.threshold:.3g}"
     if stream.uses_expected_pk:
-        limits = "least expected Pk"
+        limits = "boundaries chosen together (least expected Pk)"
     elif stream.min_elements > 1:
         limits += f", at least {stream.min_elements} {stream.unit}"
     if options.max_tokens is not None and options.counter is not None:
@@ -97,7 +97,8 @@ class SegmentationResult(PrintedSections):
     segments: list[TextSegment]
     """Segments in order; without overlap, their texts joined are the text."""
     pipeline: SegmentationPipeline
-    threshold: float
+    threshold: float | None
+    """A segment begins from this probability on; None if the least expected Pk decides."""
     unit: ElementUnit
     summary: str
     """One line: sizes, pipeline and limits."""
@@ -146,6 +147,7 @@ class SegmentationResult(PrintedSections):
             )
             for segment in self.segments
         ]
+        layout = self.document.layout
         # gaps are the texts between elements: an empty line begins a paragraph
         paragraph_starts = [index for index, gap in enumerate(gaps) if gap.count("\n") > 1]
         return render_segmentation_page(
@@ -154,6 +156,7 @@ class SegmentationResult(PrintedSections):
             views,
             self.probabilities,
             threshold=self.threshold,
+            code=() if layout is None else np.flatnonzero(layout.is_code).tolist(),
             paragraph_starts=paragraph_starts,
             warnings=self.raw.notes,
         )
@@ -233,7 +236,7 @@ def segment_text(
         segments=segments,
         pipeline=pipeline,
         unit=stream.unit,
-        threshold=stream.threshold,
+        threshold=stream.decision_threshold,
         summary=describe_segmentation(stream, len(segments), len(table), len(raw.text)),
     )
 

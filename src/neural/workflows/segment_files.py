@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neural.core.errors import TaskError, describe_os_error
+from neural.core.files import format_read_error
 from neural.core.json_values import parse_json
 from neural.tasks.segmentation.text_source import (
     TextSource,
@@ -89,7 +90,7 @@ class InputFile:
                             f"{self.name}:{number}", "", self._make_opener(number, line)
                         )
         except OSError as error:
-            raise TaskError(f"{path} cannot be read: {describe_os_error(error)}") from None
+            raise TaskError(format_read_error(path, error)) from None
 
     def _make_opener(self, number: int, line: bytes) -> Callable[[], TextSource]:
         return lambda: make_text_source(

@@ -79,7 +79,7 @@ class StreamedSegmentation:
             "file": source.name,
             "encoding": source.encoding,
             "segmenter": stream.pipeline.name,
-            "threshold": stream.threshold,
+            "threshold": stream.decision_threshold,
             "unit": stream.unit,
         }
         byte_offset, separator = 0, _dump(head)[:-1] + ', "segments": ['

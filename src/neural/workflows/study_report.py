@@ -32,7 +32,8 @@ from neural.core.html_document import (
     render_verdict,
     render_with_detail,
 )
-from neural.report.plots import draw_plots
+from neural.core.optional_packages import MissingPackageError
+from neural.report.figures_extra import require_figures
 from neural.runs.errors import translate_errors
 from neural.runs.run import Run
 from neural.workflows.sweep import Sweep
@@ -85,7 +86,7 @@ def write_study_report(sweep: Sweep) -> StudyReport | None:
         if not groups:
             return None
         with translate_errors(f"the report cannot be written in {sweep.path}"):
-            plot_files, skipped = draw_plots(runs, sweep.path / PLOTS_FOLDER)
+            plot_files, skipped = _draw_plots(runs, sweep.path / PLOTS_FOLDER)
             report = StudyReport(sweep.path, groups, skipped)
             text = json.dumps(study_as_dict(sweep, report), indent=1, ensure_ascii=False)
             write_atomically(sweep.path / "findings.md", _render_markdown(sweep, report))
@@ -95,6 +96,17 @@ def write_study_report(sweep: Sweep) -> StudyReport | None:
     finally:
         for run in runs:
             run.close()
+
+
+def _draw_plots(runs: list[Run], folder: Path) -> tuple[list[Path], list[str]]:
+    """Files, and why plots were skipped: without the extra `figures`, all of them."""
+    try:
+        require_figures("drawing plots")
+    except MissingPackageError as missing:
+        return [], [str(missing)]
+    from neural.report.plots import draw_plots
+
+    return draw_plots(runs, folder)
 
 
 def study_as_dict(sweep: Sweep, report: StudyReport | None) -> dict[str, Any]:

@@ -31,11 +31,12 @@ import numpy as np
 from neural.analysis.run_loading import get_monitored_metric
 from neural.analysis.run_summary import find_best_validation, load_last_score
 from neural.core.files import write_atomically
+from neural.core.redaction import has_secrets
 from neural.core.settings import Settings, dump_settings
 from neural.data.splits import Fold
 from neural.runs.errors import RunError, translate_errors
 from neural.runs.find import RUN_MARKER, SWEEP_MARKER, Choose, find_folder
-from neural.runs.folder import publish_folder, read_json_file
+from neural.runs.folder import PRIVATE_FOLDER_MODE, publish_folder, read_json_file
 from neural.runs.lock import RunLock
 from neural.runs.run import Run
 from neural.runs.status import RunStatus, current_status, status_from_dict
@@ -436,6 +437,10 @@ def create_sweep(
     with translate_errors(f"no sweep can be created in {root}"):
         try:
             temporary.mkdir(parents=True)
+            overrides = [override for trial in trials for override in trial.overrides]
+            if has_secrets([sweep.settings, sweep.metadata], overrides):
+                # the table keeps them: a sweep that is resumed needs them
+                temporary.chmod(PRIVATE_FOLDER_MODE)
             sweep.write()
             sweep.path = publish_folder(temporary, root, name, now)
         except BaseException:
@@ -477,9 +482,12 @@ def find_sweep(name: str | None, root: Path, *, choose: Choose | None = None) ->
     return find_folder(name, root, (TRIALS_FILE,), "sweep", choose)
 
 
-def find_run_or_sweep(name: str | None, root: Path, *, choose: Choose | None = None) -> Path:
+def find_run_or_sweep(
+    name: str | None, root: Path, *, choose: Choose | None = None, is_changed: bool = False
+) -> Path:
     """Find a run or a sweep, as `find_run`; without a name, the newest of both."""
-    return find_folder(name, root, (RUN_MARKER, TRIALS_FILE), "run", choose)
+    markers = (RUN_MARKER, TRIALS_FILE)
+    return find_folder(name, root, markers, "run", choose, is_changed=is_changed)
 
 
 def resolve_run_paths(

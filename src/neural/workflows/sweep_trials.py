@@ -22,7 +22,7 @@ from neural.core import yaml_positions
 from neural.core.diagnostics import Diagnostic, DiagnosticCollector, SourceSpan, SourceText
 from neural.core.errors import TaskError
 from neural.core.experiment import NonNegativeInt, RunName
-from neural.core.files import read_source_text
+from neural.core.files import expand_home, read_source_text
 from neural.core.settings import Settings, SettingsError, read_settings
 from neural.core.settings_errors import SettingsConflictError
 from neural.core.settings_fields import ValueDescription
@@ -140,8 +140,8 @@ def reseed_trials(trials: Sequence[Trial], seeds: Sequence[int]) -> list[Trial]:
 
 
 def ensure_unique_names(trials: list[Trial]) -> list[Trial]:
-    """The trials; named by number if their names are too long or not unique."""
-    names = [trial.name for trial in trials]
+    """The trials; named by number if their names are too long, or equal but for their case."""
+    names = [trial.name.casefold() for trial in trials]
     if len(set(names)) == len(names) and max(map(len, names)) <= MAX_NAME_LENGTH:
         return trials
     return [
@@ -189,7 +189,7 @@ def _is_sweep(source: SourceText, path: Path) -> bool:
 
 def resolve_experiment(path: Path, name: str) -> Path:
     """The experiment that a sweep or study file names. TaskError if it does not exist."""
-    experiment = path.parent / Path(name).expanduser()
+    experiment = path.parent / expand_home(name)
     if not experiment.is_file():
         raise TaskError(
             f"{path}: there is no experiment {experiment}; `experiment` is relative to that file"

@@ -22,9 +22,10 @@ from neural.capture.replay import take_rows
 from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import NoAttentionError
 from neural.core.errors import TaskError
-from neural.core.files import is_file_name
+from neural.core.files import format_missing_file, is_file_name
 from neural.nn.build import NetworkModule
 from neural.nn.lazy_torch import functional, torch
+from neural.workflows.watch_inputs import describe_unknown_tokens
 from neural.workflows.watched_model import TargetError, WatchedModel, find_first_line
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class TextLosses:
     """The examples, for people."""
     get_text: Callable[[int], str]
     """The text of a token id."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the loss should know about the text."""
 
     @property
     def inputs(self) -> Tensor:
@@ -84,7 +87,15 @@ def prepare_text_losses(
         _check_causal(watched, objective, batch)
     details = {"masked": ", 15 % of them masked", "encoder-decoder": ", the second half predicted"}
     description = f"{len(windows)} windows of {size} tokens of {source}{details.get(kind, '')}"
-    return TextLosses(kind, batch, objective, description, _create_decoder(watched.tokenizer))
+    unknown = describe_unknown_tokens(watched.tokenizer, windows)
+    return TextLosses(
+        kind,
+        batch,
+        objective,
+        description,
+        _create_decoder(watched.tokenizer),
+        () if unknown is None else (unknown,),
+    )
 
 
 def choose_length(watched: WatchedModel, length: int | None) -> int:
@@ -306,6 +317,8 @@ def read_text(data: str | Path | None, required_by: str | None = None) -> tuple[
         raise TargetError(f"{required_by} needs a text to measure its loss on: --data FILE")
     if isinstance(data, Path) or is_file_name(str(data)):
         path = Path(data)
+        if not path.exists():
+            raise TargetError(format_missing_file(path))
         try:
             return path.read_text(encoding="utf-8"), path.name
         except (OSError, UnicodeDecodeError) as error:
@@ -313,5 +326,5 @@ def read_text(data: str | Path | None, required_by: str | None = None) -> tuple[
             raise TargetError(f"{path} cannot be read as text: {reason}") from None
     text = str(data)
     if not any(character.isspace() for character in text):
-        raise TargetError(f"there is no file {text}")
+        raise TargetError(format_missing_file(text))
     return text, "the given text"

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from neural.core.diagnostics import SourceText
 from neural.core.experiment_guess import ExperimentGuess
+from neural.core.files import expand_home
 from neural.core.settings import dump_settings, load_settings, read_settings
 from neural.runs.environment import collect_environment
+from neural.runs.file_system import describe_network_disk
 from neural.runs.find import DEFAULT_RUNS_DIR, find_run
 from neural.runs.run import Run
 from neural.tasks.task import Task
 from neural.training.engine import TrainingProgress, TrainingResult
 from neural.training.engine import fit as fit_task
-from neural.training.launch import find_previous_attempt, launch_id
+from neural.training.launch import describe_separate_tasks, find_previous_attempt, launch_id
 from neural.training.process_group import join_group
 from neural.workflows.load_task import load_task, restore_task
 from neural.workflows.train_members import train_members
@@ -77,9 +79,12 @@ def prepare_training(
     `on_guess` is called with the experiment that is guessed if the file is data.
     """
     runs = Path(request.runs)
-    resumed_path = find_run(request.resume or None, runs) if request.file is None else None
+    resumed_path = None
+    if request.file is None:
+        resumed_path = find_run(request.resume or None, runs, is_changed=True)
     if resumed_path is not None:
         run = Run.open(resumed_path)
+        run.verify_files()  # before they are used: a damaged setting has other messages
         task = restore_task(run, request.overrides)
         saved_samples = run.environment.get("samples")
     else:
@@ -109,6 +114,9 @@ def train(
         samples = None
         if run is not None:
             on_start(run, task, prepared.resumed_path is not None)
+            for note in (describe_network_disk(run.path.parent), describe_separate_tasks()):
+                if note is not None:
+                    on_warning(note)
             samples = prepared.samples and prepared.samples.record_to(run)
         if task.members():
             result = train_members(
@@ -186,7 +194,7 @@ def find_typed_path(value: str, folder: Path) -> Path | None:
     if not set("./~") & set(value):  # `digits` is the name of a data set, not a path
         return None
     try:
-        typed_path = Path(value.strip()).expanduser()
+        typed_path = expand_home(value.strip())
         exists_only_here = typed_path.exists() and not (folder / typed_path).exists()
     except (OSError, RuntimeError):  # not a valid file name, or no such home folder
         return None

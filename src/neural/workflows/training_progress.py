@@ -26,7 +26,7 @@ REDRAW_INTERVAL_SECONDS = 0.5
 """Time between two updates of the line in a notebook."""
 MAX_BAR_SCORES = 2
 """Validation scores beside the progress bar."""
-MAX_SCORES = 5
+MAX_SCORES = 3
 """Validation scores in a progress line; all of them are in the run."""
 
 

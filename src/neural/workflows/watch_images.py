@@ -18,6 +18,9 @@ import numpy as np
 
 from neural.capture.patch_positions import PIXELS_INPUT, find_pixels
 from neural.capture.probe_image import encode_picture
+from neural.core.files import format_missing_file
+from neural.core.optional_packages import import_optional
+from neural.data.sources.images import FORMATS
 from neural.nn.lazy_torch import torch
 from neural.workflows.watch_inputs import WatchInput
 from neural.workflows.watched_model import TargetError, WatchedModel
@@ -96,22 +99,26 @@ def paint_pictures(capture: Capture, prepared: WatchInput) -> None:
 
 
 def _load_image(path: Path) -> Image:
+    import_optional("PIL", feature="reading images", extra="images")
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     if not path.is_file():
-        raise TargetError(f"{path}: there is no such file")
+        raise TargetError(format_missing_file(path))
     try:
-        with Image.open(path) as image:
+        with Image.open(path, formats=FORMATS) as image:
             if image.width * image.height > MAX_IMAGE_PIXELS:
                 raise TargetError(
                     f"{path} has {image.width:,} × {image.height:,} pixels: make it smaller first"
                 )
             # cameras store the rotation beside the pixels
             return ImageOps.exif_transpose(image).convert("RGB")
+    except TargetError:
+        raise
     except UnidentifiedImageError:
         raise TargetError(f"{path} is no image that Pillow can read: give a PNG or JPEG") from None
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise TargetError(f"{path} cannot be read as an image: {error}") from None
+    except Exception as error:  # decoders raise many types on a broken image, also MemoryError
+        reason = str(error) or type(error).__name__
+        raise TargetError(f"{path} cannot be read as an image: {reason}") from None
 
 
 def _process_images(

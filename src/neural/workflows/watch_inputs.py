@@ -11,7 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neural.core.files import is_file_name
+from neural.core.errors import describe_os_error
+from neural.core.files import (
+    format_missing_file,
+    is_file_name,
+    looks_like_file_name,
+)
 from neural.nn.lazy_torch import torch
 from neural.workflows.watched_model import TargetError, WatchedModel
 
@@ -48,16 +53,33 @@ class WatchInput:
 
 
 def read_inputs(values: Sequence[str]) -> list[str]:
-    """Texts; a value that names a file is the text of that file."""
-    texts = []
-    for value in values:
-        path = Path(value)
-        is_file = is_file_name(value)
-        try:
-            texts.append(path.read_text(encoding="utf-8") if is_file else value)
-        except (OSError, UnicodeDecodeError) as error:
-            raise TargetError(f"{value} cannot be read as text: {error}") from None
-    return texts
+    """Texts; a value that names a file is the text of that file, without its last line break.
+
+    TargetError for a value that looks like the name of a file that does not exist.
+    """
+    return [_read_file(value) if _is_file(value) else value for value in values]
+
+
+def _is_file(value: str) -> bool:
+    if is_file_name(value):
+        return True
+    if not looks_like_file_name(value):
+        return False
+    if not Path(value).exists():  # else a folder, or a pipe such as /dev/stdin
+        raise TargetError(
+            f'{format_missing_file(value)} (if it is meant as a text, add a blank: "{value} ")'
+        )
+    return True
+
+
+def _read_file(name: str) -> str:
+    """The text of a file. Nearly every file ends with a line break, which is no part of the text."""
+    try:
+        return Path(name).read_text(encoding="utf-8").removesuffix("\n")
+    except OSError as error:
+        raise TargetError(f"{name} cannot be read as text: {describe_os_error(error)}") from None
+    except UnicodeDecodeError as error:
+        raise TargetError(f"{name} cannot be read as text: {error}") from None
 
 
 def prepare_input(
@@ -97,16 +119,8 @@ def prepare_input(
     if not ids.numel():
         raise TargetError("the input has no tokens")
     _check_ids(watched, ids)
-    unknown = getattr(tokenizer, "unk_token_id", None)
-    is_unknown = ids == unknown if unknown is not None else torch.zeros_like(ids).bool()
-    if "attention_mask" in encoded:  # padding may be written with the same token
-        is_unknown &= encoded["attention_mask"].bool()
-    if bool(is_unknown.any()):
-        count = int(is_unknown.sum())
-        notes.append(
-            f"{count} {'tokens are' if count > 1 else 'token is'} not in the vocabulary and became "
-            f"{tokenizer.unk_token}"
-        )
+    unknown = describe_unknown_tokens(tokenizer, ids, encoded.get("attention_mask"))
+    notes += [] if unknown is None else [unknown]
     accepted = _find_accepted_inputs(watched)
     batch: dict[str, Any] = {
         name: tensor for name, tensor in encoded.items() if accepted is None or name in accepted
@@ -130,6 +144,23 @@ def prepare_input(
         None if watched.is_encoder_decoder else real,
         notes,
     )
+
+
+def describe_unknown_tokens(
+    tokenizer: Any, ids: Tensor, attention_mask: Tensor | None = None
+) -> str | None:
+    """Note about tokens that are not in the vocabulary; None if there are none."""
+    unknown = getattr(tokenizer, "unk_token_id", None)
+    if unknown is None:
+        return None
+    is_unknown = ids == unknown
+    if attention_mask is not None:  # padding may be written with the same token
+        is_unknown &= attention_mask.bool()
+    count = int(is_unknown.sum())
+    if count == 0:
+        return None
+    tokens = f"{count:,} tokens are" if count > 1 else "1 token is"
+    return f"{tokens} not in the vocabulary and became {tokenizer.unk_token}"
 
 
 def prepare_ids(watched: WatchedModel, rows: Sequence[str]) -> WatchInput:

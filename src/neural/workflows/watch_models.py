@@ -161,7 +161,7 @@ def capture_model(
         reason = messages[0] if messages else "no attention was recognised"
         raise TargetError(f"{watched.name}: {reason.removeprefix('watch: ')}")
     _name_exported_layers(watched, result)
-    result.model_name = watched.name
+    result.model_name = watched.title or watched.name
     if prepared.labels is not None or not result.images:  # images label their own patches
         result.labels, result.decoder_labels = prepared.labels, prepared.decoder_labels
     paint_pictures(result, prepared)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neural.core.errors import TaskError
+from neural.core.files import format_missing_file, suggest_file
 from neural.core.names import find_closest
 from neural.nn.lazy_torch import torch
 
@@ -46,6 +47,11 @@ HEAD_WEIGHT = re.compile(
     r"(\w*pooler|lm_head|\w*classifier|cls|score|qa_outputs|\w*_head|predictions|final_logits_bias)\b"
 )
 """Weights after the last layer, which checkpoints of other tasks do not have."""
+EMPTY_FOLDER_NAME = re.compile(
+    r"(model|checkpoint|ckpt|output|outputs|final|best|last|weights|saved)?([-_]?\d+)?",
+    re.IGNORECASE,
+)
+"""Names of folders that do not say which model they hold."""
 IMAGE_FILES = ("preprocessor_config.json",)
 
 
@@ -67,6 +73,8 @@ class WatchedModel:
     """Where the weights come from, for people."""
     notes: tuple[str, ...] = ()
     """What a reader of the results should know about the weights."""
+    title: str = ""
+    """Title of pages; `name` if it is empty."""
     tokenizer_error: str = ""
     """Why there is no tokenizer although the target has files of one."""
 
@@ -96,14 +104,22 @@ def load_watched_model(
         raise TargetError(f"--build is for state dicts ({', '.join(STATE_SUFFIXES)}), not {target}")
     if path.suffix == ".pt2":
         return _load_exported(path)
-    if path.is_dir() or (HUB_NAME.match(target) and not path.exists() and ":" not in target):
+    # `./model` and `../model` are folders, never names on the hub
+    is_hub_name = HUB_NAME.match(target) and not target.startswith((".", "/"))
+    if path.is_dir() or (is_hub_name and not path.exists() and ":" not in target):
         return _load_hugging_face(target, implementation)
     if FUNCTION_TARGET.match(target):
         return _call_builder(target)
     raise TargetError(
-        f"{target}: there is no such file or folder. A target is a folder of Hugging Face, a name "
-        "on its hub, package.module:function, a .pt2 file, or a run"
+        f"{target}: there is no such file or folder{_suggest_file(target)}. A target is a folder of "
+        "Hugging Face, a name on its hub, package.module:function, a .pt2 file, or a run"
     )
+
+
+def _suggest_file(target: str) -> str:
+    """` (did you mean …?)` if a file or folder has a similar name, else nothing."""
+    suggestion = None if Path(target).exists() else suggest_file(Path(target))
+    return f" ({suggestion})" if suggestion else ""
 
 
 def find_step(target: str, position: int) -> int:
@@ -177,7 +193,7 @@ def _load_state_dict(path: Path, build: str | None) -> WatchedModel:
             "--build package.module:function"
         )
     if not path.is_file():
-        raise TargetError(f"{path}: there is no such file")
+        raise TargetError(format_missing_file(path))
     result = call_function(build)
     model, tokenizer = result if isinstance(result, tuple) else (result, None)
     model = _check_module(build, model)
@@ -203,7 +219,7 @@ def _load_state_dict(path: Path, build: str | None) -> WatchedModel:
 
 def _load_exported(path: Path) -> WatchedModel:
     if not path.is_file():
-        raise TargetError(f"{path}: there is no such file")
+        raise TargetError(format_missing_file(path))
     try:
         module = torch.export.load(path).module()
     except Exception as error:
@@ -252,8 +268,23 @@ def _load_hugging_face(target: str, implementation: str | None) -> WatchedModel:
         image_processor,
         source=f"{type(model).__name__} of {folder.name if is_folder else target}",
         notes=_check_missing_weights(target, model, loading_info),
+        title=_make_title(folder.resolve()) if is_folder else "",
         tokenizer_error=tokenizer_error,
     )
+
+
+def _make_title(folder: Path) -> str:
+    """The name of a folder; `gpt2, checkpoint-600` if the name alone does not say which model.
+
+    The model is that of config.json: where its weights come from, else its type.
+    """
+    if not EMPTY_FOLDER_NAME.fullmatch(folder.name):
+        return folder.name
+    # the file itself: transformers replaces `_name_or_path` by the folder
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    source = re.split(r"[/\\]", str(config.get("_name_or_path") or "").rstrip("/\\"))[-1]
+    model = config.get("model_type") if EMPTY_FOLDER_NAME.fullmatch(source) else source
+    return f"{model}, {folder.name}" if model else folder.name
 
 
 def _explain_missing_config(folder: Path, target: str) -> str:
@@ -393,8 +424,8 @@ def _explain_hub_error(target: str, error: Exception, first_line: str) -> str:
         )
     if re.search(r"RepositoryNotFound|not a valid model identifier|HFValidationError", text):
         return (
-            f"{target}: there is no such folder, and no such model on the hub of Hugging Face; if "
-            "it is private, log in with `hf auth login`"
+            f"{target}: there is no such folder{_suggest_file(target)}, and no such model on the "
+            "hub of Hugging Face; if it is private, log in with `hf auth login`"
         )
     if re.search(r"\bEntryNotFoundError|does not appear to have a file", text):
         return f"{target} has no config.json on the hub: it is no model of transformers"
@@ -404,7 +435,7 @@ def _explain_hub_error(target: str, error: Exception, first_line: str) -> str:
         re.IGNORECASE,
     ):
         return (
-            f"{target}: there is no such folder, and the hub of Hugging Face cannot be reached; "
-            "download the model elsewhere (`hf download`) and give its folder"
+            f"{target}: there is no such folder{_suggest_file(target)}, and the hub of Hugging Face "
+            "cannot be reached; download the model elsewhere (`hf download`) and give its folder"
         )
     return f"{target} cannot be loaded: {first_line}"

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from neural.capture.capture_result import Capture
+from neural.core.distribution import format_install_command
 from neural.report.capture_page import build_capture_page_data
 from neural.report.html_page import BUNDLE_DIR, embed_in_iframe, encode_json, render_page
 from neural.report.run_report import build_page_data
@@ -19,7 +20,9 @@ from neural.runs.find import RunName, open_run
 from neural.runs.run import Run
 from neural.workflows.notebook import MAX_MAP_BYTES
 
-INSTALL_HINT = "pip install 'neural[notebook]' shows the interactive widget instead of this page"
+INSTALL_HINT = (
+    f"{format_install_command('notebook')} shows the interactive widget instead of this page"
+)
 SELECTION = ("step", "layer", "head", "query")
 """Attributes of a widget: what is selected. None until something is."""
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from neural.core.errors import TaskError
 from neural.data.sources.digits import Digits
@@ -43,3 +44,15 @@ def test_another_size_is_refused():
         TaskError, match=r"digits: an example has 64 numbers, but Small takes \(28, 28, 1\): 784"
     ):
         Digits.read("digits", build_network("(28, 28, 1)", f"Flatten() | {CLASSES}"))
+
+
+def test_the_file_holds_the_digits_of_scikit_learn_bit_by_bit():
+    expected = load_digits()
+    network = build_network(
+        "(64,)", f"Embedding(input_dim=17, output_dim=4) | Flatten() | {CLASSES}"
+    )
+    train = Digits.read("digits", network).train
+    np.testing.assert_array_equal(train["x"], expected.data.astype(np.int64))
+    np.testing.assert_array_equal(train["y"], expected.target)
+    scaled = Digits.read("digits", build_network("(64,)", CLASSES)).train["x"]
+    np.testing.assert_array_equal(scaled, (expected.data / 16).astype(np.float32))

@@ -1,13 +1,23 @@
 """The topics of Python's help(); the text differs between versions."""
 
+from pathlib import Path
+
 import numpy as np
 
-from neural.data.sources.handbook import Handbook, read_handbook
+from neural.data.sources.handbook import CHARACTERS, Handbook, read_handbook
 from tests.tasks.networks import LETTERS
 
 
 def test_the_handbook_is_a_long_text():
     assert len(read_handbook()) > 200_000
+
+
+def test_characters_of_later_versions_are_replaced_so_that_the_demo_fits(monkeypatch):
+    """Python 3.14 has 140 characters; the network of the demo has 103."""
+    monkeypatch.setattr("pydoc_data.topics.topics", {"b": "x蛇$", "a": "€ 5"})
+    assert read_handbook() == "? 5\n\nx??\n"
+    program = Path(__file__).parents[3] / "examples" / "demo" / "characters.neural"
+    assert f"Output({len(CHARACTERS)}," in program.read_text(encoding="utf-8")
 
 
 def test_labels_are_the_text_shifted_by_one_character():

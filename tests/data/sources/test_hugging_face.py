@@ -94,6 +94,7 @@ def test_a_missing_package_is_reported_with_its_install_command(tmp_path, monkey
     folder_path = save_dataset(tmp_path, x=[[1.0]], label=[0])
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(
-        TaskError, match=r'needs a package that is not installed: run `pip install "neural\[hf\]"`'
+        TaskError,
+        match=r'needs a package that is not installed: run `pip install "neural-lab\[hf\]"`',
     ):
         HuggingFace.read(folder_path, DENSE)

@@ -56,11 +56,14 @@ READS: dict[str, Callable[[Path], list[object]]] = {
     "train": lambda run: ["--resume", run],
 }
 
+DERIVING_COMMANDS = {"evaluate": [], "ablate": ["--examples", "2", "--no-pairs"]}
+"""Commands that add a file to a run, with their options."""
+
 
 def survive(bench: Bench) -> SurvivalResult:
     """Damage a file, read the run with every command, and resume it."""
     exit_codes, fell_back = Counter[int](), ""
-    source = bench.reference_run
+    source = _add_derived_files(bench)
     files = sorted(path.relative_to(source) for path in source.rglob("*") if path.is_file())
     tries = [(file, damage) for file in files for damage in DAMAGES] * max(1, bench.rounds // 10)
     if bench.rounds < 10:
@@ -91,6 +94,16 @@ def survive(bench: Bench) -> SurvivalResult:
         lost="back to the checkpoint before, where the newest is damaged",
         message=fell_back or "RUN/… is damaged: …",
     )
+
+
+def _add_derived_files(bench: Bench) -> Path:
+    """A copy of the undisturbed run with the files that other commands add: evaluation, importance."""
+    run = bench.create_folder("derived") / bench.reference_run.name
+    shutil.copytree(bench.reference_run, run)
+    for verb, options in DERIVING_COMMANDS.items():
+        code, text = bench.run_neural(verb, run, *options).wait_for_end()
+        bench.expect(code == 0, f"neural {verb}: {text[-700:]}")
+    return run
 
 
 def _check_resumed(bench: Bench, run: Path, what: str, *, broken: Path) -> None:

@@ -55,3 +55,11 @@ def test_the_scorer_has_the_documented_size_and_keeps_its_logits():
     assert scorer.logits.shape == (2, 9)
     scorer.logits.sum().backward()  # what an auxiliary boundary loss does
     assert scorer.up.weight.grad is not None
+
+
+def test_inputs_of_width_1_have_a_boundary_score():
+    mechanism = BoundaryAware()
+    scorer = mechanism.build_learned(width=1, heads=1, head_width=1)
+    assert scorer(torch.zeros(2, 5, 1)).shape == (2, 5)
+    count = sum(parameter.numel() for parameter in scorer.parameters())
+    assert mechanism.learned_cost(1, 1, 1, keys=5).parameters == count == 4

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from neural.analysis.focus_claims import FOCUS_CLAIMS, evaluate_claims
 from neural.analysis.focus_results import FocusResult, group_results
+from neural.analysis.significance import format_p_value
 from neural.report.headlines.focus import (
     describe_test,
     format_shares,
@@ -129,6 +131,76 @@ def test_the_test_behind_the_sentence_is_the_weakest_one():
     (ranking,) = rank_paradigms(group_results(create_results(scores)))
     (text,) = describe_test(ranking)
     assert text.startswith("LVML − hard: 0.02 (") and "over 5 seeds, p = " in text
+
+
+BARELY_BETTER = {
+    "lvml": [0.902, 0.911, 0.894, 0.905, 0.899],
+    "hard": [0.885, 0.899, 0.890, 0.885, 0.893],
+    "soft": [0.882, 0.897, 0.888, 0.891, 0.877],
+}
+"""LVML is better than each at p = .05 without correction, but not after it."""
+
+
+def find_verdict(groups, start):
+    (verdict,) = [verdict for verdict in evaluate_claims(groups) if verdict.claim.startswith(start)]
+    return verdict
+
+
+def test_what_the_claims_leave_undecided_is_undecided_in_the_headline():
+    groups = group_results(create_results(BARELY_BETTER))
+    (ranking,) = rank_paradigms(groups)
+    verdict = find_verdict(groups, "LVML has the best of both")
+    assert max(ranking.p_values["lvml", other] for other in ("soft", "hard")) < 0.05 < verdict.p
+    assert verdict.supported == "undecided"
+    assert write_sentence(ranking, "picture").startswith(
+        "Which paradigm finds the right picture most surely is undecided: SAIF of LVML"
+    )
+
+
+@pytest.mark.parametrize("is_decided", [True, False])
+def test_the_p_value_of_the_headline_is_that_of_the_claim(is_decided):
+    clearly_better = {"soft": around(0.8), "hard": around(0.87), "lvml": around(0.89)}
+    groups = group_results(create_results(clearly_better if is_decided else BARELY_BETTER))
+    (ranking,) = rank_paradigms(groups)
+    assert bool(ranking.leaders) == is_decided
+    p = find_verdict(groups, "LVML has the best of both").p
+    assert f"p = {format_p_value(p)} after correction for all tests." in describe_test(ranking)[0]
+
+
+def test_a_headline_about_two_paradigms_has_the_p_value_of_their_claim():
+    groups = group_results(create_results({"soft": around(0.8), "lvml": around(0.9)}))
+    (ranking,) = rank_paradigms(groups)
+    assert ranking.corrected_p == find_verdict(groups, "soft then stalls").p
+
+
+def test_no_headline_claims_what_the_claims_do_not_support():
+    """Each pair that a sentence orders is supported wherever a claim is about this pair."""
+    random = np.random.default_rng(5)
+    claimed = 0
+    for _ in range(200):
+        means = dict(
+            zip(("soft", "hard", "lvml", "auto"), random.normal(0.9, 0.02, 4), strict=True)
+        )
+        study = {name: list(random.normal(mean, 0.012, 6)) for name, mean in means.items()}
+        groups = group_results(create_results(study))
+        (ranking,) = rank_paradigms(groups)
+        supported = {verdict.claim: verdict.supported for verdict in evaluate_claims(groups)}
+        cut = ranking.leaders
+        pairs = {
+            (first, second)
+            for first in ranking.paradigms[:cut]
+            for second in ranking.paradigms[cut:]
+            if cut
+        }
+        for claim in FOCUS_CLAIMS:
+            if claim.score == "saif" and claim.statement in supported and not claim.margin:
+                ordered = {(claim.paradigm, other) for other in claim.others}
+                if claim.sign < 0:
+                    ordered = {(second, first) for first, second in ordered}
+                if ordered <= pairs:
+                    claimed += 1
+                    assert supported[claim.statement] == "yes"
+    assert claimed > 30
 
 
 def test_shares_differ_where_their_values_do():

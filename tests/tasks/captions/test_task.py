@@ -11,7 +11,8 @@ from neural.cli.main import main
 from neural.core.errors import TaskError
 from neural.core.experiment import TrackingSettings, TrainingSettings
 from neural.optim.catalogue import CATALOGUE
-from neural.report.caption_plots import draw_run_caption, load_caption_attention
+from neural.report.caption_attention import load_caption_attention
+from neural.report.caption_plots import draw_run_caption
 from neural.runs.run import Run
 from neural.tasks.captions.task import Captions, CaptionsSettings
 from tests.tasks.captions.caption_files import make_captioned_regions, write_files

@@ -3,7 +3,15 @@
 
 import { decodeStep, type StepMaps } from "../attention_maps"
 import { errorMessage } from "../format"
-import { decodeRun, mergeRun, type Finding, type Group, type Index, type Run } from "../run_data"
+import {
+  decodeRun,
+  lastRowStep,
+  mergeRun,
+  type Finding,
+  type Group,
+  type Index,
+  type Run,
+} from "../run_data"
 import { createMapCache, type DataSource } from "../data_source"
 import { runUrl, request, type RunFindings, type RunListEntry } from "./api"
 
@@ -142,7 +150,7 @@ export class FetchSource implements DataSource {
     // a score may be written after the other rows of its step: request that step again
     query.set(
       "after",
-      String(runs.length ? Math.max(-1, Math.min(...runs.map((run) => run.step)) - 1) : -1),
+      String(runs.length ? Math.max(-1, Math.min(...runs.map(lastRowStep)) - 1) : -1),
     )
     this.streamedIds = runIds
     this.stream = new EventSource(`api/events?${query}`)

@@ -3,13 +3,15 @@
 import { useLayoutEffect, useRef } from "preact/hooks"
 
 import type { LayerMaps } from "../attention_maps"
-import { formatHead } from "../format"
+import { formatHead, formatInteger } from "../format"
 import { isRole, type HeadIndex } from "../head_selection"
 import type { Theme } from "../theme"
 import "../styles/attention.css"
 import { joinClasses } from "./token_strip"
 
 const DRAW_MARK = "neural heads drawn"
+/** With so many heads in a row, roles need two lines. */
+const DENSE_HEADS = 7
 
 type Layer = Pick<LayerMaps, "name" | "heads" | "queries" | "keys">
 
@@ -23,6 +25,8 @@ interface Props<Kind extends Layer> {
   onHead: (layer: number, head: number) => void
   /** Role of each head by layer, shown below its thumbnail. */
   roles?: string[][] | null
+  /** The step from which a head will have its role; null if it has it at the step shown. */
+  laterOnset?: (head: HeadIndex) => number | null
   /** The heads to show, in this order; all heads, by layer, if it is missing. */
   order?: HeadIndex[] | null
   /** A short text for each head, such as the value of the measure that orders them. */
@@ -38,6 +42,7 @@ export function HeadGrid<Kind extends Layer>({
   draw,
   onHead,
   roles,
+  laterOnset,
   order,
   note,
 }: Props<Kind>) {
@@ -74,7 +79,9 @@ export function HeadGrid<Kind extends Layer>({
     const maps = layers[row]
     const isSelected = row === layer && column === head
     const role = roles?.[row]?.[column]
-    const name = `${formatHead(row, column)}${role ? `, ${role}` : ""}`
+    const onset = laterOnset?.([row, column]) ?? null
+    const later = onset === null ? "" : ` from step ${formatInteger(onset)}`
+    const name = `${formatHead(row, column)}${role ? `, ${role}${later}` : ""}`
     // roving tab stop: one for the whole grid; j, k, J and K move it
     return (
       <button
@@ -100,13 +107,13 @@ export function HeadGrid<Kind extends Layer>({
             {formatHead(row, column)} {note?.(row, column)}
           </span>
         ) : null}
-        {roles ? <RoleBadge role={role} /> : null}
+        {roles ? <RoleBadge role={role} onset={onset} /> : null}
       </button>
     )
   }
   return (
     <div
-      class={order ? "heads flat" : "heads"}
+      class={joinClasses("heads", order && "flat", !order && maxHeads >= DENSE_HEADS && "dense")}
       ref={container}
       role="group"
       aria-label="heads"
@@ -140,11 +147,20 @@ export function HeadGrid<Kind extends Layer>({
   )
 }
 
-/** The role of a head; "uniform" is no role and plain, and "mixed" is left blank. */
-export function RoleBadge({ role }: { role: string | undefined }) {
+/**
+ * The role of a head; "uniform" is no role and plain, and "mixed" is left blank. With `onset`, the
+ * head has its role only from that step on: the badge says so and is plain.
+ */
+export function RoleBadge({ role, onset = null }: { role?: string; onset?: number | null }) {
+  const text =
+    onset !== null
+      ? `from step\u00a0${formatInteger(onset)}`
+      : role && role !== "mixed"
+        ? role
+        : "\u00a0"
   return (
-    <span class={isRole(role) ? "role-badge" : "role-badge plain"}>
-      {role && role !== "mixed" ? role : "\u00a0"}
+    <span class={joinClasses("role-badge", (onset !== null || !isRole(role)) && "plain")}>
+      {text}
     </span>
   )
 }

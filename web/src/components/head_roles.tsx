@@ -1,12 +1,13 @@
-// How many heads have each role; a click shows only these heads.
+// How many heads have each role at a step; a click shows only the heads that have it at the end.
 
 import { formatInteger } from "../format"
-import { countRoles, isRole } from "../head_selection"
+import { countRoles, isRole, type RoleCount } from "../head_selection"
+import type { Run } from "../run_data"
 import { joinClasses } from "./token_strip"
 
 interface Props {
-  /** Names by layer and head; "" where a layer has fewer heads. */
-  roles: string[][]
+  run: Run
+  step: number
   /** The role whose heads are shown; "" for all. */
   selected: string
   onRole: (role: string) => void
@@ -24,16 +25,12 @@ export const ROLE_DESCRIPTIONS: Record<string, string> = {
   delimiter: "attends to blanks, punctuation and special tokens",
 }
 
-export function HeadRoles({ roles, selected, onRole }: Props) {
-  const counts = countRoles(roles)
-  const heads = counts.reduce((sum, [, count]) => sum + count, 0)
-  const withRole = counts.reduce((sum, [role, count]) => sum + (isRole(role) ? count : 0), 0)
+export function HeadRoles({ run, step, selected, onRole }: Props) {
+  const counts = countRoles(run, step)
   return (
     <div class="roles" role="group" aria-label="roles">
-      <span class="muted">
-        {formatInteger(withRole)} of {formatInteger(heads)} heads have a role:
-      </span>
-      {counts.map(([role, count]) => (
+      <span class="muted">{describeCounts(counts, step)}:</span>
+      {counts.map(({ role, heads, headsAtStep }) => (
         <button
           type="button"
           key={role}
@@ -42,9 +39,22 @@ export function HeadRoles({ roles, selected, onRole }: Props) {
           title={ROLE_DESCRIPTIONS[role] ?? ""}
           onClick={() => onRole(role === selected ? "" : role)}
         >
-          {role} <b>{formatInteger(count)}</b>
+          {role} <b>{formatInteger(headsAtStep)}</b>
+          {headsAtStep < heads ? ` of ${formatInteger(heads)}` : ""}
         </button>
       ))}
     </div>
   )
+}
+
+/** `5 of 16 heads have a role`; at an earlier step also how many have one at the end. */
+function describeCounts(counts: RoleCount[], step: number): string {
+  const sum = (key: "heads" | "headsAtStep", among: RoleCount[]) =>
+    among.reduce((total, count) => total + count[key], 0)
+  const roles = counts.filter(({ role }) => isRole(role))
+  const [atStep, atEnd] = [sum("headsAtStep", roles), sum("heads", roles)]
+  const share = `${formatInteger(atStep)} of ${formatInteger(sum("heads", counts))} heads have a role`
+  return atStep < atEnd
+    ? `${share} at step ${formatInteger(step)}, ${formatInteger(atEnd)} at the end`
+    : share
 }

@@ -7,6 +7,7 @@ import { alignLayers, type LayerMaps, type StepMaps } from "../attention_maps"
 import { parseOptions, type AttentionView } from "../attention_options"
 import {
   arrangeHeads,
+  findLaterOnset,
   getSelectedHead,
   listHeads,
   listSortKeys,
@@ -65,7 +66,6 @@ function AttentionPane(props: PaneProps) {
   const layerMaps = maps?.layers[layer]
   const isDrawable = layerMaps !== undefined && head < layerMaps.heads
   const labels = run.layer_labels ? run.layer_labels[layerMaps?.name ?? ""] : run.labels
-  const role = run.roles?.[layer]?.[head]
   const selectHead = (newLayer: number, newHead: number) =>
     navigate({ layer: newLayer, head: newHead, heads: undefined })
   // a snapshot opens with this pane: its notes, such as untrained weights, must be visible here
@@ -113,8 +113,7 @@ function AttentionPane(props: PaneProps) {
               {capitalize(describeHeads(maps, layer, head, options))}{" "}
               {options.scope === "head" ? (
                 <small>
-                  {role ? <RoleBadge role={role} /> : null} {layerMaps.name}
-                  {describeOnset(run, layer, head)}
+                  <SelectedRole run={run} layer={layer} head={head} step={step} /> {layerMaps.name}
                 </small>
               ) : null}
               {base ? <small>minus step {formatInteger(base.step)}</small> : null}
@@ -233,7 +232,8 @@ function ArrangedHeads({
       </div>
       {run.roles ? (
         <HeadRoles
-          roles={run.roles}
+          run={run}
+          step={step}
           selected={role}
           onRole={(name) => navigate({ role: name || undefined })}
         />
@@ -248,6 +248,7 @@ function ArrangedHeads({
           draw={draw}
           onHead={onHead}
           roles={run.roles}
+          laterOnset={(index) => findLaterOnset(run, step, index)}
           order={order}
           note={value ? (row, column) => formatNumber(value([row, column])) : undefined}
         />
@@ -265,11 +266,22 @@ function countLayersAndHeads({ layers }: StepMaps): string {
     : `${count(layers.length, "layer")}, ${counts.reduce((sum, value) => sum + value, 0)} heads`
 }
 
-function describeOnset(run: Run, layer: number, head: number): string {
-  const onset = run.role_onsets?.[layer]?.[head]
-  return onset === null || onset === undefined || run.map_steps.length < 2
-    ? ""
-    : `; has its role since step ${formatInteger(onset)}`
+/** A head of a run, at a step of its training. */
+type HeadAtStep = { run: Run; layer: number; head: number; step: number }
+
+/** The role of the selected head and since when it has it, or from when on it will. */
+function SelectedRole({ run, layer, head, step }: HeadAtStep) {
+  const role = run.roles?.[layer]?.[head]
+  if (!role) return null
+  const later = findLaterOnset(run, step, [layer, head])
+  if (later !== null) return <span>{`${role} from step ${formatInteger(later)};`}</span>
+  const onset = run.role_onsets?.[layer]?.[head] ?? null
+  return (
+    <>
+      <RoleBadge role={role} />
+      {onset === null || run.map_steps.length < 2 ? null : ` since step ${formatInteger(onset)};`}
+    </>
+  )
 }
 
 function hasSameShape(a: LayerMaps, b: LayerMaps): boolean {
@@ -322,17 +334,7 @@ function describeMapStep(run: Run, mapStep: number, step: number): string {
     : ""
 }
 
-function HeadMeasures({
-  run,
-  layer,
-  head,
-  step,
-}: {
-  run: Run
-  layer: number
-  head: number
-  step: number
-}) {
+function HeadMeasures({ run, layer, head, step }: HeadAtStep) {
   const rows: [string, string][] = []
   for (const [name, measure] of Object.entries(run.measures)) {
     const values = measure.axes === "head" ? valuesAtStep(measure, step) : null

@@ -14,7 +14,12 @@ import numpy as np
 from neural.analysis.check import DiagnosticCheck, Importance, Symptom
 from neural.analysis.figure_data import build_head_grid, mark_head
 from neural.analysis.head_roles import ROLE_THRESHOLDS, RoleScores, format_heads, load_last_maps
-from neural.analysis.run_loading import MissingDataError, finite_mean, load_measure
+from neural.analysis.run_loading import (
+    MissingDataError,
+    finite_mean,
+    is_single_capture,
+    load_measure,
+)
 from neural.runs.run import Run
 
 
@@ -67,7 +72,8 @@ class AttentionSinks(DiagnosticCheck):
 def _describe_entropy_without_sink(run: Run, sinks: np.ndarray) -> str:
     """A clause about the entropy, in nats, of the sink heads with and without the first key.
 
-    `sinks` is a mask [layer, head]. The clause is empty without maps.
+    `sinks` is a mask [layer, head]. The clause is empty without maps. It names the step unless the
+    run is a single capture, which has no other.
     """
     try:
         step, layers = load_last_maps(run)
@@ -83,8 +89,9 @@ def _describe_entropy_without_sink(run: Run, sinks: np.ndarray) -> str:
     )
     if not np.isfinite([with_sink, without_sink]).all():
         return ""
+    when = "" if is_single_capture(run) else f"at step {step:,} "
     return (
-        f"; at step {step:,} their entropy is {with_sink:.2f} nats with the first key "
+        f"; {when}their entropy is {with_sink:.2f} nats with the first key "
         f"and {without_sink:.2f} without"
     )
 

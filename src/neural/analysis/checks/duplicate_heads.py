@@ -15,7 +15,7 @@ import numpy as np
 from neural.analysis.check import DiagnosticCheck, Symptom
 from neural.analysis.figure_data import build_head_grid, mark_head
 from neural.analysis.head_roles import format_head, load_last_maps
-from neural.analysis.run_loading import finite_mean
+from neural.analysis.run_loading import finite_mean, is_single_capture
 from neural.runs.run import Run
 
 MAX_DIVERGENCE_BITS = 0.02
@@ -66,7 +66,8 @@ class DuplicateHeads(DiagnosticCheck):
             return None
         unquoted = len(duplicates) - MAX_QUOTED_PAIRS
         more = f" and {unquoted} more" if unquoted > 0 else ""
-        evidence = f"at step {step:,}: {', '.join(duplicates[:MAX_QUOTED_PAIRS])}{more}"
+        when = "" if is_single_capture(run) else f"at step {step:,}: "
+        evidence = f"{when}{', '.join(duplicates[:MAX_QUOTED_PAIRS])}{more}"
         marks = [
             mark_head(*head, "= " + ", ".join(f"h{other}" for other in others))
             for head, others in sorted(partners.items())

@@ -1,21 +1,29 @@
-"""Handwritten digits of scikit-learn: 1,797 images, 8 × 8, 10 classes (Alpaydin & Kaynak, 1998)."""
+"""Handwritten digits: 1,797 images, 8 × 8, 10 classes (Alpaydin and Kaynak, 1998).
+
+The file digits.bin is the test set of "Optical Recognition of Handwritten Digits" of the UCI
+repository (CC BY 4.0, digits.LICENSE.txt), equal to scikit-learn's `load_digits`.
+"""
 
 from __future__ import annotations
 
-import gzip
-from importlib.util import find_spec
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from neural.data.input_checks import reshape_rows
-from neural.data.optional_packages import import_optional
 from neural.data.source import DataLocation, DataSource, Examples
 
 if TYPE_CHECKING:
     from neural.language.network import Network
 
+DIGITS_FILE = Path(__file__).with_suffix(".bin")
+"""Bytes, compressed by zlib: the labels, then every pixel of all images.
+
+Images are sorted by class there, so that neighbours are similar: 36 kB instead of 45.
+"""
+PIXELS, EXAMPLES = 64, 1797
 MAX_LEVEL = 16
 """Largest grey level of a pixel; the smallest is 0."""
 
@@ -53,21 +61,10 @@ class Digits(DataSource):
 
 
 def _load_digits() -> tuple[np.ndarray, np.ndarray]:
-    """Grey levels (1797, 64) and class numbers (1797,).
-
-    Read directly from scikit-learn's file if possible: importing the library takes two seconds.
-    """
-    spec = find_spec("sklearn")
-    file = (
-        Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz"
-        if spec and spec.origin
-        else None
-    )
-    if file is not None and file.is_file():
-        with gzip.open(file, "rt", encoding="ascii") as text:
-            table = np.loadtxt(text, delimiter=",", dtype=np.int64)
-        return table[:, :-1], table[:, -1]
-    digits = import_optional(
-        "sklearn.datasets", feature="the dataset `digits`", install="scikit-learn"
-    ).load_digits()
-    return digits.data.astype(np.int64), digits.target
+    """Grey levels (1797, 64) and class numbers (1797,), int64."""
+    values = np.frombuffer(zlib.decompress(DIGITS_FILE.read_bytes()), np.uint8)
+    table = values.reshape(1 + PIXELS, EXAMPLES).astype(np.int64)
+    labels, sorted_pixels = table[0], table[1:]
+    grey_levels = np.empty((EXAMPLES, PIXELS), np.int64)
+    grey_levels[np.argsort(labels, kind="stable")] = sorted_pixels.T
+    return grey_levels, labels

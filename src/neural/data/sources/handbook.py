@@ -11,10 +11,15 @@ if TYPE_CHECKING:
     from neural.language.network import Network
 
 
+CHARACTERS = frozenset("\n°ß–—‘’“”…") | set(map(chr, range(ord(" "), ord("~") + 1))) - set("$`")
+"""Characters of the text in Python 3.11. Later versions have more, up to 140; they become `?`, so that
+a network with 103 characters fits the text of every version."""
+
+
 class Handbook(DataSource):
     """Topics of Python's `help()`, for next-character prediction.
 
-    The text differs between Python versions.
+    The text differs between Python versions; it has at most 103 characters in all of them.
     """
 
     description: ClassVar[str] = (
@@ -37,4 +42,5 @@ def read_handbook() -> str:
     """All topics, sorted by name, separated by blank lines."""
     from pydoc_data.topics import topics  # imported here: half a megabyte of text
 
-    return "\n\n".join(topics[name].strip() for name in sorted(topics)) + "\n"
+    text = "\n\n".join(topics[name].strip() for name in sorted(topics)) + "\n"
+    return text.translate({ord(character): "?" for character in set(text) - CHARACTERS})

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from neural.core.errors import TaskError
+from neural.core.optional_packages import import_optional
 from neural.data.class_folders import VALIDATION_FOLDERS
 from neural.data.image_conversion import PIXEL_SCALE, ImageConverter
-from neural.data.optional_packages import import_optional
 from neural.data.source import DataLocation, DataSource, Examples
 from neural.data.sources.texts import pad_texts
 from neural.data.text_encoding import select_alphabet
@@ -44,7 +44,9 @@ class HuggingFace(DataSource):
     def read(cls, location: Path, network: Network) -> Examples:
         """The training split, and the validation or test split if there is one."""
         datasets = import_optional(
-            "datasets", feature=f"{location.name} (saved by `datasets`)", install='"neural[hf]"'
+            "datasets",
+            feature=f"{location.name} (saved by `datasets`)",
+            extra="hf",
         )
         try:
             loaded = datasets.load_from_disk(str(location))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from neural.core.errors import TaskError
+from neural.core.optional_packages import import_optional
 from neural.data.class_folders import LabelledFiles, find_class_folders, has_class_folders
 from neural.data.image_conversion import PIXEL_SCALE, ImageConverter
-from neural.data.optional_packages import import_optional
 from neural.data.source import DataLocation, DataSource, Examples
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Images(DataSource):
 
 def load_images(labelled: LabelledFiles, converter: ImageConverter) -> dict[str, np.ndarray]:
     """Arrays of images, `x`, and their class numbers, `y`."""
-    pillow = import_optional("PIL.Image", feature="reading images", install="pillow")
+    pillow = import_optional("PIL.Image", feature="reading images", extra="images")
     images = []
     for file in labelled.files:
         try:

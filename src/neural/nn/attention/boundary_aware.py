@@ -111,11 +111,11 @@ class BoundaryAware(Mechanism):
         Saves, for each position, the hidden features and three values: the logit, the boundary
         score, and half of it, the bias.
         """
-        half = width // 2
+        hidden = BoundaryScorer.hidden_width(width)
         return Cost(
-            parameters=half * (width + 1) + half + 1,
-            multiply_adds=keys * half * (width + 1),
-            activations=keys * (half + 3),
+            parameters=hidden * (width + 1) + hidden + 1,
+            multiply_adds=keys * hidden * (width + 1),
+            activations=keys * (hidden + 3),
         )
 
     def example_extra(self, q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"]) -> Tensor:
@@ -136,9 +136,15 @@ class BoundaryScorer(Module):
 
     def __init__(self, width: int, temperature: float) -> None:
         super().__init__()
-        self.up = nn.Linear(width, width // 2)
-        self.down = nn.Linear(width // 2, 1)
+        hidden = self.hidden_width(width)
+        self.up = nn.Linear(width, hidden)
+        self.down = nn.Linear(hidden, 1)
         self.temperature = temperature
+
+    @staticmethod
+    def hidden_width(width: int) -> int:
+        """Half the width of the input, at least 1."""
+        return max(1, width // 2)
 
     def forward(self, x: Float[Tensor, "B T E"]) -> Float[Tensor, "B T"]:
         """sigmoid(logits / temperature), position by position."""

@@ -291,14 +291,10 @@ class SourceBundle:
                 else f"{nn_name}.ModuleList([{children}])"
             )
         if cls.__module__.startswith("torch.nn") and not list(module.children()):
-            with torch.device("meta"):
-                # Safe: only the repr of a class of torch is evaluated.
-                try:
-                    recreated = eval(f"nn.{module!r}", {"nn": nn})
-                except (TypeError, NameError, SyntaxError):
-                    recreated = None
-            if repr(recreated) == repr(module):
-                return f"{nn_name}.{module!r}"
+            # torch 2.9 leaves `bias` out of the repr of LayerNorm
+            for expression in (repr(module), f"{repr(module)[:-1]}, bias=False)"):
+                if _creates_equal_module(expression, module):
+                    return f"{nn_name}.{expression}"
         required = [
             parameter
             for parameter in inspect.signature(cls).parameters.values()
@@ -410,6 +406,20 @@ class SourceBundle:
         """Packages that the file needs besides torch."""
         roots = {symbol.module.partition(".")[0] for symbol in self.imports if self.imports[symbol]}
         return sorted(roots - {"torch"} - set(sys.stdlib_module_names))
+
+
+def _creates_equal_module(expression: str, module: nn.Module) -> bool:
+    """Whether the repr of a module of torch.nn, evaluated, has the module's repr and weights."""
+    with torch.device("meta"):
+        # Safe: only the repr of a class of torch is evaluated.
+        try:
+            recreated = eval(f"nn.{expression}", {"nn": nn})
+        except (TypeError, NameError, SyntaxError):
+            return False
+    return (
+        repr(recreated) == repr(module)
+        and recreated.state_dict().keys() == module.state_dict().keys()
+    )
 
 
 def _disambiguate_name(symbol: SourceSymbol, name: str, taken: set[str]) -> str:

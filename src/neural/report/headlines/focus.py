@@ -4,11 +4,14 @@ A paradigm (tasks/focus) is the loss that trains a focus model. Paradigms are ra
 SAIF over seeds, or by accuracy where the foreground is unknown. What the sentence may say is
 decided by paired tests over seeds:
 
-    "most surely"        the first is better than each of the others, p ≤ .05 for each. No
-                         correction is needed: all of these tests must agree.
-    "more surely than"   each of the first few is better than each of the rest; corrected for all
-                         pairs of paradigms, because where to cut is chosen by the same scores.
+    "most surely"        the first is better than each of the others, p ≤ .05 for each
+    "more surely than"   each of the first few is better than each of the rest; also corrected for
+                         all pairs of paradigms, because where to cut is chosen by the same scores
     "undecided"          otherwise. Equal results are never claimed.
+
+p has Holm's correction for all tests of the report (`evaluate_superiority`), as the claims in the
+pane `focus` and in `neural dynamics` have: the headline is one of these claims or one more, and
+never says more than they do.
 
 tests/report/headlines/test_focus.py simulates how often a sentence claims a difference if there is
 none. Only finished runs count, and fewer than MIN_SEEDS paired seeds decide nothing. Of several
@@ -21,10 +24,12 @@ import base64
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from neural.analysis.check import FigureData, ViewLink
 from neural.analysis.confidence_intervals import MIN_SEEDS, SeedEstimate, estimate_mean
+from neural.analysis.focus_claims import evaluate_superiority
 from neural.analysis.focus_results import (
     FocusGroups,
     FocusResult,
@@ -62,6 +67,7 @@ class Focus(HeadlineWriter):
         among = len(rankings) > 1
         noun = comparison.segment_noun
         details = [describe_score(comparison, main.score)]
+        details += expand_abbreviations(main)
         details += describe_test(main)
         details += [
             f"{write_sentence(ranking, noun, among=among)}."
@@ -104,28 +110,59 @@ class Ranking:
     results: dict[str, list[FocusResult]]
     """By paradigm, one result per seed."""
     p_values: dict[tuple[str, str], float]
-    """By (better, worse) pair: two-sided p that the first is better; NaN without a test."""
+    """By (better, worse) pair: two-sided p that the first is better, without correction.
+
+    NaN without a test.
+    """
     paired_seeds: int
     """The smallest number of seeds that two paradigms share."""
+    groups: FocusGroups
+    """All results of the report, also of other numbers of segments: the correction counts them."""
 
     def mean(self, paradigm: str) -> float:
         """Mean score over seeds."""
         return estimate_score(self.results[paradigm], self.score).value
 
-    @property
+    @cached_property
     def leaders(self) -> int:
         """How many of the first paradigms are better than all others; 0 if that is undecided."""
-        count = len(self.paradigms)
-        pairs = count * (count - 1) // 2
-        for cut in range(1, count):
-            level = SIGNIFICANCE_LEVEL if cut == 1 else SIGNIFICANCE_LEVEL / pairs
-            if all(
-                self.p_values[first, second] <= level  # False for NaN
-                for first in self.paradigms[:cut]
-                for second in self.paradigms[cut:]
-            ):
+        for cut in range(1, len(self.paradigms)):
+            # a correction only raises p, so most cuts are decided without it
+            if self._pairs_p(cut) <= SIGNIFICANCE_LEVEL and self._evaluate(cut)[0]:
                 return cut
         return 0
+
+    @cached_property
+    def corrected_p(self) -> float:
+        """p of the statement of the sentence: `leaders`, or of the first one if it is undecided.
+
+        Corrected for all tests of the report; NaN without a test.
+        """
+        cut = self.leaders or 1
+        return max(self._pairs_p(cut), self._evaluate(cut)[1])
+
+    def _pairs_p(self, cut: int) -> float:
+        """The largest p of a pair of a leader and another one, corrected for where the cut is."""
+        count = len(self.paradigms)
+        tests = 1 if cut == 1 else count * (count - 1) // 2
+        p_values = [
+            self.p_values[first, second]
+            for first in self.paradigms[:cut]
+            for second in self.paradigms[cut:]
+        ]
+        if any(map(math.isnan, p_values)):
+            return math.nan
+        return min(1.0, tests * max(p_values))
+
+    def _evaluate(self, cut: int) -> tuple[bool, float]:
+        """Whether the first `cut` are better than the others, and p, by the tests of claims."""
+        return evaluate_superiority(
+            self.groups,
+            self.paradigms[:cut],
+            self.paradigms[cut:],
+            score=self.score,
+            segments=self.segments,
+        )
 
 
 def rank_paradigms(groups: FocusGroups) -> list[Ranking]:
@@ -157,6 +194,7 @@ def rank_paradigms(groups: FocusGroups) -> list[Ranking]:
                 results=results,
                 p_values=p_values,
                 paired_seeds=paired_seeds,
+                groups=groups,
             )
         )
     return rankings
@@ -225,8 +263,15 @@ def describe_score(comparison: FocusComparison, score: str) -> str:
     )
 
 
+def expand_abbreviations(ranking: Ranking) -> list[str]:
+    """What LVML stands for, if the sentence has it."""
+    if not any("LVML" in name_paradigm(paradigm) for paradigm in ranking.paradigms):
+        return []
+    return ["LVML: latent variable marginal likelihood, a loss that sums over all segments."]
+
+
 def describe_test(ranking: Ranking) -> list[str]:
-    """The smallest difference that the sentence rests on, with its interval and p-value."""
+    """The weakest difference that the sentence rests on, and the corrected p of the sentence."""
     cut = ranking.leaders or 1
     if len(ranking.paradigms) < 2 or ranking.paired_seeds < MIN_SEEDS:
         return []
@@ -245,10 +290,11 @@ def describe_test(ranking: Ranking) -> list[str]:
         for result in ranking.results[first]
         if result.seed in by_seed
     )
-    p = min(1.0, ranking.p_values[first, second])
+    p = ranking.corrected_p
+    p_text = "" if math.isnan(p) else f", p = {format_p_value(p)} after correction for all tests"
     return [
         f"{name_paradigm(first)} − {name_paradigm(second)}: {difference} over "
-        f"{ranking.paired_seeds} seeds, p = {format_p_value(p)}."
+        f"{ranking.paired_seeds} seeds{p_text}."
     ]
 
 

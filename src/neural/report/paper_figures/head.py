@@ -16,10 +16,10 @@ from neural.report.paper_figure import (
     draw_color_bar,
     draw_map,
     draw_text,
-    format_token,
     is_signed,
     measure_text,
 )
+from neural.report.token_text import format_token
 
 LABEL_PITCH = SMALL_FONT_SIZE + 1
 """Smallest distance of two labels, in points; with less, only every second, third … is shown."""

@@ -110,8 +110,11 @@ def _decode_picture(image: ProbeImage) -> np.ndarray:
     """The picture in grey, [height, width], 0 … 1: colour belongs to the weights."""
     from PIL import Image as PillowImage
 
-    with PillowImage.open(io.BytesIO(image.png)) as opened:
-        return np.asarray(opened.convert("L"), np.float32) / 255
+    try:
+        with PillowImage.open(io.BytesIO(image.png), formats=("PNG",)) as opened:
+            return np.asarray(opened.convert("L"), np.float32) / 255
+    except Exception as error:  # pillow raises many types on a broken image
+        raise FigureError(f"the picture of the probe is damaged: {error}") from None
 
 
 def _draw_panel(

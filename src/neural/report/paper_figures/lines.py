@@ -17,9 +17,9 @@ from neural.report.paper_figure import (
     FigureRequest,
     create_canvas,
     draw_text,
-    format_token,
     measure_text,
 )
+from neural.report.token_text import format_token
 
 ROW_HEIGHT = 8.5
 MIN_SHOWN_WEIGHT = 0.02

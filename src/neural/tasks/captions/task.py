@@ -17,6 +17,7 @@ from pydantic import Field
 
 from neural.core.errors import TaskError
 from neural.core.experiment import Experiment, PositiveInt
+from neural.core.files import expand_home
 from neural.core.metadata_fields import COUNTS, MetadataField
 from neural.core.names import suggest_name
 from neural.nn.lazy_torch import torch
@@ -268,12 +269,12 @@ def _load_data(experiment: CaptionsSettings, folder: Path) -> tuple[CaptionData,
         raise TaskError(
             f"`grid` is for `data: {SCENES_NAME}`; the regions of {experiment.data} are fixed"
         )
-    path = (folder / Path(experiment.data).expanduser()).absolute()
+    path = (folder / expand_home(experiment.data)).absolute()
     default_captions = path.with_suffix(".jsonl")
     captions = (
         default_captions
         if experiment.captions is None
-        else (folder / Path(experiment.captions).expanduser()).absolute()
+        else (folder / expand_home(experiment.captions)).absolute()
     )
     for file, key in ((path, "data"), (captions, "captions")):
         if not file.is_file():

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from neural.core.errors import TaskError
 from neural.core.page_section import PageSection
 from neural.core.printed_sections import PrintedSections
-from neural.nn.lazy_torch import lazy_import
+from neural.core.statistical_distributions import student_t_quantile
 from neural.tasks.language_model.block_means import estimate_mean_by_blocks
 from neural.tasks.language_model.corpus import EncodedText, Vocabulary, encode_text, find_text
 from neural.tasks.language_model.ngram_baselines import NgramBaselines
@@ -30,8 +30,6 @@ from neural.tasks.language_model.ngram_overlap import (
 )
 from neural.tasks.language_model.text_windows import TextWindows, compute_window_losses
 from neural.tasks.task import TrainedRun
-
-special = lazy_import("scipy.special")
 
 MAX_UNKNOWN_SHARE = 0.1
 """A text with a larger share of characters that the run does not know is refused."""
@@ -56,7 +54,7 @@ class LossEstimate:
     def from_windows(cls, losses: NDArray[np.float64]) -> LossEstimate:
         """Mean of the losses of windows, in the order of the text."""
         mean, error, blocks = estimate_mean_by_blocks(losses)
-        half_width = -float(special.stdtrit(blocks - 1, 0.025)) * error if blocks > 1 else math.nan
+        half_width = -student_t_quantile(blocks - 1, 0.025) * error if blocks > 1 else math.nan
         return cls(value=mean, low=mean - half_width, high=mean + half_width)
 
     def to_dict(self) -> dict[str, float | None]:

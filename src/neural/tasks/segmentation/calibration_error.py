@@ -28,7 +28,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from neural.nn.lazy_torch import lazy_import
+from neural.core.statistical_distributions import normal_quantile, student_t_quantile
 from neural.tasks.segmentation.confidence_intervals import (
     ConfidenceInterval,
     GroupSums,
@@ -45,8 +45,6 @@ from neural.tasks.segmentation.probability import (
     equal_width_edges,
     sum_by_bin,
 )
-
-special = lazy_import("scipy.special")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -501,7 +499,8 @@ def _wilson_interval(
     The quantile z is that of the normal distribution for a design effect of 1 (a binomial variance
     is known) and approaches that of Student's t as the design effect grows (it is estimated).
     """
-    normal, student = -float(special.ndtri(0.025)), -special.stdtrit(degrees, 0.025)
+    normal = -normal_quantile(0.025)
+    student = np.array([-student_t_quantile(count, 0.025) for count in degrees.tolist()])
     z = normal + (student - normal) * np.sqrt(1 - 1 / effect)
     count = counts / effect  # effective sample size
     centre = (frequency + z * z / (2 * count)) / (1 + z * z / count)

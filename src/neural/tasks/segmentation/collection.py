@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from neural.core.errors import TaskError
+from neural.core.files import expand_home
 from neural.core.names import suggest_name
 from neural.data.sampler import create_generator
 from neural.tasks.segmentation.data import registry
@@ -117,7 +118,7 @@ def load_collection(
         return _compose_collection(
             "handbook", splits, compose or DEFAULT_HANDBOOK_DOCUMENTS, seed, ()
         )
-    path = ((folder or Path()) / Path(data).expanduser()).absolute()
+    path = ((folder or Path()) / expand_home(data)).absolute()
     if not path.exists():
         suggestion = (
             suggest_name(str(data), NAMED_COLLECTIONS)

@@ -33,11 +33,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from neural.nn.lazy_torch import lazy_import
+from neural.core.statistical_distributions import student_t_quantile
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.duplicates import normalize_text
+from neural.tasks.segmentation.probability import sigmoid
 
-special = lazy_import("scipy.special")
 MIN_SHARED_CHARACTERS = 40
 """Only longer texts that two documents share prove a common source; shorter ones may be chance."""
 ALPHA = 0.05
@@ -371,13 +371,12 @@ class JackknifeEstimate:
         scale), else "plain". The ends are NaN if the variance cannot be estimated.
         """
         error, degrees = self.standard_error()
-        value, half_width = self.value, -float(special.stdtrit(degrees, ALPHA / 2)) * error
+        value, half_width = self.value, -student_t_quantile(degrees, ALPHA / 2) * error
         # On the logit or log scale, the half width is divided by the derivative of the inverse.
         if scale == "share" and 0 < value < 1:
-            centre, half_width = float(special.logit(value)), half_width / (value * (1 - value))
-            low, high = (
-                float(special.expit(end)) for end in (centre - half_width, centre + half_width)
-            )
+            centre, half_width = math.log(value / (1 - value)), half_width / (value * (1 - value))
+            ends = np.array([centre - half_width, centre + half_width])
+            low, high = sigmoid(ends).tolist()
         elif scale == "positive" and value > 0:
             low = value * math.exp(-half_width / value)
             high = value * math.exp(min(half_width / value, 700))  # exp(710) overflows

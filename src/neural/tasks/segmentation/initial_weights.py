@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from neural.core.errors import TaskError
+from neural.core.files import expand_home
 from neural.nn.lazy_torch import torch
 from neural.tasks.segmentation.feature_cache import FeatureNames, list_columns
 from neural.tasks.segmentation.model import Segmenter
@@ -91,7 +92,7 @@ class InitialWeights:
 
 def load_initial_weights(initial: str, folder: Path) -> InitialWeights:
     """Weights that the setting `initial` names; a path is relative to `folder`."""
-    path = SHIPPED_SEGMENTER if initial == SHIPPED else folder / Path(initial).expanduser()
+    path = SHIPPED_SEGMENTER if initial == SHIPPED else folder / expand_home(initial)
     if path.suffix != ".json" or not path.exists():
         raise TaskError(
             f"initial: there is no segmenter {initial}; write `shipped`, or the path of a .json "

@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -141,7 +141,9 @@ class SegmentationPipeline:
         return follow_author_headings(layout, probabilities)
 
     def margins(self, logits: np.ndarray) -> np.ndarray:
-        """Log-odds of a boundary before calibration, (n,)."""
+        """Log-odds of a boundary before calibration, (n,). TaskError if the model gives NaN."""
+        if not np.isfinite(logits).all():
+            raise TaskError(f"{self.name} gives NaN or infinity: its weights are damaged")
         return probabilities_to_margins(
             boundary_probabilities(class_probabilities(logits), self.target_kind)
         )
@@ -309,6 +311,14 @@ def load_pipeline(path: Path, *, name: str | None = None) -> SegmentationPipelin
         model = _load_model(settings, tensor_bytes)
         calibration = calibrator_from_dict(saved["calibration"])
         threshold = float(saved["threshold"])
+        probe_threshold = float(saved.get("probe_threshold", 0.5))
+        min_elements, decoder = saved.get("min_elements", 1), saved.get("decoder", "threshold")
+        if type(min_elements) is not int or min_elements < 1:
+            raise ValueError("`min_elements` must be a whole number from 1")
+        if decoder not in get_args(Decoder):
+            raise ValueError(f"`decoder` must be one of {', '.join(get_args(Decoder))}")
+        if not isinstance(saved.get("feature_dependencies", {}), dict):
+            raise ValueError("`feature_dependencies` must be an object")
     notes = _check_dependencies(saved.get("feature_dependencies", {}), settings)
     return _create_pipeline(
         name or path.stem,
@@ -317,9 +327,9 @@ def load_pipeline(path: Path, *, name: str | None = None) -> SegmentationPipelin
         calibration,
         threshold,
         notes,
-        min_elements=saved.get("min_elements", 1),
-        decoder=saved.get("decoder", "threshold"),
-        probe_threshold=float(saved.get("probe_threshold", 0.5)),
+        min_elements=min_elements,
+        decoder=decoder,
+        probe_threshold=probe_threshold,
     )
 
 

@@ -278,6 +278,11 @@ class SegmentStream:
         return BoundedDecoder(limits, self._buffer, self._counter if is_counted else None)
 
     @property
+    def decision_threshold(self) -> float | None:
+        """A segment begins from this probability on; None if the least expected Pk decides."""
+        return None if self.uses_expected_pk else self.threshold
+
+    @property
     def uses_expected_pk(self) -> bool:
         """True if windows are decoded for the least expected Pk, without limits and threshold."""
         options = self.options

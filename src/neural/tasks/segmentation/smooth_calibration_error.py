@@ -17,12 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from neural.nn.lazy_torch import lazy_import
 from neural.tasks.segmentation.calibration_error import DEFAULT_BINS, DEGREES_PER_CLUSTER
 from neural.tasks.segmentation.confidence_intervals import ConfidenceInterval
 from neural.tasks.segmentation.probability import equal_mass_edges
-
-fft = lazy_import("scipy.fft")
 
 GRID_CELLS = 512
 """Probabilities are rounded to the middle of one of these cells."""
@@ -99,14 +96,15 @@ def smooth_errors(residuals: np.ndarray) -> np.ndarray:
 
     A cell has the sum of the residuals of its elements, divided by the number of all elements.
     """
-    # The cosine transform diagonalizes smoothing with reflection at both ends: the Gaussian kernel
-    # multiplies the coefficient of frequency k by exp(−(π·k·bandwidth)² / 2).
-    coefficients = fft.dct(residuals, axis=-1)
-    frequencies = np.pi * np.arange(GRID_CELLS)
+    # Smoothing with reflection at both ends is smoothing of a periodic series: the residuals and
+    # their mirror image. There the Gaussian kernel multiplies the coefficient of frequency k by
+    # exp(−(π·k·bandwidth)² / 2).
+    coefficients = np.fft.rfft(np.concatenate([residuals, residuals[:, ::-1]], axis=1))
+    frequencies = np.pi * np.arange(GRID_CELLS + 1)
     errors = np.empty((len(BANDWIDTHS), len(residuals)))
     for index, bandwidth in enumerate(BANDWIDTHS):
         decay = np.exp(-((frequencies * bandwidth) ** 2) / 2)
-        errors[index] = np.abs(fft.idct(coefficients * decay, axis=-1)).sum(axis=-1)
+        errors[index] = np.abs(np.fft.irfft(coefficients * decay)).sum(axis=-1) / 2  # both images
     return np.array([_find_fixed_point(column) for column in errors.T])
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from neural.core.errors import TaskError, describe_os_error
+from neural.core.errors import TaskError
+from neural.core.files import format_read_error
 from neural.tasks.segmentation.reader import BINARY_PROBE_BYTES, detect_encoding
 
 CHUNK_BYTES = 1 << 18
@@ -52,7 +53,7 @@ def open_text_source(path: Path, name: str | None = None) -> TextSource:
                 return spool_text_source(file, name or path.name)
             return _inspect(file, name or path.name, lambda: path.open("rb"))
     except OSError as error:
-        raise TaskError(f"{path} cannot be read: {describe_os_error(error)}") from None
+        raise TaskError(format_read_error(path, error)) from None
 
 
 def spool_text_source(stream: BinaryIO, name: str) -> TextSource:

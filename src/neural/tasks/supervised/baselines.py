@@ -4,7 +4,7 @@ Both are fitted on the training rows of the run. A row is one prediction (an exa
 The constant baseline predicts the class shares (`majority`: its most likely class is the largest
 one), or the mean of the values (`mean`). The linear baseline (`linear`) is multinomial logistic
 regression or ridge regression on standardised inputs, with the default regularisation of
-scikit-learn. Features of a row:
+scikit-learn, which must be installed for it (the extra `sklearn`). Features of a row:
 
 - numbers: all inputs of an example, flattened; their mean over positions if the length is open
 - token ids: how often each id occurs in an example
@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy import sparse
 
+from neural.core.optional_packages import import_optional
 from neural.data.input_checks import get_pad_id, get_vocabulary_size
 from neural.language.network import Network
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy import sparse
 
     from neural.tasks.task import Batch
 
@@ -44,6 +45,11 @@ class FittedRows:
     """(rows, features), dense or sparse; None if there is no linear baseline."""
     truth: NDArray
     """Class numbers, (rows,), or 0 and 1, or values, (rows, units)."""
+
+
+def require_linear_baseline() -> None:
+    """MissingPackageError if scikit-learn, which fits the linear baseline, is not installed."""
+    import_optional("sklearn", feature="the linear baseline", extra="sklearn")
 
 
 def extract_features(
@@ -74,6 +80,8 @@ def _count_tokens(
     ids: NDArray, mask: NDArray[np.bool_] | None, network: Network, *, per_position: bool
 ) -> sparse.csr_array:
     """Occurrences of each token id in a row: an example, or one position."""
+    from scipy import sparse  # comes with scikit-learn
+
     is_counted = np.ones(ids.shape, dtype=bool) if mask is None else mask.copy()
     pad_id = get_pad_id(network)
     if pad_id is not None:
@@ -110,6 +118,7 @@ def predict_linear(
 
     None if the training rows have a single class: there is nothing to fit.
     """
+    from scipy import sparse
     from sklearn.linear_model import Ridge  # imported here: 0.5 s
     from sklearn.preprocessing import StandardScaler
 

@@ -23,9 +23,7 @@ from neural.data.targets import (
 )
 from neural.language.network import Network
 from neural.nn.layers.batch_normalization import BatchNormalization
-from neural.nn.lazy_torch import lazy_import
 
-special = lazy_import("scipy.special")
 MAX_SUMMARIZED_EXAMPLES = 4096
 """Scales of features are measured on this many training examples."""
 MAX_SAVED_FEATURES = 1000
@@ -54,10 +52,10 @@ def compute_chance_loss(y: np.ndarray, targets: Targets) -> float | None:
     """Loss of the best constant prediction for the labels `y`; None for an unknown loss."""
     if isinstance(targets, ClassTargets | DistributionTargets):
         shares = _class_shares(y, targets)
-        return float(-special.xlogy(shares, shares).sum())
+        return float(_entropy_terms(shares).sum())
     if isinstance(targets, BinaryTargets):
         p = y.mean(axis=0)
-        return float(-(special.xlogy(p, p) + special.xlogy(1 - p, 1 - p)).mean())
+        return float((_entropy_terms(p) + _entropy_terms(1 - p)).mean())
     if isinstance(targets, ValueTargets):
         loss = to_snake_case(type(targets.loss).__name__)
         if loss == "mse":
@@ -65,6 +63,11 @@ def compute_chance_loss(y: np.ndarray, targets: Targets) -> float | None:
         if loss == "mae":
             return float(np.abs(y - np.median(y, axis=0)).mean())
     return None
+
+
+def _entropy_terms(shares: np.ndarray) -> np.ndarray:
+    """−p · ln p of every share, 0 for a share of 0."""
+    return -shares * np.log(np.where(shares > 0, shares, 1))
 
 
 def compute_majority_share(y: np.ndarray, targets: Targets) -> float | None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neural.core.escape import shorten
+from neural.core.optional_packages import MissingPackageError
 from neural.core.page_section import PageSection
 from neural.core.printed_sections import PrintedSections
 from neural.data.dataset import ExampleSplit
@@ -44,6 +45,7 @@ from neural.tasks.supervised.baselines import (
     extract_features,
     predict_constant,
     predict_linear,
+    require_linear_baseline,
 )
 from neural.tasks.supervised.batch_inputs import find_real_predictions, get_model_inputs
 from neural.tasks.supervised.evaluation_data import EvaluationExamples, load_evaluation_data
@@ -238,13 +240,23 @@ def evaluate(
     """
     held_out = load_evaluation_data(run, data, allow_duplicates=allow_duplicates)
     model = run.load_model()
-    rows = collect_rows(held_out, held_out.split, held_out.indices, model)
+    notes, has_features = [*held_out.notes], held_out.train is not None
+    if has_features:
+        try:
+            require_linear_baseline()
+        except MissingPackageError as missing:
+            has_features = False
+            notes.append(f"there is no linear baseline: {missing}")
+    rows = collect_rows(
+        held_out, held_out.split, held_out.indices, model, has_features=has_features
+    )
     assert rows.outputs is not None
     predictors = {RUN_NAME: rows.outputs}
-    notes = [*held_out.notes]
     class_count = held_out.split.targets.output[-1]
     if held_out.train is not None:
-        predictions, baseline_notes = predict_baselines(held_out, rows, class_count)
+        predictions, baseline_notes = predict_baselines(
+            held_out, rows, class_count, has_linear=has_features
+        )
         predictors |= predictions
         notes += baseline_notes
     _, groups = np.unique(held_out.groups[rows.examples], return_inverse=True)
@@ -252,9 +264,12 @@ def evaluate(
 
 
 def predict_baselines(
-    data: EvaluationExamples, rows: PredictionRows, class_count: int
+    data: EvaluationExamples, rows: PredictionRows, class_count: int, *, has_linear: bool = True
 ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
-    """Predictions of the baselines, fitted on the training examples; and notes."""
+    """Predictions of the baselines, fitted on the training examples; and notes.
+
+    Without `has_linear` the constant baseline alone.
+    """
     assert data.train is not None
     notes, indices = [], data.train_indices
     row_numbers = 1 if rows.features is None else max(1, rows.features.shape[1])
@@ -266,11 +281,13 @@ def predict_baselines(
         rng = np.random.default_rng(0)
         indices = np.sort(rng.choice(indices, max_examples, replace=False))
         notes.append(f"the baselines are fitted to {max_examples:,} of the training examples")
-    train = collect_rows(data, data.train, indices, None)
+    train = collect_rows(data, data.train, indices, None, has_features=has_linear)
     fitted = FittedRows(train.features, train.truth)
     constant_name = "mean" if rows.kind == "values" else "majority"
     count = len(rows.truth)
     predictions = {constant_name: predict_constant(rows.kind, fitted, count, class_count)}
+    if not has_linear:
+        return predictions, notes
     if rows.features is None or train.features is None:
         notes.append("there is no linear baseline for these inputs")
         return predictions, notes
@@ -286,9 +303,14 @@ def collect_rows(
     split: ExampleSplit,
     indices: NDArray[np.int64],
     model: nn.Module | None,
+    *,
+    has_features: bool = True,
 ) -> PredictionRows:
-    """Labels, inputs and, with a model, its predictions of the examples `indices` of a split."""
-    batches = list(_iter_batch_rows(data, split, indices, model))
+    """Labels, inputs and, with a model, its predictions of the examples `indices` of a split.
+
+    Without `has_features` there are no inputs of the linear baseline.
+    """
+    batches = list(_iter_batch_rows(data, split, indices, model, has_features=has_features))
     truth, outputs, features, examples = zip(*batches, strict=True)
     return PredictionRows(
         kind=get_target_kind(split.targets),
@@ -307,7 +329,12 @@ def get_target_kind(targets: Targets) -> TargetKind:
 
 
 def _iter_batch_rows(
-    data: EvaluationExamples, split: ExampleSplit, indices: NDArray[np.int64], model: Any
+    data: EvaluationExamples,
+    split: ExampleSplit,
+    indices: NDArray[np.int64],
+    model: Any,
+    *,
+    has_features: bool,
 ) -> Iterator[tuple[NDArray, NDArray, Any, NDArray[np.int64]]]:
     """(truth, outputs, features, example numbers) of the rows of each batch."""
     network, targets = data.network, split.targets
@@ -330,12 +357,14 @@ def _iter_batch_rows(
         if kind == "classes":
             is_row &= y.numpy() != IGNORE_INDEX
         input_mask = batch.get("mask")
-        features = extract_features(
-            batch,
-            None if input_mask is None else input_mask.numpy(),
-            network,
-            targets.position_shape,
-        )
+        features = None
+        if has_features:
+            features = extract_features(
+                batch,
+                None if input_mask is None else input_mask.numpy(),
+                network,
+                targets.position_shape,
+            )
         if features is not None and targets.position_shape:
             features = features[is_row.ravel()]
         outputs = np.empty(0)
@@ -355,13 +384,13 @@ def _iter_batch_rows(
 
 
 def _stack_features(batches: Sequence[Any]) -> Any:
-    from scipy import sparse
-
     if any(features is None for features in batches):
         return None
-    if sparse.issparse(batches[0]):
-        return sparse.vstack(batches).tocsr()
-    return np.concatenate(batches)
+    if isinstance(batches[0], np.ndarray):
+        return np.concatenate(batches)
+    from scipy import sparse
+
+    return sparse.vstack(batches).tocsr()
 
 
 def score_predictors(

@@ -20,11 +20,12 @@ from pydantic import Field
 
 from neural.core.errors import TaskError
 from neural.core.experiment_guess import ExperimentGuess
+from neural.core.optional_packages import import_optional
 from neural.core.settings import Settings, read_settings
 from neural.data.class_folders import ClassFolders, find_class_folders, has_class_folders
 from neural.data.dataset import split_dataset
-from neural.data.optional_packages import import_optional
 from neural.data.source import Examples, UnfittedTable
+from neural.data.sources.images import FORMATS as IMAGE_FORMATS
 from neural.data.sources.images import SUFFIXES as IMAGE_SUFFIXES
 from neural.data.sources.texts import SUFFIXES as TEXT_SUFFIXES
 from neural.data.table_cells import SUFFIXES as TABLE_SUFFIXES
@@ -295,12 +296,17 @@ def _has_classes(cells: TableCells, target: int) -> bool:
 
 def _guess_images(path: Path, folders: ClassFolders) -> ExperimentGuess:
     files = folders.train.files
-    pillow = import_optional("PIL.Image", feature="reading images", install="pillow")
+    pillow = import_optional("PIL.Image", feature="reading images", extra="images")
     sizes, modes = [], set()
     for file in files[:: max(1, len(files) // MEASURED_IMAGES)]:
-        with pillow.open(file) as image:
-            sizes.append(min(image.size))
-            modes.add(image.mode)
+        try:
+            with pillow.open(file, formats=IMAGE_FORMATS) as image:
+                sizes.append(min(image.size))
+                modes.add(image.mode)
+        except Exception:  # decoders raise many types on a broken image
+            raise TaskError(
+                f"{path}: {file.parent.name}/{file.name} cannot be read as an image"
+            ) from None
     side = min(MAX_IMAGE_SIDE, max(PATCH_SIDE, int(statistics.median(sizes))))
     side -= side % PATCH_SIDE
     channels = 1 if modes <= {"1", "L"} else 3

@@ -17,7 +17,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from neural.nn.lazy_torch import lazy_import
+from neural.core.ranks import rank_values
+from neural.core.statistical_distributions import normal_quantile
 from neural.tasks.segmentation.confidence_intervals import (
     ALPHA,
     ConfidenceInterval,
@@ -26,8 +27,6 @@ from neural.tasks.segmentation.confidence_intervals import (
     jackknife,
 )
 from neural.tasks.segmentation.probability import element_log_losses
-
-special, stats = lazy_import("scipy.special"), lazy_import("scipy.stats")
 
 SCORE_LABELS = {
     "accuracy": "accuracy",
@@ -134,7 +133,7 @@ def create_interval(
         unexplained = (estimate.combine(estimate, 1 - value, -1, 0)).interval("positive")
         return ConfidenceInterval(value=value, low=1 - unexplained.high, high=1 - unexplained.low)
     if value in (0.0, 1.0) and smallest_count:
-        z_squared = float(special.ndtri(ALPHA / 2)) ** 2
+        z_squared = normal_quantile(ALPHA / 2) ** 2
         width = z_squared / (smallest_count + z_squared)
         low, high = (0.0, width) if value == 0 else (1 - width, 1.0)
         return ConfidenceInterval(value=value, low=low, high=high)
@@ -207,11 +206,11 @@ def _compute_roc_area(scores: Floats, is_positive: npt.NDArray[np.bool_]) -> tup
     share of positives with a larger one; the area is the mean of either.
     """
     positives, negatives = int(is_positive.sum()), int((~is_positive).sum())
-    ranks = stats.rankdata(scores)
+    ranks = rank_values(scores)
     placement = np.empty(len(scores))
-    own_ranks = stats.rankdata(scores[is_positive])
+    own_ranks = rank_values(scores[is_positive])
     placement[is_positive] = (ranks[is_positive] - own_ranks) / negatives
-    own_ranks = stats.rankdata(scores[~is_positive])
+    own_ranks = rank_values(scores[~is_positive])
     placement[~is_positive] = 1 - (ranks[~is_positive] - own_ranks) / positives
     area = float(placement[is_positive].mean())
     count = np.where(is_positive, positives, negatives)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -17,6 +16,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
+from neural.core.platform_support import (
+    CAN_FORK,
+    ForkedProcess,
+    detach_from_session,
+    fork_process,
+)
 from neural.nn.lazy_torch import torch
 from neural.training.parent_watch import watch_parent
 from neural.training.runner import TrialJob, create_request
@@ -31,11 +36,11 @@ def preload_modules() -> None:
 
 
 class Forked(Local):
-    """Like `local`, but each trial is a fork of this process. Without `os.fork` it is `local`."""
+    """Like `local`, but each trial is a fork of this process. Where none can be made it is `local`."""
 
     def __init__(self, workers: int | None) -> None:
         super().__init__(workers)
-        if hasattr(os, "fork"):
+        if CAN_FORK:
             preload_modules()
 
     def start_process(self, job: TrialJob) -> ProcessHandle:
@@ -44,7 +49,7 @@ class Forked(Local):
         A fork has only the thread that called it, so torch must not have started its threads
         before. It has not, because this process has computed nothing.
         """
-        if not hasattr(os, "fork"):
+        if not CAN_FORK:
             return super().start_process(job)
         worker = import_module(job.worker)  # before the fork, so that it is imported once
         request, parent_pid = json.loads(create_request(job)), os.getpid()
@@ -53,46 +58,11 @@ class Forked(Local):
             watch_parent(parent_pid)
             torch.set_num_threads(self.threads)
 
-        pid = os.fork()
-        if pid == 0:
-            run_in_child(lambda: worker.run_request(request), job.log_path, prepare)
-        return ForkedProcess(pid)
-
-
-class ForkedProcess:
-    """A forked process with the interface of `subprocess.Popen`."""
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self.returncode: int | None = None
-
-    def poll(self) -> int | None:
-        """The exit code, or None while it runs. Minus the signal number if a signal killed it."""
-        return self._wait(os.WNOHANG)
-
-    def wait(self) -> int:
-        """Wait for the end; returns the exit code."""
-        exit_code = self._wait(0)
-        assert exit_code is not None
-        return exit_code
-
-    def terminate(self) -> None:
-        """Send SIGTERM: the training finishes its step, saves and stops."""
-        self._send_signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """Send SIGKILL."""
-        self._send_signal(signal.SIGKILL)
-
-    def _wait(self, options: int) -> int | None:
-        if self.returncode is None:
-            pid, status = os.waitpid(self.pid, options)
-            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
-        return self.returncode
-
-    def _send_signal(self, number: signal.Signals) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
+        return ForkedProcess(
+            fork_process(
+                lambda: run_in_child(lambda: worker.run_request(request), job.log_path, prepare)
+            )
+        )
 
 
 def run_in_child(
@@ -105,15 +75,15 @@ def run_in_child(
     """
     exit_code = 1
     try:
-        os.setsid()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
+        detach_from_session()
         null, log = os.open(os.devnull, os.O_RDONLY), os.open(log_path, os.O_WRONLY | os.O_APPEND)
         stdin, stdout, stderr = 0, 1, 2
         for source, target in ((null, stdin), (log, stdout), (log, stderr)):
             os.dup2(source, target)
         # never closed: they are needed until the process ends
-        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
+        sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115
+        sys.stdout = open(1, "w", encoding="utf-8")  # noqa: SIM115
+        sys.stderr = open(2, "w", encoding="utf-8")  # noqa: SIM115
         prepare()
         exit_code = work()
     except SystemExit as end:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Any, Protocol
 
+from neural.core.platform_support import count_cores
 from neural.training.runner import (
     POLL_SECONDS,
     Runner,
@@ -35,7 +35,7 @@ class Local(Runner):
     """Runs one process per core, or up to `workers` processes that share the cores."""
 
     def __init__(self, workers: int | None) -> None:
-        cores = os.cpu_count() or 1
+        cores = count_cores()
         super().__init__(workers or cores)
         self.threads = max(1, cores // (workers or cores))
         self._running: dict[TrialJob, ProcessHandle] = {}
@@ -69,7 +69,7 @@ class Local(Runner):
         return [(job, interpret_exit(job, exit_code)) for job, exit_code in ended]
 
     def stop(self) -> None:
-        """Send SIGTERM to every process and wait: each finishes its step and saves."""
+        """Ask every process to stop, and wait: each finishes its step and saves."""
         self._waiting.clear()
         for process in self._running.values():
             process.terminate()

@@ -13,6 +13,7 @@ import sys
 from contextlib import ExitStack, redirect_stdout
 from typing import Any, ClassVar
 
+from neural.core.distribution import format_install_command
 from neural.runs.errors import RunError
 from neural.training.runner import POLL_SECONDS, Runner, TrialJob, TrialResult, run_attempt
 
@@ -34,7 +35,8 @@ class Ray(Runner):
             self._ray: Any = importlib.import_module("ray")
         except ImportError as error:
             raise RunError(
-                '`--runner ray` needs a package that is not installed: pip install "neural[sweep]"'
+                "`--runner ray` needs a package that is not installed: "
+                + format_install_command("sweep")
             ) from error
         self._session = ExitStack()  # what `__exit__` undoes
         if not self._ray.is_initialized():

@@ -66,6 +66,24 @@ def test_every_split_maximizes_the_density():
             assert density[step + 1] == pytest.approx(max(candidates))
 
 
+def test_similarities_of_frequent_and_rare_terms_are_cosines():
+    random = np.random.default_rng(0)
+    words = [f"{first}{second}nk" for first in "bdfgklmprst" for second in "aeiou"]
+    # the first words are in most elements, the last ones in hardly any
+    chances = 0.9 ** np.arange(len(words))
+    elements = [
+        " ".join(
+            word for word, chance in zip(words, chances, strict=True) if random.random() < chance
+        )
+        for _ in range(70)
+    ]
+    counts = count_terms([*elements, elements[3] + " " + elements[3], ""])
+    dense = counts.to_dense()
+    norms = np.linalg.norm(dense, axis=1)
+    expected = dense @ dense.T / np.maximum(np.outer(norms, norms), 1)
+    np.testing.assert_allclose(cosine_similarities(counts), expected, atol=1e-14)
+
+
 def test_similarity_is_the_cosine_of_the_words():
     similarity = cosine_similarities(count_terms(["red blue", "red red green", "the of"]))
     np.testing.assert_allclose(

@@ -23,7 +23,7 @@ def test_clear_topics_are_found():
 
 def test_cohesion_is_the_cosine_of_the_blocks():
     elements = ["red blue", "red green", "green green", "blue"]
-    counts = count_terms(elements).toarray()
+    counts = count_terms(elements).to_dense()
     for block in (1, 2, 3, 9):
         for gap, cohesion in enumerate(compute_cohesion(count_terms(elements), block), start=1):
             left = counts[max(0, gap - block) : gap].sum(axis=0)

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from neural.language.declaration import float_field, int_field
 from neural.tasks.segmentation.baseline import SegmentationBaseline
-from neural.tasks.segmentation.baselines._term_counts import count_terms
+from neural.tasks.segmentation.baselines._term_counts import TermCounts, count_terms
 from neural.tasks.segmentation.boundary_encoding import Boundaries
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Matrix = npt.NDArray[np.float64]
 SMOOTHING_WEIGHTS = np.array([1.0, 2, 4, 8, 4, 2, 1])
 """Choi's weights of the moving average that smooths the gains in density of successive splits."""
+
+FREQUENT_SHARE = 1 / 32
+"""A term is frequent if a larger share of the elements uses it."""
 
 
 class C99(SegmentationBaseline):
@@ -44,26 +43,32 @@ class C99(SegmentationBaseline):
 
     def find_boundaries(self, elements: Sequence[str]) -> Boundaries:
         """Boundaries at the splits with the largest gains. Edges of chunks are not boundaries."""
-        from scipy.sparse import csr_array
-
         counts = count_terms(elements)
         boundaries = np.zeros(len(elements), bool)
         chunk_count = -(-len(elements) // self.max_elements)
         edges = np.linspace(0, len(elements), chunk_count + 1).astype(int)
         for start, end in pairwise(edges):
-            chunk = csr_array(counts[start:end])
-            splits, density = split_by_density(
-                rank_similarities(cosine_similarities(chunk), self.mask)
-            )
+            similarity = cosine_similarities(counts.select_elements(start, end))
+            splits, density = split_by_density(rank_similarities(similarity, self.mask))
             boundaries[start + splits[: count_worthwhile_splits(density, self.stop)]] = True
         return boundaries
 
 
-def cosine_similarities(counts: csr_array) -> Matrix:
+def cosine_similarities(counts: TermCounts) -> Matrix:
     """Cosine of every pair of elements, (n, n); 0 for elements without terms."""
-    norms = np.sqrt(counts.multiply(counts).sum(axis=1))
-    normalized = counts.multiply(1 / np.where(norms > 0, norms, 1)[:, None]).tocsr()
-    return (normalized @ normalized.T).toarray()
+    n = counts.element_count
+    # Few terms are frequent, and their columns are multiplied as a dense matrix. The others have
+    # few pairs of entries, which are added one by one.
+    is_frequent = np.bincount(counts.terms) > FREQUENT_SHARE * n
+    rare = counts.select_terms(~is_frequent)
+    first, second, products = rare.find_shared_terms(n)
+    columns = counts.select_terms(is_frequent).to_dense()
+    one_side = np.bincount(first * n + second, products, minlength=n * n).reshape(n, n)
+    dots = columns @ columns.T + one_side + one_side.T
+    squares = counts.sum_squares()
+    np.fill_diagonal(dots, squares)
+    scale = 1 / np.sqrt(np.where(squares > 0, squares, 1))
+    return dots * scale[:, None] * scale
 
 
 def rank_similarities(similarity: Matrix, mask: int) -> Matrix:

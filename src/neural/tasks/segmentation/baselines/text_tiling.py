@@ -8,21 +8,19 @@ left and on the right, added.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from neural.language.declaration import int_field
 from neural.tasks.segmentation.baseline import SegmentationBaseline
-from neural.tasks.segmentation.baselines._term_counts import count_terms
+from neural.tasks.segmentation.baselines._term_counts import TermCounts, count_terms
 from neural.tasks.segmentation.boundary_encoding import Boundaries
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Scores = npt.NDArray[np.float64]
 """Cohesion or depth of every gap, (n − 1,); n is the number of elements."""
+Gaps = npt.NDArray[np.int64]
+"""Indices of gaps."""
 
 
 class TextTiling(SegmentationBaseline):
@@ -47,25 +45,35 @@ class TextTiling(SegmentationBaseline):
         return boundaries
 
 
-def compute_cohesion(counts: csr_array, block: int) -> Scores:
+def compute_cohesion(counts: TermCounts, block: int) -> Scores:
     """Cosine of the term counts of the `block` elements before and after every gap, (n − 1,).
 
-    `counts` are the term counts of each element, (n, terms).
+    The products of the summed counts are sums over pairs of elements that share a term. A pair
+    belongs to successive gaps: those that have both elements on the sides in question.
     """
-    from scipy.sparse import csr_array
+    first, second, products = counts.find_shared_terms(2 * block - 1)
+    # Each entry with itself counts once, each pair of different elements in both orders.
+    lower = np.concatenate([counts.elements, first])
+    upper = np.concatenate([counts.elements, second])
+    squares = np.concatenate([counts.counts**2, 2 * products])
 
-    n = len(counts.indptr) - 1
-    gap = np.arange(1, n)
-    sides = []
-    for first, last in ((np.maximum(gap - block, 0), gap), (gap, np.minimum(gap + block, n))):
-        ends = np.concatenate([[0], np.cumsum(last - first)])
-        # Indices of the elements on this side of each gap, one gap after the other. The sparse
-        # matrix has a 1 for each of them, so multiplying by it sums rows of `counts`.
-        members = np.arange(ends[-1]) - np.repeat(ends[:-1] - first, last - first)
-        sides.append(csr_array((np.ones(len(members)), members, ends), shape=(n - 1, n)) @ counts)
-    left, right = sides
-    norms = np.sqrt(left.multiply(left).sum(axis=1) * right.multiply(right).sum(axis=1))
-    return left.multiply(right).sum(axis=1) / np.where(norms > 0, norms, 1)
+    def sum_over_gaps(first_gap: Gaps, last_gap: Gaps, values: Scores) -> Scores:
+        """Sum of the values of the pairs at each gap; gap g lies before element g."""
+        last_gap = np.minimum(last_gap, counts.element_count - 1)
+        first_gap = np.maximum(first_gap, 1)
+        used = first_gap <= last_gap
+        size = counts.element_count + 1
+        starts = np.bincount(first_gap[used], values[used], minlength=size)
+        ends = np.bincount(last_gap[used] + 1, values[used], minlength=size)
+        return np.cumsum(starts - ends, dtype=np.float64)[1 : counts.element_count]
+
+    dots = sum_over_gaps(
+        np.maximum(first + 1, second - block + 1), np.minimum(second, first + block), products
+    )
+    left_squares = sum_over_gaps(upper + 1, lower + block, squares)
+    right_squares = sum_over_gaps(upper - block + 1, lower, squares)
+    norms = np.sqrt(left_squares * right_squares)
+    return dots / np.where(norms > 0, norms, 1)
 
 
 def smooth_scores(scores: Scores) -> Scores:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy.optimize import isotonic_regression
-from scipy.special import expit
 
+from neural.core.isotonic_regression import fit_isotonic
 from neural.tasks.segmentation.calibrator import PRIOR_WEIGHT, MarginCalibrator
+from neural.tasks.segmentation.probability import sigmoid
 
 
 class Isotonic(MarginCalibrator):
@@ -47,14 +47,14 @@ class Isotonic(MarginCalibrator):
         """
         points, inverse, counts = np.unique(margins, return_inverse=True, return_counts=True)
         frequencies = np.bincount(inverse, weights=truth) / counts
-        block_starts = isotonic_regression(frequencies, weights=counts).blocks[:-1]
+        _, block_starts = fit_isotonic(frequencies, counts)
         sizes = np.add.reduceat(counts, block_starts)
         hits = np.add.reduceat(frequencies * counts, block_starts)
-        model_probabilities = expit(np.add.reduceat(points * counts, block_starts) / sizes)
-        values = isotonic_regression(
+        model_probabilities = sigmoid(np.add.reduceat(points * counts, block_starts) / sizes)
+        values, _ = fit_isotonic(
             (hits + PRIOR_WEIGHT * model_probabilities) / (sizes + PRIOR_WEIGHT),
-            weights=sizes + PRIOR_WEIGHT,
-        ).x
+            sizes + PRIOR_WEIGHT,
+        )
         block_ends = np.append(block_starts[1:], len(points)) - 1
         # The map has a knot at the first and the last margin of each block. A block of one margin
         # has both at the same place, hence `unique`.

@@ -1,0 +1,25 @@
+"""Scores of explanations, as pages and figures show them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def format_gain(faithfulness: dict[str, Any] | None) -> str:
+    """`+0.31 (0.12 … 0.50)`; empty if it was not measured."""
+    if faithfulness is None or faithfulness["value"] is None:
+        return ""
+    text = f"{faithfulness['value']:+.2f}"
+    if faithfulness["low"] is not None:
+        text += f" ({faithfulness['low']:.2f} … {faithfulness['high']:.2f})"
+    return text.replace("-", "−")
+
+
+def scale_scores(values: list[float | None]) -> np.ndarray:
+    """Scores divided by the largest absolute one; missing ones are NaN."""
+    scores = np.array([np.nan if value is None else value for value in values], dtype=float)
+    largest = float(np.nanmax(np.abs(scores), initial=0.0))
+    scaled: np.ndarray = scores / largest if largest > 0 else scores
+    return scaled

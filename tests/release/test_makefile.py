@@ -1,0 +1,49 @@
+"""The Makefile installs what a target needs, once, and keeps the caller's number of threads."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+
+
+def list_recipe(*arguments, **variables):
+    """Commands that make would run in a checkout where nothing is installed; none is run."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("MAKEFLAGS", "MAKELEVEL", "OMP_NUM_THREADS")  # set by make's own processes
+    }
+    command = ["make", "--dry-run", "--no-print-directory", "VENV=build/no_such_folder", *arguments]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment | variables, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_the_demo_installs_no_package_that_only_tests_need():
+    recipe = list_recipe("demo")
+    assert recipe.count("pip install") == 1
+    assert "--editable '.[board,figures]'" in recipe  # it draws plots, and names `neural board`
+
+
+def test_the_native_library_is_compiled_once_for_the_tests():
+    recipe = list_recipe("pytest")
+    assert recipe.count("pip install") == 2
+    assert recipe.count("--editable") == 1
+
+
+def test_the_installation_is_announced_before_it_starts():
+    recipe = list_recipe("demo")
+    assert recipe.index("some minutes") < recipe.index("-m venv")
+
+
+def test_the_demo_keeps_the_number_of_threads_that_the_caller_has_set():
+    assert "env -u OMP_NUM_THREADS" in list_recipe("demo")
+    assert "env -u" not in list_recipe("demo", OMP_NUM_THREADS="3")
+    assert "env -u" not in list_recipe("demo", "OMP_NUM_THREADS=3")
