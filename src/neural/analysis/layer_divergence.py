@@ -13,6 +13,7 @@ all pairs of its N heads as `heads/divergence`, (N, N), ordered by layer
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 
@@ -26,6 +27,10 @@ from neural.runs.run_reader import HEAD_DIVERGENCE_KEY
 
 RANDOM_GROUPINGS = 32
 """Random groupings that are averaged as the baseline of the divergence of two layers."""
+MAX_CACHED_SNAPSHOTS = 10_000
+"""With 12 layers, their results take about 12 MB."""
+
+_excess_by_hash: dict[bytes, np.ndarray] = {}
 
 
 def match_heads(divergence: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
@@ -78,7 +83,24 @@ def load_excess_curves(run: Run) -> tuple[np.ndarray, np.ndarray]:
     MissingDataError where the divergence of heads was not recorded.
     """
     steps, values, heads = _load_comparable(run)
-    return steps, np.stack([compute_layer_excess(matrix, heads) for matrix in values])
+    return steps, np.stack([_compute_excess_once(matrix, heads) for matrix in values])
+
+
+def _compute_excess_once(divergence: np.ndarray, heads: Sequence[int]) -> np.ndarray:
+    """`compute_layer_excess`, computed once for each snapshot.
+
+    Two checks need it, and the board analyses a running training again and again, of which only the
+    newest snapshots are new. Snapshots are recognized by a hash, which takes less memory than they.
+    """
+    content = np.ascontiguousarray(divergence).tobytes() + repr(list(heads)).encode()
+    key = hashlib.blake2b(content, digest_size=16).digest()
+    excess = _excess_by_hash.get(key)
+    if excess is None:
+        excess = compute_layer_excess(divergence, heads)
+        if len(_excess_by_hash) >= MAX_CACHED_SNAPSHOTS:
+            _excess_by_hash.clear()
+        _excess_by_hash[key] = excess
+    return excess
 
 
 def load_last_excess(run: Run) -> np.ndarray:
