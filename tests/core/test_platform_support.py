@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import io
 import os
@@ -22,6 +23,7 @@ from neural.core.platform_support import (
     quote_command,
     rename_folder,
     replace_file,
+    share_heaps,
     unlock_file,
 )
 from neural.runs.errors import RunError, translate_errors
@@ -289,3 +291,56 @@ def test_the_source_tree_fits_on_case_insensitive_file_systems_and_windows():
     assert not [part for part in parts if part.partition(".")[0].casefold() in reserved]
     assert not [part for part in parts if part[-1] in ". " or set(part) & set('<>:"|?*\\')]
     assert max(map(len, names)) < 160, "a checkout must stay below the 260 characters of Windows"
+
+
+COUNT_HEAPS = """
+import ctypes, sys, threading
+from neural.core.platform_support import share_heaps
+
+if sys.argv[1] != "default":
+    share_heaps(int(sys.argv[1]))
+barrier = threading.Barrier(7)
+
+def allocate():
+    blocks = [bytearray(5000) for _ in range(100)]
+    barrier.wait()  # all threads hold their blocks at the same time
+    barrier.wait()
+
+threads = [threading.Thread(target=allocate) for _ in range(6)]
+for thread in threads:
+    thread.start()
+barrier.wait()
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+file = ctypes.c_void_p(libc.fopen(sys.argv[2].encode(), b"w"))
+libc.malloc_info(0, file)
+libc.fclose(file)
+barrier.wait()
+"""
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "malloc_info"),
+    reason="only glibc has heaps for threads",
+)
+def test_threads_share_heaps(tmp_path):
+    def count_heaps(heaps):
+        path = tmp_path / "heaps.xml"
+        # PYTHONMALLOC: Python's own allocator takes memory from the system, not from a heap
+        subprocess.run(
+            [sys.executable, "-c", COUNT_HEAPS, heaps, str(path)],
+            check=True,
+            env={**os.environ, "PYTHONMALLOC": "malloc"},
+        )
+        return path.read_text().count("<heap nr=")
+
+    assert count_heaps("2") == 2
+    assert count_heaps("default") > 2
+
+
+def test_systems_without_such_heaps_are_left_alone(monkeypatch):
+    def refuse(name):
+        raise TypeError("argument of type 'NoneType'")  # as ctypes on Windows
+
+    monkeypatch.setattr(ctypes, "CDLL", refuse)
+    share_heaps(2)

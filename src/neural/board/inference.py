@@ -7,10 +7,9 @@ into segments. A boundary is an element with which a segment begins.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from neural.tasks._text_generator import TextGenerator
     from neural.tasks.segmentation.pipeline import SegmentationPipeline
 
+ModelType = TypeVar("ModelType")
 MAX_CACHED_MODELS = 4
 """Generators, and likewise segmenters, that stay in memory."""
 
@@ -35,7 +35,7 @@ def handle_generate(path: Path, request: GenerateRequest) -> Iterator[dict[str, 
     token as bytes 255·√weight in base64, [layer, head, key]. The keys are the tokens of the
     attention window, which starts at token `first` of the text.
     """
-    generator = _load_generator(path, _latest_checkpoint_step(path))
+    generator = _generators.get(path)
     prompt_ids = generator.encode_prompt(request.prompt)[1]
     decode = generator.tokenizer.create_decoder()
     is_first = True
@@ -74,7 +74,7 @@ def handle_segment(path: Path | None, request: SegmentRequest) -> dict[str, Any]
 
     if not request.text.strip():
         raise TaskError("the text is empty: there is nothing to segment")
-    pipeline = _load_pipeline(path, _latest_checkpoint_step(path) if path is not None else 0)
+    pipeline = _pipelines.get(path)
     result = segment_text(
         RawText("the text", request.text, "utf-8"),
         pipeline,
@@ -112,30 +112,56 @@ def handle_segment(path: Path | None, request: SegmentRequest) -> dict[str, Any]
     }
 
 
-@lru_cache(MAX_CACHED_MODELS)
-def _load_generator(path: Path, checkpoint_step: int) -> TextGenerator:
-    """Load the generator of a run. `checkpoint_step` is only a cache key."""
+class ModelCache(Generic[ModelType]):
+    """The most recently used models of runs, one for each run: that of its newest checkpoint.
+
+    Used by one job at a time (`JobLock`).
+    """
+
+    def __init__(self, load: Callable[[Path | None], ModelType]) -> None:
+        self._load = load
+        self._models: dict[Path | None, tuple[int, ModelType]] = {}
+        """Checkpoint step and model by run folder, the least recently used first."""
+
+    def get(self, path: Path | None) -> ModelType:
+        """The model of a run folder; None is the shipped one.
+
+        The model of a running training is loaded again after each checkpoint.
+        """
+        step = -1 if path is None else _latest_checkpoint_step(path)
+        cached = self._models.pop(path, None)
+        if cached is None or cached[0] != step:
+            del cached  # an older model is freed before the next one is loaded
+            _limit_threads()
+            cached = step, self._load(path)
+        self._models[path] = cached
+        if len(self._models) > MAX_CACHED_MODELS:
+            del self._models[next(iter(self._models))]
+        return cached[1]
+
+
+def _load_generator(path: Path | None) -> TextGenerator:
+    """Load the generator of a run."""
     from neural.workflows.generate import load_generator
 
-    _limit_threads()
+    assert path is not None, "no generator is shipped"
     return load_generator(path)
 
 
-@lru_cache(MAX_CACHED_MODELS)
-def _load_pipeline(path: Path | None, checkpoint_step: int) -> SegmentationPipeline:
-    """Load the segmenter of a run, or the shipped one. `checkpoint_step` is only a cache key."""
+def _load_pipeline(path: Path | None) -> SegmentationPipeline:
+    """Load the segmenter of a run, or the shipped one."""
     from neural.tasks.segmentation.pipeline import load_shipped_pipeline
     from neural.workflows.segment import load_run_pipeline
 
-    _limit_threads()
     return load_shipped_pipeline() if path is None else load_run_pipeline(Run.open(path))
 
 
-def _latest_checkpoint_step(path: Path) -> int:
-    """The step of the newest checkpoint, −1 without one.
+_generators = ModelCache(_load_generator)
+_pipelines = ModelCache(_load_pipeline)
 
-    As a cache key, it makes the network of a running training load again after each checkpoint.
-    """
+
+def _latest_checkpoint_step(path: Path) -> int:
+    """The step of the newest checkpoint, −1 without one."""
     with Run.open(path) as run:
         return max((checkpoint.step for checkpoint in run.checkpoints()), default=-1)
 

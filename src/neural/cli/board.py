@@ -18,6 +18,8 @@ only the owner their environments.
 """
 NICENESS = 5
 """Added to the process's niceness, so that training comes first."""
+HEAPS = 2
+"""Heaps of memory for all threads; with one per thread, the board's memory keeps growing."""
 
 
 @click.command()
@@ -107,7 +109,7 @@ def _serve(runs: Path, host: str, port: int, *, has_token: bool, opens_browser: 
     from neural.board.security import ServerConfig, is_loopback_host, open_listening_socket
     from neural.cli._errors import UserError
     from neural.core.errors import describe_os_error
-    from neural.core.platform_support import lower_priority
+    from neural.core.platform_support import lower_priority, share_heaps
 
     token = _choose_token(host, has_token=has_token)
     try:
@@ -153,4 +155,5 @@ def _serve(runs: Path, host: str, port: int, *, has_token: bool, opens_browser: 
     ):
         # after the browser has started: it would inherit the lower priority
         lower_priority(NICENESS)
+        share_heaps(HEAPS)
         uvicorn.Server(uvicorn_config).run(sockets=[listener])

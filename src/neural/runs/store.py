@@ -70,6 +70,8 @@ INSERT_STATEMENTS = {
 }
 COMMIT_INTERVAL_SECONDS = 1.0
 """Seconds between two transactions, unless one is requested."""
+PAGE_CACHE_KIB = 256
+"""Memory for pages of the file, per open run; the operating system caches files anyway."""
 MIN_VALUE_LIMIT_BYTES = 1 << 20
 """Larger values are refused if they are also larger than the file: their length is forged."""
 MIN_AXIS_LIMIT = 1 << 16
@@ -95,6 +97,7 @@ class RunStore:
             weakref.finalize(self, self._db.close)  # for stores that nobody closes
         with self._report_damage(), translate_errors(self.name):
             harden_connection(self._db, self._file_bytes())
+            self._db.execute(f"PRAGMA cache_size = -{PAGE_CACHE_KIB}")
         self._check_version()
 
     def _file_bytes(self) -> int:
