@@ -1,6 +1,7 @@
 """The commands as a user types them: printed text and exit codes."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,31 @@ def test_help_lists_every_file_of_the_folder_as_a_verb():
     assert result.exit_code == 0
     for verb in verbs:
         assert (f"\n  {verb} " in result.output) == (not verb.startswith("_"))
+
+
+def interrupt_inside_a_library(**options):
+    """As pydantic, which replaces KeyboardInterrupt by an error of its own."""
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        raise ValueError("cannot build the class") from None
+
+
+def test_ctrl_c_inside_a_library_is_no_traceback(monkeypatch):
+    monkeypatch.setattr("neural.cli.layers.command.callback", interrupt_inside_a_library)
+    with pytest.raises(SystemExit) as error:
+        main(["layers"])
+    assert error.value.code == 130
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_error_without_ctrl_c_is_shown(monkeypatch):
+    def fail(**options):
+        raise ValueError("a defect")
+
+    monkeypatch.setattr("neural.cli.layers.command.callback", fail)
+    with pytest.raises(ValueError, match="a defect"):
+        main(["layers"])
 
 
 def test_a_misspelt_verb_is_guessed():

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from neural.core.errors import TaskError
+from neural.tasks._text_generator import CharacterTokenizer
 from neural.workflows.token_model import TokenModel, load_token_model
 from tests.hugging_face_folders import build_gpt2, build_t5, save_folder, train_tokenizer
 from tests.programs import TRANSLATOR
@@ -27,6 +28,19 @@ def test_a_run_has_logits_and_characters(tmp_path):
         assert model.encode_next(CHARACTERS[:4], CHARACTERS[5]) == [5]
         assert model.class_count == len(CHARACTERS)
         assert "step 3" in model.source
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "ids", "labels"),
+    [
+        (CharacterTokenizer(("a", "b")), [1, 2, 0, 9], ["b", "<2>", "a", "<9>"]),
+        (CharacterTokenizer(("a", "b"), pad=0), [1, 2, 3], ["a", "b", "<3>"]),
+        (CharacterTokenizer(None), [97, 256], ["a", "<256>"]),
+    ],
+    ids=["characters", "padding", "bytes"],
+)
+def test_ids_that_the_text_lacked_are_shown_as_numbers(tokenizer, ids, labels):
+    assert TokenModel("wide", torch.nn.Identity(), tokenizer).label(ids) == labels
 
 
 def test_a_folder_has_logits_of_the_last_position(tmp_path, tokenizer):

@@ -9,8 +9,12 @@ import importlib
 import os
 import pkgutil
 import re
+import signal
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +78,14 @@ class CommandGroup(click.Group):
         """Run the command line. A symbol that the console cannot show is replaced."""
         for stream in (sys.stdout, sys.stderr):
             make_output_encodable(stream)
-        return super().main(*args, **kwargs)
+        with _count_interrupts() as interrupts:
+            try:
+                return super().main(*args, **kwargs)
+            except Exception:
+                # a library that is interrupted may raise an error of its own (pydantic does)
+                if interrupts:
+                    sys.exit(128 + signal.SIGINT)
+                raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """One line per command, cut at the end of a clause instead of in the middle of a word."""
@@ -104,6 +115,30 @@ class CommandGroup(click.Group):
             from neural.cli._errors import UserError
 
             raise UserError(str(error)) from None
+
+
+@contextmanager
+def _count_interrupts() -> Iterator[list[int]]:
+    """Append to a list at every Ctrl-C, which raises KeyboardInterrupt as ever.
+
+    Without effect outside of the main thread, and where Ctrl-C does something else already.
+    """
+    interrupts: list[int] = []
+    previous = signal.getsignal(signal.SIGINT)
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    if previous is not signal.default_int_handler or not is_main_thread:
+        yield interrupts
+        return
+
+    def interrupt(number: int, frame: Any) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield interrupts
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
 def show_warning(

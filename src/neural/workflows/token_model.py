@@ -128,8 +128,9 @@ class TokenModel:
         if self.tokenizer is None:
             return [str(token) for token in ids]
         if isinstance(self.tokenizer, CharacterTokenizer):
-            decode = self.tokenizer.create_decoder()
-            return [decode(int(token)) for token in ids]
+            decode, size = self.tokenizer.create_decoder(), self.tokenizer.vocab_size
+            # a network may predict more ids than the training text had characters
+            return [decode(int(token)) if token < size else f"<{token}>" for token in ids]
         return label_ids(self.tokenizer, torch.tensor([list(ids)]))[0]
 
     def check_ids(self, ids: Sequence[int]) -> str | None:
