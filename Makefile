@@ -2,6 +2,7 @@
 # make install  the package with board and figures in .venv, without what only tests need
 # make test    installs everything, then linter, formatter, types and all tests
 # make check   the linter, formatter and types alone;  make pytest   the tests alone
+# make integrations  the adapters with LangChain, LlamaIndex and Haystack themselves
 # make web     checks and tests the pages (Node 20), builds them again, and fails if the bundle in the package is another
 # make docs    the documentation site, in site/; fails at a link that leads nowhere
 # make gallery  the pictures of docs/gallery.md, by its commands (ten minutes; a browser)
@@ -24,6 +25,7 @@ VENV := .venv
 SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(SCRIPTS)
 BUILD_BIN := build/venv/$(SCRIPTS)
+INTEGRATIONS := build/integrations
 # two cores: two test processes with one thread each
 JOBS ?= 2
 export OMP_NUM_THREADS ?= 1
@@ -33,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ISSUE_FORMS := $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 NATIVE := $(wildcard src/neural/native/*.cpp src/neural/native/*.h src/neural/native/kernels/* src/neural/native/cmake/CMakeLists.txt)
 
-.PHONY: demo install test check pytest web docs gallery audit wheel dist wheels container sbom lint-release check-release coverage sanitize fuzz bench clean
+.PHONY: demo install test check pytest integrations web docs gallery audit wheel dist wheels container sbom lint-release check-release coverage sanitize fuzz bench clean
 
 # src/neural/__init__.py has the version, which an installation keeps
 $(VENV)/installed: pyproject.toml constraints.txt src/neural/__init__.py $(NATIVE)
@@ -73,6 +75,21 @@ pytest: $(VENV)/ready
 
 test: check
 	@$(MAKE) pytest
+
+# Forty packages that nothing else needs have an environment of their own, which sees that of the tests.
+$(INTEGRATIONS)/ready: $(VENV)/ready
+	$(PYTHON) -m venv $(INTEGRATIONS)
+	@$(INTEGRATIONS)/$(SCRIPTS)/python -c 'import pathlib, sysconfig, tomllib; \
+	project = tomllib.loads(pathlib.Path("pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]; \
+	print(*project["haystack"], *project["langchain"], *project["llama-index"], sep="\n")' > $(INTEGRATIONS)/requirements.txt
+	@$(BIN)/python -c 'import site; print("import site; site.addsitedir(%r)" % site.getsitepackages()[-1])' \
+	> "$$($(INTEGRATIONS)/$(SCRIPTS)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth"
+	$(INTEGRATIONS)/$(SCRIPTS)/python -m pip install --quiet --constraint constraints.txt --requirement $(INTEGRATIONS)/requirements.txt
+	@touch $@
+
+# NEURAL_TEST_FRAMEWORKS: a framework that is missing is an error, not a skipped test
+integrations: $(INTEGRATIONS)/ready
+	NEURAL_TEST_FRAMEWORKS=1 HAYSTACK_TELEMETRY_ENABLED=False $(INTEGRATIONS)/$(SCRIPTS)/python -m pytest tests/integrations
 
 web: $(VENV)/ready
 	cd web && npm ci --no-audit --no-fund && npm run check && npm test

@@ -76,7 +76,6 @@ def test_html_headings_are_those_of_the_parser():
 
 
 def test_plain_headings_are_those_of_docutils():
-    pytest.importorskip("docutils")
     parsed = parse_plain(PLAIN)
     assert [PLAIN[end:].split("\n")[0] for _, end in parsed.windows] == ["Section", "Below"]
     assert parsed.sections == [["Intro."], ["Body of two lines."], ["Last."]]
