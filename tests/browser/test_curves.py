@@ -205,6 +205,7 @@ def test_results_on_held_out_data_are_never_smoothed(tab, report):
 
 def test_hovering_one_chart_reads_the_same_step_in_all(tab, report):
     tab.goto(f"{report}#/curves")
+    tab.locator(".chart").first.wait_for()  # the page decodes its data after it is loaded
     charts = tab.locator(".chart").count()
     assert charts == 4
     for name, step in (("train/loss", 37), ("valid/loss", 75)):

@@ -1,6 +1,7 @@
 """Statistics of rows and heads: known pitfalls, accepted arguments, and memory."""
 
 import math
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -504,7 +505,12 @@ print(measure_peak({queries}, 8192))
 def measure_megabytes(call: str, queries: int) -> float:
     script = PEAK_SCRIPT.format(call=call, queries=queries)
     completed = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+        [sys.executable, "-c", script],
+        # threads that wait sleep: if they spin, another test process makes this five times slower
+        env={**os.environ, "OMP_WAIT_POLICY": "passive"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert completed.returncode == 0, completed.stderr
     return float(completed.stdout)

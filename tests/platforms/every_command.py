@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -57,6 +58,42 @@ PAIRS = """pairs:
   - {clean: "The sea is", corrupted: "Bread is b", answer: " ", wrong: "."}
   - {clean: "The sky is", corrupted: "Bread is b", answer: " ", wrong: "."}
 """
+COMMANDS = """
+check small.neural
+fmt --check small.neural
+compile small.neural --out {output}/small.py
+train small.neural --runs {output}/runs --quiet
+train text.yaml --runs {output}/runs --quiet
+train songs.yaml --runs {output}/runs --quiet
+sweep rates.yaml --runs {output}/runs
+runs --runs {output}/runs
+show Small --runs {output}/runs
+top Small --runs {output}/runs --once
+compare Small --runs {output}/runs Text
+analyze Small --runs {output}/runs
+report Small --runs {output}/runs --out {output}/report.html
+figure Small --runs {output}/runs --kind curves --out {output}/curves.svg
+debug Small --runs {output}/runs --out {output}/heads.html
+evaluate Small --runs {output}/runs
+predict Small data.npz --runs {output}/runs --out {output}/predicted.csv
+calibrate Songs --runs {output}/runs
+ablate Small --runs {output}/runs
+export Small --runs {output}/runs --to torch --out {output}/small.pt2
+export Small --runs {output}/runs --to huggingface --out {output}/folder
+generate Text --runs {output}/runs --tokens 9
+attribute Text --runs {output}/runs --input "The sea is"
+patch Text pairs.yaml --runs {output}/runs
+watch Text --input "The sea is" --runs {output}/runs
+segment text.txt --out {output}/parts.json
+import encoder.pt --as nn.TransformerEncoder --set num_heads=2 --runs {output}/runs
+new kindling --into {output}
+layers
+explain E0203
+schema language_model
+completion bash
+doctor
+"""
+"""One call per line, in an order in which each finds what it needs. {output} is a folder."""
 NOT_CALLED = {
     "bench": "runs files of a checkout",
     "board": "serves until it is stopped; has tests of its own",
@@ -69,46 +106,10 @@ NOT_CALLED = {
 
 
 def list_commands(output: str) -> list[list[str]]:
-    """The calls, in an order in which each finds what it needs."""
-    runs = f"{output}/runs"
-    network = ["Small", "--runs", runs]
-    text_model = ["Text", "--runs", runs]
-    return [
-        ["check", "small.neural"],
-        ["fmt", "--check", "small.neural"],
-        ["compile", "small.neural", "--out", f"{output}/small.py"],
-        ["train", "small.neural", "--runs", runs, "--quiet"],
-        ["train", "text.yaml", "--runs", runs, "--quiet"],
-        ["train", "songs.yaml", "--runs", runs, "--quiet"],
-        ["sweep", "rates.yaml", "--runs", runs],
-        ["runs", "--runs", runs],
-        ["show", *network],
-        ["top", *network, "--once"],
-        ["compare", *network, "Text"],
-        ["analyze", *network],
-        ["report", *network, "--out", f"{output}/report.html"],
-        ["figure", *network, "--kind", "curves", "--out", f"{output}/curves.svg"],
-        ["debug", *network, "--out", f"{output}/heads.html"],
-        ["evaluate", *network],
-        ["predict", "Small", "data.npz", "--runs", runs, "--out", f"{output}/predicted.csv"],
-        ["calibrate", "Songs", "--runs", runs],
-        ["ablate", *network],
-        ["export", *network, "--to", "torch", "--out", f"{output}/small.pt2"],
-        ["export", *network, "--to", "huggingface", "--out", f"{output}/folder"],
-        ["generate", *text_model, "--tokens", "9"],
-        ["attribute", *text_model, "--input", "The sea is"],
-        ["patch", "Text", "pairs.yaml", "--runs", runs],
-        ["watch", "Text", "--input", "The sea is", "--runs", runs],
-        ["segment", "text.txt", "--out", f"{output}/parts.json"],
-        ["import", "encoder.pt", "--as", "nn.TransformerEncoder", "--set", "num_heads=2",
-         "--runs", runs],
-        ["new", "kindling", "--into", output],
-        ["layers"],
-        ["explain", "E0203"],
-        ["schema", "language_model"],
-        ["completion", "bash"],
-        ["doctor"],
-    ]  # fmt: skip
+    """The words of each call; `output` is the folder that they write to."""
+    lines = COMMANDS.strip().splitlines()
+    # the folder is inserted after the split: it may contain spaces
+    return [[word.replace("{output}", output) for word in shlex.split(line)] for line in lines]
 
 
 def write_files(folder: Path) -> None:

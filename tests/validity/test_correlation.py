@@ -1,6 +1,7 @@
 """Error rates of the correlation over seeds, on series whose truth is known."""
 
 from collections import Counter
+from functools import cache
 
 import numpy as np
 import pytest
@@ -71,6 +72,7 @@ def independent_jitter(draw, seeds):
     return TREND + first, 0.3 * TREND + second
 
 
+@cache
 def verdict_rates(scenario, *, seeds=5, repeats=REPEATS, halves=True):
     counts = Counter()
     for repeat in range(repeats):

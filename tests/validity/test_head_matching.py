@@ -23,9 +23,14 @@ SEEDS = 11
 """Pairs of seeds: 55."""
 
 
-@lru_cache
 def create_models(steps, seeds=SEEDS, layers=2, heads=HEADS, scale=0.7):
     """Models of different seeds, trained for `steps`."""
+    # a call with a default and one without it are the same
+    return _create_models(steps, seeds, layers, heads, scale)
+
+
+@lru_cache
+def _create_models(steps, seeds, layers, heads, scale):
     return [
         train(TinyTransformer(seed, layers, heads, scale), steps, seed) for seed in range(seeds)
     ]

@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
+import huggingface_hub
 import pytest
 import torch
 import transformers
@@ -212,6 +214,23 @@ def test_errors_of_the_hub_are_messages(error, message, monkeypatch):
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", fail)
     with pytest.raises(TargetError, match=message):
         load_watched_model("nobody/x")
+
+
+def test_a_hub_that_cannot_be_reached_is_reported_without_retries(monkeypatch):
+    def refuse(seconds):
+        raise AssertionError(f"waits for {seconds} seconds")
+
+    huggingface_hub.close_session()  # the next one reads the variable for proxies
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "127.0.0.1")
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(time, "sleep", refuse)
+    try:
+        with pytest.raises(TargetError, match="hub of Hugging Face cannot be reached"):
+            load_watched_model("nobody/x")
+    finally:
+        huggingface_hub.close_session()
 
 
 class Hub(http.server.BaseHTTPRequestHandler):

@@ -189,11 +189,7 @@ def correlate(
             excluded.append(f"seed {index + 1} of {len(seeds)}, {reason}")
         else:
             included.append(pair)
-    # [i, j]: first series of seed i with second series of seed j
-    change_matrix = np.empty((len(included), len(included)))
-    for i, (first_curve, _) in enumerate(included):
-        for j, (_, second_curve) in enumerate(included):
-            change_matrix[i, j] = _apply_statistic(correlate_changes, first_curve, second_curve)
+    change_matrix = _correlate_all_changes(included)
     first_halves, second_halves = (
         align_halves([pair[side] for pair in included]) for side in (0, 1)
     )
@@ -245,6 +241,32 @@ def _clip_interval(estimate: SeedEstimate, limit: float = 1.0) -> SeedEstimate:
     return replace(estimate, low=low, high=high)
 
 
+def _correlate_all_changes(pairs: Sequence[tuple[Curve, Curve]]) -> np.ndarray:
+    """Correlation of the changes of every first with every second series, at their shared steps.
+
+    The result is [i, j] for the first series of seed i and the second of seed j.
+    """
+    curves = [curve for pair in pairs for curve in pair]
+    if curves and all(_is_finite_at(curve, curves[0].steps) for curve in curves):
+        # the usual case: every series is ranked once, instead of once per pair
+        first, second = align_pairs(pairs)
+        return _spearman_matrix(np.diff(first), np.diff(second))
+    return np.array(
+        [
+            _apply_statistic(correlate_changes, first_curve, second_curve)
+            for first_curve, _ in pairs
+            for _, second_curve in pairs
+        ]
+    ).reshape(len(pairs), len(pairs))
+
+
+def _is_finite_at(curve: Curve, steps: np.ndarray) -> bool:
+    """Whether `steps` are those of the curve, and all its values are finite."""
+    return np.array_equal(curve.steps, steps) and bool(
+        np.isfinite(np.asarray(curve.values, float)).all()
+    )
+
+
 def align_pairs(pairs: Sequence[tuple[Curve, Curve]]) -> tuple[np.ndarray, np.ndarray]:
     """Both series of all seeds at their shared steps, (seed, step) each."""
     steps = _shared_steps([curve for pair in pairs for curve in pair])
@@ -271,7 +293,10 @@ def _shared_steps(curves: Sequence[Curve]) -> np.ndarray:
     steps: np.ndarray | None = None
     for curve in curves:
         finite = curve.steps[np.isfinite(np.asarray(curve.values, float))]
-        steps = finite if steps is None else np.intersect1d(steps, finite)
+        if steps is None:
+            steps = finite
+        elif not np.array_equal(steps, finite):
+            steps = np.intersect1d(steps, finite)
     return np.empty(0, dtype=int) if steps is None else steps
 
 
@@ -290,7 +315,7 @@ def _correlate_levels(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     if count < 2 or first.shape[1] < MIN_SHARED_STEPS:
         return np.full((count, count), np.nan)
     first, second = first - first.mean(axis=0), second - second.mean(axis=0)
-    return np.array([[spearman(a, b) for b in second] for a in first])
+    return _spearman_matrix(first, second)
 
 
 def _estimate_root_reliability(
@@ -318,18 +343,28 @@ def spearman(x: np.ndarray, y: np.ndarray) -> float:
     return _pearson(rank_values(x), rank_values(y))
 
 
+def _spearman_matrix(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """`spearman` of every row of `first` with every row of `second`."""
+    ranks = [np.array([rank_values(row) for row in rows]) for rows in (first, second)]
+    # ranks and their mean are multiples of 1/2: the sums are exact in any order
+    x, y = (rows - rows.mean(axis=1, keepdims=True) for rows in ranks)
+    norm = np.sqrt((x**2).sum(axis=1)[:, None] * (y**2).sum(axis=1))
+    return np.divide(x @ y.T, norm, out=np.full(norm.shape, np.nan), where=norm > 0)
+
+
 def correlate_changes(steps: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
     """Rank correlation of the changes from each step to the next; NaN if a series hardly changes.
 
     `steps` is not used: all statistics take the same arguments (`_apply_statistic`).
     """
-    changes = np.diff(x), np.diff(y)
-    if any(
-        np.ptp(change) <= MIN_RELATIVE_CHANGE * np.abs(values).max()
-        for change, values in zip(changes, (x, y), strict=True)
-    ):
+    if _hardly_changes(x) or _hardly_changes(y):
         return math.nan
-    return spearman(*changes)
+    return spearman(np.diff(x), np.diff(y))
+
+
+def _hardly_changes(values: np.ndarray) -> bool:
+    """Whether the changes from each step to the next are equal, up to rounding errors."""
+    return bool(np.ptp(np.diff(values)) <= MIN_RELATIVE_CHANGE * np.abs(values).max())
 
 
 def partial_correlation(steps: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
@@ -372,20 +407,21 @@ def _exclusion_reason(first_curve: Curve, second_curve: Curve) -> str:
     steps, first, second = align_curves(first_curve, second_curve)
     if len(steps) < MIN_SHARED_STEPS:
         return f"{len(steps)} shared steps (at least {MIN_SHARED_STEPS})"
-    return "a series without change" if math.isnan(correlate_changes(steps, first, second)) else ""
+    has_changes = not (_hardly_changes(first) or _hardly_changes(second))
+    return "" if has_changes else "a series without change"
 
 
 def align_curves(
     first_curve: Curve, second_curve: Curve
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Steps at which both curves are finite, and both values there."""
-    steps, first_rows, second_rows = np.intersect1d(
-        first_curve.steps, second_curve.steps, return_indices=True
-    )
-    first, second = (
-        np.asarray(first_curve.values, float)[first_rows],
-        np.asarray(second_curve.values, float)[second_rows],
-    )
+    first, second = (np.asarray(curve.values, float) for curve in (first_curve, second_curve))
+    steps = first_curve.steps
+    if not np.array_equal(steps, second_curve.steps):
+        steps, first_rows, second_rows = np.intersect1d(
+            steps, second_curve.steps, return_indices=True
+        )
+        first, second = first[first_rows], second[second_rows]
     finite = np.isfinite(first) & np.isfinite(second)
     return steps[finite], first[finite], second[finite]
 

@@ -39,6 +39,7 @@ the mean cosine of index pairs (`index_p`).
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -97,6 +98,9 @@ class ModelHeads:
     layers: Int[np.ndarray, " N"]
     heads: Int[np.ndarray, " N"]
     """Layer of each head, and its number in the layer."""
+    _contents: dict[bytes, np.ndarray] = field(default_factory=dict, init=False, repr=False)
+    """The newest result of `_extract_contents`, by a hash of its arguments. A model that is compared
+    with several others has the same contents each time, and fitting patterns takes long."""
 
     def __post_init__(self) -> None:
         if self.maps.ndim != 3 or not len(self.maps) == len(self.layers) == len(self.heads):
@@ -302,9 +306,11 @@ def match_heads(
     visible = (first_maps.max(axis=0) > 0) | (second_maps.max(axis=0) > 0)
     classes = build_patterns(visible) if patterns is None else [c[rows] for c in patterns]
     divergence = compute_divergence(first_maps, second_maps)
-    cosines = _extract_contents(first_maps, visible, classes, resolution) @ (
-        _extract_contents(second_maps, visible, classes, resolution).T
+    contents = (
+        _extract_contents_once(model, maps, visible, classes, resolution)
+        for model, maps in ((first, first_maps), (second, second_maps))
     )
+    cosines = next(contents) @ next(contents).T
     is_allowed = np.ones(divergence.shape, bool)
     if same_layer:
         is_allowed = first.layers[:, None] == second.layers
@@ -321,6 +327,26 @@ def match_heads(
         changes,
         index_p,
     )
+
+
+def _extract_contents_once(
+    model: ModelHeads,
+    maps: Float[np.ndarray, "N R K"],
+    visible: Bool[np.ndarray, "R K"],
+    patterns: Sequence[Int[np.ndarray, "R K"]],
+    resolution: float,
+) -> Float[np.ndarray, "N RK"]:
+    """`_extract_contents`, from the cache of the model if its arguments are the same as before."""
+    digest = hashlib.blake2b(repr((maps.shape, len(patterns), resolution)).encode())
+    for array in (maps, visible, *patterns):
+        digest.update(array.tobytes())
+    key = digest.digest()
+    contents = model._contents.get(key)
+    if contents is None:
+        contents = _extract_contents(maps, visible, patterns, resolution)
+        model._contents.clear()
+        model._contents[key] = contents
+    return contents
 
 
 def _extract_contents(

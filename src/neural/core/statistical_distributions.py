@@ -17,6 +17,8 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from statistics import NormalDist
 
+import numpy as np
+
 MAX_TERMS = 100_000
 """Terms of a series or a continued fraction; about the square root of the shape is needed."""
 MAX_NEWTON_STEPS = 100
@@ -147,6 +149,7 @@ def _log_student_density(degrees: float, t: float) -> float:
     return -(degrees + 1) / 2 * log_ratio - 0.5 * math.log(degrees) - _log_beta_half(degrees / 2)
 
 
+@lru_cache(maxsize=256)  # a two-sided test asks for the same |t| twice
 def _log_student_tail(degrees: float, t: float) -> float:
     """Log probability that Student's t exceeds `t` ≥ 0.
 
@@ -161,26 +164,28 @@ def _log_student_tail(degrees: float, t: float) -> float:
         scale = t / (degrees + 1)
         linear, square = 2 * scale / t, (scale / t) ** 2
     exponent = -(degrees + 1) / 2
-    integral = math.fsum(
-        weight * math.exp(exponent * math.log1p(s * (linear + square * s)))
-        for s, weight in _create_nodes()
-    )
+    nodes, weights = _create_nodes()
+    # exp and log1p of `math`, because those of numpy differ in the last bit between processors
+    logs = np.fromiter(map(math.log1p, (nodes * (linear + square * nodes)).tolist()), float)
+    densities = np.fromiter(map(math.exp, (exponent * logs).tolist()), float)
+    integral = math.fsum((weights * densities).tolist())
     return _log_student_density(degrees, t) + math.log(scale) + math.log(integral)
 
 
 @cache
-def _create_nodes() -> tuple[tuple[float, float], ...]:
+def _create_nodes() -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights of the double exponential quadrature over s ≥ 0 (Takahasi and Mori, 1974).
 
     The trapezoidal rule in x with s = exp(π/2 · sinh x).
     """
     count = round(MAX_NODE / NODE_DISTANCE)
-    nodes = []
+    nodes, weights = [], []
     for index in range(-count, count + 1):
         x = index * NODE_DISTANCE
         s = math.exp(math.pi / 2 * math.sinh(x))
-        nodes.append((s, NODE_DISTANCE * math.pi / 2 * math.cosh(x) * s))
-    return tuple(nodes)
+        nodes.append(s)
+        weights.append(NODE_DISTANCE * math.pi / 2 * math.cosh(x) * s)
+    return np.array(nodes), np.array(weights)
 
 
 def _log_beta_half(a: float) -> float:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 FUNCTION_TARGET = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
 HUB_NAME = re.compile(r"^[\w.-]+(/[\w.-]+)?$")
+HUB_TIMEOUT_SECONDS = 10
 STATE_SUFFIXES = (".pt", ".pth", ".bin", ".safetensors")
 STATE_KEYS = ("model", "state_dict", "model_state_dict", "module")
 """Keys under which checkpoints of other programs hold the state dict."""
@@ -239,7 +240,8 @@ def _load_hugging_face(target: str, implementation: str | None) -> WatchedModel:
     is_folder = folder.is_dir()
     if is_folder and not (folder / "config.json").is_file():
         raise TargetError(_explain_missing_config(folder, target))
-    options: dict[str, Any] = {"local_files_only": is_folder, "trust_remote_code": False}
+    is_local = is_folder or not _is_hub_reachable()
+    options: dict[str, Any] = {"local_files_only": is_local, "trust_remote_code": False}
     verbosity = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity(transformers.logging.CRITICAL)
     transformers.logging.disable_progress_bar()
@@ -256,10 +258,10 @@ def _load_hugging_face(target: str, implementation: str | None) -> WatchedModel:
         transformers.logging.set_verbosity(verbosity)
         transformers.logging.enable_progress_bar()
     tokenizer, tokenizer_error = _load_optional(
-        transformers.AutoTokenizer, target, is_folder, TOKENIZER_FILES
+        transformers.AutoTokenizer, target, is_local, TOKENIZER_FILES
     )
     image_processor, _ = _load_optional(
-        transformers.AutoImageProcessor, target, is_folder, IMAGE_FILES
+        transformers.AutoImageProcessor, target, is_local, IMAGE_FILES
     )
     return WatchedModel(
         folder.resolve().name if is_folder else target,
@@ -271,6 +273,23 @@ def _load_hugging_face(target: str, implementation: str | None) -> WatchedModel:
         title=_make_title(folder.resolve()) if is_folder else "",
         tokenizer_error=tokenizer_error,
     )
+
+
+def _is_hub_reachable() -> bool:
+    """Whether the hub of Hugging Face answers one request.
+
+    Its library repeats every request five times, over 23 seconds, before it reports that there is
+    no network or reads its cache. Only the cache is read if this request fails.
+    """
+    from huggingface_hub import constants
+    from huggingface_hub.utils import get_session
+
+    try:
+        # the session has the proxy and the offline mode of the library; any status is an answer
+        get_session().head(constants.ENDPOINT, timeout=HUB_TIMEOUT_SECONDS)
+    except Exception:  # httpx and requests, which older versions use, have their own kinds
+        return False
+    return True
 
 
 def _make_title(folder: Path) -> str:
@@ -338,14 +357,18 @@ def _find_model_class(config: Any) -> Any:
 
 
 def _load_optional(
-    auto_class: Any, target: str, is_folder: bool, files: tuple[str, ...]
+    auto_class: Any, target: str, is_local: bool, files: tuple[str, ...]
 ) -> tuple[Any | None, str]:
-    """Tokenizer or image processor of a model, and why it cannot be read; None if it has none."""
-    if is_folder and not any((Path(target) / file).exists() for file in files):
+    """Tokenizer or image processor of a model, and why it cannot be read; None if it has none.
+
+    `is_local`: read a folder or the cache only, without requests to the hub.
+    """
+    folder = Path(target)
+    if folder.is_dir() and not any((folder / file).exists() for file in files):
         return None, ""
     try:
         loaded = auto_class.from_pretrained(
-            target, local_files_only=is_folder, trust_remote_code=False
+            target, local_files_only=is_local, trust_remote_code=False
         )
         return loaded, ""
     except Exception as error:  # the model may still be watched with token ids
