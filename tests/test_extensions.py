@@ -6,12 +6,12 @@ The files of tests/extensions/ are installed as a package with entry points; the
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from tests.forked_commands import ForkedCommands
 
 SOURCE = Path(__file__).parent / "extensions"
 ENTRY_POINTS = {
@@ -49,17 +49,16 @@ def lab(tmp_path_factory):
     paths = [str(folder / "site"), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
-    def neural(*arguments: str) -> str:
-        command = [sys.executable, "-m", "neural", *arguments]
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    with ForkedCommands(environment) as commands:
 
-    neural("train", "peaks.yaml", "--quiet")
-    neural.folder = folder
-    return neural
+        def neural(*arguments: str) -> str:
+            done = commands.run("neural", *arguments, cwd=folder)
+            assert done.returncode == 0, done.stderr
+            return done.stdout
+
+        neural("train", "peaks.yaml", "--quiet")
+        neural.folder = folder
+        yield neural
 
 
 def test_the_task_is_trained_with_the_schedule_and_the_measure(lab):

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked_commands import ForkedCommands
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/your-own-attention.md").read_text()
 FIRST_BLOCK = re.search(r"```console\n(.*?)```", PAGE, re.S)[1]
@@ -25,21 +27,7 @@ COMMANDS = [
 def project(tmp_path_factory):
     """A project that `neural new` created; returns a function that runs commands in it."""
     folder = tmp_path_factory.mktemp("project")
-    environment = {**os.environ}
-
-    def run(*words: str, cwd: Path) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", *words],
-            cwd=cwd,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    run("neural", "new", "kindling", cwd=folder)
+    subprocess.run([sys.executable, "-m", "neural", "new", "kindling"], cwd=folder, check=True)
     path = folder / "kindling"
     metadata = tomllib.loads((path / "pyproject.toml").read_text())["project"]
     info = folder / "site/kindling-0.1.0.dist-info"
@@ -51,9 +39,16 @@ def project(tmp_path_factory):
     ]
     (info / "entry_points.txt").write_text("\n".join(groups))
     paths = [str(folder / "site"), str(path / "src"), os.environ.get("PYTHONPATH", "")]
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    run.path = path
-    return run
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    with ForkedCommands(environment) as commands:
+
+        def run(*words: str) -> str:
+            done = commands.run(*words, cwd=path)
+            assert done.returncode == 0, done.stdout + done.stderr
+            return done.stdout
+
+        run.path = path
+        yield run
 
 
 def test_the_page_has_the_commands_that_are_run_here():
@@ -68,19 +63,19 @@ def test_the_page_has_the_commands_that_are_run_here():
 
 
 def test_the_program_is_checked_with_the_new_mechanism(project):
-    assert 'attention="fading"' in project("neural", "check", "kindling.neural", cwd=project.path)
+    assert 'attention="fading"' in project("neural", "check", "kindling.neural")
 
 
 def test_the_contract_has_as_many_checks_as_the_page_says(project):
     shown = re.search(r"pytest +# (\d+) checks", FIRST_BLOCK)[1]
-    printed = project("pytest", "-q", "-p", "no:cacheprovider", cwd=project.path)
+    printed = project("pytest", "-q", "-p", "no:cacheprovider")
     assert f"{shown} passed" in printed
 
 
 def test_the_project_is_trained_and_compiled(project):
     overrides = ["--set", "training.steps=2", "--set", "tracking.track_every=1"]
-    project("neural", "train", "experiment.yaml", *overrides, cwd=project.path)
-    program = project("neural", "compile", "kindling.neural", cwd=project.path)
+    project("neural", "train", "experiment.yaml", *overrides)
+    program = project("neural", "compile", "kindling.neural")
     assert "class Fading" in program + "".join(
         path.read_text() for path in project.path.glob("*.py")
     )

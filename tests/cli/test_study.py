@@ -4,8 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -26,15 +24,9 @@ def invoke(*words):
     return CliRunner().invoke(main, ["study", *(str(word) for word in words)])
 
 
-def start(folder, *words):
-    command = [sys.executable, "-m", "neural", "study", *words]
-    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, cwd=folder, start_new_session=True, **pipe)
-
-
-def test_a_study_is_interrupted_resumed_and_reported(tmp_path, monkeypatch):
+def test_a_study_is_interrupted_resumed_and_reported(start_neural, tmp_path, monkeypatch):
     write_study(tmp_path, STUDY.replace("[0, 1]", "[0]").replace("every: 2", "every: 20") + LONG)
-    process = start(tmp_path, "evolve.yaml")
+    process = start_neural(tmp_path, "study", "evolve.yaml")
     wait_for(lambda: [*tmp_path.glob("runs/*_evolve/*_numbers_seed-0/checkpoints/*.json")], process)
     os.killpg(process.pid, signal.SIGINT)
     _, stderr = process.communicate(timeout=TIMEOUT_SECONDS)
@@ -43,7 +35,7 @@ def test_a_study_is_interrupted_resumed_and_reported(tmp_path, monkeypatch):
     assert "resume with: neural study evolve.yaml" in stderr
     assert "Traceback" not in stderr
 
-    again = start(tmp_path, "evolve.yaml")
+    again = start_neural(tmp_path, "study", "evolve.yaml")
     stdout, stderr = again.communicate(timeout=TIMEOUT_SECONDS)
     assert again.returncode == 0, stderr
     (folder,) = tmp_path.glob("runs/*_evolve")

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -21,12 +20,6 @@ from tests.workflows.test_sweep import ScriptedRunner
 LONG = "set: [training.steps=100, training.checkpoint_every=1, tracking.track_every=0]\n"
 TIMEOUT_SECONDS = 240
 """A loaded machine may need long to import torch."""
-
-
-def start(folder, *words):
-    command = [sys.executable, "-m", "neural", "sweep", *words]
-    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, cwd=folder, start_new_session=True, **pipe)
 
 
 def interrupt(process):
@@ -56,9 +49,9 @@ def invoke(*words):
     return CliRunner().invoke(main, [str(word) for word in words])
 
 
-def test_a_trial_that_is_killed_is_started_again_from_its_checkpoint(tmp_path):
+def test_a_trial_that_is_killed_is_started_again_from_its_checkpoint(start_neural, tmp_path):
     write_sweep(tmp_path, "experiment: tiny.neural\nseeds: [0, 1]\nretries: 1\n" + LONG)
-    sweep = start(tmp_path, "rates.yaml", "--workers", "2", "--json")
+    sweep = start_neural(tmp_path, "sweep", "rates.yaml", "--workers", "2", "--json")
     path = wait_for(lambda: find_saved_run(tmp_path, "seed-1"), sweep)
     os.kill(Run.open(path).status.pid, signal.SIGKILL)
     stdout, stderr = sweep.communicate(timeout=TIMEOUT_SECONDS)
@@ -77,9 +70,9 @@ def test_a_trial_that_is_killed_is_started_again_from_its_checkpoint(tmp_path):
     assert "seed-0" in table and "show one: neural show" in table
 
 
-def test_an_interrupted_sweep_saves_and_names_the_resume_command(tmp_path):
+def test_an_interrupted_sweep_saves_and_names_the_resume_command(start_neural, tmp_path):
     write_sweep(tmp_path, "experiment: tiny.neural\n" + LONG)
-    sweep = start(tmp_path, "rates.yaml")
+    sweep = start_neural(tmp_path, "sweep", "rates.yaml")
     path = wait_for(lambda: find_saved_run(tmp_path), sweep)
     interrupt(sweep)
     stdout, stderr = sweep.communicate(timeout=TIMEOUT_SECONDS)
@@ -90,7 +83,7 @@ def test_an_interrupted_sweep_saves_and_names_the_resume_command(tmp_path):
     stopped = run.status.step
     assert run.checkpoints()[-1].step == stopped < 100
     assert f"neural sweep --resume runs/{path.parent.name}" in stdout
-    again = start(tmp_path, "--resume")
+    again = start_neural(tmp_path, "sweep", "--resume")
     stdout, stderr = again.communicate(timeout=TIMEOUT_SECONDS)
     assert again.returncode == 0, stderr
     assert run.status.state == "finished"
@@ -98,9 +91,9 @@ def test_an_interrupted_sweep_saves_and_names_the_resume_command(tmp_path):
     assert run.events()[-1][0] == stopped, "it resumed from there"
 
 
-def test_the_children_of_a_killed_sweep_save_and_stop(tmp_path):
+def test_the_children_of_a_killed_sweep_save_and_stop(start_neural, tmp_path):
     write_sweep(tmp_path, "experiment: tiny.neural\n" + LONG.replace("=100,", "=100000,"))
-    sweep = start(tmp_path, "rates.yaml")
+    sweep = start_neural(tmp_path, "sweep", "rates.yaml")
     path = wait_for(lambda: find_saved_run(tmp_path), sweep)
     sweep.kill()
     sweep.communicate()
@@ -116,13 +109,13 @@ def test_the_children_of_a_killed_sweep_save_and_stop(tmp_path):
     assert listed.output == "seed-0\n1 trial; nothing was started\n"
 
 
-def test_a_trial_that_cannot_train_is_named_with_its_reason(tmp_path):
+def test_a_trial_that_cannot_train_is_named_with_its_reason(start_neural, tmp_path):
     sweep = write_sweep(
         tmp_path,
         "experiment: tiny.neural\nset: [training.steps=50, training.learning_rate=1e30]\n"
         "retries: 0\n",
     )
-    sweep = start(tmp_path, "rates.yaml")
+    sweep = start_neural(tmp_path, "sweep", "rates.yaml")
     stdout, stderr = sweep.communicate(timeout=TIMEOUT_SECONDS)
     assert sweep.returncode == 1, stderr
     assert re.search(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from neural.runs.run import Run
-from tests.cli.test_sweep import TIMEOUT_SECONDS, find_saved_run, interrupt, start, wait_for
+from tests.cli.test_sweep import TIMEOUT_SECONDS, find_saved_run, interrupt, wait_for
 from tests.sweeps import write_sweep
 
 SWEEP = """experiment: tiny.neural
@@ -44,10 +44,12 @@ def get_parent(pid):
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def test_all_trials_finish_although_a_worker_is_killed(tmp_path, monkeypatch, cluster):
+def test_all_trials_finish_although_a_worker_is_killed(
+    start_neural, tmp_path, monkeypatch, cluster
+):
     write_sweep(tmp_path, SWEEP)
     monkeypatch.setenv("RAY_ADDRESS", cluster)
-    with start(tmp_path, "rates.yaml", "--runner", "ray", "--json") as sweep:
+    with start_neural(tmp_path, "sweep", "rates.yaml", "--runner", "ray", "--json") as sweep:
         path = wait_for(lambda: find_saved_run(tmp_path), sweep)
         trainer = Run.open(path).status.pid
         worker = get_parent(trainer)
@@ -66,14 +68,16 @@ def test_all_trials_finish_although_a_worker_is_killed(tmp_path, monkeypatch, cl
     assert [point["seeds"] for point in data["points"]] == [2, 2]
 
 
-def test_an_interrupted_sweep_is_stopped_on_the_cluster_too(tmp_path, monkeypatch):
+def test_an_interrupted_sweep_is_stopped_on_the_cluster_too(start_neural, tmp_path, monkeypatch):
     """On a local cluster that the sweep starts and stops itself."""
     write_sweep(
         tmp_path,
         "experiment: tiny.neural\nset: [training.steps=100000, training.checkpoint_every=1]\n",
     )
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with start(tmp_path, "rates.yaml", "--runner", "ray", "--workers", "1") as sweep:
+    with start_neural(
+        tmp_path, "sweep", "rates.yaml", "--runner", "ray", "--workers", "1"
+    ) as sweep:
         path = wait_for(lambda: find_saved_run(tmp_path), sweep)
         interrupt(sweep)
         stdout, stderr = sweep.communicate(timeout=TIMEOUT_SECONDS)

@@ -17,10 +17,15 @@ from tests.exports.networks import network, segmenter
 from tests.exports.user_attentions.fading import Fading
 
 
-def export_and_load(bundle, folder):
+def export_to_keras(bundle, folder):
+    """Export and return the path. The export itself loads the file in Keras and compares."""
     path = folder / "net.keras"
     assert export(bundle, Keras, path).max_difference <= 1e-4
-    return keras.models.load_model(path)
+    return path
+
+
+def export_and_load(bundle, folder):
+    return keras.models.load_model(export_to_keras(bundle, folder))
 
 
 def assert_keras_layers_only(model):
@@ -72,7 +77,7 @@ def test_every_mechanism_is_exported_with_every_position(name, tmp_path):
 def test_grouped_heads_dropout_and_qk_norm_are_exported(name, tmp_path):
     options = f'attention="{name}", num_kv_heads=2, qk_norm=true, dropout_rate=0.1, bias=false'
     block = f"TransformerDecoder(num_heads=4, d_model=8, dff=11, {options})"
-    export_and_load(one_layer(block, "(9, 8)"), tmp_path)
+    export_to_keras(one_layer(block, "(9, 8)"), tmp_path)
 
 
 def test_random_blocks_are_named_in_the_error(tmp_path):
@@ -107,7 +112,7 @@ def test_a_mechanism_of_another_package_is_named_in_the_error(tmp_path, monkeypa
     ],
 )
 def test_the_options_of_a_block_are_exported(options, tmp_path):
-    export_and_load(
+    export_to_keras(
         one_layer(f"TransformerDecoder(num_heads=2, d_model=6, dff=11, {options}) * 2", "(9, 6)"),
         tmp_path,
     )
@@ -140,7 +145,7 @@ def test_two_sequences_with_padding_go_through_the_same_embedding(tmp_path):
 )
 def test_windows_over_time_map_the_padding_mask(layer, tmp_path):
     lines = f"{layer}\n    MultiHeadAttention(num_heads=2)\n    GlobalAveragePooling1D()"
-    export_and_load(one_layer(lines, "(None, 6)", with_mask=True), tmp_path)
+    export_to_keras(one_layer(lines, "(None, 6)", with_mask=True), tmp_path)
 
 
 def test_a_tied_output_and_scores_before_softmax(tmp_path):
@@ -152,11 +157,11 @@ def test_a_tied_output_and_scores_before_softmax(tmp_path):
         Output(19, activation="softmax", tied=true)
       loss: "sparse_categorical_crossentropy"
     }"""
-    export_and_load(network(text, return_logits=True), tmp_path)
+    export_to_keras(network(text, return_logits=True), tmp_path)
 
 
 def test_a_segmenter_reads_padded_documents(tmp_path):
-    export_and_load(segmenter(with_mask=True), tmp_path)
+    export_to_keras(segmenter(with_mask=True), tmp_path)
 
 
 def test_a_file_name_that_keras_cannot_load_is_an_error(tmp_path):
@@ -168,7 +173,7 @@ def test_a_file_name_that_keras_cannot_load_is_an_error(tmp_path):
 @pytest.mark.parametrize("cell", ["LSTM", "GRU"])
 @pytest.mark.parametrize("options", ["", ", bidirectional=true"])
 def test_the_last_state_is_that_of_the_last_real_step(cell, options, tmp_path):
-    export_and_load(
+    export_to_keras(
         one_layer(f"{cell}(5, return_sequences=false{options})", "(9, 6)", with_mask=True), tmp_path
     )
 
@@ -183,7 +188,7 @@ def test_the_last_state_is_that_of_the_last_real_step(cell, options, tmp_path):
 )
 def test_a_sequence_of_padding_alone_gives_the_same_output(layer, tmp_path):
     bundle = one_layer(f"{layer}\n    GlobalAveragePooling1D()", "(9, 6)", with_mask=True)
-    export_and_load(bundle, tmp_path)
+    export_to_keras(bundle, tmp_path)
     run = Keras().read(bundle, tmp_path / "net.keras")
     x, mask = bundle.create_batch(3, 9)
     mask[1] = False
@@ -204,7 +209,7 @@ def test_topk_breaks_ties_as_the_network_does(tmp_path):
         Embedding(input_dim=3, output_dim=4)
         MultiHeadAttention(num_heads=2, attention="topk", k=3)
     }"""
-    export_and_load(network(text), tmp_path)
+    export_to_keras(network(text), tmp_path)
 
 
 class Doubling(Layer):

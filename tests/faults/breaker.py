@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,21 +42,47 @@ def make_preload_environment(library: Path) -> dict[str, str]:
     return {**os.environ, "LD_PRELOAD": str(library), "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
 
 
-def run_broken(script: str, library: Path, *arguments: str) -> dict[str, Any]:
-    """Run a script of this folder with the library; returns its report, which has no failures."""
-    completed = subprocess.run(
-        [sys.executable, str(HERE / script), *arguments],
+RunBroken = Callable[[Path, str], dict[str, Any]]
+"""Breaks operations below a folder in a mode; returns the report, which has no failures."""
+
+
+@contextmanager
+def start_script(script: str, library: Path) -> Iterator[RunBroken]:
+    """Start a script of this folder with the library: one process, which imports torch once."""
+    with subprocess.Popen(
+        [sys.executable, str(HERE / script)],
         env=make_preload_environment(library),
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=False,
-        timeout=600,
-    )
-    assert completed.returncode == 0, completed.stderr
-    report = json.loads(completed.stdout)
-    assert report["failures"] == []
-    assert sum(report["ends"].values()) == report["tried"]
-    return report
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def run_broken(folder: Path, mode: str) -> dict[str, Any]:
+            process.stdin.write(json.dumps([str(folder), mode]) + "\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+            assert line, f"{script} ended with exit code {process.wait()}"
+            report = json.loads(line)
+            assert report["failures"] == []
+            assert sum(report["ends"].values()) == report["tried"]
+            return report
+
+        yield run_broken
+        process.stdin.close()
+
+
+def run_script(main: Callable[[Path, str, int], None], strides: dict[str, int]) -> None:
+    """Call `main` for `FOLDER MODE [STRIDE]` of the command line, or for lines of standard input.
+
+    Lines are JSON: `[FOLDER, MODE]`.
+    """
+    gc.freeze()  # children do not touch, and so copy, the memory of all imported modules
+    words = sys.argv[1:]
+    for folder, mode, *stride in [words] if words else map(json.loads, sys.stdin):
+        main(Path(folder), mode, int(stride[0]) if stride else strides.get(mode, 1))
+        sys.stdout.flush()
 
 
 class Breaker:

@@ -1,6 +1,8 @@
 """Break copies and conversions of a run at every file operation; used by test_broken_copies.py.
 
-    LD_PRELOAD=break_files.so python broken_copies.py FOLDER MODE [STRIDE]
+    LD_PRELOAD=break_files.so python broken_copies.py [FOLDER MODE [STRIDE]]
+
+Without arguments it reads lines `["FOLDER", "MODE"]` from standard input.
 
 The run is copied to a folder that is empty, and to one that has an older copy. A child copies; one
 of its operations breaks; the parent checks the target: the old copy, the new one, or none. Then it
@@ -11,7 +13,6 @@ the ends of the children, and every failure.
 import json
 import os
 import shutil
-import sys
 import tarfile
 import traceback
 from collections import Counter
@@ -25,7 +26,7 @@ from neural.runs.copy import compare_runs, copy_run
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.runs.upgrade import upgrade_run
-from tests.faults.breaker import Breaker
+from tests.faults.breaker import Breaker, run_script
 
 OPERATION_KINDS = {"half": "w", "full": "wc"}
 """Operations that a mode applies to; all if missing."""
@@ -219,5 +220,4 @@ def main(folder: Path, mode: str, stride: int) -> None:
 
 
 if __name__ == "__main__":
-    words = [*sys.argv[1:], str(STRIDES.get(sys.argv[2], 1))]
-    main(Path(words[0]), words[1], int(words[2]))
+    run_script(main, STRIDES)

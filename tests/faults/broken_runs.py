@@ -1,6 +1,8 @@
 """Break a small run at every file operation in turn; used by test_broken_runs.py.
 
-    LD_PRELOAD=break_files.so python broken_runs.py FOLDER MODE [STRIDE]
+    LD_PRELOAD=break_files.so python broken_runs.py [FOLDER MODE [STRIDE]]
+
+Without arguments it reads lines `["FOLDER", "MODE"]` from standard input.
 
 The process is killed before every operation, and inside every write. A full disk is tried at every
 third operation that needs space, a disk that fails, permanently or once, at every sixth of all,
@@ -15,7 +17,6 @@ import json
 import math
 import os
 import shutil
-import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable
@@ -27,7 +28,7 @@ import torch
 
 from neural.runs.errors import RunError
 from neural.runs.run import Run
-from tests.faults.breaker import Breaker
+from tests.faults.breaker import Breaker, run_script
 
 OPERATION_KINDS = {"half": "w", "full": "wc"}
 """Operations that a mode applies to; all if missing."""
@@ -307,5 +308,4 @@ def main(folder: Path, mode: str, stride: int) -> None:
 
 
 if __name__ == "__main__":
-    words = [*sys.argv[1:], str(STRIDES.get(sys.argv[2], 1))]
-    main(Path(words[0]), words[1], int(words[2]))
+    run_script(main, STRIDES)

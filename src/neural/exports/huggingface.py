@@ -79,17 +79,27 @@ class Huggingface(Exporter):
         """`logits`, before the last activation."""
         return "logits"
 
+    def __init__(self) -> None:
+        self._network_file: tuple[ExportBundle, ModuleSource] | None = None
+        """The last bundle and its network.py, which `check`, `write` and `read` need."""
+
+    def _write_network(self, bundle: ExportBundle) -> ModuleSource:
+        """Source of network.py; written once per bundle."""
+        if self._network_file is None or self._network_file[0] is not bundle:
+            self._network_file = bundle, network_file(bundle)
+        return self._network_file[1]
+
     def check(self, bundle: ExportBundle) -> None:
         """Refuse a network if the source of one of its layers is not available."""
         try:
-            network_file(bundle)
+            self._write_network(bundle)
         except SourceExportError as error:
             raise ExportError(f"{bundle.name} cannot be written as Python: {error}") from error
 
     def write(self, bundle: ExportBundle, path: Path) -> None:
         """Write the folder, with a tokenizer if the network was trained on characters."""
         path.mkdir()
-        source, factory = network_file(bundle)
+        source, factory = self._write_network(bundle)
         kind = output_kind(bundle)
         classes = ["AutoModel", *([AUTO_CLASSES[kind]] if kind in AUTO_CLASSES else [])]
         vocab_size = bundle.inputs[0].vocab_size
@@ -134,7 +144,7 @@ class Huggingface(Exporter):
                 compute_logits = self._pass_by_name(bundle, model)
             else:
                 network_source = importlib.import_module(f"{PACKAGE}.network")
-                factory_name = network_file(bundle)[1]
+                factory_name = self._write_network(bundle)[1]
                 network: Any = getattr(network_source, factory_name)()
                 weights = safetensors.load_file(path / "model.safetensors")
                 network.load_state_dict(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from neural.exports._tracing import suppress_export_logs, torch_export, trace_network
 from neural.nn.build import NetworkModule
+from neural.nn.lazy_torch import torch
 from neural.workflows.export import Exporter
 from neural.workflows.export_bundle import ExportBundle, min_positions
 
@@ -66,8 +67,9 @@ class Torch(Exporter):
             module: Callable[..., Tensor] = torch_export.load(path).module()
 
         def run(*inputs: Tensor) -> Tensor:
-            with suppress_export_logs():
-                return module(*inputs).detach()
+            # With gradients, torch would trace the backward pass of every scan in the file.
+            with torch.no_grad(), suppress_export_logs():
+                return module(*inputs)
 
         return run
 

@@ -20,7 +20,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from neural.core.distribution import format_install_command
 from neural.core.files import is_device, temporary_prefix
-from neural.core.platform_support import replace_file, sync_file, sync_folder
+from neural.core.platform_support import (
+    CAN_MOVE_OPEN_FILES,
+    replace_file,
+    sync_file,
+    sync_folder,
+)
 from neural.language.shapes import Shape
 from neural.runs.errors import translate_errors
 from neural.runs.run import Run
@@ -157,9 +162,9 @@ def export(bundle: ExportBundle, exporter_type: type[Exporter], path: Path) -> E
             shapes, difference = compare_outputs(
                 bundle, reloaded, name, exporter.max_output_difference
             )
-            # it may have the files mapped into memory; Windows moves no such files
             del reloaded
-            gc.collect()
+            if not CAN_MOVE_OPEN_FILES:  # it may have the files mapped into memory
+                gc.collect()
             num_bytes = _sync_to_disk(temporary_path)
             if path.is_dir():  # empty: Windows does not replace folders
                 path.rmdir()

@@ -29,8 +29,8 @@ from neural.training.runners.local import Local, ProcessHandle
 
 
 def preload_modules() -> None:
-    """Import what every trial needs, once, before forking: torch, its compiler, the engine."""
-    import torch._dynamo  # noqa: F401
+    """Import what every trial needs, once, before forking: torch and the engine."""
+    import torch.export  # noqa: F401
 
     import neural.training.engine  # noqa: F401
 
