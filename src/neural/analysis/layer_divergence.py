@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -38,7 +39,11 @@ def match_heads(divergence: np.ndarray, first: np.ndarray, second: np.ndarray) -
 
     `divergence` (N, N) has the distances of all heads; `first` and `second` are indices of heads.
     """
-    block = divergence[np.ix_(first, second)]
+    return _match_block(divergence[np.ix_(first, second)])
+
+
+def _match_block(block: np.ndarray) -> float:
+    """Mean distance of the pairs of rows and columns with the smallest sum."""
     rows, columns = solve_assignment(block)
     return float(block[rows, columns].mean())
 
@@ -57,24 +62,35 @@ def compute_layer_excess(
     for i in range(len(heads)):
         for j in range(i + 1, len(heads)):
             if min(len(layers[i]), len(layers[j])) > 1:
-                baseline = _random_group_divergence(
-                    divergence, layers[i], layers[j], np.random.default_rng((seed, i, j))
-                )
+                baseline = _random_group_divergence(divergence, layers[i], layers[j], (seed, i, j))
                 excess[i, j] = match_heads(divergence, layers[i], layers[j]) - baseline
     return excess
 
 
 def _random_group_divergence(
-    divergence: np.ndarray, first: np.ndarray, second: np.ndarray, generator: np.random.Generator
+    divergence: np.ndarray, first: np.ndarray, second: np.ndarray, seed: tuple[int, int, int]
 ) -> float:
     """Mean matched divergence of random groups that mix the heads of both layers."""
-    heads, values = np.concatenate([first, second]), []
-    while len(values) < RANDOM_GROUPINGS:
-        shuffled = generator.permutation(heads)
-        group, others = shuffled[: len(first)], shuffled[len(first) :]
-        if set(group) not in (set(first), set(second)):  # skip the grouping by layers itself
-            values.append(match_heads(divergence, group, others))
-    return float(np.mean(values))
+    groupings = _draw_groupings(tuple(first.tolist()), tuple(second.tolist()), seed)
+    groups, others = groupings[:, : len(first)], groupings[:, len(first) :]
+    blocks = divergence[groups[:, :, None], others[:, None, :]]
+    return float(np.mean([_match_block(block) for block in blocks]))
+
+
+@lru_cache(maxsize=4096)  # the same for all snapshots
+def _draw_groupings(
+    first: tuple[int, ...], second: tuple[int, ...], seed: tuple[int, int, int]
+) -> np.ndarray:
+    """Random orders of the heads of two layers, [grouping, head].
+
+    The first heads are one group, the others the second. Never the grouping by layers itself.
+    """
+    generator, groupings = np.random.default_rng(seed), list[np.ndarray]()
+    while len(groupings) < RANDOM_GROUPINGS:
+        shuffled = generator.permutation(np.array(first + second))
+        if set(shuffled[: len(first)].tolist()) not in (set(first), set(second)):
+            groupings.append(shuffled)
+    return np.stack(groupings)
 
 
 def load_excess_curves(run: Run) -> tuple[np.ndarray, np.ndarray]:
