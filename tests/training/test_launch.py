@@ -1,8 +1,39 @@
-"""Tasks that SLURM starts without torchrun do not train together, and are told so."""
+"""How processes of torchrun end, and a note for tasks that SLURM starts without torchrun."""
+
+import os
+import subprocess
+import sys
 
 import pytest
 
 from neural.training.launch import describe_separate_tasks
+
+EXIT = """
+import atexit
+from neural.training.launch import exit_worker
+
+class Library:
+    def __del__(self):
+        print("torn down")
+
+library = Library()
+atexit.register(print, "exit handler")
+print("trained")
+exit_worker(3)
+"""
+
+
+@pytest.mark.parametrize(("processes", "is_torn_down"), [("1", True), ("2", False)])
+def test_a_process_of_torchrun_ends_before_libraries_are_torn_down(processes, is_torn_down):
+    done = subprocess.run(
+        [sys.executable, "-c", EXIT],
+        env={**os.environ, "WORLD_SIZE": processes},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 3, done.stderr
+    lines = ["trained", "exit handler"] + ["torn down"] * is_torn_down
+    assert done.stdout.splitlines() == lines
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,7 @@ def command(
 
     with report_errors():
         from neural.cli._run_selection import select_run
+        from neural.training.launch import exit_worker
         from neural.workflows.guess_experiment import is_data
         from neural.workflows.train import TrainRequest
 
@@ -183,7 +184,7 @@ def command(
         if dry_run:
             _print_plan(prepared_training.task, as_json=form == "json")
         else:
-            sys.exit(_run_training(prepared_training, form or "text"))
+            exit_worker(_run_training(prepared_training, form or "text"))
 
 
 def _prepare_training(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
+from neural.core.experiment import world_size
 from neural.core.platform_support import count_cores
 from neural.runs.errors import RunError
 from neural.runs.run import Run
@@ -36,6 +39,20 @@ def launch_processes(count: int) -> int:
     except ChildFailedError as error:
         return max(failure.exitcode for failure in error.failures.values()) or 1
     return 0
+
+
+def exit_worker(code: int) -> NoReturn:
+    """Exit with a code; a process of torchrun without the destructors of C++ libraries.
+
+    On a busy machine about one in fifteen trainings that had finished was aborted by a destructor
+    of torch ("terminate called without an active exception"), and torchrun reported that it failed.
+    """
+    if world_size() > 1:
+        atexit._run_exitfuncs()  # `os._exit` calls no exit handlers
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def launch_id() -> str | None:
