@@ -207,9 +207,14 @@ class Kernel32:
     def __init__(self, name: str) -> None:
         assert name == "kernel32"
         for function in (
-            "OpenProcess", "CloseHandle", "GetCurrentProcess", "GetExitCodeProcess",
-            "GetProcessTimes", "SetPriorityClass", "GlobalMemoryStatusEx",
-        ):  # fmt: skip
+            "OpenProcess",
+            "CloseHandle",
+            "GetCurrentProcess",
+            "GetExitCodeProcess",
+            "GetProcessTimes",
+            "SetPriorityClass",
+            "GlobalMemoryStatusEx",
+        ):
             # a function that takes attributes such as `restype`, unlike a method
             setattr(self, function, self._as_function(getattr(self, f"_{function}")))
 
