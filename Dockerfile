@@ -4,9 +4,10 @@
 #     docker build --tag neural .
 #     docker run --rm --volume "$PWD":/work neural check net.neural
 
-ARG PYTHON=3.13
+# by digest: a tag may be given to another image
+ARG BASE=python:3.13-slim@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
 
-FROM python:${PYTHON}-slim AS build
+FROM ${BASE} AS build
 # The native kernels are C++; CMake and Ninja come as build requirements. No version of g++ is named: Debian's archive
 # keeps only the newest.
 # hadolint ignore=DL3008
@@ -15,16 +16,19 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY . .
-RUN python -m pip wheel --no-cache-dir --no-deps --wheel-dir /dist .
+RUN python -m pip install --no-cache-dir --no-deps --require-hashes --requirement release/locks/build.txt \
+    && python -m pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /dist .
 
-FROM python:${PYTHON}-slim
-# wheels of PyTorch without CUDA, which are a tenth of the size
+FROM ${BASE}
+# PyTorch without CUDA, a tenth of the size. torch alone comes from this index; every other file has a known hash.
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 # the extra board serves the live page
 RUN --mount=type=bind,from=build,source=/dist,target=/dist \
     --mount=type=bind,source=constraints.txt,target=/constraints.txt \
-    python -m pip install --no-cache-dir --extra-index-url "${TORCH_INDEX}" --constraint /constraints.txt \
-        "$(echo /dist/*.whl)[board]"
+    --mount=type=bind,source=release/locks/image.txt,target=/image.txt \
+    python -m pip install --no-cache-dir --no-deps --index-url "${TORCH_INDEX}" --constraint /constraints.txt torch \
+    && python -m pip install --no-cache-dir --no-deps --require-hashes --requirement /image.txt \
+    && python -m pip install --no-cache-dir --no-deps /dist/*.whl
 # the home is open to every user, so that `docker run --user "$(id -u)"` can write caches there
 RUN useradd --create-home --uid 1000 neural \
     && chmod 1777 /home/neural \

@@ -11,6 +11,7 @@
 # make dist    in dist/: the source archive, a wheel for this machine and one for any system
 # make wheels  in dist/: the wheels of this system for the package index, by cibuildwheel
 # make container  the image of the Dockerfile, and a program checked in it
+# make lock    exact versions with hashes in release/locks, for CI and releases
 # make sbom    the bill of materials that comes in the wheel
 # make lint-release  workflows, issue forms, hooks, citation and metadata against their schemas
 # make check-release TAG=v0.2.0  tag, version, changelog, citation and bill of materials agree
@@ -35,14 +36,23 @@ unexport PYTHONDONTWRITEBYTECODE
 ISSUE_FORMS := $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 NATIVE := $(wildcard src/neural/native/*.cpp src/neural/native/*.h src/neural/native/kernels/* src/neural/native/cmake/CMakeLists.txt)
 
-.PHONY: demo install test check pytest integrations web docs gallery audit wheel dist wheels container sbom lint-release check-release coverage sanitize fuzz bench clean
+.PHONY: demo install test check pytest integrations web docs gallery audit wheel dist wheels container lock sbom lint-release check-release coverage sanitize fuzz bench clean
+
+# PyTorch without CUDA on Linux: make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu. torch alone comes from there: a second
+# index beside the package index could answer for any name.
+TORCH := $(shell sed -n '/^torch==/p' constraints.txt)
+# CI systems set CI: pip then takes no file whose hash is not in release/locks, torch excepted
+LOCKED_INSTALL := install --quiet --no-deps --require-hashes --requirement release/locks
 
 # src/neural/__init__.py has the version, which an installation keeps
 $(VENV)/installed: pyproject.toml constraints.txt src/neural/__init__.py $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12"; exit 1; }
 	@echo "Installing neural and PyTorch in $(VENV), and compiling the kernels: this takes some minutes"
+	$(PYTHON) tests/set_up.py compiler
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[board,figures]'
+	$(if $(CI),$(BIN)/python -m pip $(LOCKED_INSTALL)/tests.txt)
+	$(if $(CI)$(TORCH_INDEX),$(BIN)/python -m pip install --quiet $(if $(TORCH_INDEX),--no-deps --index-url $(TORCH_INDEX)) $(TORCH))
+	$(BIN)/python -m pip install --quiet $(if $(CI),--no-deps --no-build-isolation,--constraint constraints.txt) --editable '.[board,figures]'
 	@# a plain path entry: the import hook beside it would hide copies of the package on PYTHONPATH
 	@$(BIN)/python -c 'import pathlib, sysconfig; pth = pathlib.Path(sysconfig.get_path("purelib"), "_editable_skbc_neural_lab.pth"); \
 	pth.write_text("".join(line for line in pth.open() if not line.startswith("import ")))'
@@ -53,7 +63,9 @@ $(VENV)/ready: $(VENV)/installed
 	@echo "Installing what tests and checks need in $(VENV): this takes some minutes"
 	@$(BIN)/python -c 'import pathlib, tomllib; project = tomllib.loads(pathlib.Path("pyproject.toml").read_text("utf-8"))["project"]; \
 	print(*project["optional-dependencies"]["dev"], sep="\n")' > $(VENV)/requirements.txt
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --requirement $(VENV)/requirements.txt
+	$(if $(CI),,$(BIN)/python -m pip install --quiet --constraint constraints.txt --requirement $(VENV)/requirements.txt)
+	$(BIN)/python tests/set_up.py npm
+	$(BIN)/python tests/set_up.py browser
 	@touch $@
 
 install: $(VENV)/installed
@@ -84,7 +96,7 @@ $(INTEGRATIONS)/ready: $(VENV)/ready
 	print(*project["haystack"], *project["langchain"], *project["llama-index"], sep="\n")' > $(INTEGRATIONS)/requirements.txt
 	@$(BIN)/python -c 'import site; print("import site; site.addsitedir(%r)" % site.getsitepackages()[-1])' \
 	> "$$($(INTEGRATIONS)/$(SCRIPTS)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth"
-	$(INTEGRATIONS)/$(SCRIPTS)/python -m pip install --quiet --constraint constraints.txt --requirement $(INTEGRATIONS)/requirements.txt
+	$(INTEGRATIONS)/$(SCRIPTS)/python -m pip $(if $(CI),$(LOCKED_INSTALL)/integrations.txt,install --quiet --constraint constraints.txt --requirement $(INTEGRATIONS)/requirements.txt)
 	@touch $@
 
 # NEURAL_TEST_FRAMEWORKS: a framework that is missing is an error, not a skipped test
@@ -111,15 +123,15 @@ wheel: $(VENV)/ready
 	$(BIN)/python tests/wheel.py
 
 # The tools of a release have an environment of their own: their requirements are not those of the tests.
-build/venv/ready: release/requirements.txt
+build/venv/ready: release/locks/tools.txt
 	$(PYTHON) -m venv build/venv
-	$(BUILD_BIN)/python -m pip install --quiet --requirement release/requirements.txt
+	$(BUILD_BIN)/python -m pip $(LOCKED_INSTALL)/tools.txt
 	@touch $@
 
 dist: build/venv/ready
 	rm -rf dist
-	$(BUILD_BIN)/python -m build --outdir dist  # the wheel is built from the source archive
-	$(BUILD_BIN)/python -m build --wheel --outdir dist --config-setting wheel.cmake=false
+	$(BUILD_BIN)/python -m build --no-isolation --outdir dist  # the wheel is built from the source archive
+	$(BUILD_BIN)/python -m build --no-isolation --wheel --outdir dist --config-setting wheel.cmake=false
 	$(BUILD_BIN)/python -m twine check --strict dist/*
 	$(BUILD_BIN)/python -m release.check_wheels dist/*.whl
 
@@ -131,6 +143,11 @@ wheels: build/venv/ready
 container:
 	docker build --tag neural .
 	docker run --rm --volume "$(CURDIR)/examples":/work:ro neural check tiny.neural
+
+lock:
+	$(PYTHON) -m venv build/lock
+	build/lock/$(SCRIPTS)/python -m pip install --quiet uv==0.13.8
+	build/lock/$(SCRIPTS)/python release/make_locks.py
 
 sbom: $(VENV)/ready
 	$(BIN)/python -m release.make_sbom

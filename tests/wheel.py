@@ -12,8 +12,8 @@ of the installation.
 `--python` is the interpreter that builds and runs the package. `--dist` is a folder with an sdist
 and a wheel: nothing is compiled then, because one wheel fits every version of Python. `--torch`
 replaces the version of torch in constraints.txt. On Linux, the index has builds of torch with CUDA
-for most versions: set PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu to install the much
-smaller CPU build.
+for most versions: set TORCH_INDEX=https://download.pytorch.org/whl/cpu to take torch, and torch alone,
+from there: a much smaller build.
 """
 
 from __future__ import annotations
@@ -128,9 +128,9 @@ def create_environment(interpreter: str, folder: Path) -> str:
 def build(interpreter: str, folder: Path) -> Path:
     """Build the sdist, and the wheel from the sdist, with the standard tool; returns their folder."""
     python = create_environment(interpreter, folder / "tools")
-    requirement = find_line((ROOT / "release" / "requirements.txt").read_text(), "build==")
-    run(python, "-m", "pip", "install", "--quiet", requirement)
-    run(python, "-m", "build", "--outdir", str(folder / "dist"), str(ROOT))
+    locked = ("--no-deps", "--require-hashes", "--requirement")
+    run(python, "-m", "pip", "install", "--quiet", *locked, str(ROOT / "release/locks/tools.txt"))
+    run(python, "-m", "build", "--no-isolation", "--outdir", str(folder / "dist"), str(ROOT))
     return folder / "dist"
 
 
@@ -262,6 +262,8 @@ def main() -> None:
         )
         with report_seconds("installed"):
             installation = Installation(arguments.python, folder, arguments.torch)
+            if index := os.environ.get("TORCH_INDEX"):
+                installation.install("torch", "--no-deps", "--index-url", index)
             installation.install(str(wheel))
         print(f"  {installation.describe()}")
         network = "offline" if installation.prefix else "(the network could not be disabled)"

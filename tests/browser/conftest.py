@@ -1,18 +1,15 @@
-"""One Chromium for all tests of a process: the installed one, never a download."""
-
-import shutil
+"""One Chromium for all tests of a process."""
 
 import pytest
 
-from neural.report.pdf_export import BROWSER_COMMANDS
+from tests.set_up import find_part
 
 
 @pytest.fixture(scope="session")
 def chromium():
     from playwright.sync_api import sync_playwright
 
-    executable = next(filter(None, map(shutil.which, BROWSER_COMMANDS)), None)
-    assert executable, f"these tests need a browser: one of {', '.join(BROWSER_COMMANDS)}"
+    executable = find_part("browser")
     with sync_playwright() as driver:
         browser = driver.chromium.launch(
             executable_path=executable, args=["--no-sandbox", "--disable-gpu"]

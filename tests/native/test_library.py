@@ -22,6 +22,7 @@ from neural.native.library import (
     no_kernels,
 )
 
+pytestmark = pytest.mark.needs_compiler
 ROOT = Path(__file__).parents[2]
 
 

@@ -17,7 +17,8 @@ def list_recipe(*arguments, **variables):
     environment = {
         name: value
         for name, value in os.environ.items()
-        if name not in ("MAKEFLAGS", "MAKELEVEL", "OMP_NUM_THREADS")  # set by make's own processes
+        # set by make's own processes, by CI systems, by users who want torch from another index
+        if name not in ("MAKEFLAGS", "MAKELEVEL", "OMP_NUM_THREADS", "CI", "TORCH_INDEX")
     }
     command = ["make", "--dry-run", "--no-print-directory", "VENV=build/no_such_folder", *arguments]
     done = subprocess.run(
@@ -36,6 +37,27 @@ def test_the_native_library_is_compiled_once_for_the_tests():
     recipe = list_recipe("pytest")
     assert recipe.count("pip install") == 2
     assert recipe.count("--editable") == 1
+
+
+def test_in_ci_every_package_comes_with_a_known_hash():
+    recipe = list_recipe("pytest", "integrations", CI="true")
+    installs = [line for line in recipe.splitlines() if "pip install" in line]
+    locked = [line for line in installs if "--no-deps --require-hashes" in line]
+    assert len(locked) == 2  # tests and integrations
+    (own,) = set(installs) - set(locked)
+    assert "--no-deps --no-build-isolation --editable" in own
+
+
+def test_the_index_of_pytorch_serves_torch_alone():
+    recipe = list_recipe("pytest", TORCH_INDEX="https://example.org/cpu")
+    (line,) = [line for line in recipe.splitlines() if "https://example.org/cpu" in line]
+    assert "--no-deps --index-url https://example.org/cpu torch==" in line
+    assert "extra-index-url" not in recipe
+
+
+@pytest.mark.parametrize("part", ["compiler", "npm", "browser"])
+def test_the_tests_look_for_what_they_need_of_the_system(part):
+    assert f"tests/set_up.py {part}" in list_recipe("test")
 
 
 def test_the_installation_is_announced_before_it_starts():
