@@ -43,3 +43,9 @@ def test_images_are_embedded(tmp_path):
 
 def test_the_page_has_a_dark_mode():
     assert "prefers-color-scheme: dark" in render_document("a", "b", [])
+
+
+def test_a_document_allows_no_script_and_nothing_from_elsewhere():
+    page = render_document("a title", "a lead", [])
+    assert "default-src 'none'" in page
+    assert "script-src" not in page

@@ -372,3 +372,10 @@ def test_junk_gives_errors_and_no_network(text):
         assert render_diagnostic(diagnostic, SourceText("junk.neural", text)).startswith(
             f"error[{diagnostic.code}]: "
         )
+
+
+def test_an_unknown_mechanism_says_how_one_of_your_own_is_found():
+    (error,) = check(small('TransformerEncoder(1, attention="top_few")'), FIXED_CATALOGUE).errors
+    assert error.code == "E0214"
+    assert any('[project.entry-points."neural.nn.attention"]' in text for text in error.helps)
+    assert any("`pip install -e .`" in text for text in error.helps)

@@ -177,3 +177,12 @@ def test_a_bad_argument_and_a_misspelt_mechanism_are_named(qkv):
         neural.attend(*qkv, mechanism="localized", window=0)
     with pytest.raises(LookupError, match="did you mean `localized`"):
         neural.attend(*qkv, mechanism="localised")
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # of torch's own attention
+@pytest.mark.parametrize("mechanism", ["self", "localized(window=3)", "linear", "topk(k=2)"])
+def test_vmap_gives_what_a_loop_gives(mechanism):
+    q = torch.randn(3, 1, 2, 5, 8, generator=torch.Generator().manual_seed(0))
+    actual = torch.func.vmap(lambda x: neural.attend(x, x, x, mechanism=mechanism))(q)
+    expected = torch.stack([neural.attend(x, x, x, mechanism=mechanism) for x in q])
+    torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)

@@ -6,11 +6,16 @@ the order of letters, or make printing fail.
 
 from __future__ import annotations
 
+import json
 import re
 
 # All control characters except the newline (\x0a), line separators, characters that change the
-# direction of text, and lone surrogates, which cannot be encoded.
-_CONTROL_CHARACTERS = r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+# direction of text or are invisible, and lone surrogates, which cannot be encoded. The joiners
+# U+200C and U+200D stay: Persian words and emoji need them.
+_CONTROL_CHARACTERS = (
+    r"[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    r"\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 _CONTROL_PATTERN = re.compile(_CONTROL_CHARACTERS)
 _COLOUR_OR_CONTROL_PATTERN = re.compile(
     rf"(\x1b\[(?:[0-7]|[39][0-7])(?:;(?:[0-7]|[39][0-7]))*m)|{_CONTROL_CHARACTERS}"
@@ -25,6 +30,11 @@ def escape_controls(text: str) -> str:
 def escape_controls_keep_colours(text: str) -> str:
     """Like `escape_controls`, but ANSI colour sequences, which our own output contains, stay."""
     return _COLOUR_OR_CONTROL_PATTERN.sub(lambda match: match[1] or "�", text.replace("\t", " "))
+
+
+def escape_json(text: str) -> str:
+    """JSON text with `\\u009b` in place of control characters: the same data, safe to print."""
+    return _CONTROL_PATTERN.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def shorten(text: str, max_length: int) -> str:

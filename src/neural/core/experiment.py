@@ -57,6 +57,7 @@ class TrainingSettings(Settings):
     learning_rate: Annotated[float | None, Aliases("lr")] = Field(
         None,
         gt=0,
+        le=1e6,
         description="Peak rate, in place of the optimizer's own; "
         "if the optimizer has a second rate, that is scaled by the same factor.",
     )
@@ -77,7 +78,7 @@ class TrainingSettings(Settings):
         None, gt=0, description="Largest norm of all gradients together."
     )
     label_smoothing: float = Field(
-        0.0, ge=0, lt=1, description="Probability mass moved from the true class to the others."
+        0.0, ge=0, lt=1, description="Probability mass moved from the true class to all classes."
     )
     ema: float = Field(
         0.0,

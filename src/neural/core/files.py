@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 import tempfile
@@ -41,12 +42,21 @@ def get_file_size(path: Path) -> int | None:
         return None
 
 
+def open_ordinary_file(path: Path) -> io.BufferedReader:
+    """Open a file to read bytes; OSError where it is a folder, pipe, socket or device.
+
+    For files of folders that somebody else wrote: a pipe without a writer would block for ever.
+    """
+    descriptor = platform_support.open_without_blocking(path)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
 def read_small_file(path: Path, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes:
     """Read a file; OSError where it is larger than `max_bytes`, or a pipe or device."""
-    descriptor = platform_support.open_without_blocking(path)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
+    with open_ordinary_file(path) as file:
         data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
         raise OSError(errno.EFBIG, f"it has more than {max_bytes:,} bytes", str(path))

@@ -40,10 +40,15 @@ class Html(str):
     __slots__ = ()
 
 
+CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""No script and nothing from elsewhere, whatever a text contains."""
+
+
 def render_document(title: str, lead: str, sections: Iterable[Html]) -> str:
     """A complete HTML file without external resources; `lead` is the paragraph below the title."""
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="{CONTENT_SECURITY_POLICY}">
 <title>{escape(title)}</title>
 <style>
 {PAGE_CSS}

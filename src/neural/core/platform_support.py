@@ -41,6 +41,12 @@ STOP_SIGNALS: tuple[int, ...] = (
     signal.SIGINT,
     signal.SIGTERM,
     *((signal.SIGBREAK,) if IS_WINDOWS else ()),  # type: ignore[attr-defined]
+    # a closed terminal; `nohup` starts programs that ignore it
+    *(
+        (signal.SIGHUP,)
+        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
+        else ()
+    ),
 )
 """Signals that ask a process to save and stop."""
 PROC_FOLDER = Path("/proc")

@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self, TypeVar
 
@@ -274,6 +275,10 @@ def read_settings_by_key(
     """
     reader = _SettingsReader(source, overrides)
     node = reader.find_value(key)
+    misspelt = reader.find_misspelt(key) if node is None else None
+    if misspelt is not None and isinstance(misspelt.value, str):
+        with suppress(UnknownNameError):  # the class is known, and so are its keys
+            return reader.build(find_kind(misspelt.value))
     if node is None or not isinstance(node.value, str):
         # The key is missing or no string, so the class is unknown: a key that `base` does not have
         # may belong to one of the classes. Only if the key has a default is `base` the class.
@@ -357,6 +362,13 @@ class _SettingsReader:
             if tree and key in tree.value
         ]
         return nodes[-1] if nodes else None
+
+    def find_misspelt(self, key: str) -> YamlNode | None:
+        """The value of a top-level key whose name is close to `key`, such as `taks` to `task`."""
+        trees = (self.root, *self.overrides)
+        entries = {name: entry for tree in trees if tree for name, entry in tree.value.items()}
+        guess = next((name for name in entries if find_closest(name, [key])), None)
+        return None if guess is None else entries[guess].node
 
     def build(self, kind: type[SettingsT], *, ignore_unknown: bool = False) -> SettingsT:
         """The settings object, or SettingsError. `ignore_unknown`: do not report unknown keys."""

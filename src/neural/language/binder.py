@@ -158,6 +158,12 @@ class Binder:
             listing = "`neural layers` lists all layers" if registry.noun == "layer" else None
             known = f"known: {', '.join(registry.names())}" if listing is None else listing
             help_text = f"did you mean `{unknown.guess}`?" if unknown.guess else known
+            own = None
+            if not unknown.guess and registry.noun == "attention mechanism":
+                own = (
+                    "one of your own needs a line in pyproject.toml below "
+                    f'[project.entry-points."{registry.package}"], and `pip install -e .` again'
+                )
             message = f"no {registry.noun} is called `{name[:40]}`"
             in_quotes = span.end - span.start > len(name)
             fix = (
@@ -169,7 +175,7 @@ class Binder:
                 UNKNOWN_NAME_CODES.get(registry.noun, "E0217"),
                 message,
                 span,
-                helps=[help_text],
+                helps=[help_text, own],
                 fix=fix,
             )
             return None

@@ -10,6 +10,10 @@ it. Importing torch takes seconds, checking a program milliseconds (docs/decisio
 from __future__ import annotations
 
 import importlib
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.nn import Module, functional
 
-    __all__ = ["Module", "functional", "lazy_import", "nn", "torch"]
+    __all__ = ["Module", "functional", "lazy_import", "nn", "suppress_export_logs", "torch"]
 
     def lazy_import(name: str) -> Any: ...  # a third-party module, imported at its first use
 else:
@@ -81,3 +85,19 @@ else:
                 type(self),
             )
             return _empty_instance, (class_without_torch,), self.__dict__
+
+
+@contextmanager
+def suppress_export_logs() -> Iterator[None]:
+    """Silence warnings and logs that torch writes for authors of exporters."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "torch._export")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

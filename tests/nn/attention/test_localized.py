@@ -70,6 +70,23 @@ def test_all_shapes_on_every_level(level, queries, keys, width, value_width):
             torch.testing.assert_close(ours.double(), definition, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("level", available_levels())
+@pytest.mark.parametrize("width", [8, 32, 128])
+@pytest.mark.parametrize("size", [1e4, 1e5, 1e6])
+def test_large_scores_have_finite_weights_on_every_level(level, width, size):
+    """Scores of 1e9 to 1e12: the largest of a row takes (nearly) all of the weight."""
+    torch.manual_seed(0)
+    q, k = (size * torch.randn(1, 2, 40, width) for _ in range(2))
+    v, mechanism, mask = torch.randn(1, 2, 40, width), Localized(window=7), Mask()
+    weights = mechanism.weights(q.double(), k.double(), mask)
+    is_clear = weights.amax(-1) > 1 - 1e-9  # rounding does not change the largest
+    with force_level(level):
+        out = mechanism.attend(q, k, v, mask)
+    expected = (weights @ v.double()).float()
+    assert is_clear.float().mean() > 0.9
+    torch.testing.assert_close(out[is_clear], expected[is_clear], rtol=1e-4, atol=1e-4)
+
+
 def test_strided_tensors_give_the_same_as_contiguous_ones():
     """Heads split from one projection, a reversed axis, and a gradient expanded from one number."""
     torch.manual_seed(2)

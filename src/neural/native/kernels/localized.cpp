@@ -151,11 +151,13 @@ ALWAYS_INLINE bool softmax(float *weight, const uint8_t *visible, int64_t count,
     Vec largest = broadcast(-INFINITY);
     for (int64_t i = 0; i < count; i += LANES)
         largest = maximum(load_scores(weight, i, count, lane), largest);
-    // exp(−inf − 0) is 0; −inf − −inf would be NaN. A NaN among the scores stays NaN.
-    const float max = max_lanes(largest), shift = max == -INFINITY ? 0 : max * scale;
+    // exp(−inf − 0) is 0; −inf − −inf would be NaN. A NaN among the scores stays NaN. The difference
+    // comes before the product: fused, score * scale − max * scale is not 0 for the largest score,
+    // but the rounding error of max * scale, which is 64 at 1e9.
+    const float max = max_lanes(largest), shift = max == -INFINITY ? 0 : max;
     Vec total = {};
     for (int64_t i = 0; i < count; i += LANES) {
-        const Vec value = exp(load_scores(weight, i, count, lane) * scale - shift);
+        const Vec value = exp((load_scores(weight, i, count, lane) - shift) * scale);
         store(weight + i, value);
         total += value;
     }

@@ -56,7 +56,8 @@ class Linear(Mechanism):
     """Weights are φ(q)·φ(k) over their sum, with φ(x) = elu(x) + 1: linear time and memory.
 
     Dropout drops whole keys of a head: single weights are never computed. The output is zero for a
-    query whose products with all keys underflow.
+    query whose products with all keys sum to less than about 7e-20 (q near −50), so that no
+    gradient overflows.
     """
 
     def weights(

@@ -15,7 +15,11 @@ from neural.nn.convolution import PADDING_MODES, MaxPooling, count_windows
 
 
 class MaxPooling1D(Layer):
-    """Maximum of every window, for each feature."""
+    """Maximum of every window, for each feature.
+
+    With `padding="same"` and strides above 1 the first window begins where Keras lets it begin, which
+    depends on the padded length of the batch; `"valid"` does not depend on it.
+    """
 
     keeps_time = False  # the padding mask of the input does not fit the output
     resizes_mask = True  # the module has `output_mask`, which converts the padding mask
