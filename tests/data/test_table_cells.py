@@ -131,3 +131,18 @@ def test_a_file_that_is_not_utf_8_is_refused_with_the_line_and_a_remedy(
 )
 def test_dates_are_recognised_by_their_digits(text, expected):
     assert is_date(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ("1_000", "it has an underscore"),
+        ('"1,234"', "it has a decimal comma or a comma between thousands"),
+        ('"1,234,567"', "it has a decimal comma or a comma between thousands"),
+        ('"1,5"', "it has a decimal comma"),
+    ],
+)
+def test_numbers_written_in_other_ways_are_refused_with_the_reason(cell, reason):
+    table = parse_table_text(f"a,b\n{cell},x\n2,y\n", "t.csv", suffix=".csv")
+    with pytest.raises(TaskError, match=f"`{cell.strip(chr(34))}` is not a number, {reason}$"):
+        read_numbers(table, 0)

@@ -66,6 +66,29 @@ def test_an_unknown_category_becomes_zeros_with_a_note():
     ]
 
 
+def test_a_category_is_found_by_its_value_unless_two_are_equal():
+    table = parse_table_text("a,b\n1.0,01\nx,1\ntrue,2\n", "t.csv")
+    settings = TableSettings(categorical=("a", "b"))
+    preprocessor, _ = fit(settings, table, np.arange(3))
+    assert preprocessor.columns[0].categories == ("1.0", "true", "x")
+    new = parse_table_text("a,b\n1.00,1\nx,1.0\nTRUE,2.0\n", "t.csv")
+    transformed, notes = preprocessor.transform(new, [0, 1])
+    assert transformed[1].tolist() == [0, 0, 1, 0, 0, 0]  # 1.0 may be `01` or `1`
+    assert transformed[2, 3:].tolist() == [0, 0, 1]
+    assert transformed[0, 3:].tolist() == [0, 1, 0]
+    assert len(notes) == 2  # 1.00 and TRUE may be `1.0` or `true`
+
+
+def test_missing_categories_are_counted_in_a_note():
+    table = parse_table_text("a,b\nu,1\n?,2\nu,3\n,4\nv,5\n", "t.csv")
+    settings = TableSettings(categorical=("a",), impute="median")
+    preprocessor, _ = fit(settings, table, np.arange(5))
+    assert preprocessor.transform(table, [0, 1])[1] == [
+        "t.csv, column `a`: missing in 2 rows; it becomes `u`, the most frequent category of the "
+        "training rows"
+    ]
+
+
 def test_a_saved_preprocessor_gives_the_same_numbers():
     preprocessor, _ = fit(EVERYTHING)
     saved = json.loads(json.dumps(preprocessor.to_dict()))

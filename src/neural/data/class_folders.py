@@ -72,7 +72,9 @@ def _label_files(folder: Path, classes: tuple[str, ...], suffixes: Iterable[str]
     files, labels = [], []
     for class_index, name in enumerate(classes):
         class_files = sorted(
-            file for file in (folder / name).glob("*") if file.suffix.lower() in suffixes
+            file
+            for file in (folder / name).glob("*")
+            if file.suffix.lower() in suffixes and file.is_file()
         )
         files += class_files
         labels += [class_index] * len(class_files)

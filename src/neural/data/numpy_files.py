@@ -19,6 +19,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from neural.core.errors import TaskError
+from neural.core.files import open_ordinary_file
 
 Result = TypeVar("Result")
 MAX_UNPACKED_BYTES = 1 << 28
@@ -55,7 +56,7 @@ def is_archive(path: Path) -> bool:
 def _read_file(path: Path, read: Callable[[IO[bytes]], Result]) -> Result:
     """Open a file and return what `read` returns for it; any error becomes a TaskError."""
     try:
-        with path.open("rb") as file:
+        with open_ordinary_file(path) as file:
             return read(file)
     except Exception as error:  # zipfile and numpy raise many types on a broken file
         raise TaskError(f"{path.name} cannot be read: {_error_reason(error)}") from None

@@ -40,6 +40,7 @@ DescribeFix = Callable[[str, str], str]
 """Function of a column's name and a cell, "" if it is missing: what the user can do about it."""
 
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
+_THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")
 _INTEGER = re.compile(r"-?\d+")
 _DATE = re.compile(
     r"(\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3(\d{4}|\d{2}))"  # 2024-01-31, 31.1.24
@@ -72,11 +73,17 @@ class TableCells:
         position = f"{self.row_word} {self.row_numbers[row]}, column `{self.names[column]}`"
         return f"{self.data_name}: {position}"
 
-    def read_words(self, column: int) -> list[str]:
-        """Texts of a column without surrounding spaces; "" where they are missing."""
+    def read_words(self, column: int, *, keep_missing_words: bool = False) -> list[str]:
+        """Texts of a column without surrounding spaces; "" where they are missing.
+
+        With `keep_missing_words`, a cell such as `NA` is a word like others.
+        """
         values = self.columns[column]
-        texts = map(_format_number, values.tolist()) if values.dtype.kind in "biuf" else values
-        return ["" if is_missing(text) else text.strip() for text in texts]
+        if values.dtype.kind in "biuf":
+            distinct, inverse = np.unique(values, return_inverse=True)
+            return np.array(list(map(_format_number, distinct)), dtype=object)[inverse].tolist()
+        words = [text.strip() for text in values]
+        return words if keep_missing_words else ["" if is_missing(word) else word for word in words]
 
     def read_numbers(
         self, column: int, describe_fix: DescribeFix, *, allow_missing: bool = False
@@ -86,9 +93,9 @@ class TableCells:
         `describe_fix` completes the message.
         """
         values = self.columns[column]
-        try:
+        if values.dtype.kind in "biuf":
             numbers = values.astype(np.float64)
-        except ValueError:
+        else:
             numbers = np.array([_parse_number(text) for text in values])
         for row in np.flatnonzero(~np.isfinite(numbers)).tolist():
             cell = values[row]
@@ -98,9 +105,8 @@ class TableCells:
                 shown = shown if shown != "``" else "an empty cell"
                 text = "" if is_cell_missing else str(cell).strip()
                 fix = describe_fix(self.names[column], text)
-                comma = ", it has a decimal comma" if has_decimal_comma(text) else ""
                 raise TaskError(
-                    f"{self.locate(row, column)}: {shown} is not a number{comma}"
+                    f"{self.locate(row, column)}: {shown} is not a number{_explain_number(text)}"
                     f"{fix and '; ' + fix}"
                 )
         return numbers
@@ -211,12 +217,12 @@ def is_missing(text: str) -> bool:
 
 
 def is_number(text: str) -> bool:
-    """Whether `float` accepts the text, NaN and infinity included."""
+    """Whether the text is a number, NaN and infinity included; `1_000` is none, as in pandas."""
     try:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text
 
 
 def is_date(text: str) -> bool:
@@ -227,6 +233,15 @@ def is_date(text: str) -> bool:
 def has_decimal_comma(text: str) -> bool:
     """Whether the text is a number such as `1,5`."""
     return _DECIMAL_COMMA.fullmatch(text.strip()) is not None
+
+
+def _explain_number(text: str) -> str:
+    """Why a number is not read, for a message; "" if the text is no number in any notation."""
+    if _THOUSANDS.fullmatch(text):
+        return ", it has a decimal comma or a comma between thousands"
+    if has_decimal_comma(text):
+        return ", it has a decimal comma"
+    return ", it has an underscore" if is_number(text.replace("_", "")) else ""
 
 
 def _has_decimal_commas(cells: Sequence[str]) -> bool:
@@ -310,8 +325,10 @@ def _to_column(values: Any) -> np.ndarray:
     if hasattr(values, "dtype"):  # an array, or a column of a frame
         array = np.asarray(values)
         if array.dtype.kind in "biuf":
-            return array.astype(np.float64)
+            return array
     cells = [None if is_null(value) else value for value in values]
+    if all(isinstance(cell, int) and abs(cell) < 2**63 for cell in cells):
+        return np.array(cells, dtype=np.int64)
     if all(cell is None or isinstance(cell, bool | int | float | np.number) for cell in cells):
         return np.array([np.nan if cell is None else _to_float(cell) for cell in cells])
     return _to_text_column("" if cell is None else _format_cell(cell) for cell in cells)
@@ -326,7 +343,7 @@ def _to_text_column(cells: Iterable[str]) -> np.ndarray:
 
 def _format_cell(cell: Any) -> str:
     is_plain_number = isinstance(cell, bool | int | float | np.number | np.bool_)
-    return _format_number(_to_float(cell)) if is_plain_number else str(cell)
+    return _format_number(cell) if is_plain_number else str(cell)
 
 
 def _to_float(number: Any) -> float:
@@ -336,12 +353,15 @@ def _to_float(number: Any) -> float:
         return np.inf if number > 0 else -np.inf
 
 
-def _format_number(number: float) -> str:
-    """A number as text: `3` for 3.0, and "" for NaN."""
-    if np.isnan(number):
+def _format_number(number: Any) -> str:
+    """A number as text: `3` for 3 and 3.0, `1` for True, `0.1` in any precision, "" for NaN."""
+    if isinstance(number, int | np.integer | np.bool_) and abs(int(number)) < 2**64:
+        return str(int(number))
+    value = _to_float(number)
+    if np.isnan(value):
         return ""
-    is_short_integer = float(number).is_integer() and abs(number) < MAX_SHORT_INTEGER
-    return str(int(number)) if is_short_integer else repr(number)
+    is_short_integer = value.is_integer() and abs(value) < MAX_SHORT_INTEGER
+    return str(int(value)) if is_short_integer else str(number)
 
 
 def _parse_number(text: str) -> float:

@@ -6,6 +6,7 @@ predictions. A split never separates rows with the same value in the group colum
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -138,13 +139,11 @@ def match_columns(
     and may have further columns (see `find_extra_columns`). Raises TaskError for missing or
     duplicate columns.
     """
-    missing = [name for name in columns if name not in table.names]
+    positions = {name: position for position, name in enumerate(table.names)}
+    missing = [name for name in columns if name not in positions]
     unknown = find_extra_columns(table, columns, target, settings) if missing else []
-    duplicates = [
-        name
-        for name in dict.fromkeys(columns)
-        if max(columns.count(name), table.names.count(name)) > 1
-    ]
+    counts, trained_counts = Counter(table.names), Counter(columns)
+    duplicates = [name for name in trained_counts if max(trained_counts[name], counts[name]) > 1]
     problems = []
     for name in missing:
         suggestion = suggest_name(name, unknown)
@@ -160,7 +159,7 @@ def match_columns(
             f"{table.data_name}: {'; '.join(problems[:MAX_LISTED_COLUMNS])}{more_problems}. "
             f"The run was trained on: {list_columns(columns)}"
         )
-    return [table.names.index(name) for name in columns]
+    return [positions[name] for name in columns]
 
 
 def find_extra_columns(
@@ -221,12 +220,13 @@ class _ColumnFinder:
 
     def __init__(self, table: TableCells) -> None:
         self.table = table
+        self.positions = {name: column for column, name in reversed([*enumerate(table.names)])}
 
     def single(self, name: str | int, key: str) -> int:
         """Index of a column by its name, or by its number if there is no header."""
         names = self.table.names
-        if isinstance(name, str) and name.strip() in names:
-            return names.index(name.strip())
+        if isinstance(name, str) and name.strip() in self.positions:
+            return self.positions[name.strip()]
         if isinstance(name, int) and not self.table.has_header and 1 <= name <= len(names):
             return name - 1
         if not self.table.has_header:
@@ -244,8 +244,9 @@ class _ColumnFinder:
     def several(self, names: Sequence[str | int], key: str) -> list[int]:
         """The same for a list of columns."""
         columns = [self.single(name, key) for name in names]
+        counts = Counter(columns)
         for name, column in zip(names, columns, strict=True):
-            if columns.count(column) > 1:
+            if counts[column] > 1:
                 raise TaskError(f"`table.{key}` names the column `{name}` twice")
         return columns
 
@@ -268,9 +269,9 @@ def _select_target(table: TableCells, candidates: Sequence[int]) -> int:
 
 
 def _refuse_duplicates(table: TableCells) -> None:
-    for name in table.names:
-        numbers = [str(column + 1) for column, other in enumerate(table.names) if other == name]
-        if len(numbers) > 1:
+    for name, count in Counter(table.names).items():
+        if count > 1:
+            numbers = [str(column + 1) for column, other in enumerate(table.names) if other == name]
             raise TaskError(
                 f"{table.data_name}: the name `{name}` stands above columns "
                 f"{' and '.join(numbers)}; rename one of them"

@@ -14,7 +14,7 @@ import numpy as np
 
 from neural.core.errors import TaskError
 from neural.data.array_conversion import check_class_count, format_names
-from neural.data.class_labels import describe_unknown_class
+from neural.data.class_labels import describe_unknown_class, encode_words
 from neural.data.input_checks import reshape_rows
 from neural.data.source import DataSchema, Examples, UnfittedTable
 from neural.data.table_cells import TableCells, is_number
@@ -53,7 +53,7 @@ def create_examples(
     assert roles.target is not None
     name = cells.names[roles.target]
     is_class = name in map(str, settings.categorical) or bool(schema and schema.classes)
-    y, classes = read_targets(cells, roles.target, is_class=is_class)
+    y, classes = read_targets(cells, roles.target, is_class=is_class, keep_missing_words=is_class)
     if schema is not None and schema.classes:
         y, classes = _renumber_classes(cells, roles.target, y, classes, schema.classes)
     check_classes(classes, network, f"{cells.data_name}: the target `{name}`")
@@ -146,18 +146,18 @@ def reshape_features(
 
 
 def read_targets(
-    cells: TableCells, column: int, *, is_class: bool
+    cells: TableCells, column: int, *, is_class: bool, keep_missing_words: bool = False
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Targets as numbers, or words as class numbers with the sorted class names.
 
     They are words if no cell is a number, or if `is_class` is true. Raises TaskError for a missing
-    target.
+    target; with `keep_missing_words`, a cell such as `none` is a class.
     """
-    words = cells.read_words(column)
+    words = cells.read_words(column, keep_missing_words=keep_missing_words)
     if "" in words:
+        row = words.index("")
         raise TaskError(
-            f"{cells.locate(words.index(''), column)}: the target is empty; remove the row, or name "
-            "another column with `table.target`"
+            f"{cells.locate(row, column)}: {_describe_missing_target(cells, column, row)}"
         )
     if not is_class and any(map(is_number, words)):
         return cells.read_numbers(column, _suggest_target_key), ()
@@ -219,14 +219,24 @@ def _renumber_classes(
     known_classes: tuple[str, ...],
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Class numbers by the classes of the training data. TaskError for another class."""
-    for number, name in enumerate(classes):
-        if name not in known_classes:
-            row = int(np.flatnonzero(y == number)[0])
-            raise TaskError(
-                f"{cells.locate(row, column)}: {describe_unknown_class(name, known_classes)}"
-            )
-    numbers = np.array([known_classes.index(name) for name in classes], dtype=np.int64)
+    numbers, unknown = encode_words(classes, known_classes)
+    if unknown is not None:
+        row = int(np.flatnonzero(y == unknown)[0])
+        raise TaskError(
+            f"{cells.locate(row, column)}: "
+            f"{describe_unknown_class(classes[unknown], known_classes)}"
+        )
     return numbers[y], known_classes
+
+
+def _describe_missing_target(cells: TableCells, column: int, row: int) -> str:
+    word = cells.read_words(column, keep_missing_words=True)[row]
+    if not word:
+        return "the target is empty; remove the row, or name another column with `table.target`"
+    return (
+        f"the target is `{word}`, which means a missing value; remove the row, or keep it as a class "
+        f"with `table.categorical: [{cells.names[column]}]`"
+    )
 
 
 def _suggest_target_key(name: str, cell: str) -> str:

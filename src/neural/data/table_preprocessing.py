@@ -16,6 +16,8 @@ import numpy as np
 
 from neural.core.errors import TaskError
 from neural.core.metadata_fields import MetadataField
+from neural.data.array_conversion import format_names
+from neural.data.class_labels import encode_words
 from neural.data.table_cells import DescribeFix, TableCells
 from neural.data.table_columns import TableSettings, suggest_key
 
@@ -78,8 +80,16 @@ class TablePreprocessor:
                 blocks.append(numbers[:, None])
                 continue
             words = _fill_words(table, position, column.fill, describe_fix)
-            blocks.append(np.array(words)[:, None] == np.array(column.categories))
-            unknown = Counter(word for word in words if word not in set(column.categories))
+            filled_count = table.read_words(position).count("")
+            if filled_count:
+                notes.append(
+                    f"{table.data_name}, column `{column.name}`: missing in {filled_count} "
+                    f"row{'s' * (filled_count != 1)}; it becomes `{column.fill}`, the most frequent "
+                    "category of the training rows"
+                )
+            numbers, _ = encode_words(words, column.categories)
+            blocks.append(numbers[:, None] == np.arange(len(column.categories)))
+            unknown = Counter(words[row] for row in np.flatnonzero(numbers < 0).tolist())
             if unknown:
                 shown = ", ".join(f"`{word}`" for word in sorted(unknown)[:MAX_SHOWN_WORDS])
                 more = " …" if len(unknown) > MAX_SHOWN_WORDS else ""
@@ -118,19 +128,25 @@ def fit_preprocessor(
     `positions` are the feature columns. Raises TaskError for a cell that is not a number, and for a
     column without any value in the training rows.
     """
-    columns, notes = [], []
+    columns, constant_names, categorical = [], [], set(map(str, settings.categorical))
     for position in positions:
-        if table.names[position] in map(str, settings.categorical):
+        if table.names[position] in categorical:
             column = _fit_categories(table, position, settings, rows)
             is_constant = len(column.categories or ()) == 1
         else:
             column, is_constant = _fit_numbers(table, position, settings, rows)
         columns.append(column)
         if is_constant:
-            notes.append(
-                f"{table.data_name}: the column `{column.name}` has one value in all training "
-                f"rows; `table.drop: [{column.name}]` leaves it out"
-            )
+            constant_names.append(column.name)
+    notes = []
+    if constant_names:
+        shown = format_names(constant_names)
+        is_one = len(constant_names) == 1
+        notes.append(
+            f"{table.data_name}: the column{'' if is_one else 's'} {shown} "
+            f"{'has' if is_one else 'have'} one value in all training rows; `table.drop: "
+            f"[{constant_names[0]}{'' if is_one else ', …'}]` leaves {'it' if is_one else 'them'} out"
+        )
     return TablePreprocessor(tuple(columns)), notes
 
 

@@ -72,7 +72,9 @@ class Arrays(DataSource):
         has_frames = any(map(is_frame, inputs.values()))
         if schema is not None and schema.columns and has_frames:
             settings = select_trained_columns(settings, schema, frame_columns(values["x"]))
-            settings = settings.model_copy(update={"target": None})  # the labels are in `y`
+            categorical = tuple(name for name in settings.categorical if name != schema.target)
+            # the labels are in `y`
+            settings = settings.model_copy(update={"target": None, "categorical": categorical})
         elif schema is not None:
             # Other data without names: the features, in the order of the training data. The saved
             # preprocessing is applied to tables only, so they are a table if there is one.
