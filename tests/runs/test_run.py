@@ -272,7 +272,7 @@ def test_a_run_that_cannot_be_published_leaves_no_lock_and_no_file(tmp_path, mon
 
     held = set(RunLock._held_here)
     monkeypatch.setattr("neural.runs.run.publish_folder", fail)
-    with pytest.raises(RunError, match="the disk is full"):
+    with pytest.raises(RunError, match="the disk is full; free some space and try again"):
         create_run(tmp_path)
     assert held == RunLock._held_here
     assert list(tmp_path.iterdir()) == []

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback
 
+from neural.capture.watch import warn_at_caller
 from neural.workflows.track import ModelTracker, track
 
 if TYPE_CHECKING:
@@ -48,15 +49,20 @@ class NeuralCallback(TrainerCallback):
         **_: Any,
     ) -> None:
         """Create the run, or resume the one of the checkpoint that the Trainer resumes from."""
-        if not state.is_world_process_zero or self.tracker is not None:
+        if not state.is_world_process_zero:
+            return
+        if self.tracker is not None and not self.tracker.is_closed:
             return
         options: dict[str, Any] = {"steps": state.max_steps, **self.options}
         marker = Path(args.output_dir or ".") / RUN_FILE
         if state.global_step and marker.exists():
             options["run"] = marker.read_text(encoding="utf-8").strip()
         self.tracker = track(model, self.probe, start_step=state.global_step, **options)
-        marker.parent.mkdir(parents=True, exist_ok=True)
-        marker.write_text(f"{self.tracker.path}\n", encoding="utf-8")
+        try:
+            marker.parent.mkdir(parents=True, exist_ok=True)
+            marker.write_text(f"{self.tracker.path}\n", encoding="utf-8")
+        except OSError as error:  # tracking must not stop a training
+            warn_at_caller(f"a resumed training will begin a new run: {error}")
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from neural.core.files import get_file_size, open_atomic, read_small_file
+from neural.core.files import get_file_size, open_atomic, open_ordinary_file, read_small_file
 from neural.core.platform_support import CAN_MOVE_OPEN_FILES, delete_file, sync_folder
 from neural.nn.lazy_torch import lazy_import, torch
 from neural.runs.errors import RunError, translate_errors
@@ -120,7 +120,7 @@ def read_checkpoint(folder: Path, step: int) -> Checkpoint:
         if document is None:
             raise RunError(f"{json_path} is damaged: its checksum is wrong")
         tensor_path = folder / document["tensors"]["file"]
-        with tensor_path.open("rb") as file:
+        with open_ordinary_file(tensor_path) as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != document["tensors"]["sha256"]:
         raise RunError(f"{tensor_path} is damaged: its checksum is wrong")

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from neural.core.files import read_small_file
+from neural.core.files import open_ordinary_file, read_small_file
 from neural.core.platform_support import (
     CAN_MOVE_OPEN_FILES,
     lock_file,
@@ -264,7 +264,7 @@ def _copy_file(source: Path, staging: Path, previous: Path, sha256: str | None =
             with suppress(OSError):  # not every file system has hard links
                 os.link(previous, staging)
                 return sha256
-        with source.open("rb") as reader, staging.open("wb") as writer:
+        with open_ordinary_file(source) as reader, staging.open("wb") as writer:
             shutil.copyfileobj(reader, writer, BLOCK_BYTES)
             writer.flush()
             sync_file(writer.fileno())
@@ -409,7 +409,7 @@ def _hash_scalars(store: RunStore, last_step: int) -> str:
 
 
 def _hash_file(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_ordinary_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

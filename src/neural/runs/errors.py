@@ -7,7 +7,9 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-DISK_FULL = "the disk is full; free some space and resume from the last checkpoint, which is kept"
+DISK_FULL = (
+    "the disk is full; free some space and try again; a training resumes from its last checkpoint"
+)
 NOT_WRITABLE = "no permission to write there; choose another folder"
 STORE_DAMAGED = "rows.sqlite is damaged; the checkpoints beside it need not be"
 ERRNO_REASONS = {

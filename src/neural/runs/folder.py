@@ -120,7 +120,7 @@ def find_escaping_link(path: Path, root: Path) -> str:
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
-                    if _is_escaping_link(Path(entry.path), root):
+                    if entry.is_symlink() and _is_escaping_link(Path(entry.path), root):
                         return entry.name
         except OSError:
             continue  # reading the folder will report the reason

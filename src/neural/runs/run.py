@@ -211,6 +211,10 @@ class Run(RunReader):
         """Write everything logged so far; when this returns, it survives a kill of the process."""
         self._writer.commit()
 
+    def discard_snapshot(self) -> None:
+        """Forget measures, maps and metadata that are not written yet, after an error."""
+        self._writer.discard_snapshot()
+
     def save(
         self,
         step: int,

@@ -42,6 +42,9 @@ MAX_PADDING_RATIO = 1 << 10
 HALVES_PREFIX = "halves/"
 """Prefix of array names. The array holds a measure's mean over all heads, on each half of the
 probe; their difference shows how much the measure depends on the examples."""
+ROLES_PREFIX = "roles/"
+"""Prefix of array names. The array holds the scores of one role (analysis/head_roles.py), from all
+examples of a capture; a training has none, its roles are computed from measures and maps."""
 HEAD_DIVERGENCE_KEY = "heads/divergence"
 """Array name: distances between the attention of all pairs of heads, layer after layer."""
 
@@ -136,6 +139,11 @@ class RunReader:
         Other arrays have a `/` in their names; `measure` reads them too.
         """
         return [name for name in self._store.array_names() if "/" not in name]
+
+    def role_names(self) -> list[str]:
+        """Names of the roles whose scores are stored."""
+        names = self._store.array_names()
+        return [name.removeprefix(ROLES_PREFIX) for name in names if name.startswith(ROLES_PREFIX)]
 
     def measure(self, name: str, *, after: int = -1) -> tuple[np.ndarray, np.ndarray]:
         """The steps > `after`, and the measure's values as one array [step, layer, head].

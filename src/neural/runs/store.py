@@ -73,7 +73,9 @@ COMMIT_INTERVAL_SECONDS = 1.0
 PAGE_CACHE_KIB = 256
 """Memory for pages of the file, per open run; the operating system caches files anyway."""
 MIN_VALUE_LIMIT_BYTES = 1 << 20
-"""Larger values are refused if they are also larger than the file: their length is forged."""
+"""Larger values are not read if they are also larger than the file: their length is forged."""
+MAX_VALUE_BYTES = 2**31 - 1
+"""Limit for values that this process writes; SQLite lowers it to its own, 10⁹ by default."""
 MIN_AXIS_LIMIT = 1 << 16
 """Larger axes are refused if they are also larger than the array's bytes: their size is forged."""
 
@@ -87,6 +89,7 @@ class RunStore:
         self.name = str(path.parent)
         """The run folder, for messages."""
         with translate_errors(self.name):
+            _refuse_special_files(path)
             self._db = sqlite3.connect(
                 _sqlite_uri(path, writable),
                 uri=True,
@@ -104,6 +107,12 @@ class RunStore:
         """Size of the database and its write-ahead log."""
         wal_path = self.path.with_name(self.path.name + "-wal")
         return self.path.stat().st_size + (get_file_size(wal_path) or 0)
+
+    def _limit_values(self) -> int:
+        """Refuse values larger than the file, which may have grown; returns its size."""
+        size = self._file_bytes()
+        limit_values(self._db, size)
+        return size
 
     def _check_version(self) -> None:
         version = self.header_value("version")
@@ -164,7 +173,7 @@ class RunStore:
             "ORDER BY step"
         )
         with self._report_damage(), translate_errors(self.name):
-            size = self._file_bytes()
+            size = self._limit_values()
             # row by row: a list of a long curve's rows takes ten times the memory of its arrays
             rows = islice(self._db.execute(sql, (name, after)), size)
             curve = np.fromiter(
@@ -268,7 +277,7 @@ class RunStore:
     def _fetch_all(self, sql: str, *values: Any) -> list[Any]:
         with self._report_damage(), translate_errors(self.name):
             # a file has more bytes than rows: `size` stops endless results of a damaged file
-            size = self._file_bytes()
+            size = self._limit_values()
             return check_row_count(self._db.execute(sql, values).fetchmany(size), size)
 
     @contextmanager
@@ -348,6 +357,8 @@ class RunWriter(RunStore):
             if checkpoint_step is not None:
                 self._db.execute("PRAGMA synchronous = FULL")
             try:
+                # these values are ours; the next reading sets the limit again
+                self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
                 with self._transaction():
                     self._insert_pending()
                     # even if nothing was pending, this is a write to wait for
@@ -358,6 +369,11 @@ class RunWriter(RunStore):
                     self._db.execute("PRAGMA synchronous = NORMAL")
         for rows in self._pending.values():
             rows.clear()
+
+    def discard_snapshot(self) -> None:
+        """Forget arrays, maps and metadata that are not written yet; curves and events stay."""
+        for table in ("arrays", "maps", "metadata"):
+            self._pending[table].clear()
 
     def set_header_values(self, values: Mapping[str, str]) -> None:
         """Set values of the table `meta`. They are on the disk when this returns."""
@@ -418,12 +434,17 @@ def harden_connection(db: sqlite3.Connection, file_bytes: int) -> None:
     db.text_factory = _decode_text
     db.execute("PRAGMA trusted_schema = OFF")
     db.execute("PRAGMA cell_size_check = ON")
-    db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(MIN_VALUE_LIMIT_BYTES, file_bytes))
+    limit_values(db, file_bytes)
     for kind, sql in db.execute("SELECT type, sql FROM sqlite_master"):
         if kind not in ("table", "index"):
             raise ValueError(f"it holds a {kind}, which no run writes")
         if "VIRTUAL" in (sql or "").upper():
             raise ValueError("it holds a virtual table, which no run writes")
+
+
+def limit_values(db: sqlite3.Connection, file_bytes: int) -> None:
+    """Refuse values that are larger than the file."""
+    db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(MIN_VALUE_LIMIT_BYTES, file_bytes))
 
 
 def check_row_count(rows: RowsType, file_bytes: int) -> RowsType:
@@ -456,6 +477,14 @@ def database_uri(path: PurePath) -> str:
     `as_uri` makes `file://server/share` of a network drive of Windows; SQLite accepts no server.
     """
     return re.sub("^file://(?=[^/])", "file:////", path.as_uri())
+
+
+def _refuse_special_files(path: Path) -> None:
+    """RunError if SQLite would open a pipe or device; of a pipe in place of a journal it waits."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        file = path.with_name(path.name + suffix)
+        if file.exists() and not file.is_file():
+            raise RunError(f"{file} cannot be read: it is no ordinary file")
 
 
 def _sqlite_uri(path: Path, writable: bool) -> str:

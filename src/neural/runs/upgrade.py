@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from neural.core.files import read_small_file
+from neural.core.files import open_ordinary_file, read_small_file
 from neural.core.platform_support import rename_folder, sync_folder
 from neural.nn.lazy_torch import lazy_import
 from neural.runs.checkpoint import encode_document, write_checkpoint
@@ -172,7 +172,8 @@ def _convert_checkpoint(json_path: Path, folder: Path) -> None:
         if encode_document(document) != data:
             raise ValueError("its checksum is wrong")
         tensor_path = json_path.with_name(Path(document["tensors"]["file"]).name)
-        tensors = safetensors.load_file(tensor_path)
+        with open_ordinary_file(tensor_path):
+            tensors = safetensors.load_file(tensor_path)
         tensors |= {name: tensors[shared] for name, shared in document["shared"].items()}
         metadata = _rename_keys(document["facts"], STATE_KEYS)
         step, is_best = int(document["step"]), bool(document["best"])
