@@ -1,11 +1,13 @@
 """Small models for tests of attribution: own networks and Hugging Face models, random weights."""
 
 import torch
+import transformers
 
 import neural
 from tests.capture.hf_models import MODELS
 
 VOCABULARY, LENGTH = 11, 9
+PAD = 1
 
 
 def build_own(options="", *, layers=2, output="", positional=""):
@@ -51,6 +53,21 @@ def build_hugging_face(name, implementation="eager"):
     """A model of tests/capture/hf_models.py in evaluation mode."""
     torch.manual_seed(0)
     return MODELS[name].build(implementation).eval()
+
+
+def build_sequence_classifier(name):
+    """BERT, RoBERTa, GPT-2 or Llama with three classes."""
+    settings = {"vocab_size": 37, "pad_token_id": PAD, "num_labels": 3}
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    classes = {
+        "BERT": (transformers.BertConfig, transformers.BertForSequenceClassification),
+        "RoBERTa": (transformers.RobertaConfig, transformers.RobertaForSequenceClassification),
+        "GPT-2": (transformers.GPT2Config, transformers.GPT2ForSequenceClassification),
+        "Llama": (transformers.LlamaConfig, transformers.LlamaForSequenceClassification),
+    }
+    config_class, model_class = classes[name]
+    torch.manual_seed(0)
+    return model_class(config_class(**settings, **sizes, intermediate_size=24)).eval()
 
 
 def draw_ids(batch=3, length=LENGTH, seed=1):

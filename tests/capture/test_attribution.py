@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
+import neural
 from neural.capture.attribution import (
     AttributionError,
     compute_weight_gradients,
@@ -100,6 +101,55 @@ class LinearModel(nn.Module):
         q = torch.zeros_like(v)
         attended = scaled_dot_product_attention(q, q, v, attn_mask=self.bias)
         return self.unembed(x + self.out_proj(attended.transpose(1, 2).flatten(2)))
+
+
+class AddedParameters(LinearModel):
+    """Terms that have no module of their own, or the same one."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+        self.positions = nn.Parameter(torch.randn(9, 8))
+        self.offset = nn.Parameter(torch.randn(8))
+
+    def attend(self, x):
+        v = self.value(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        q = torch.zeros_like(v)
+        attended = scaled_dot_product_attention(q, q, v, attn_mask=self.bias)
+        return self.out_proj(attended.transpose(1, 2).flatten(2))
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        if self.kind == "two parameters":
+            x = x + self.positions[: ids.shape[1]] + self.offset
+        elif self.kind == "a table twice":
+            x = x + self.embed(ids.roll(1, dims=1))
+        x = x + self.attend(x)
+        if self.kind == "computed twice":
+            x = x + self.offset * 2
+            x = x + self.offset * 3
+        elif self.kind == "heads twice":
+            written = self.attend(x - x.mean())
+            x = x + written + written
+        return self.unembed(x)
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("two parameters", {"embed", "positions", "offset"}),
+        ("a table twice", {"embed", "embed (2)"}),
+        ("computed twice", {"embed", "added", "added (2)"}),
+        ("heads twice", {"embed", "L1 h0", "L1 h1"}),
+    ],
+)
+def test_parts_of_equal_origin_have_names_of_their_own_and_sum_to_the_logit(kind, names):
+    model, ids = AddedParameters(kind).eval(), torch.tensor([[1, 2, 3, 4, 5]])
+    result = neural.attribute(model, ids, methods=["attention"])
+    assert names <= set(result.parts)
+    assert sum(result.parts.values()) == pytest.approx(result.answer.logit, abs=1e-5)
+    heads = sum(value for name, value in result.parts.items() if " h" in name)
+    assert np.nansum(result.head_parts) == pytest.approx(heads, abs=1e-6)
 
 
 def test_attribution_of_a_linear_model_is_exact():

@@ -178,6 +178,23 @@ def test_the_whole_stream_of_another_run_gives_the_output_of_that_run(layer):
     assert torch.equal(run(model, ids, patch_residual(layer, streams[layer])), run(model, other))
 
 
+@pytest.mark.parametrize(
+    "change", [skip_layer, zero_mlp, lambda layer: patch_mlp(layer, torch.zeros(1))]
+)
+def test_a_block_that_runs_several_times_is_refused(change):
+    """The index of a block does not say which of its runs is meant."""
+    model, ids = build_decoder(layers=2), random_ids()
+    model.transformer_decoder[1] = model.transformer_decoder[0]
+    for record in (record_residual, record_mlp_outputs):
+        with pytest.raises(InterventionError, match="runs several times in one forward pass"):
+            record(model, ids)
+    with (
+        pytest.raises(InterventionError, match=r"`transformer_decoder\.0` runs several times"),
+        intervene(model, change(0)),
+    ):
+        model(ids)
+
+
 def test_a_patch_at_one_position_of_one_example_changes_only_what_can_see_it():
     model, ids = build_decoder(), random_ids()
     streams = record_residual(model, random_ids(2))

@@ -7,10 +7,13 @@ import torch
 from neural.capture.attribution import trace_attention
 from neural.capture.explanations import METHODS, Predictor, check_methods, explain
 from neural.capture.residual_stream import AttributionError
+from neural.capture.rollout import iter_rollouts
 from tests.capture.attribution_models import (
+    PAD,
     build_classifier,
     build_hugging_face,
     build_own,
+    build_sequence_classifier,
     draw_ids,
     read_logits,
 )
@@ -91,6 +94,60 @@ def test_classes_are_explained_by_the_mean_over_positions():
     scores = explain(Predictor(model), tokens, position=8, answer=3, methods=["attention"])
     weights = trace_attention(model, tokens[None]).weights(1)[0].numpy()
     np.testing.assert_allclose(scores["attention"], weights.mean(axis=(0, 1)), atol=1e-6)
+
+
+class MeanOfTokens(torch.nn.Module):
+    """A class from the mean of the hidden states that are not padding."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = build_hugging_face("bert", "sdpa").base_model
+        self.classifier = torch.nn.Linear(32, 3)
+
+    def forward(self, input_ids):
+        hidden = self.encoder(input_ids).last_hidden_state
+        real = (input_ids != PAD).unsqueeze(-1)
+        return self.classifier((hidden * real).sum(1) / real.sum(1))
+
+
+TOKENS = [5, 9, 4, 30, 7]
+
+
+@pytest.mark.parametrize(
+    ("name", "padding", "position"),
+    [
+        ("BERT", "none", 0),
+        ("BERT", "right", 0),
+        ("RoBERTa", "none", 0),
+        ("GPT-2", "none", 4),
+        ("GPT-2", "right", 4),
+        ("GPT-2", "left", 6),
+        ("Llama", "right", 4),
+        ("Llama", "left", 6),
+    ],
+)
+def test_a_class_is_explained_at_the_position_that_the_model_reads(name, padding, position):
+    model = build_sequence_classifier(name)
+    pads = [PAD, PAD]
+    tokens = torch.tensor(pads * (padding == "left") + TOKENS + pads * (padding == "right"))
+    subject = Predictor(model, lambda ids: {"input_ids": ids})
+    weights = subject.weigh_positions(tokens, -1, 0)
+    np.testing.assert_allclose(weights, np.eye(len(tokens))[position])
+    scores = explain(
+        subject, tokens, position=len(tokens) - 1, answer=0, methods=["attention", "rollout"]
+    )
+    maps = trace_attention(model, {"input_ids": tokens[None]})
+    row = maps.weights(1)[0, :, position].mean(0).numpy()
+    np.testing.assert_allclose(scores["attention"], row, atol=1e-6)
+    *_, rollout = iter_rollouts([maps.weights(layer)[0].double().numpy() for layer in range(2)])
+    np.testing.assert_allclose(scores["rollout"], rollout[position], atol=1e-6)
+
+
+def test_a_mean_over_positions_leaves_padding_out():
+    model, tokens = MeanOfTokens().eval(), torch.tensor([*TOKENS, PAD, PAD])
+    model.requires_grad_(False)
+    weights = Predictor(model).weigh_positions(tokens, -1, 2)
+    np.testing.assert_allclose(weights, [0.2] * 5 + [0.0] * 2, atol=1e-6)
 
 
 def test_gradients_do_not_vanish_for_a_certain_answer():

@@ -99,6 +99,24 @@ def build_t5(kind):
 
 
 @pytest.mark.parametrize("kind", ["sdpa", "eager"])
+def test_padding_of_the_decoder_does_not_count_in_measures_of_cross_attention(kind):
+    model, lengths = build_t5(kind), torch.tensor([4, 1, 2])
+    real = torch.arange(4) < lengths[:, None]
+    inputs = {
+        "input_ids": random_ids(B, T),
+        "attention_mask": torch.arange(T) < torch.tensor([T, 3, 5])[:, None],
+        "decoder_input_ids": random_ids(B, 4, seed=2),
+        "decoder_attention_mask": real,
+    }
+    inputs |= {name: mask.long() for name, mask in inputs.items() if "mask" in name}
+    calls = [call for call in watch(model, inputs) if "EncDec" in call.path]
+    weights = build_t5("eager")(**inputs, output_attentions=True).cross_attentions
+    for call, layer in zip(calls, weights, strict=True):
+        rows = torch.special.entr(layer.detach()).sum(-1).transpose(1, 2)[real]
+        assert call.measures["entropy"] == pytest.approx(rows.mean(dim=0).numpy(), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["sdpa", "eager"])
 def test_encoder_decoder_and_cross_attention_of_t5_are_captured(kind):
     model, source, target = build_t5(kind), random_ids(B, T), random_ids(B, 4, seed=2)
     inputs = {"input_ids": source, "attention_mask": (~PADDING).long(), "decoder_input_ids": target}

@@ -29,6 +29,7 @@ from tests.capture.test_replay import (
     VOCABULARY,
     build_decoder,
     build_sequential,
+    build_shared,
     make_batch,
     next_token_losses,
 )
@@ -80,8 +81,9 @@ def test_zero_is_zeroing_columns_of_the_output_projection():
     )
 
 
-def test_mean_and_pattern_agree_with_interventions():
-    model, batch = build_decoder(), make_batch()
+@pytest.mark.parametrize("build", [build_decoder, build_shared])
+def test_mean_and_pattern_agree_with_interventions(build):
+    model, batch = build(), make_batch()
     outputs = record_head_outputs(model, (batch["x"],), keep_weights=True)
     by_mean = {head: replace_by_mean(head, outputs) for head in ALL_HEADS}
     assert_agrees(measure(model, batch), changes_by_hand(model, batch, by_mean))
@@ -164,6 +166,26 @@ def test_the_gradient_estimate_is_exact_for_a_loss_that_is_linear_in_the_heads(m
     np.testing.assert_allclose(importance.gradient_estimate, importance.change, atol=1e-6)
     assert np.abs(importance.change).max() > 1e-3
     assert all(abs(pair.interaction) < 1e-6 for pair in importance.pairs)
+
+
+class DetachedBlocks(nn.Module):
+    """Two blocks; no gradient gets through what lies between them."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = build_sequential()
+
+    def forward(self, ids):
+        embedding, first, second, head = self.layers
+        return head(second(first(embedding(ids)).detach()))
+
+
+def test_a_gradient_that_cannot_be_had_is_missing_and_not_zero():
+    importance = measure(DetachedBlocks(), make_batch())
+    assert np.isnan(importance.gradient_estimate[0]).all()
+    assert np.abs(importance.gradient_estimate[1]).min() > 0
+    note = "the gradient estimate of L0 is missing: the model has no derivative here"
+    assert importance.notes == (note,)
 
 
 def test_unequal_examples_are_weighted_by_their_targets_and_padding_is_not_in_the_mean():
@@ -308,6 +330,23 @@ def test_a_redundant_pair_is_found_among_many_heads():
     assert strongest.both == pytest.approx(math.log(2), abs=0.01)
     assert strongest.interaction == pytest.approx(math.log(2), abs=0.01)
     assert all(abs(pair.both) < 0.01 for pair in importance.pairs[1:])
+    assert len(importance.pairs) < 40
+
+
+@pytest.mark.parametrize(
+    ("examples", "how"),
+    [
+        (3, "and measured on the same few examples"),
+        (6, "on every 4th example and measured on the others"),
+    ],
+)
+def test_few_examples_do_not_measure_all_pairs_of_many_heads(examples, how):
+    torch.manual_seed(0)
+    batch = {"x": torch.randint(VOCABULARY, (examples, LENGTH))}
+    importance = measure_head_importance(RedundantHeads(), answer_losses, [batch], method="zero")
+    assert (importance.pairs[0].first, importance.pairs[0].second) == ((0, 1), (0, 4))
+    assert math.isfinite(importance.pairs[0].interaction_se)
+    assert importance.notes == (f"{len(importance.pairs)} pairs of heads were chosen {how}",)
     assert len(importance.pairs) < 40
 
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import neural
-from neural.capture.interventions import InterventionError
+from neural.capture.interventions import InterventionError, parse_head
 from neural.nn.kv_cache import CachedModel
 from tests.hugging_face_folders import build_gpt2, build_t5, train_tokenizer
 
@@ -164,6 +164,28 @@ def test_padding_does_not_count_in_the_mean():
     assert (outputs[0].output[0, 0, 0] - torch.cat(rows).mean(dim=0)).abs().max() < 1e-6
 
 
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+def test_padding_of_the_decoder_does_not_count_in_means_of_cross_attention(implementation):
+    tokenizer = train_tokenizer()
+    model = build_t5(tokenizer)
+    model.set_attn_implementation(implementation)
+    lengths, decoder_lengths = torch.tensor([6, 3, 5]), torch.tensor([4, 6, 2])
+    real = torch.arange(6) < decoder_lengths[:, None]
+    inputs = {
+        "input_ids": torch.randint(len(tokenizer), (3, 6)),
+        "attention_mask": (torch.arange(6) < lengths[:, None]).long(),
+        "decoder_input_ids": torch.randint(len(tokenizer), (3, 6)),
+        "decoder_attention_mask": real.long(),
+    }
+    clean = neural.record_head_outputs(model, inputs)
+    for index, layer in enumerate(clean.layers):
+        expected = real if "decoder" in layer.path else inputs["attention_mask"].bool()
+        assert torch.equal(layer.real, expected), layer.path
+        changed = neural.record_head_outputs(model, inputs, replace_by_mean((index, 1), clean))
+        mean = layer.output[:, 1][expected].mean(dim=0)
+        assert (changed[index].output[:, 1] - mean).abs().max() < 1e-6
+
+
 def test_patterns_are_replaced_and_values_stay(own):
     model, x = own
     clean = neural.record_head_outputs(model, x, keep_weights=True)
@@ -312,12 +334,21 @@ def test_checkpointed_layers_have_the_same_gradients(gpt2):
         (lambda o: zero("L0 h3"), r"no head L0 h3: L0 .* has 3 heads, h0 to h2"),
         (lambda o: zero(("no.such.module", 0)), "no head `no.such.module` h0"),
         (lambda o: zero("head three"), "`head three` is not a head: write `L1 h3`"),
+        (lambda o: zero("L12"), "`L12` is not a head: write `L1 h3`"),
+        (lambda o: zero("L01"), "`L01` is not a head: write `L1 h3`"),
         (lambda o: zero((0, -1)), "is not a head"),
         (lambda o: replace_pattern("L0 h0", "next"), "no pattern `next`: use uniform, diagonal"),
         (lambda o: replace_pattern("L0 h0", o), "keep_weights=True"),
         (lambda o: replace_pattern("L0 h0", torch.eye(4)), "4 × 4 queries × keys, but L0 has 11"),
         (lambda o: zero("L0 h0", examples=[9]), "`examples` has index 9, but the call has 5"),
+        (lambda o: zero("L0 h0", examples=[0.7]), "`examples` has index 0.7, but the call has 5"),
+        (lambda o: zero("L0 h0", examples=[0, -6]), "`examples` has index -6, but the call has 5"),
         (lambda o: patch("L0 h0", o, rows=[9] * 5), "names example 9, but the source has 5"),
+        (lambda o: patch("L0 h0", o, rows=[-6] * 5), "names example -6, but the source has 5"),
+        (
+            lambda o: scale(["L0 h1", "L1 h2"], torch.ones(1, 2, 1, 1)),
+            r"`factor` is a tensor \(1, 2, 1, 1\), but L0 has .* \(5, 1, 11, 8\)",
+        ),
         (lambda o: "zero", "is not an intervention"),
     ],
 )
@@ -327,6 +358,32 @@ def test_bad_interventions_are_explained(own, change, message):
     with pytest.raises(InterventionError, match=message), neural.intervene(model, change(outputs)):
         run(model, x)
     assert torch.equal(run(model, x), before)
+
+
+def test_negative_rows_count_from_the_end(own):
+    model, x = own
+    source = neural.record_head_outputs(model, x)
+    with neural.intervene(model, patch("L0 h0", source, rows=[-1, 0, 1, 2, 3])):
+        from_the_end = run(model, x)
+    with neural.intervene(model, patch("L0 h0", source, rows=[4, 0, 1, 2, 3])):
+        assert torch.equal(run(model, x), from_the_end)
+
+
+@pytest.mark.parametrize("name", ["L1 h3", "L1h3", "l1.3", "L1 3", "L1:h3", " L1 / 3 "])
+def test_a_head_is_written_with_something_between_its_numbers(name):
+    assert str(parse_head(name)) == "L1 h3"
+
+
+def test_means_and_patterns_of_64_bits_are_computed_with_64_bits(own):
+    model, x = build_own().double(), own[1]
+    clean = neural.record_head_outputs(model, x)
+    mean = neural.record_head_outputs(model, x, replace_by_mean("L1 h1", clean))[1].output[:, 1]
+    expected = clean[1].output[:, 1].mean(dim=(0, 1)).expand_as(mean)
+    assert (mean - expected).abs().max() < 1e-15
+    uniform = neural.record_head_outputs(model, x, replace_pattern("L0 h1", "uniform"))
+    values = clean[0].values[:, 1]
+    counts = torch.arange(1, 12, dtype=torch.float64)[:, None]
+    assert (uniform[0].output[:, 1] - values.cumsum(dim=1) / counts).abs().max() < 1e-14
 
 
 def test_inputs_of_different_lengths_cannot_be_patched(own):
@@ -343,3 +400,14 @@ def test_a_model_without_attention_is_refused():
     model = nn.Linear(3, 3)
     with pytest.raises(LookupError, match="no attention call"):
         neural.record_head_outputs(model, torch.randn(2, 3))
+
+
+def test_a_softmax_that_looks_like_attention_is_named_with_what_to_do():
+    class Attention(nn.Module):
+        def forward(self, x):
+            return torch.softmax(x @ x.mT, dim=-1) @ x
+
+    model, x = nn.Sequential(nn.Linear(4, 4), Attention()), torch.randn(2, 3, 5, 4)
+    with pytest.raises(LookupError, match=r"a softmax in `1` looks like attention: softmax=True"):
+        neural.record_head_outputs(model, x)
+    assert len(neural.record_head_outputs(model, x, softmax=True)) == 1

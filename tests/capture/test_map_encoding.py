@@ -140,3 +140,28 @@ def test_a_damaged_map_of_a_run_names_the_run_and_the_step(tmp_path):
     with pytest.raises(MapError) as raised, add_map_location(tmp_path, 7):
         decode_map(encode_map(make_weights())[:-3])
     assert str(raised.value).startswith(f"{tmp_path / 'rows.sqlite'}, step 7: a damaged map")
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_any_mask_is_stored_and_a_weight_of_0_is_not_taken_for_a_masked_one(signed):
+    weights = make_weights()
+    weights[:, 5, :9] = 0  # visible, and rounded to 0
+    if signed:
+        weights[0] *= -1
+    distance = np.arange(Q)[:, None] - np.arange(K)
+    hidden = (np.abs(distance) > 9) | (np.arange(K) >= 40)  # a window, and padding
+    weights[:, hidden] = np.nan
+    encoded = encode_map(weights, query_offset=0)
+    decoded = decode_map(encoded, hidden=np.nan)
+    assert (np.isnan(decoded) == hidden).all()
+    assert is_signed_map(encoded) == signed
+    assert np.nanmax(np.abs(decoded - weights)) <= 0.008
+    assert not np.isnan(decode_map(encoded)).any()
+    with pytest.raises(MapError, match="damaged"):
+        decode_map(encoded[:-5])
+
+
+def test_a_mask_that_is_causal_is_stored_as_causal():
+    weights = make_weights(query_offset=7)
+    hidden = np.where(np.tri(Q, K, 7) > 0, weights, np.nan)
+    assert encode_map(hidden, query_offset=7) == encode_map(weights, causal=True, query_offset=7)

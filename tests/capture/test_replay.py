@@ -162,17 +162,61 @@ def test_the_model_is_the_same_afterwards():
     assert not any(getattr(module, name) for module in model.modules() for name in hooks)
 
 
-def test_gradients_are_those_of_gates():
-    model, batch = build_decoder(), make_batch()
-    replay = Replay(model, next_token_losses, batch)
-    clean = replay.run_clean(batch, with_gradients=True)
-    for layer, head in ((0, 1), (2, 2)):
-        gate = torch.ones((), requires_grad=True)
-        with intervene(model, scale((layer, head), gate)):
-            next_token_losses(model, batch).sum().backward()
-        state = clean.layers[layer]
-        product = (state.output * state.gradient)[:, head].sum()
-        torch.testing.assert_close(product, gate.grad, rtol=1e-4, atol=1e-5)
+class EncoderModel(nn.Module):
+    """torch's own encoder, with embeddings before and logits after it."""
+
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(12, 2, 16, batch_first=True)
+        self.embedding, self.head = nn.Embedding(VOCABULARY, 12), nn.Linear(12, VOCABULARY)
+        self.encoder = nn.TransformerEncoder(layer, 3)
+
+    def forward(self, ids):
+        return self.head(self.encoder(self.embedding(ids)))
+
+
+def build_bert(implementation="sdpa"):
+    config = transformers.BertConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=12,
+        intermediate_size=16,
+        num_hidden_layers=3,
+        num_attention_heads=3,
+        attn_implementation=implementation,
+    )
+    return transformers.BertForMaskedLM(config)
+
+
+def bert_losses(model, batch):
+    logits = model(batch["x"]).logits
+    return functional.cross_entropy(logits.transpose(1, 2), batch["y"], reduction="none")
+
+
+DIFFERENTIATED = {
+    **MODELS,
+    "bert": build_bert,
+    "bert, eager": lambda: build_bert("eager"),
+    "nn.TransformerEncoder": EncoderModel,
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENTIATED)
+def test_gradients_of_all_layers_are_those_of_finite_differences(name):
+    torch.manual_seed(0)
+    model, batch = DIFFERENTIATED[name]().double().eval(), make_batch()
+    losses = bert_losses if name.startswith("bert") else next_token_losses
+    clean = Replay(model, losses, batch).run_clean(batch, with_gradients=True)
+    assert len(clean.layers) > 1
+    width = 1e-3  # norms of Llama round to 32 bits
+    for layer, state in enumerate(clean.layers):
+        ends = []
+        for factor in (1 + width, 1 - width):
+            with torch.no_grad(), intervene(model, scale((layer, 1), factor)):
+                ends.append(float(losses(model, batch).sum()))
+        expected = (ends[0] - ends[1]) / (2 * width)
+        assert abs(expected) > 1e-5
+        product = float((state.output * state.gradient)[:, 1].sum())
+        assert product == pytest.approx(expected, rel=5e-3, abs=1e-6)
 
 
 def test_replaced_patterns_agree_with_interventions_also_in_a_later_layer():

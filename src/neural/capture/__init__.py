@@ -3,6 +3,7 @@
 watch                 `watch`: capture a model's attention in a block or on one batch
 tracker               `AttentionTracker`: snapshots during training → run folder
 hooks, recorder       intercept attention functions; turn their arguments into captured calls
+threads               hooks and substituted functions that act in one thread only
 attention_functions   one recording function per intercepted torch function
 softmax_calls         attention written out with a softmax in the model's code
 placement             positions of the queries among the keys

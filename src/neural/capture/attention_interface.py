@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -28,6 +28,7 @@ from neural.capture.attention_functions import build_mask, expand_mask
 from neural.capture.placement import Placement
 from neural.capture.recorder import Recorder
 from neural.capture.tensor_copies import copy_tensor
+from neural.capture.threads import substitute
 from neural.nn.lazy_torch import functional, torch
 from neural.nn.mask import Mask
 
@@ -132,31 +133,22 @@ def track_attention_interface(recorder: Recorder) -> Iterator[None]:
         return
     registry = getattr(import_module(INTERFACE_MODULE), "AttentionInterface", None)
     names = [name for name in ("get_interface", "__getitem__") if hasattr(registry, name)]
-    originals = {name: registry.__dict__.get(name) for name in names}
 
-    def wrap_lookup(lookup: Callable[..., Any]) -> Callable[..., Any]:
-        def look_up(self: Any, name: Any, *args: Any) -> Any:
-            function = lookup(self, name, *args)
-            is_wrapped = isinstance(function, partial) and function.func is _call_and_record
-            module = getattr(function, "__module__", None) or ""
-            # a user may have registered another function under one of these names
-            is_transparent = name in TRANSPARENT_NAMES and module.startswith(TRANSPARENT_MODULE)
-            if is_transparent or is_wrapped or not callable(function):
-                return function
-            return partial(_call_and_record, recorder, function)
+    def look_up(lookup: Callable[..., Any], self: Any, name: Any, *args: Any) -> Any:
+        function = lookup(self, name, *args)
+        # a method of the registry may call the other one
+        is_wrapped = isinstance(function, partial) and function.args[:1] == (recorder,)
+        module = getattr(function, "__module__", None) or ""
+        # a user may have registered another function under one of these names
+        is_transparent = name in TRANSPARENT_NAMES and module.startswith(TRANSPARENT_MODULE)
+        if is_transparent or is_wrapped or not callable(function):
+            return function
+        return partial(_call_and_record, recorder, function)
 
-        return look_up
-
-    for name in names:
-        setattr(registry, name, wrap_lookup(getattr(registry, name)))
-    try:
+    with ExitStack() as stack:
+        for name in names:
+            stack.enter_context(substitute(registry, name, look_up))
         yield
-    finally:
-        for name, original in originals.items():
-            if original is None:  # inherited
-                delattr(registry, name)
-            else:
-                setattr(registry, name, original)
 
 
 def _call_and_record(

@@ -15,6 +15,7 @@ Axes: B examples, H heads, Q queries, K keys, D head width, E model width, T pos
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,8 +29,10 @@ from neural.capture.residual_stream import (
     AttributionError,
     ModuleCall,
     ResidualStream,
+    Term,
     trace_residual_stream,
 )
+from neural.capture.threads import in_this_thread
 from neural.capture.watch import NoAttentionError, run_model
 from neural.nn.lazy_torch import nn, torch
 
@@ -62,7 +65,8 @@ class LogitPart:
     """One part of a logit."""
 
     name: str
-    """`L0 h1`, `L0 bias`, `L0 MLP`, the path of another module (embedding …), or `constant`."""
+    """`L0 h1`, `L0 bias`, `L0 MLP`, the path of another module or parameter (embedding …), or
+    `constant`. Names are unique: a second tensor of the same module is `embedding (2)`."""
     kind: str
     """head, attention bias, embedding, mlp, or constant."""
     values: Float[np.ndarray, " B"]
@@ -155,25 +159,27 @@ class AttentionTracing:
         layers = {id(self.projection(layer).written): layer for layer in range(len(self.outputs))}
         parts: list[LogitPart] = []
         heads: dict[int, np.ndarray] = {}
+        # a tensor that the model adds twice is one part
+        counts = Counter(id(term.source) for term in stream.terms)
+        terms = list({id(term.source): term for term in stream.terms}.values())
         first_attention = min(
-            (index for index, term in enumerate(stream.terms) if id(term.source) in layers),
-            default=len(stream.terms),
+            (index for index, term in enumerate(terms) if id(term.source) in layers),
+            default=len(terms),
         )
-        names = self._name_terms(stream, layers)
-        for index, term in enumerate(stream.terms):
-            layer = layers.get(id(term.source))
+        for index, (name, term) in enumerate(zip(_name_terms(terms, layers), terms, strict=True)):
+            layer, count = layers.get(id(term.source)), counts[id(term.source)]
             if layer is None:
-                values = (term.value.double() * direction).sum((1, 2)).cpu().numpy()
+                values = count * (term.value.double() * direction).sum((1, 2)).cpu().numpy()
                 kind = "embedding" if index < first_attention else "mlp"
-                parts.append(LogitPart(names[index], kind, values))
+                parts.append(LogitPart(name, kind, values))
                 continue
-            by_source = self._attribute_heads(layer, direction)
+            by_source = count * self._attribute_heads(layer, direction)
             heads[layer] = by_source
             parts += [
                 LogitPart(f"L{layer} h{head}", "head", by_source[:, head].sum(-1))
                 for head in range(by_source.shape[1])
             ]
-            bias = (self.projection(layer).bias * direction).sum((1, 2)).cpu().numpy()
+            bias = count * (self.projection(layer).bias * direction).sum((1, 2)).cpu().numpy()
             parts.append(LogitPart(f"L{layer} bias", "attention bias", bias))
         parts.append(LogitPart("constant", "constant", constant.cpu().numpy()))
         missing = [layer for layer in range(len(self.outputs)) if layer not in heads]
@@ -190,18 +196,6 @@ class AttentionTracing:
         chosen = chosen if against is None else chosen - logits[rows, against]
         ordered = [heads[layer] for layer in range(len(self.outputs))]
         return LogitAttribution(parts, ordered, chosen.cpu().numpy())
-
-    @staticmethod
-    def _name_terms(stream: ResidualStream, layers: dict[int, int]) -> list[str]:
-        """`L0 MLP` for the only other term after an attention; else the path of the module."""
-        owners: list[int] = []  # the last attention before each term; −1 before the first
-        for term in stream.terms:
-            previous = owners[-1] if owners else -1
-            owners.append(layers.get(id(term.source), previous))
-        return [
-            f"L{owner} MLP" if owner >= 0 and owners.count(owner) == 2 else term.path
-            for owner, term in zip(owners, stream.terms, strict=True)
-        ]
 
     def _attribute_heads(
         self, layer: int, direction: Float[Tensor, "B T E"]
@@ -243,6 +237,23 @@ class AttentionTracing:
                 "scaled sublayers), so it cannot be read after each layer"
             )
         return [*starts, len(stream.terms)]
+
+
+def _name_terms(terms: Sequence[Term], layers: dict[int, int]) -> list[str]:
+    """`L0 MLP` for the only other term after an attention; else its path, numbered if it recurs."""
+    owners: list[int] = []  # the last attention before each term; −1 before the first
+    for term in terms:
+        previous = owners[-1] if owners else -1
+        owners.append(layers.get(id(term.source), previous))
+    names: list[str] = []
+    occurrences: Counter[str] = Counter()
+    for owner, term in zip(owners, terms, strict=True):
+        is_mlp = owner >= 0 and owners.count(owner) == 2
+        name = f"L{owner} MLP" if is_mlp else term.path or "added"
+        if id(term.source) not in layers:  # parts of an attention are named by its heads
+            occurrences[name] += 1
+        names.append(f"{name} ({occurrences[name]})" if occurrences[name] > 1 else name)
+    return names
 
 
 def trace_attention(model: nn.Module, probe: Any) -> AttentionTracing:
@@ -345,7 +356,7 @@ def _record_calls(model: nn.Module, probe: Any) -> list[ModuleCall]:
         return hook
 
     handles = [
-        module.register_forward_hook(create_hook(path), with_kwargs=True)
+        module.register_forward_hook(in_this_thread(create_hook(path)), with_kwargs=True)
         for path, module in model.named_modules()
     ]
     try:
@@ -386,7 +397,8 @@ def compute_weight_gradients(
                 "heads cannot be read"
             )
         modules[id(projection.module)] = projection.module
-    handles = [module.register_forward_pre_hook(add_shift) for module in modules.values()]
+    hook = in_this_thread(add_shift)
+    handles = [module.register_forward_pre_hook(hook) for module in modules.values()]
     try:
         with torch.enable_grad():
             gradients = torch.autograd.grad(objective(), shifts, allow_unused=True)

@@ -27,13 +27,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from neural.capture.intervene import intervene
-from neural.capture.interventions import Intervention, InterventionError, build_row_mask
+from neural.capture.interventions import (
+    Intervention,
+    InterventionError,
+    build_row_mask,
+    to_index,
+    widen,
+)
 from neural.capture.recorder import (
     NON_ATTENTION_NAME,
     WRAPPER_PREFIXES,
     is_attention,
     strip_wrappers,
 )
+from neural.capture.threads import in_this_thread
 from neural.capture.watch import run_model
 from neural.nn.build import NetworkModule
 from neural.nn.lazy_torch import nn, torch
@@ -285,7 +292,9 @@ class BlockIntervention(Intervention):
         self._has_run = False
         handles: list[Any] = []
         try:
-            self.register(find_blocks(model), handles)
+            blocks = find_blocks(model)
+            _refuse_repeated_blocks(model, blocks, handles)
+            self.register(blocks, handles)
             yield
         finally:
             for handle in handles:
@@ -374,6 +383,40 @@ def _set_first(output: Any, new: Tensor) -> Any:
     return new
 
 
+def _refuse_repeated_blocks(model: nn.Module, blocks: list[Block], handles: list[Any]) -> None:
+    """Raise InterventionError if a block runs twice in one forward pass of the model.
+
+    That is so with shared weights (ALBERT): then an index of a block does not say which pass.
+    """
+    finished: set[str] | None = None  # blocks of the present pass; None outside of the model
+
+    def start(*_: Any) -> None:
+        nonlocal finished
+        finished = set()
+
+    def end(*_: Any) -> None:
+        nonlocal finished
+        finished = None
+
+    def note(path: str) -> Callable[..., None]:
+        def check(*_: Any) -> None:
+            if finished is None:
+                return
+            if path in finished:
+                raise InterventionError(
+                    f"`{path}` runs several times in one forward pass, so the index of a block "
+                    "does not say which run; heads are counted by run, L0, L1, …"
+                )
+            finished.add(path)
+
+        return in_this_thread(check)
+
+    handles += [block.module.register_forward_pre_hook(note(block.path)) for block in blocks]
+    # after the blocks, one of which may be the model itself
+    handles.append(model.register_forward_pre_hook(in_this_thread(start), prepend=True))
+    handles.append(model.register_forward_hook(in_this_thread(end), always_call=True))
+
+
 def _add_stream_hook(
     block: Block,
     handles: list[Any],
@@ -394,9 +437,10 @@ def _add_stream_hook(
         return _set_first(output, change(_get_first(output)))
 
     if at_output:
-        handles.append(block.module.register_forward_hook(change_output))
+        handles.append(block.module.register_forward_hook(in_this_thread(change_output)))
     else:
-        handles.append(block.module.register_forward_pre_hook(change_input, with_kwargs=True))
+        hook = in_this_thread(change_input)
+        handles.append(block.module.register_forward_pre_hook(hook, with_kwargs=True))
 
 
 def _add_mlp_hook(
@@ -422,8 +466,9 @@ def _add_mlp_hook(
         new = change(tensor.unflatten(0, shape[:2]) if is_flat else tensor)
         return _set_first(output, new.flatten(0, 1) if is_flat else new)
 
-    handles.append(block.module.register_forward_pre_hook(note_shape, with_kwargs=True))
-    handles.append(block.mlp.register_forward_hook(change_output))
+    hook = in_this_thread(note_shape)
+    handles.append(block.module.register_forward_pre_hook(hook, with_kwargs=True))
+    handles.append(block.mlp.register_forward_hook(in_this_thread(change_output)))
 
 
 class MlpIntervention(BlockIntervention):
@@ -454,7 +499,7 @@ class _ReplaceMlpByMean(MlpIntervention):
 
     def register(self, blocks: list[Block], handles: list[Any]) -> None:
         index = blocks.index(self.find_block(blocks))
-        values, real = self.reference.get_layer(index).float(), self.reference.real
+        values, real = widen(self.reference.get_layer(index)), self.reference.real
         if real is None:
             self._mean = values.mean(dim=0 if self.per_position else (0, 1))
         else:
@@ -508,7 +553,8 @@ class _SkipLayer(BlockIntervention):
                 )
             return _set_first(output, self.replace(old, stream))
 
-        handles.append(block.module.register_forward_hook(replace_output, with_kwargs=True))
+        hook = in_this_thread(replace_output)
+        handles.append(block.module.register_forward_hook(hook, with_kwargs=True))
 
 
 class _PatchResidual(BlockIntervention):
@@ -547,11 +593,9 @@ def _take_rows(
         )
     if rows is None:
         return values
-    index = torch.as_tensor(rows, device=values.device)
-    if values.ndim != 3 or (index.numel() and int(index.max()) >= len(values)):
-        raise InterventionError(
-            f"`rows` names example {int(index.max())}, but the values are {tuple(values.shape)}"
-        )
+    count = len(values) if values.ndim == 3 else 0  # else there are no examples to name
+    there_are = f"the values are {tuple(values.shape)}"
+    index = to_index(rows, count, "`rows` names example", there_are, values.device)
     return values.index_select(0, index)
 
 
@@ -680,7 +724,7 @@ def record_residual(
         streams[1]  # enters block 1: (examples, positions, width)
 
     `probe` is a batch as for `neural.watch`, run without gradients, inside `interventions`. `real`
-    (B, T): True for positions that are not padding. If a block runs several times, the last counts.
+    (B, T): True for positions that are not padding. InterventionError if a block runs several times.
     In an encoder-decoder model, the stream that leaves the encoder is not recorded.
     """
     return _record(model, probe, interventions, "residual stream", real)
@@ -736,6 +780,7 @@ class _Recording(Intervention):
             return store
 
         try:
+            _refuse_repeated_blocks(model, blocks, handles)
             for layer, block in enumerate(blocks):
                 if is_stream:
                     _add_stream_hook(block, handles, keep(layer), at_output=False)

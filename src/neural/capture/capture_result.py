@@ -142,10 +142,15 @@ class CapturedCall:
         return is_applicable(measure, self.attention)
 
     def maps(
-        self, examples: int | None = None, positions: int | None = None
+        self,
+        examples: int | None = None,
+        positions: int | None = None,
+        *,
+        hidden: float = 0.0,
     ) -> Float[np.ndarray, "B H Q K"]:
         """Attention weights, limited to the first `examples` and to the first `positions` if given.
 
+        `hidden` is the weight of masked pairs; NaN tells them from pairs of weight 0.
         Of a signed mechanism, with their sign: weights may be negative and rows have any sum.
         One column for every key that is a position. With other keys (a learned sink), a row sums to
         1 minus their weight; the measure `extra_key_mass` is the mean of that weight.
@@ -167,6 +172,7 @@ class CapturedCall:
                     weights = block_maps.weights
                     if block_maps.signed_weights is not None:
                         weights = block_maps.signed_weights
+                    weights = weights.masked_fill(~block_maps.visible_mask, hidden)
                     target[:] = weights[: len(target), :, : target.shape[2], :keys].cpu().numpy()
         return maps
 

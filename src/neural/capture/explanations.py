@@ -18,7 +18,8 @@ units, and only their order is comparable (faithfulness.py).
     ablation             drop of the answer's log-probability when the token is replaced
                          (leave-one-out); runs the model once per position
 
-If a classifier averages its positions, "at the position" means the mean over all positions.
+"At the position" of a classifier means at the positions that its class is read from: the first
+token, the last one, or all, weighted by `Predictor.weigh_positions`.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from neural.capture.attribution import (
 )
 from neural.capture.residual_stream import AttributionError, find_logits
 from neural.capture.rollout import iter_rollouts, rollout_gradients
+from neural.capture.threads import in_this_thread
 from neural.capture.watch import run_model
 from neural.core.names import find_closest
 from neural.nn.build import NetworkModule
@@ -56,6 +58,14 @@ METHODS = {
     "ablation": "ablation (leave-one-out)",
 }
 """Names of the methods, and what people read."""
+READING_METHODS = (
+    "attention",
+    "attention_mean",
+    "value_weighted",
+    "rollout",
+    "gradient_rollout",
+)
+"""Methods that look at the rows of the positions that the answer is read from."""
 MAX_BATCH_TOKENS = 16384
 """Tokens that are in one batch when many variants of an input run."""
 
@@ -67,6 +77,8 @@ class Predictor:
     model: nn.Module
     build_probe: Callable[[Tensor], Any] = lambda ids: ids
     """Inputs of the model from token ids: a tensor, a tuple or a mapping."""
+    is_score: bool = False
+    """Whether the logits are scores (B, 1) and not those of a distribution."""
 
     def compute_logits(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B *T V"]:
         """Logits (B, T, V), or (B, C) of a classifier."""
@@ -85,10 +97,50 @@ class Predictor:
     def compute_log_probabilities(
         self, ids: Int[Tensor, "B T"], position: int
     ) -> Float[Tensor, "B V"]:
-        """Log-probabilities at a position, or of the classes."""
+        """Log-probabilities at a position, or of the classes; the scores, if they are none."""
         logits = self.compute_logits(ids)
         logits = logits[:, position] if logits.ndim == 3 else logits
-        return logits.float().log_softmax(-1)
+        return logits.float() if self.is_score else logits.float().log_softmax(-1)
+
+    def weigh_positions(
+        self, tokens: Int[Tensor, " T"], position: int, answer: int
+    ) -> Float[np.ndarray, " T"]:
+        """How much the answer is read from each position; the sum is 1.
+
+        A token is read from its position. A class is read from the positions at which its logit
+        has a gradient after the last layer, by the norm of that gradient: [CLS], the last token
+        that is not padding, all positions if they are averaged.
+        """
+        outputs: list[Tensor] = []
+
+        def shift_output(_: nn.Module, args: Any, output: Any) -> Any:
+            first = output[0] if type(output) is tuple and output else output
+            is_sequence = torch.is_tensor(first) and first.shape[:2] == (1, len(tokens))
+            if not is_sequence or first.ndim != 3 or not first.is_floating_point():
+                return None
+            # a zero that requires gradients: frozen models have gradients here, too
+            outputs.append(torch.zeros_like(first, requires_grad=True))
+            shifted = first + outputs[-1]
+            return (shifted, *output[1:]) if type(output) is tuple else shifted
+
+        hook = in_this_thread(shift_output)
+        handles = [module.register_forward_hook(hook) for module in self.model.modules()]
+        try:
+            with torch.enable_grad():
+                logits = self.compute_logits(tokens.unsqueeze(0))[0]
+                if logits.ndim == 2:
+                    return np.eye(len(tokens))[position]
+                gradients = torch.autograd.grad(logits[answer], outputs, allow_unused=True)
+        finally:
+            for handle in handles:
+                handle.remove()
+        for gradient in reversed(gradients):
+            weights = None if gradient is None else gradient[0].double().norm(dim=-1)
+            if weights is not None and bool(weights.any()):
+                return (weights / weights.sum()).cpu().numpy()
+        raise AttributionError(
+            "the positions that the class is read from are unknown: its logit has no gradient"
+        )
 
     def score_variants(
         self, variants: Int[Tensor, "N T"], position: int, answer: int
@@ -122,12 +174,14 @@ def explain(
     methods: Sequence[str] = tuple(METHODS),
     replacements: Int[Tensor, "R T"] | None = None,
     tracing: AttentionTracing | None = None,
+    read: Float[np.ndarray, " T"] | None = None,
     on_failure: Callable[[str, AttributionError], None] | None = None,
 ) -> dict[str, Float[np.ndarray, " T"]]:
     """Scores of the source positions of one prediction, by method.
 
     `replacements` are tokens that replace those of the input, for "ablation"; the drop is the mean
-    over their R rows. A method that the model does not support raises AttributionError, or is left
+    over their R rows. `read`: weights of the positions that the answer is read from, if they are
+    known (`Predictor.weigh_positions`). A method that the model does not support raises AttributionError, or is left
     out and given to `on_failure(method, error)`.
     """
     names = check_methods(methods)
@@ -138,10 +192,12 @@ def explain(
     gradients: list[np.ndarray] | None = None
     for name in names:
         try:
+            if name in READING_METHODS and read is None:
+                read = subject.weigh_positions(tokens, position, answer)
             if name in ("gradient_attention", "gradient_rollout"):
                 if gradients is None:
                     gradients = compute_answer_gradients(subject, tokens, position, answer, tracing)
-                scores[name] = _score_gradients(name, tracing, gradients, position, len(tokens))
+                scores[name] = _score_gradients(name, tracing, gradients, read, len(tokens))
             elif name == "ablation":
                 if replacements is None:
                     raise AttributionError("ablation needs tokens that replace those of the input")
@@ -151,7 +207,8 @@ def explain(
                 attribution = tracing.attribute_logits(*rows)
                 scores[name] = np.sum([heads[0].sum(0) for heads in attribution.heads], axis=0)
             else:
-                scores[name] = _score_attention(name, tracing, position, len(tokens))
+                assert read is not None
+                scores[name] = _score_attention(name, tracing, read, len(tokens))
         except AttributionError as error:
             if on_failure is None:
                 raise
@@ -176,6 +233,8 @@ def compute_answer_gradients(
     def compute_log_odds() -> Tensor:
         logits = subject.compute_logits(ids)[0]
         values = (logits[position] if logits.ndim == 2 else logits).float()
+        if subject.is_score:
+            return values[answer]
         is_other = torch.arange(len(values), device=values.device) != answer
         return values[answer] - values[is_other].logsumexp(0)
 
@@ -219,30 +278,20 @@ def _check_self_attention(
         )
 
 
-def _take_row(
-    tracing: AttentionTracing, maps: Float[np.ndarray, "... T T"], position: int
-) -> Float[np.ndarray, "... T"]:
-    """The row of the position that is read; the mean of all rows if positions are averaged."""
-    stream = tracing.stream
-    is_pooled = stream is not None and stream.readout.is_pooled
-    row: np.ndarray = maps.mean(axis=-2) if is_pooled else maps[..., position, :]
-    return row
-
-
 def _score_attention(
-    name: str, tracing: AttentionTracing, position: int, length: int
+    name: str, tracing: AttentionTracing, read: Float[np.ndarray, " T"], length: int
 ) -> Float[np.ndarray, " T"]:
     maps = _collect_maps(tracing, length)
     if name == "attention":
-        return _take_row(tracing, maps[-1].mean(axis=0), position)
+        return read @ maps[-1].mean(axis=0)
     if name == "attention_mean":
-        return np.mean([_take_row(tracing, layer.mean(0), position) for layer in maps], axis=0)
+        return read @ np.mean([layer.mean(axis=0) for layer in maps], axis=0)
     if name == "rollout":
         *_, rollout = iter_rollouts(maps)
-        return _take_row(tracing, rollout, position)
+        return read @ rollout
     shares = []
     for layer in tracing.value_weighted_maps():
-        row = _take_row(tracing, layer[0].sum(axis=0), position)
+        row = read @ layer[0].sum(axis=0)
         shares.append(row / max(float(row.sum()), 1e-300))
     return np.mean(shares, axis=0)
 
@@ -251,12 +300,13 @@ def _score_gradients(
     name: str,
     tracing: AttentionTracing,
     gradients: list[np.ndarray],
-    position: int,
+    read: Float[np.ndarray, " T"] | None,
     length: int,
 ) -> Float[np.ndarray, " T"]:
     maps = _collect_maps(tracing, length)
     if name == "gradient_rollout":
         relevance = rollout_gradients(maps, [gradient[0] for gradient in gradients])
-        return _take_row(tracing, relevance, position)
+        assert read is not None
+        return read @ relevance
     products = [layer * gradient[0] for layer, gradient in zip(maps, gradients, strict=True)]
     return np.sum([product.sum(axis=(0, 1)) for product in products], axis=0)

@@ -21,7 +21,8 @@ The gradient estimate is the first-order change, Σ (new output − z)·∂L/∂
 for `zero` it is −∂L/∂gate for a gate of 1 at the head (Michel et al., 2019).
 
 Pairs: with at most `MAX_HEADS_ALL_PAIRS` heads, all pairs are measured. Otherwise candidates are
-chosen on every fourth example and judged on the others: pairs of the most important heads; pairs
+chosen on every fourth example and judged on the others (up to four examples are too few to divide;
+a note says so): pairs of the most important heads; pairs
 whose outputs point in the same direction in the residual stream, because either can then do the
 work of both; and pairs of heads that write much, but do nothing alone. A redundant pair of another
 kind, such as a later head that takes over only when the first is gone, can be missed.
@@ -46,6 +47,7 @@ from neural.capture.interventions import (
     LayerOutputs,
     parse_heads,
     replace_pattern,
+    widen,
 )
 from neural.capture.replay import CleanPass, LayerHead, Replay, count_examples, take_rows
 from neural.capture.tracker import preserve_model_state
@@ -331,14 +333,14 @@ class _Measurement:
                 self.class_counts[name][chunk.rows] = members.sum(dim=-1).cpu().numpy()
             replacements = None if self.method == "mean" else self._build_replacements(clean, chunk)
             for layer, state in enumerate(clean.layers):
-                output = _widen(state.output)
+                output = widen(state.output)
                 real = _get_real_weights(state.real, output)
                 total = output.sum(dim=(0, 2)) if real is None else (output * real).sum(dim=(0, 2))
                 output_sums[layer] += total.double().cpu()
                 positions = output.shape[0] * output.shape[2] if real is None else real.sum()
                 real_counts[layer] += float(positions)
                 if state.gradient is not None:
-                    slope = _widen(state.gradient)
+                    slope = widen(state.gradient)
                     heads = slice(0, self.replay.heads[layer])
                     # Σ (new − z)·∂L/∂z; the mean is not known yet, so its part is added at the end
                     new = None if replacements is None else replacements[layer]
@@ -347,6 +349,8 @@ class _Measurement:
                     products = (difference * slope).sum(dim=(0, 2, 3))
                     self.gradients[layer, heads] -= products.double().cpu().numpy()
                     slope_sums[layer] += slope.sum(dim=(0, 2)).double().cpu()
+                else:
+                    self.gradients[layer] = np.nan
             clean = _drop_gradients(clean)
             stored_bytes += clean.memory_bytes
             passes.append(clean)
@@ -361,9 +365,12 @@ class _Measurement:
             for layer, (mean, slopes) in enumerate(zip(self.means, slope_sums, strict=True)):
                 part = (mean[0, :, 0] * slopes).sum(dim=-1).numpy()
                 self.gradients[layer, : len(part)] += part
-        if not with_gradients:
-            self.gradients[:] = np.nan
-            self.notes.append("the gradient estimate is missing: the model has no derivative here")
+        unknown = [layer for layer, row in enumerate(self.gradients) if np.isnan(row).any()]
+        if unknown:
+            where = "" if len(unknown) == len(widths) else f" of {_name_layers(unknown)}"
+            self.notes.append(
+                f"the gradient estimate{where} is missing: the model has no derivative here"
+            )
         if not self.counts.sum():
             raise ImportanceError(
                 "no example has a target, or every loss is NaN, so there is no loss to measure"
@@ -398,10 +405,15 @@ class _Measurement:
                 path,
                 weights.new_zeros(1, len(weights), 1, width),
                 weights,
-                (weights / collector.examples[path])[None],
+                (weights / collector.examples[layer])[None],
             )
-            for (path, weights), width in zip(
-                collector.sums.items(), self.replay.head_widths, strict=True
+            for layer, (path, weights, width) in enumerate(
+                zip(
+                    self.replay.paths,
+                    (collector.sums[layer] for layer in sorted(collector.sums)),
+                    self.replay.head_widths,
+                    strict=True,
+                )
             )
         ]
         return replace_pattern("all", HeadOutputs(outputs))
@@ -457,10 +469,14 @@ class _Measurement:
     ) -> tuple[PairImportance, ...]:
         """Measure candidate pairs."""
         pairs, is_judged = list(itertools.combinations(self.selected, 2)), self.counts > 0
-        if len(self.selected) > MAX_HEADS_ALL_PAIRS and self.examples >= 2 * SELECTION_STRIDE:
-            is_selecting = np.arange(self.examples) % SELECTION_STRIDE == 0
-            is_judged = is_judged & ~is_selecting
+        if len(self.selected) > MAX_HEADS_ALL_PAIRS:
+            is_selecting, how = is_judged, "and measured on the same few examples"
+            if self.examples > SELECTION_STRIDE:
+                is_selecting = np.arange(self.examples) % SELECTION_STRIDE == 0
+                is_judged = is_judged & ~is_selecting
+                how = f"on every {SELECTION_STRIDE}th example and measured on the others"
             pairs = self._choose_pairs(clean_passes, sums[..., is_selecting], is_selecting)
+            self.notes.append(f"{len(pairs)} pairs of heads were chosen {how}")
         self.total += len(pairs) * len(self.chunks)
         both = np.zeros((len(pairs), self.examples))
         index = {pair: position for position, pair in enumerate(pairs)}
@@ -517,10 +533,6 @@ class _Measurement:
             *itertools.combinations(sorted(by_norm[:TOP_HEADS]), 2),
             *overlapping[:MAX_OVERLAP_PAIRS],
         }
-        self.notes.append(
-            f"{len(pairs)} pairs of heads were chosen on every {SELECTION_STRIDE}th example and "
-            "measured on the others"
-        )
         return sorted(pairs)
 
     def _compare_writes(self, clean: CleanPass) -> dict[tuple[LayerHead, LayerHead], float]:
@@ -585,8 +597,9 @@ class _WeightCollector(Intervention):
     needs_weights = True
 
     def __init__(self) -> None:
-        self.sums: dict[str, Tensor] = {}
-        self.examples: dict[str, int] = {}
+        self.sums: dict[int, Tensor] = {}
+        """By layer: a module that runs several times has several layers."""
+        self.examples: dict[int, int] = {}
 
     def targets(self, layer: int, path: str) -> bool:
         """Every layer."""
@@ -596,12 +609,12 @@ class _WeightCollector(Intervention):
         """Add the weights."""
         weights = call.compute_weights().detach()
         total = weights.float().sum(dim=0)
-        if call.path in self.sums and self.sums[call.path].shape != total.shape:
+        if call.layer in self.sums and self.sums[call.layer].shape != total.shape:
             raise ImportanceError(
                 "the average pattern needs examples of one length; use --pattern uniform"
             )
-        self.sums[call.path] = self.sums[call.path] + total if call.path in self.sums else total
-        self.examples[call.path] = self.examples.get(call.path, 0) + len(weights)
+        self.sums[call.layer] = self.sums.get(call.layer, 0) + total
+        self.examples[call.layer] = self.examples.get(call.layer, 0) + len(weights)
         return call.output
 
 
@@ -683,9 +696,8 @@ def _check_losses(losses: Tensor, chunk: _Chunk) -> Float[Tensor, "B T"]:
     return matrix
 
 
-def _widen(values: Tensor) -> Tensor:
-    """At least 32 bits, for sums."""
-    return values.float() if values.element_size() < 4 else values
+def _name_layers(layers: Sequence[int]) -> str:
+    return ", ".join(f"L{layer}" for layer in layers)
 
 
 def _get_real_weights(real: Tensor | None, output: Tensor) -> Float[Tensor, "B 1 Q 1"] | None:

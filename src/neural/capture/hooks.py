@@ -10,6 +10,7 @@ they were imported under. Two cases need more:
   fast path too.
 
 The recorder (recorder.py) collects the calls; it is silent inside calls that are recorded already.
+Calls outside of the model, and in other threads (threads.py), are not recorded.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from neural.capture.output_editing import EDIT_FUNCTIONS, edit_product
 from neural.capture.placement import CacheUpdate
 from neural.capture.recorder import ModuleForward, Recorder, is_attention
 from neural.capture.softmax_calls import SoftmaxCall
+from neural.capture.threads import substitute
 from neural.nn import attend as attending
 from neural.nn.lazy_torch import functional, lazy_import, nn, torch
 
@@ -101,7 +103,8 @@ def intercept_attention(recorder: Recorder, *, softmax: bool | None) -> Iterator
             ),
             (torch, "_transformer_encoder_layer_fwd", attention_functions.record_encoder_layer),
         ):
-            stack.enter_context(_wrap_function(module.__name__, name, recorder, record))
+            wrapper = partial(_call_and_record, recorder, record)
+            stack.enter_context(substitute(import_module(module.__name__), name, wrapper))
         with _make_function_mode(intercept):
             yield
 
@@ -155,6 +158,9 @@ def _track_running_modules(recorder: Recorder, intercept: Callable[..., Any]) ->
     def enter(module: nn.Module, args: Any) -> None:
         if id(module) not in recorder.modules:
             return
+        if not recorder.is_here():
+            recorder.has_run_elsewhere = True
+            return
         has_fast_path = type(module).forward in fast_path_forwards
         is_inside_fast_path = (
             bool(recorder.running)
@@ -174,7 +180,7 @@ def _track_running_modules(recorder: Recorder, intercept: Callable[..., Any]) ->
         recorder.enter_module(module, args)
 
     def leave(module: nn.Module, _: Any, __: Any) -> None:
-        if id(module) in recorder.modules and recorder.running:
+        if id(module) in recorder.modules and recorder.is_here() and recorder.running:
             forward = recorder.running[-1]
             # Outside of transformers, softmax calls are tracked only if the caller declared them to
             # be attention (`softmax=True`). So they are recorded even if no product of the result
@@ -199,20 +205,6 @@ def _track_running_modules(recorder: Recorder, intercept: Callable[..., Any]) ->
             handle.remove()
 
 
-@contextmanager
-def _wrap_function(
-    module_name: str, name: str, recorder: Recorder, record: Callable[..., Any]
-) -> Iterator[None]:
-    """Wrap a function of torch inside the block, so that its calls are recorded."""
-    module = import_module(module_name)
-    original = getattr(module, name)
-    setattr(module, name, partial(_call_and_record, recorder, record, original))
-    try:
-        yield
-    finally:
-        setattr(module, name, original)
-
-
 def _call_and_record(
     recorder: Recorder,
     record: Callable[..., Any],
@@ -221,7 +213,7 @@ def _call_and_record(
     **kwargs: Any,
 ) -> Any:
     """Call the function, then record its arguments by `record(recorder, …)`."""
-    if recorder.is_silent:
+    if recorder.is_silent or not recorder.running:
         return function(*args, **kwargs)
     if recorder.has_edits:  # an edit may need what is recorded, such as the weights
         if recorder.needs_record(recorder.path):
@@ -239,11 +231,15 @@ def _call_and_record(
 @contextmanager
 def _track_cache_updates(recorder: Recorder) -> Iterator[None]:
     """Record updates of transformers caches: which slots hold keys, and which are new."""
-    cache = import_module(CACHE_MODULE).Cache
-    original = cache.update
 
     def update(
-        self: Any, key_states: Any, value_states: Any, layer_idx: int, *args: Any, **kwargs: Any
+        original: Callable[..., Any],
+        self: Any,
+        key_states: Any,
+        value_states: Any,
+        layer_idx: int,
+        *args: Any,
+        **kwargs: Any,
     ) -> Any:
         keys, values = original(self, key_states, value_states, layer_idx, *args, **kwargs)
         if recorder.running and not recorder.is_silent:
@@ -252,11 +248,8 @@ def _track_cache_updates(recorder: Recorder) -> Iterator[None]:
             recorder.note_cache_update(CacheUpdate(added, returned, min(length, returned)))
         return keys, values
 
-    cache.update = update
-    try:
+    with substitute(import_module(CACHE_MODULE).Cache, "update", update):
         yield
-    finally:
-        cache.update = original
 
 
 def _find_softmax_module(

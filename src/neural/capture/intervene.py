@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from neural.capture.capture_result import Capture, CapturedCall
@@ -29,6 +30,7 @@ from neural.capture.interventions import (
     LayerOutputs,
 )
 from neural.capture.recorder import Recorder, is_same_call
+from neural.capture.threads import substitute
 from neural.capture.watch import NoAttentionError, intercept_calls, run_model
 from neural.nn.lazy_torch import torch
 
@@ -48,7 +50,8 @@ def intervene(
         with neural.intervene(model, neural.interventions.zero("L1 h3")):
             logits = model(ids)
 
-    Blocks may be nested: the outer one is applied first. Gradients flow through all changes.
+    Blocks may be nested: the outer one is applied first. Gradients flow through all changes. Other
+    models, and forward passes in other threads, are not changed.
     `softmax`: as in `neural.watch`. InterventionError if a head does not exist, or if the attention
     of its module is not recognised.
     """
@@ -60,11 +63,18 @@ def intervene(
             )
     recorder = InterventionRecorder(model, interventions)
     with ExitStack() as stack:
-        stack.enter_context(_disable_fast_path())
+        # torch's encoder layers call their attention function then, as other modules do
+        fast_path = import_module("torch.backends.mha")
+        stack.enter_context(substitute(fast_path, "get_fastpath_enabled", lambda _: False))
         for intervention in interventions:
             stack.enter_context(intervention.attach(model))
         stack.enter_context(intercept_calls(recorder, softmax=softmax))
         yield
+    if recorder.has_run_elsewhere and not recorder.has_run:
+        raise InterventionError(
+            "the model ran in other threads only, where it is not changed: open the block in the "
+            "thread that calls the model"
+        )
     if not recorder.has_run:
         return
     for intervention in interventions:
@@ -75,7 +85,12 @@ def intervene(
                 f"`{path}`: nothing in it ({class_name}) was recognised"
                 for path, class_name in recorder.unrecognised.items()
             ]
-            raise intervention.unmatched_error("; ".join([problem, *reasons[:3]]))
+            hints = [
+                f"a softmax in `{path}` looks like attention: softmax=True of `ablate`, `attribute`, "
+                "`intervene`, `patch`, `record_head_outputs` and `watch` in Python takes it for that"
+                for path in recorder.suspected_paths[:1]
+            ]
+            raise intervention.unmatched_error("; ".join([problem, *reasons[:3], *hints]))
 
 
 def record_head_outputs(
@@ -99,17 +114,6 @@ def record_head_outputs(
     with block, torch.no_grad():
         run_model(model, probe)
     return outputs
-
-
-@contextmanager
-def _disable_fast_path() -> Iterator[None]:
-    """Make torch's encoder layers call their attention function, as other modules do."""
-    was_enabled = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(was_enabled)
 
 
 class _RecordOutputs(Intervention):

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from neural.nn.lazy_torch import torch
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Bool, Float, Int
     from torch import Tensor, nn
 
     from neural.capture.attention_call import AttentionCall
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     Heads = HeadAddress | Sequence[HeadAddress]
     Rows = Sequence[int] | slice | Tensor | None
 
-HEAD_NAME = re.compile(r"^\s*L(\d+)\s*[h.:/ ]?\s*h?(\d+)\s*$", re.IGNORECASE)
-"""`L1 h3`; also `L1h3` and `l1.3`."""
+HEAD_NAME = re.compile(r"^\s*L(\d+)(?:\s*h|\s*[.:/]\s*h?|\s)\s*(\d+)\s*$", re.IGNORECASE)
+"""`L1 h3`; also `L1h3`, `l1.3` and `L1 3`, but not `L13`, which is a layer."""
 PATTERNS = ("uniform", "diagonal", "previous")
 ALL_HEADS = "all"
 
@@ -258,6 +258,21 @@ class HeadIntervention(Intervention):
         return examples[:, None, None, None] & positions[None, None, :, None]
 
 
+def to_index(
+    rows: Sequence[int] | Tensor, length: int, subject: str, there_are: str, device: Any = None
+) -> Int[Tensor, " n"]:
+    """Indices as a tensor; those from −1 to −`length` count from the end, as everywhere in torch.
+
+    InterventionError with `subject`, the wrong index and `there_are` if one is no such integer.
+    """
+    index = torch.as_tensor(rows, device=device)
+    is_wrong = (index != index.long()) | (index < -length) | (index >= length)
+    if is_wrong.any():
+        wrong = index[is_wrong].flatten()[0].item()
+        raise InterventionError(f"{subject} {wrong:g}, but {there_are}")
+    return index.long() % max(1, length)  # an empty list is a tensor of floats
+
+
 def build_row_mask(rows: Rows, length: int, name: str, device: Any) -> Bool[Tensor, " L"]:
     """A boolean mask from indices, a slice or a mask."""
     mask = torch.zeros(length, dtype=torch.bool, device=device)
@@ -270,11 +285,7 @@ def build_row_mask(rows: Rows, length: int, name: str, device: Any) -> Bool[Tens
                     f"`{name}` has a mask of {tuple(index.shape)}, but the call has {length} {name}"
                 )
         else:
-            index = index.long()  # an empty list is a tensor of floats
-            if index.numel() and not -length <= int(index.min()) <= int(index.max()) < length:
-                raise InterventionError(
-                    f"`{name}` has index {int(index.max())}, but the call has {length} {name}"
-                )
+            index = to_index(index, length, f"`{name}` has index", f"the call has {length} {name}")
     mask[index] = True
     return mask
 
@@ -290,7 +301,18 @@ class _Scale(HeadIntervention):
         self.factor = factor
 
     def compute(self, call: HeadCall, heads: list[int]) -> Tensor:
-        return call.output[:, heads] * self.factor
+        output = call.output[:, heads]
+        shape = tuple(self.factor.shape) if isinstance(self.factor, torch.Tensor) else ()
+        try:
+            fits = torch.broadcast_shapes(shape, output.shape) == output.shape
+        except RuntimeError:
+            fits = False
+        if not fits:
+            raise InterventionError(
+                f"`factor` is a tensor {shape}, but L{call.layer} has (examples, heads, positions, "
+                f"width) {tuple(output.shape)}: the heads of an address are counted by layer"
+            )
+        return output * self.factor
 
 
 class _ReplaceByMean(HeadIntervention):
@@ -316,10 +338,10 @@ class _ReplaceByMean(HeadIntervention):
 
     def _average(self, call: HeadCall) -> Float[Tensor, "H q D"]:
         layer = _get_layer(self.reference, call)
-        output = layer.output.float()
+        output = widen(layer.output)
         if layer.real is None:
             return output.mean(dim=0) if self.per_position else output.mean(dim=(0, 2))[:, None]
-        real = layer.real[:, None, :, None].float()
+        real = layer.real[:, None, :, None].to(output)
         dims = (0,) if self.per_position else (0, 2)
         count = real.sum(dim=dims, keepdim=True).clamp(min=1)
         mean = (output * real).sum(dim=dims, keepdim=True) / count
@@ -341,12 +363,11 @@ class _Patch(HeadIntervention):
     def compute(self, call: HeadCall, heads: list[int]) -> Tensor:
         output = _get_layer(self.source, call).output
         if self.source_rows is not None:
-            index = torch.as_tensor(self.source_rows, device=output.device)
-            if index.numel() and int(index.max()) >= len(output):
-                raise InterventionError(
-                    f"`rows` names example {int(index.max())}, but the source has {len(output)}"
-                )
-            output = output.index_select(0, index)
+            there_are = f"the source has {len(output)}"
+            rows = to_index(
+                self.source_rows, len(output), "`rows` names example", there_are, output.device
+            )
+            output = output.index_select(0, rows)
         expected = (call.output.shape[0], *call.output.shape[2:])
         actual = (output.shape[0], *output.shape[2:])
         if output.shape[0] == 1:
@@ -372,7 +393,7 @@ class _ReplacePattern(HeadIntervention):
         self.pattern = pattern
 
     def compute(self, call: HeadCall, heads: list[int]) -> Tensor:
-        values = call.expand_values()[:, heads].float()
+        values = widen(call.expand_values()[:, heads])
         weights = self._build_weights(call, heads)
         if weights.shape[-2:] != (call.output.shape[2], values.shape[2]):
             raise InterventionError(
@@ -386,12 +407,13 @@ class _ReplacePattern(HeadIntervention):
             weights = _get_layer(self.pattern, call).weights
             if weights is None:
                 raise InterventionError("record the reference with keep_weights=True")
-            return weights.float().mean(dim=0, keepdim=True)[:, heads]
+            return widen(weights).mean(dim=0, keepdim=True)[:, heads]
         if not isinstance(self.pattern, str):
             return torch.as_tensor(self.pattern)
         maps = call.compute_maps()
         visible = maps.visible_mask[:, heads, :, : maps.positions]
-        uniform = visible / visible.sum(dim=-1, keepdim=True).clamp(min=1)
+        # a quotient of integers has the default dtype, 32 bits
+        uniform = visible.double() / visible.sum(dim=-1, keepdim=True).clamp(min=1)
         if self.pattern == "uniform":
             return uniform
         if maps.known_positions != "queries_and_keys":
@@ -407,8 +429,13 @@ class _ReplacePattern(HeadIntervention):
         for position in (own, target) if self.pattern == "previous" else (own,):
             is_target = (keys == position[:, None]).expand(visible.shape)
             can_see = (is_target & visible).any(dim=-1, keepdim=True)
-            weights = torch.where(can_see, is_target.float(), weights)
+            weights = torch.where(can_see, is_target.double(), weights)
         return weights
+
+
+def widen(values: Tensor) -> Tensor:
+    """At least 32 bits, for sums."""
+    return values.float() if values.element_size() < 4 else values
 
 
 def _get_layer(outputs: HeadOutputs, call: HeadCall) -> LayerOutputs:

@@ -1,11 +1,13 @@
 """Attention maps in 8 bits on a square-root scale, compressed with zlib.
 
 A weight w is stored as round(255·√w): most levels go to small weights, which are the most frequent,
-and no weight is off by more than 0.004. Causal maps store only the visible triangle.
+and no weight is off by more than 0.004. Pairs that the mask hides are not stored: the mask is.
 
 Format: "NMAP", a version byte (1), and five 32-bit little-endian integers: heads H, queries Q, keys
 K, 1 if causal else 0, and the key index of the first query (the offset); then a zlib stream of one
 byte per weight, head by head, row by row. Row i of a causal map has only the keys up to offset + i.
+A map with any other mask (a window, padding, documents) has 2 added to its version; its stream begins
+with Q·K bits, the first in the lowest bit, 1 where a head sees the key, and has only those weights.
 
 A signed map has negative weights (`Mechanism.signed`). Its version is 2, and a 32-bit float follows
 the integers: the scale s, the largest |w| or 1 if that is larger. A weight is stored as a signed
@@ -27,9 +29,9 @@ import numpy as np
 from neural.runs.errors import RunError
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Float
 
-MAP_MAGIC, MAP_VERSION, SIGNED_MAP_VERSION = b"NMAP", 1, 2
+MAP_MAGIC, MAP_VERSION, SIGNED_MAP_VERSION, MASKED_MAP_VERSIONS = b"NMAP", 1, 2, (3, 4)
 MAP_HEADER = struct.Struct("<4sBiiiii")
 SCALE_FIELD = struct.Struct("<f")
 """Follows the header of a signed map."""
@@ -62,13 +64,18 @@ def encode_map(
     query_offset: int | None = None,
     signed: bool | None = None,
 ) -> bytes:
-    """Encode a map; if it is `causal`, without the pairs that a causal mask hides.
+    """Encode a map; NaN in every head is a masked pair, and so is the future if it is `causal`.
 
     `query_offset`: key index of the first query; K − Q if None (the last query is at the last key).
     `signed`: whether it is a signed map; if None, whether a weight is negative beyond rounding.
     """
     heads, queries, keys = weights.shape
     offset = keys - queries if query_offset is None else query_offset
+    visible = ~np.isnan(weights).all(axis=0)
+    triangle = np.tri(queries, keys, offset, dtype=bool)
+    if causal:
+        visible &= triangle
+    weights = np.nan_to_num(weights)
     signed = bool((weights < -ROUNDED_TO_ZERO).any()) if signed is None else signed
     version, scale_field = MAP_VERSION, b""
     if signed:
@@ -78,30 +85,34 @@ def encode_map(
         levels = np.rint(roots * 127).astype(np.int8).view(np.uint8)
     else:
         levels = np.rint(np.sqrt(np.clip(weights, 0, 1)) * 255).astype(np.uint8)
-    stored = levels[:, _causal_triangle(queries, keys, offset)] if causal else levels
-    header = MAP_HEADER.pack(MAP_MAGIC, version, heads, queries, keys, int(causal), offset)
-    return header + scale_field + zlib.compress(stored.tobytes(), ZLIB_LEVEL)
+    is_triangle, mask_bits = not visible.all() and np.array_equal(visible, triangle), b""
+    if not visible.all() and not is_triangle:
+        version, mask_bits = version + 2, np.packbits(visible, bitorder="little").tobytes()
+    header = MAP_HEADER.pack(MAP_MAGIC, version, heads, queries, keys, int(is_triangle), offset)
+    stored = mask_bits + levels[:, visible].tobytes()
+    return header + scale_field + zlib.compress(stored, ZLIB_LEVEL)
 
 
 def is_signed_map(encoded: bytes) -> bool:
     """Whether an encoded map may have negative weights."""
-    return encoded[len(MAP_MAGIC) : len(MAP_MAGIC) + 1] == bytes([SIGNED_MAP_VERSION])
+    return encoded[4:5] in (bytes([SIGNED_MAP_VERSION]), bytes([MASKED_MAP_VERSIONS[1]]))
 
 
-def decode_map(encoded: bytes) -> Float[np.ndarray, "H Q K"]:
-    """Decode a map; weights are within 0.004 of the original, hidden pairs of causal maps are 0.
+def decode_map(encoded: bytes, *, hidden: float = 0.0) -> Float[np.ndarray, "H Q K"]:
+    """Decode a map; weights are within 0.004 of the original, those of masked pairs are `hidden`.
 
-    Those of a signed map are within 0.008 times the largest.
+    Those of a signed map are within 0.008 times the largest. Runs of older versions have recorded
+    causal masks only.
     """
     if len(encoded) < MAP_HEADER.size or not encoded.startswith(MAP_MAGIC):
         raise MapError("not a map: its header is missing")
     _, version, heads, queries, keys, causal, offset = MAP_HEADER.unpack_from(encoded)
-    if version not in (MAP_VERSION, SIGNED_MAP_VERSION):
+    if not MAP_VERSION <= version <= MASKED_MAP_VERSIONS[1]:
         raise MapError(
-            f"a map of version {version}; this program reads versions {MAP_VERSION} and "
-            f"{SIGNED_MAP_VERSION}"
+            f"a map of version {version}; this program reads versions {MAP_VERSION} to "
+            f"{MASKED_MAP_VERSIONS[1]}"
         )
-    signed, stream_start, scale = version == SIGNED_MAP_VERSION, MAP_HEADER.size, 1.0
+    signed, stream_start, scale = is_signed_map(encoded), MAP_HEADER.size, 1.0
     if signed:
         stream_start += SCALE_FIELD.size
         if len(encoded) < stream_start:
@@ -114,19 +125,28 @@ def decode_map(encoded: bytes) -> Float[np.ndarray, "H Q K"]:
         raise MapError(
             f"a damaged map: {len(encoded)} bytes cannot hold {heads} × {queries} × {keys} weights"
         )
-    visible = _causal_triangle(queries, keys, offset) if causal else np.ones((queries, keys), bool)
-    expected_count, stream = heads * int(visible.sum()), zlib.decompressobj()
+    visible = np.tri(queries, keys, offset if causal else keys, dtype=bool)
+    mask_size = -(-queries * keys // 8) if version in MASKED_MAP_VERSIONS else 0
+    stream = zlib.decompressobj()
     try:
         # at most one byte too many: a forged stream must not fill the memory
-        data = stream.decompress(memoryview(encoded)[stream_start:], expected_count + 1)
+        data = stream.decompress(
+            memoryview(encoded)[stream_start:], mask_size + claimed_weights + 1
+        )
     except zlib.error as error:
         raise MapError(f"a damaged map: {error}") from None
-    levels = np.frombuffer(data, np.int8 if signed else np.uint8)
+    if mask_size:
+        bits = np.frombuffer(data[:mask_size].ljust(mask_size, b"\0"), np.uint8)
+        visible = (
+            np.unpackbits(bits, bitorder="little")[: queries * keys].reshape(queries, keys) > 0
+        )
+    expected_count = heads * int(visible.sum())
+    levels = np.frombuffer(data[mask_size:], np.int8 if signed else np.uint8)
     if levels.size != expected_count or not stream.eof:
         count = "more" if levels.size > expected_count else levels.size
         raise MapError(f"a damaged map: {count} weights instead of {expected_count}, or no end")
     roots = levels.reshape(heads, -1) / np.float32(127 if signed else 255)
-    weights = np.zeros((heads, queries, keys), np.float32)
+    weights = np.full((heads, queries, keys), hidden, np.float32)
     squares = np.square(roots)
     weights[:, visible] = np.sign(roots) * squares * np.float32(scale) if signed else squares
     return weights
@@ -138,8 +158,3 @@ def to_shares(weights: Float[np.ndarray, "H Q K"]) -> Float[np.ndarray, "H Q K"]
         return weights
     total = np.abs(weights).sum(axis=-1, keepdims=True)
     return np.abs(weights) / np.where(total > 0, total, 1)
-
-
-def _causal_triangle(queries: int, keys: int, offset: int) -> Bool[np.ndarray, "Q K"]:
-    """True for the keys that a causal map has: those up to offset + query index."""
-    return np.tri(queries, keys, offset, dtype=bool)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from neural.capture import attention_functions
 from neural.capture.recorder import Recorder
 from neural.capture.softmax_calls import Product, SoftmaxCall
+from neural.capture.threads import substitute
 from neural.nn.lazy_torch import functional, torch
 
 if TYPE_CHECKING:
@@ -72,18 +73,16 @@ def edit_multi_head_attention(
     """`multi_head_attention_forward`, which applies the output projection itself.
 
     The input of that projection, (Q · B, H · D), is the output of the heads. So the function
-    `linear` that it calls is replaced while it runs.
+    `linear` that it calls is substituted while it runs.
     """
     bound = inspect.signature(functional.multi_head_attention_forward).bind(*args, **kwargs)
     bound.apply_defaults()
     options = bound.arguments
     heads, projection = options["num_heads"], options["out_proj_weight"]
     batch = options["query"].shape[1] if options["query"].ndim == 3 else 1
-    module: Any = import_module(functional.__name__)
-    original = module.linear
 
     def edit_projection_input(
-        x: Tensor, weight: Tensor, bias: Tensor | None = None
+        original: Callable[..., Any], x: Tensor, weight: Tensor, bias: Tensor | None = None
     ) -> Float[Tensor, "N E"]:
         if weight is not projection:
             return original(x, weight, bias)
@@ -94,11 +93,8 @@ def edit_multi_head_attention(
             x = edited.permute(2, 0, 1, 3).reshape(x.shape)
         return original(x, weight, bias)
 
-    module.linear = edit_projection_input
-    try:
+    with substitute(import_module(functional.__name__), "linear", edit_projection_input):
         return function(*args, **kwargs)
-    finally:
-        module.linear = original
 
 
 def _project_values(options: dict[str, Any]) -> Float[Tensor, "B H K D"]:

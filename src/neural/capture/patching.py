@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from neural.capture.threads import SHARED_LOCK
 from neural.nn.multi_head_attention import MultiHeadAttentionModule
 
 if TYPE_CHECKING:
@@ -50,13 +51,19 @@ class DenseWeightsPatch(MechanismPatch):
 
 @contextmanager
 def patch_mechanism(module: MultiHeadAttentionModule, patch: MechanismPatch) -> Iterator[None]:
-    """Use `patch` as the module's mechanism inside the block."""
-    original = module.mechanism
-    module.mechanism = patch  # type: ignore[assignment]  # has all methods of a mechanism
+    """Use `patch`, around the present mechanism of the module, inside the block."""
+    with SHARED_LOCK:
+        patch.mechanism = module.mechanism
+        module.mechanism = patch  # type: ignore[assignment]  # has all methods of a mechanism
     try:
         yield
     finally:
-        module.mechanism = original
+        # another thread may have put its patch around this one, and leave its block later
+        with SHARED_LOCK:
+            owner: Any = module
+            while owner.mechanism is not patch:
+                owner = owner.mechanism
+            owner.mechanism = patch.mechanism
 
 
 @contextmanager

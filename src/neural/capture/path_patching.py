@@ -32,6 +32,7 @@ from neural.capture.interventions import (
     parse_head,
     patch,
 )
+from neural.capture.threads import in_this_thread
 from neural.capture.watch import run_model
 from neural.nn.lazy_torch import torch
 
@@ -257,7 +258,7 @@ class _ProjectionIntervention(Intervention):
 
     @contextmanager
     def attach(self, model: nn.Module) -> Iterator[None]:
-        handle = self.part.module.register_forward_hook(self.hook)
+        handle = self.part.module.register_forward_hook(in_this_thread(self.hook))
         try:
             yield
         finally:

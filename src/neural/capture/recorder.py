@@ -22,6 +22,7 @@ from neural.capture.dense_weights import DenseAttentionCall
 from neural.capture.placement import TWO_SEQUENCES, CacheUpdate, Placement, place_queries
 from neural.capture.softmax_calls import SoftmaxCall, WeightTracker
 from neural.capture.tensor_copies import compact_tensor
+from neural.capture.threads import remember_thread
 from neural.nn.checks import is_finite
 from neural.nn.lazy_torch import nn, torch
 from neural.nn.mask import Mask
@@ -136,13 +137,17 @@ class Recorder:
         self.weight_tracker = WeightTracker()
         self.cache_updates: list[CacheUpdate] = []
         """Cache updates of the forward pass that is running."""
+        self.is_here = remember_thread()
+        """Whether the present thread is the one whose calls are recorded."""
         self.has_run = False
-        """Whether any module of the model has run."""
+        """Whether any module of the model has run in this thread."""
+        self.has_run_elsewhere = False
+        """Whether any module of the model has run in another thread."""
         self.suspected_paths: list[str] = []
         """Modules with a softmax that looks like attention and was not recorded."""
         self.unrecognised: dict[str, str] = {}
         """Modules named attention that ran without any recognised call: path → class name."""
-        self._latest_calls: dict[str, AttentionCall] = {}
+        self.latest_calls: dict[str, AttentionCall] = {}
         """Last call of each module, by path."""
         self._nesting = 0
         """Number of `nested` blocks around the current line."""
@@ -277,7 +282,7 @@ class Recorder:
             is_cross=self.is_cross_attention(),
             visible=visible,
             update=update,
-            previous=self._latest_calls.get(self.path),
+            previous=self.latest_calls.get(self.path),
             projected_length=None if forward is None else forward.projected_queries(queries),
         )
 
@@ -351,7 +356,7 @@ class Recorder:
                     "extra_keys": extra_keys,
                     "tokens": self._matching_tokens(k, placement, extra_keys),
                     "has_logits": has_logits,
-                    "real": self._query_validity(q, mask, placement) if real is None else real,
+                    "real": self.query_validity(q, mask, placement) if real is None else real,
                 }
                 if mechanism is None:
                     attention = AttentionCall(q, k, mask, **fields)
@@ -364,7 +369,7 @@ class Recorder:
             call = CapturedCall(path, q.shape[1], attention, names, placement.note)
             self.capture.calls.append(call)
             if attention is not None:
-                self._latest_calls[path] = attention
+                self.latest_calls[path] = attention
             if forward is not None:
                 forward.calls.append(call)
 
@@ -435,16 +440,27 @@ class Recorder:
             return None
         return self.tokens.to(k.device)
 
-    def _query_validity(self, q: Tensor, mask: Mask, placement: Placement) -> Tensor | None:
-        """True for queries that are not padding, (B, Q).
+    def query_validity(self, q: Tensor, mask: Mask, placement: Placement) -> Tensor | None:
+        """True for queries that are not padding, (B, Q); None if `mask.keys` shows it.
 
-        None if `mask.keys` shows the padding of the queries, too, as in self-attention.
+        The mask of cross-attention does not show the padding of its queries. It is that of the
+        self-attention of the same block, which is an element of a list or the model itself.
         """
         real = self.real_queries(q)
-        if real is not None:
+        if real is not None or placement.known_positions == "queries_and_keys":
             return real
+        for forward in reversed(self.running):
+            if forward.name and not forward.name.isdigit():
+                continue
+            depth = forward.path.count(".") + bool(forward.path)
+            for path, call in reversed(self.latest_calls.items()):
+                is_inside = not forward.path or path.startswith(f"{forward.path}.")
+                is_own = is_inside and (forward.name or path.count(".") == depth)
+                real = call.valid_queries() if is_own and call.real is None else None
+                if real is not None and tuple(real.shape) == (q.shape[0], q.shape[2]):
+                    return real
         # the padding of the keys does not apply to queries of another sequence
-        is_unknown = placement.known_positions != "queries_and_keys" and mask.keys is not None
+        is_unknown = mask.keys is not None
         return q.new_ones(q.shape[0], q.shape[2], dtype=torch.bool) if is_unknown else None
 
 

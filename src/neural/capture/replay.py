@@ -16,7 +16,8 @@ outputs and whose output is that of the attention module. Where it is not found,
 by `intervene`, which is slower. A model for which repeated passes do not reproduce the losses of an
 unchanged pass, and those of `intervene`, runs completely each time.
 
-Nothing in the model changes: `forward` of the skipped modules is replaced inside a block only.
+Nothing in the model changes: `forward` of the skipped modules is replaced inside a block only, in
+the thread that opened it.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from neural.capture.intervene import intervene
 from neural.capture.interventions import HeadCall, Intervention, InterventionError
 from neural.capture.recorder import strip_wrappers
+from neural.capture.threads import EAGER_MODE, in_this_thread, substitute
 from neural.nn.lazy_torch import nn, torch
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ MAX_CHECK_EXAMPLES = 1
 TOLERANCES = {"float32": 1e-4, "float64": 1e-8}
 """Largest difference of losses, relative to 1 + the loss, by dtype of the losses; else the next."""
 COARSE_TOLERANCE = 0.05
+NO_CALLS = "the model made no attention call whose heads can be changed in this objective"
 ACTIVATION_FACTOR = 6
 """Memory of a pass without gradients, in multiples of the largest output of a module."""
 GRADIENT_FACTOR = 1.5
@@ -67,7 +70,7 @@ class LayerState:
     pattern_output: Float[Tensor, "B H Q D"] | None = None
     """Head outputs with the replaced pattern, if one was asked for."""
     gradient: Float[Tensor, "B H Q D"] | None = None
-    """Derivative of the sum of all losses, if it was asked for."""
+    """Derivative of the sum of all losses, if it was asked for and the model has one."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +220,7 @@ class Replay:
                 call.output.detach(),
                 call.real,
                 call.pattern_output,
-                None if not with_gradients else _or_zeros(gradient, call.output),
+                gradient,
             )
             for call, gradient in zip(recorder.calls, gradients, strict=True)
         ]
@@ -249,7 +252,8 @@ class Replay:
         batch = repeat_batch(clean.batch, copies)
         with ExitStack() as stack:
             stack.enter_context(torch.no_grad())
-            stack.enter_context(_run_eagerly())
+            if "torch._dynamo" in sys.modules:  # a compiled graph would not see replaced modules
+                stack.enter_context(EAGER_MODE.hold())
             for path in plan.skipped:
                 output = _repeat_output(clean.units[path], clean.examples, copies)
                 stack.enter_context(_replace_forward(self._modules[path], output))
@@ -271,7 +275,8 @@ class Replay:
                 else:
                     width = self._layers[layer].head_width
                     hook = _edit_projection_input(edits, replacement, copies, width)
-                    handle = self._modules[projection].register_forward_pre_hook(hook)
+                    module = self._modules[projection]
+                    handle = module.register_forward_pre_hook(in_this_thread(hook))
                     stack.callback(handle.remove)
             if slow:
                 stack.enter_context(intervene(self.model, *slow))
@@ -329,9 +334,7 @@ class Replay:
             stack.enter_context(intervene(self.model, recorder))
             self.objective(self.model, batch)
         if not recorder.calls:
-            raise InterventionError(
-                "the model made no attention call whose heads can be changed in this objective"
-            )
+            raise InterventionError(NO_CALLS)
         examples = count_examples(batch)
         self.largest_bytes = trace.largest_bytes // examples
         """Size of the largest output of a module, per example."""
@@ -460,12 +463,18 @@ class _CleanRecorder(Intervention):
         """Every layer."""
         return True
 
+    def describe_unmatched(self, layers: Sequence[str]) -> str | None:
+        """Say that nothing was stored."""
+        return None if self.calls else NO_CALLS
+
     def apply(self, call: HeadCall) -> Float[Tensor, "B H Q D"]:
         """Store the output, and what the heads would write with the replaced pattern."""
         output = call.output
         if self.with_gradients:
-            # the first call has no history: parameters are frozen
-            output = output if output.requires_grad else output.detach().requires_grad_()
+            # The model must go on with the stored tensor itself. What it has may be another view
+            # of it; and the first call has no history, because parameters are frozen.
+            is_tracked = output.requires_grad
+            output = output.view_as(output) if is_tracked else output.detach().requires_grad_()
         with torch.no_grad():
             new = None if self.pattern is None else self.pattern.apply(call).detach()
             real = None if call.attention is None else call.attention.valid_queries()
@@ -611,10 +620,6 @@ def _is_equal(first: Any, second: Tensor) -> bool:
     )
 
 
-def _or_zeros(gradient: Tensor | None, output: Tensor) -> Tensor:
-    return torch.zeros_like(output) if gradient is None else gradient
-
-
 def _trace_module(stack: ExitStack, module: nn.Module, path: str, trace: _Trace) -> None:
     """Record when a module runs, and its first input and its output."""
 
@@ -634,8 +639,8 @@ def _trace_module(stack: ExitStack, module: nn.Module, path: str, trace: _Trace)
         trace.total_bytes += size if is_new and next(module.children(), None) is None else 0
 
     handles = (
-        module.register_forward_pre_hook(start, with_kwargs=True),
-        module.register_forward_hook(end),
+        module.register_forward_pre_hook(in_this_thread(start), with_kwargs=True),
+        module.register_forward_hook(in_this_thread(end)),
     )
     for handle in handles:
         stack.callback(handle.remove)
@@ -653,24 +658,16 @@ def _store_output(module: nn.Module, path: str, outputs: dict[str, Any]) -> Iter
         else:
             outputs[path] = output.detach()
 
-    handle = module.register_forward_hook(store)
+    handle = module.register_forward_hook(in_this_thread(store))
     try:
         yield
     finally:
         handle.remove()
 
 
-@contextmanager
-def _replace_forward(module: nn.Module, output: Any) -> Iterator[None]:
+def _replace_forward(module: nn.Module, output: Any) -> AbstractContextManager[None]:
     """Make a module return `output` inside the block, whatever its arguments."""
-    own = vars(module).get("forward")
-    module.forward = lambda *args, **kwargs: output  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        del module.forward
-        if own is not None:
-            module.forward = own
+    return substitute(module, "forward", lambda *args, **kwargs: output)
 
 
 @contextmanager
@@ -684,13 +681,3 @@ def _freeze_parameters(model: nn.Module) -> Iterator[None]:
     finally:
         for param in params:
             param.requires_grad_(True)
-
-
-@contextmanager
-def _run_eagerly() -> Iterator[None]:
-    """Run compiled modules in eager mode: a compiled graph would not see replaced modules."""
-    if "torch._dynamo" in sys.modules:
-        with torch.compiler.set_stance("force_eager"):
-            yield
-    else:
-        yield

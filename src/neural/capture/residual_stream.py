@@ -21,6 +21,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from neural.capture.threads import EAGER_MODE, in_this_thread
 from neural.capture.watch import run_model
 from neural.core.errors import TaskError
 from neural.nn.lazy_torch import functional, nn, torch
@@ -61,7 +62,8 @@ class Term:
     """One summand of the final residual stream."""
 
     path: str
-    """Path of the module that wrote it; of an outer module if that returns the same tensor."""
+    """Path of the module that wrote it; of an outer module if that returns the same tensor. Of a
+    parameter that is added, its own name."""
     value: Float[Tensor, "B T E"]
     source: Tensor = field(repr=False)
     """The tensor itself, by whose identity an attention's output is recognised."""
@@ -219,7 +221,8 @@ def find_logits(output: Any) -> Tensor:
     if not torch.is_tensor(logits) or logits.ndim not in (2, 3):
         raise AttributionError(
             "the model returns no logits (B, T, V) or (B, C): a model with an output layer is "
-            "needed, such as GPT2LMHeadModel instead of GPT2Model"
+            "needed, such as GPT2LMHeadModel instead of GPT2Model; or name what is explained: "
+            "--objective cosine, norm"
         )
     return logits
 
@@ -267,7 +270,8 @@ def trace_residual_stream(model: nn.Module, probe: Any) -> ResidualStream:
         logits,
         hidden.shape[1],
     )
-    terms = _expand_sum(trace, hidden)
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    terms = _expand_sum(trace, hidden, names)
     total = sum(term.value.double() for term in terms)
     error = float((total - hidden.double()).abs().max())
     if error > SUM_TOLERANCE * max(1.0, float(hidden.abs().max())):
@@ -307,12 +311,13 @@ def _trace_calls(model: nn.Module, trace: _Trace) -> Iterator[None]:
     with ExitStack() as stack:
         # a compiled graph would not call the hooks
         if "torch._dynamo" in sys.modules:
-            stack.enter_context(torch.compiler.set_stance("force_eager"))
+            stack.enter_context(EAGER_MODE.hold())
         try:
             for path, module in model.named_modules():
                 enter, leave = create_hooks(path)
-                handles.append(module.register_forward_pre_hook(enter))
-                handles.append(module.register_forward_hook(leave, with_kwargs=True))
+                handles.append(module.register_forward_pre_hook(in_this_thread(enter)))
+                hook = in_this_thread(leave)
+                handles.append(module.register_forward_hook(hook, with_kwargs=True))
             with Mode():
                 yield
         finally:
@@ -443,8 +448,8 @@ def _fit_norm(call: ModuleCall) -> FinalNorm:
     )
 
 
-def _expand_sum(trace: _Trace, total: Tensor) -> list[Term]:
-    """Terms of a sum in the order of their computation."""
+def _expand_sum(trace: _Trace, total: Tensor, parameters: dict[int, str]) -> list[Term]:
+    """Terms of a sum in the order of their computation; `parameters`: names by id."""
     calls_by_output: dict[int, list[ModuleCall]] = {}
     for call in trace.calls:
         calls_by_output.setdefault(id(call.output), []).append(call)
@@ -461,7 +466,8 @@ def _expand_sum(trace: _Trace, total: Tensor) -> list[Term]:
             continue
         # dropout returns the tensor of the sublayer before it
         writers = [call.path for call in calls if "Dropout" not in type(call.module).__name__]
-        name = writers[-1] if writers else path
+        own = parameters.get(id(tensor), parameters.get(id(tensor._base)))  # or a view of one
+        name = writers[-1] if writers else own or path
         order = trace.orders.get(id(tensor), order)
         is_flat = tensor.ndim == 2 and tensor.numel() == total.numel()  # (B · T, E)
         value = tensor.reshape(total.shape) if is_flat else tensor.expand(total.shape)

@@ -7,7 +7,8 @@ A snapshot is the attention of a fixed probe batch at one step. The tracker of o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from neural.capture.capture_result import Capture
 from neural.capture.map_encoding import encode_map
@@ -21,9 +22,6 @@ from neural.capture.probe_image import (
 from neural.capture.vector_encoding import VECTORS_KEY, encode_vectors
 from neural.runs.run import Run
 from neural.runs.run_reader import HALVES_PREFIX, HEAD_DIVERGENCE_KEY
-
-if TYPE_CHECKING:
-    import numpy as np
 
 MAP_EXAMPLES = 1
 """Number of probe examples whose maps are stored."""
@@ -115,9 +113,9 @@ def encode_maps(capture: Capture) -> dict[str, bytes]:
     for name, call in zip(capture.layer_names(), capture, strict=True):
         if call.attention is None:
             continue
-        causal, offset = call.attention.mask.causal, call.attention.first_query_position
-        signed = call.attention.is_signed
-        for example, weights in enumerate(call.maps(MAP_EXAMPLES, MAX_MAP_POSITIONS)):
+        offset, signed = call.attention.first_query_position, call.attention.is_signed
+        all_weights = call.maps(MAP_EXAMPLES, MAX_MAP_POSITIONS, hidden=np.nan)
+        for example, weights in enumerate(all_weights):
             key = name if example == 0 else f"{name}@{example}"
-            encoded[key] = encode_map(weights, causal=causal, query_offset=offset, signed=signed)
+            encoded[key] = encode_map(weights, query_offset=offset, signed=signed)
     return encoded

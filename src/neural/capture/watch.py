@@ -22,6 +22,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -30,6 +31,7 @@ from neural.capture.hooks import find_attention_modules, intercept_attention
 from neural.capture.labels import check_labels
 from neural.capture.patching import MechanismPatch, patch_mechanism
 from neural.capture.recorder import Recorder
+from neural.capture.threads import EAGER_MODE, in_this_thread
 from neural.nn.kv_cache import CachedMechanism
 from neural.nn.lazy_torch import torch  # the real torch, imported at the first use
 from neural.nn.multi_head_attention import MultiHeadAttentionModule
@@ -56,6 +58,7 @@ MAX_SHOWN_PATHS = 4
 INTERNAL_FILES = (str(Path(__file__).parents[1]), contextlib.__file__)
 """Prefixes of the files to which a warning does not point: this package, and `with` blocks."""
 CaptureType = TypeVar("CaptureType", bound=Capture)
+_DEFAULT_SOFTMAX: ContextVar[bool | None] = ContextVar("softmax", default=None)
 
 
 class NoAttentionError(LookupError):
@@ -109,6 +112,7 @@ def watch(
     """Capture the model's attention, in a `with` block or on one batch.
 
     `probe`: one batch (an input, a tuple or a mapping of inputs), run without gradients.
+    Other models, and forward passes in other threads, are not captured.
     `tokens` (B, T): token ids, for measures that need them.
     `measures`: names of measures; all that apply if None.
     `real` (B, T): True for positions that are not padding, if the model's masks do not show it.
@@ -175,7 +179,12 @@ def capture_calls(
             reason = f"it is named attention, and nothing in it ({class_name}) was recognised"
             capture.refusals.setdefault(path, reason)
     if not recorder.has_run:
-        on_warning("watch: the model did not run inside the block, so nothing was measured")
+        where = (
+            "in the thread that opened the block"
+            if recorder.has_run_elsewhere
+            else "inside the block"
+        )
+        on_warning(f"watch: the model did not run {where}, so nothing was measured")
     elif not capture:
         _report_empty_capture(recorder, on_warning)
     elif capture.refusals:
@@ -185,14 +194,25 @@ def capture_calls(
 
 
 @contextmanager
+def assume_softmax(softmax: bool | None) -> Iterator[None]:
+    """Inside the block, `softmax` is what `watch` and `intervene` of this thread have by default."""
+    token = _DEFAULT_SOFTMAX.set(softmax)
+    try:
+        yield
+    finally:
+        _DEFAULT_SOFTMAX.reset(token)
+
+
+@contextmanager
 def intercept_calls(recorder: Recorder, *, softmax: bool | None = None) -> Iterator[None]:
     """Call the recorder for every attention call of its model inside the block."""
+    softmax = _DEFAULT_SOFTMAX.get() if softmax is None else softmax
     with ExitStack() as stack:
         # A compiled graph would not call the hooks, so the model runs in eager mode. If these
         # modules are not imported, nothing is compiled; importing them takes more than a second.
         compiling_modules = ("torch._dynamo", "torch.nn.attention.flex_attention")
         if not sys.modules.keys().isdisjoint(compiling_modules):
-            stack.enter_context(torch.compiler.set_stance("force_eager"))
+            stack.enter_context(EAGER_MODE.hold())
             stack.enter_context(_silence_hook_warnings(recorder.model))
         for path, module in recorder.modules.values():
             if isinstance(module, MultiHeadAttentionModule):
@@ -254,7 +274,8 @@ def _record_mechanism(
         # `memory`, the third argument of `forward`, is the sequence of the keys in cross-attention
         patch.is_cross = (args[2] if len(args) > 2 else kwargs.get("memory")) is not None
 
-    handle = module.register_forward_pre_hook(detect_cross_attention, with_kwargs=True)
+    hook = in_this_thread(detect_cross_attention)
+    handle = module.register_forward_pre_hook(hook, with_kwargs=True)
     try:
         with patch_mechanism(owner, patch):
             yield
@@ -282,6 +303,8 @@ class RecordingPatch(MechanismPatch):
         extra: Tensor | None = None,
     ) -> Tensor:
         """Record the call, then compute it. `extra` is a tensor that some mechanisms need."""
+        if not self.recorder.is_here():
+            return self.mechanism.attend(q, k, v, mask, dropout, extra)
         if not self.recorder.is_silent and self.recorder.needs_record(self.path):
             self.recorder.record_mechanism(
                 self.path, self.mechanism, q, k, mask, extra, is_cross=self.is_cross

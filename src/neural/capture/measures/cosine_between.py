@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class CosineBetween(PairMeasure):
     """Cosine of two rows, a ratio: 0 shares no key, 1 is equal.
 
-    Two maps that are merely spread out come close to 1: see `centred_cosine_between`.
+    The rows are those of the same query, and of the heads with equal indices in both layers. Two
+    maps that are merely spread out come close to 1: see `centred_cosine_between`.
     """
 
     unit: ClassVar[str] = "ratio"
