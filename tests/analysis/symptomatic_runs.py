@@ -37,11 +37,11 @@ def create_measure(default, since=0, **heads):
 
 
 def create_weights():
-    """Weights in which L2 h1 has forty times the output of the other heads."""
+    """Weights in which L2 h1 has forty times the output of the other heads, and L1 h0 almost none."""
     random, width = np.random.default_rng(0), 3
     tensors = {}
     for layer in range(LAYERS):
-        norms = [1.0, 40.0 if layer == 2 else 1.0, 1.0, 1.0]
+        norms = [0.001 if layer == 1 else 1.0, 40.0 if layer == 2 else 1.0, 1.0, 1.0]
         output = np.concatenate([np.full((7, width), norm) for norm in norms], axis=1)
         value = random.normal(size=(HEADS * width, 7))
         value /= np.linalg.norm(value, axis=1, keepdims=True)
@@ -56,7 +56,7 @@ def create_weights():
 def write_attention_run(root, seed=0, name="attention"):
     """A language model with the symptoms of all checks of attention; it also overfits.
 
-    L0 is uniform, L1 h0 is a dead sink, L1 h1 and L1 h2 are duplicates, L1 h3 has large logits, L2
+    L0 is uniform, L1 h0 is dead, and a sink, L1 h1 and L1 h2 are duplicates, L1 h3 has large logits, L2
     h2 attends to the previous token since step 550. L2 diverges from the others, which become alike.
     L2 h2 is necessary, too; L1 h3 takes over from L0 h1, L1 h1 and L1 h2 are redundant, and the sink
     has no effect.

@@ -172,6 +172,19 @@ def test_the_best_checkpoint_is_named_if_the_model_got_worse():
     assert "at the end, step 2,000" in advice.evidence
 
 
+def test_the_best_of_a_few_validations_is_named_though_noise_is_not_known():
+    def analyze(*losses):
+        run = FakeRun(0, scalars={"valid/loss": np.array(losses)})
+        return [finding for finding in analyze_runs([run], RUN_KINDS) if finding.code == "TRN008"]
+
+    # of a real training of 100 steps, validated every 20
+    (finding,) = analyze(0.526, 0.510, 0.807, 0.762, 0.864)
+    assert "is 0.51 at step 100 and 0.864 at the end" in finding.evidence
+    assert "5 validations do not show whether that is noise" in finding.evidence
+    assert finding.importance == "none"
+    assert not analyze(0.599, 0.576, 0.573, 0.581, 0.590), "the best is in the second half"
+
+
 def test_overfitting_is_one_advice_not_two():
     train = 3 * np.exp(-4 * TIME) * (1 + 0.02 * np.random.default_rng(1).normal(size=40))
     scalars = {"valid/loss": create_loss(13, rise=0.5), "train/loss": train}

@@ -24,6 +24,26 @@ def test_one_seed_has_no_interval_and_none_has_no_mean():
     assert str(single) == "2"
 
 
+def test_a_score_of_two_seeds_has_no_interval():
+    estimate = estimate_mean([0.714, 0.948]).to_score("valid/accuracy")
+    assert math.isclose(estimate.value, 0.831)
+    assert math.isnan(estimate.low)
+    assert math.isnan(estimate.high)
+
+
+def test_the_interval_of_a_score_stays_inside_its_bounds():
+    estimate = estimate_mean([0.7, 0.96, 0.9])
+    assert estimate.low < 0
+    assert estimate.high > 1
+    share = estimate.to_score("valid/accuracy")
+    assert (share.low, share.high, share.value) == (0, 1, estimate.value)
+    loss = estimate.to_score("valid/loss")
+    assert (loss.low, loss.high) == (0, estimate.high)
+    assert estimate.to_score("valid/r2") == estimate
+    negative = estimate_mean([-0.7, -0.96, -0.9])  # the own loss of a tracked model
+    assert negative.to_score("valid/loss") == negative
+
+
 def test_the_same_values_give_the_same_interval():
     assert estimate_mean([1.0, 5.0, 2.0]) == estimate_mean([1.0, 5.0, 2.0])
 

@@ -1,11 +1,14 @@
 """Correlation over seeds, on series whose truth is known."""
 
 import math
+import re
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from neural.analysis.check import CorrelationCheck
+from neural.analysis.checks import registry
 from neural.analysis.confidence_intervals import SeedEstimate
 from neural.analysis.correlation import (
     Association,
@@ -227,5 +230,25 @@ def test_p_and_the_interval_must_agree_and_absence_needs_reliability(
 
 def test_the_result_is_printed_as_a_sentence():
     text = str(correlate(create_curves(5, relation=0.7)))
-    assert text.startswith("related beyond the shared trend: of changes ")
+    assert text.startswith(
+        "related beyond the shared trend: own curves minus other seeds', of changes "
+    )
     assert "120 permutations" in text
+
+
+def test_what_exceeds_one_is_not_called_a_correlation():
+    # both curves of a seed rise or fall together, against those of the other seeds
+    steps, draw = np.arange(1, 21), np.random.default_rng(0)
+    slopes = np.array([-1, 1, -1, 1, -1, 1])[:, None] * np.linspace(0, 5, 20)
+    curves = [Curve(steps, slope + draw.normal(size=20)) for slope in slopes]
+    result = correlate(list(zip(curves, curves, strict=True)))
+    assert result.levels.excess.value > 1
+    named = re.findall(r"Spearman (−?[0-9.]+)", str(result))
+    assert named and all(abs(float(number.replace("−", "-"))) <= 1 for number in named)
+    assert f"minus other seeds', of levels {result.levels.excess}" in str(result)
+
+
+def test_no_difference_of_correlations_has_the_unit_spearman():
+    checks = [registry.get(name) for name in registry.names()]
+    units = [check.unit for check in checks if issubclass(check, CorrelationCheck)]
+    assert units and not any("Spearman" in unit for unit in units)

@@ -1,5 +1,7 @@
 """Claims are supported, refuted or undecided by tests over seeds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,17 @@ def scores_around(mean, scale=1.0, seeds=5):
 )
 def test_the_interval_decides(first, second, supported):
     assert decide(MORE, first=first, second=second).supported == supported
+
+
+def test_a_paradigm_with_failed_seeds_decides_nothing():
+    """Seeds that did not fail are no sample of all seeds."""
+    groups = group_results(
+        replace(create_result(name, seed, saif=value), failed_seeds=2 * (name == "first"))
+        for name, values in {"first": scores_around(0.9), "second": scores_around(0.5)}.items()
+        for seed, value in enumerate(values)
+    )
+    (verdict,) = evaluate_claims(groups, [MORE])
+    assert (verdict.supported, verdict.evidence) == ("undecided", "first failed with 2 seeds")
 
 
 def test_a_margin_forgives_a_small_difference():
@@ -227,6 +240,15 @@ def test_times_have_an_interval_if_all_seeds_reach_it():
     assert verdict.supported == "yes"
     assert verdict.number.high < 0
     assert "median 50 steps (reached in 5 of 5 seeds) against 90 steps" in verdict.evidence
+
+
+def test_equal_median_times_are_known_to_one_validation_only():
+    (verdict,) = evaluate_claims(
+        create_groups([100.0] * 5, [100.0] * 5, "steps_to_target"), [SOONER]
+    )
+    assert "known to one validation: validate more often" in verdict.evidence
+    never = create_groups([NEVER] * 6, [NEVER] * 6, "steps_to_target")
+    assert "more often" not in evaluate_claims(never, [SOONER])[0].evidence
 
 
 def test_the_median_time_counts_never_as_latest():

@@ -109,7 +109,9 @@ def test_heads_that_are_a_pattern_and_nothing_else_share_a_role(sharpness):
     draw = np.random.default_rng(12)
     first, second = draw_model(draw), draw_model(draw)
     for model, own_sharpness in zip((first, second), sharpness, strict=True):
-        model.maps[3] = softmax(previous_token_scores(own_sharpness))
+        model.maps[3] = softmax(
+            previous_token_scores(own_sharpness) + 1e-9 * draw.normal(size=(24, 24))
+        )
     verdicts = {p.first: (p.second, p.verdict) for p in match_heads(first, second, PATTERNS).pairs}
     assert verdicts[0, 3] == ((0, 3), "same role")
 
@@ -123,7 +125,41 @@ def test_the_same_role_with_the_same_content_is_the_same_head():
         model.maps[2] = softmax(previous_token_scores(4.0) + noise + own)
     verdicts = {p.first: (p.second, p.verdict) for p in match_heads(first, second, PATTERNS).pairs}
     assert verdicts.pop((0, 2)) == ((0, 2), "same head")
-    assert {verdict for _, verdict in verdicts.values()} == {"unrelated"}
+    assert {verdict for _, verdict in verdicts.values()} == {"undecided"}
+
+
+def test_a_model_has_every_head_in_common_with_itself():
+    draw = np.random.default_rng(0)
+    maps = draw_model(draw).maps
+    # heads that are a pattern and rounding, two of them uniform: nothing is left of their contents
+    maps[1] = softmax(previous_token_scores(40.0) + 1e-6 * draw.normal(size=(QUERIES, QUERIES)))
+    maps[2] = maps[6] = softmax(np.zeros((QUERIES, QUERIES)))
+    model = ModelHeads(maps, np.repeat([0, 1], 4), np.tile(np.arange(4), 2))
+    same = match_heads(model, ModelHeads(maps.copy(), model.layers, model.heads), PATTERNS)
+    assert all(pair.first == pair.second for pair in same.pairs)
+    assert same.counts == {"same head": 8}
+    order = np.array([3, 1, 0, 2, 4, 5, 7, 6])
+    permuted = match_heads(model, ModelHeads(maps[order], model.layers, model.heads), PATTERNS)
+    found = {pair.first: pair for pair in permuted.pairs}
+    assert found[0, 3].second == (0, 0) and found[0, 3].verdict == "same head"
+
+
+def test_equal_indices_are_evidence_of_the_same_head():
+    draw = np.random.default_rng(3)
+    scores = 1.5 * draw.normal(size=(8, QUERIES, QUERIES))
+    tuned = scores + 1.2 * draw.normal(size=scores.shape)
+    first, second = (
+        ModelHeads.from_layers([softmax(half) for half in np.split(values, 2)])
+        for values in (scores, tuned)
+    )
+    order = [1, 2, 3, 0, 5, 6, 7, 4]
+    moved = ModelHeads(second.maps[order], second.layers, second.heads)
+    same, other = match_heads(first, second, PATTERNS), match_heads(first, moved, PATTERNS)
+    by_index = {pair.first: pair.p for pair in same.pairs if pair.first == pair.second}
+    assert len(by_index) == 8
+    # 2 / (4 + 1) of the plain p-value, and 2 times the plain one
+    for pair in other.pairs:
+        assert pair.p == pytest.approx(min(1, 5 * by_index[pair.first]), rel=1e-6)
 
 
 def test_equal_uniform_heads_are_no_evidence_but_a_role():
@@ -173,7 +209,9 @@ def test_the_exponent_is_that_of_the_law_of_ratios():
 def test_few_heads_are_matched_and_not_tested():
     draw = np.random.default_rng(9)
     first = draw_model(draw, layers=1, heads=2)
-    pairs = match_heads(first, first, PATTERNS).pairs
+    noise = 1 + 1e-3 * draw.random(first.maps.shape)
+    second = ModelHeads(first.maps * noise, first.layers, first.heads)
+    pairs = match_heads(first, second, PATTERNS).pairs
     assert [pair.second for pair in pairs] == [(0, 0), (0, 1)]
     assert {pair.verdict for pair in pairs} == {"not tested"}
 

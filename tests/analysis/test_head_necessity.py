@@ -166,7 +166,7 @@ def test_roles_and_decisions_of_a_run(tmp_path):
     roles = load_roles(run)
     assert roles[2, 2] == HeadRole("previous token", 550, True)
     assert roles[2, 2].describe() == "it became a previous-token head at step 550"
-    assert roles[1, 0].describe() == "it is a delimiter head"
+    assert roles[1, 0].describe() == "it became a sink head at step 550"
     assert ROLE.noun == "an induction head"
     necessity = load_necessity(run)
     assert necessity.find_onset_step(2, 2) == 550

@@ -32,7 +32,7 @@ def test_findings_say_what_happened_and_since_when(run):
         "it became a previous-token head at step 550; L1 h3 is necessary"
     )
     assert findings["CAU002"].evidence.startswith(
-        "L1 h0 is a delimiter head, but without it the loss changes by −0.001 ± 0.004 nats"
+        "L1 h0 is a sink head, but without it the loss changes by −0.001 ± 0.004 nats"
     )
     assert findings["CAU003"].evidence == (
         "L1 h1 and L1 h2: either alone changes the loss by less than 0.02 nats, both together cost "

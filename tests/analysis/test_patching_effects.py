@@ -80,6 +80,15 @@ def test_a_unit_without_changes_has_no_effect():
     assert effects.mismatched == pytest.approx([0, 0], abs=1e-8)
 
 
+def test_a_share_that_is_printed_as_zero_is_no_effect_however_certain():
+    table = np.zeros((5, 5, 2))
+    table[np.arange(5), np.arange(5)] = (0.004, 0.006)
+    blocks = [np.arange(5)]
+    effects = estimate_effects(fill_changes(blocks, table), np.ones(5), blocks)
+    assert effects.p == pytest.approx([1 / 120] * 2)
+    assert effects.has_effect.tolist() == [False, True]
+
+
 def test_a_source_of_any_pair_that_restores_as_much_is_no_effect():
     random = np.random.default_rng(1)
     table = 0.9 + 0.05 * random.standard_normal((6, 6, 1))

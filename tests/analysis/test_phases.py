@@ -52,6 +52,40 @@ def test_a_flat_interval_before_the_last_rise_is_a_plateau():
     ]
 
 
+def test_a_slow_fall_before_a_cliff_is_a_plateau_and_not_a_part_of_the_rapid_fall():
+    # validation losses of examples/induction, where heads begin to copy at step 400
+    losses = [3.697, 3.69, 3.677, 3.643, 3.618, 3.6, 3.53, 2.985, 2.379, 2.29, 2.246, 2.232, 2.211]
+    losses += [2.21, 2.193, 2.187, 2.173, 2.171, 2.164, 2.15]
+    assert list_phases(losses, larger_is_better=False, standard_error=0.004) == [
+        ("plateau", 1, 7),
+        ("rapid", 7, 10),
+        ("steady", 10, 20),
+        ("best", 20, 20),
+    ]
+    curve = interpolate((1, 0.0), (5, 0.4), (17, 0.42), (20, 0.9), (30, 0.95))
+    assert list_phases(curve) == [
+        ("rapid", 1, 5),
+        ("plateau", 5, 17),
+        ("rapid", 17, 20),
+        ("steady", 20, 30),
+        ("best", 30, 30),
+    ]
+
+
+def test_a_smooth_decay_has_no_plateau_and_a_straight_noisy_fall_is_not_rapid():
+    random, count = np.random.default_rng(0), 100
+    names = {"decay": [], "straight": []}
+    for _ in range(count):
+        decay = 2 + 2 * np.exp(-np.arange(20) / 4) + random.normal(0, 0.01, 20)
+        straight = np.linspace(3, 2.8, 30) + random.normal(0, 0.02, 30)
+        for kind, curve in {"decay": decay, "straight": straight}.items():
+            phases = list_phases(curve, larger_is_better=False)
+            names[kind] += {name for name, _, _ in phases}
+    assert names["decay"].count("plateau") <= 0.05 * count
+    assert names["decay"].count("rapid") >= 0.95 * count
+    assert names["straight"].count("rapid") <= 0.1 * count
+
+
 def test_after_a_recovery_a_long_climb_is_steady_again():
     curve = interpolate((1, 0.0), (5, 0.5), (8, 0.2), (10, 0.55), (20, 0.9))
     assert list_phases(curve) == [

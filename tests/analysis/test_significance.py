@@ -13,7 +13,6 @@ from neural.analysis.significance import (
     decide_verdict,
     estimate_correlation_power,
     estimate_mean_power,
-    estimate_paired_difference,
     estimate_selection_bias,
     expected_normal_maximum,
     find_smallest_effect,
@@ -24,26 +23,46 @@ from neural.analysis.significance import (
 )
 
 
+def compare_one(scores, baseline, *, larger_is_better=False):
+    (comparison,) = compare_pairs([scores], baseline, larger_is_better=larger_is_better)
+    return comparison
+
+
 def test_the_interval_is_that_of_all_means_over_seeds():
     random = np.random.default_rng(0)
     first, second = random.gamma(2, size=(2, 7))
-    difference = estimate_paired_difference(dict(enumerate(second)), dict(enumerate(first)))
+    difference = compare_one(dict(enumerate(second)), dict(enumerate(first))).difference
     assert difference == estimate_mean(second - first)
 
 
 def test_the_common_effect_of_a_seed_does_not_hide_the_difference():
     """Seeds differ by ten, the settings by a tenth: an unpaired test would find nothing."""
     baseline = {0: 10.0, 1: 20.0, 2: 30.0}
-    difference = estimate_paired_difference({0: 9.9, 1: 19.89, 2: 29.9}, baseline)
+    difference = compare_one({0: 9.9, 1: 19.89, 2: 29.9}, baseline).difference
     assert decide_verdict(difference, larger_is_better=False) == "better"
     assert decide_verdict(difference, larger_is_better=True) == "worse"
 
 
-def test_only_shared_seeds_with_numbers_are_pairs():
-    difference = estimate_paired_difference(
-        {0: 1.0, 1: 2.0, 3: math.nan, 4: 0.0}, {0: 0.5, 1: 1.0, 2: 5.0, 3: 1.0}
-    )
+def test_only_shared_seeds_are_pairs():
+    difference = compare_one({0: 1.0, 1: 2.0, 4: 0.0}, {0: 0.5, 1: 1.0, 2: 5.0}).difference
     assert (difference.value, difference.seeds) == (0.75, 2)
+
+
+@pytest.mark.parametrize("failed", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("larger_is_better", [True, False])
+def test_failed_seeds_are_worse_than_any_other(failed, larger_is_better):
+    """.02 better with six seeds does not outweigh two that diverged."""
+    sign = 1 if larger_is_better else -1
+    baseline = {seed: 0.5 + 0.01 * seed for seed in range(8)}
+    better = {seed: value + sign * (0.02 + 0.0001 * seed) for seed, value in baseline.items()}
+    options = {"larger_is_better": larger_is_better}
+    assert compare_one(better, baseline, **options).verdict == "better"
+    unstable = {**better, 0: failed, 1: failed}
+    comparison = compare_one(unstable, baseline, **options)
+    assert comparison.verdict == "undecided"
+    assert comparison.difference.value == -sign * math.inf
+    assert compare_one(dict.fromkeys(range(8), failed), baseline, **options).verdict == "worse"
+    assert compare_one(baseline, dict.fromkeys(range(8), failed), **options).verdict == "better"
 
 
 @pytest.mark.parametrize(
@@ -64,7 +83,7 @@ def test_only_shared_seeds_with_numbers_are_pairs():
     ],
 )
 def test_indistinguishable_scores_are_undecided(scores, baseline):
-    difference = estimate_paired_difference(scores, baseline)
+    difference = compare_one(scores, baseline).difference
     assert (
         decide_verdict(difference, larger_is_better=True)
         == decide_verdict(difference, larger_is_better=False)

@@ -74,6 +74,9 @@ class FakeRun:
     def measure_names(self):
         return [name for name in self._arrays if "/" not in name]
 
+    def role_names(self):
+        return []
+
     def measure(self, name):
         if name not in self._arrays:
             raise RunError(f"no `{name}`")

@@ -48,9 +48,21 @@ def test_intervals_that_assume_independent_windows_do_not():
 
 
 def test_few_windows_have_no_error_or_a_wide_one():
-    assert np.isnan(estimate_mean_by_blocks(np.array([1.0, 2.0, 3.0])).standard_error)
-    assert estimate_mean_by_blocks(np.array([1.0, 2.0, 3.0, 4.0])).blocks == 2
+    values = np.random.default_rng(0).normal(size=32)
+    assert np.isnan(estimate_mean_by_blocks(values[:31]).standard_error)
+    assert estimate_mean_by_blocks(values).blocks == 2
     assert np.isnan(estimate_mean_by_blocks(np.array([])).mean)
+
+
+def test_equal_windows_do_not_show_how_much_they_vary():
+    assert np.isnan(estimate_mean_by_blocks(np.full(64, 0.25)).standard_error)
+
+
+@pytest.mark.parametrize("windows", [40, 80])
+def test_few_strongly_correlated_windows_are_covered(windows):
+    """Neighbours correlate by .9, as in a series of one passage."""
+    covered, _ = coverage(windows, 0.9, 1.0, repeats=400)
+    assert covered >= 0.88, covered
 
 
 def rates(repeats=1000):
@@ -60,6 +72,8 @@ def rates(repeats=1000):
         "neighbouring windows correlate by .5": NEIGHBOURS,
         "passages of 30 windows, 2,000 windows": PASSAGES,
         "passages of 30 windows, 726 windows": (726, 0.97, 0.52),
+        "neighbouring windows correlate by .9, 80 windows": (80, 0.9, 1.0),
+        "neighbouring windows correlate by .9, 40 windows": (40, 0.9, 1.0),
     }
     covered = {name: coverage(*case, repeats=repeats)[0] for name, case in cases.items()}
     shared = {"what": "valid/standard_error", "repeats": repeats}

@@ -119,6 +119,34 @@ def rates(repeats=1000):
     return rows
 
 
+def select_with_failures(repeats, *, failed, unstable=4, settings=12, seeds=5):
+    """Shares of sweeps of equal settings that select one of the first `unstable`, and decide.
+
+    Those settings fail with `failed` of their seeds.
+    """
+    selected = decided = 0
+    for repeat in range(repeats):
+        draw = np.random.default_rng(repeat)
+        sweep = simulate_sweep(draw, settings=settings, seeds=seeds, confirm=1)
+        sweep.rows = [row for row in sweep.rows if not row.is_confirmation]
+        for setting in range(unstable):
+            for seed in draw.choice(seeds, failed, replace=False):
+                row = sweep.rows[setting * seeds + int(seed)]
+                row.state = "failed"
+        points = sweep.rank_points()
+        selected += points[0].values["setting"] < unstable
+        verdicts = [comparison.verdict for comparison in sweep.compare_with_best(points)]
+        decided += any(verdict != "undecided" for verdict in verdicts)
+    return selected / repeats, decided / repeats
+
+
+def test_settings_with_failed_seeds_are_never_selected_nor_falsely_decided():
+    for failed in (1, 4):
+        selected, decided = select_with_failures(100, failed=failed)
+        assert selected == 0
+        assert decided <= 0.1
+
+
 @pytest.fixture(scope="module")
 def equal_settings():
     return simulate(400)

@@ -20,6 +20,7 @@ from neural.analysis.run_loading import (
     count_attention_layers,
     get_seed,
     has_attention,
+    is_capture,
     load_loss_curve,
     load_mean_curve,
     select_one_per_seed,
@@ -304,11 +305,13 @@ class DiagnosticCheck(AnalysisCheck):
         number = replace(mean, low=math.nan, high=math.nan)
         finding = self.create_finding("yes", number, count + "; ".join(quotes))
         # one advice for all runs: that of the first, because they differ only by their seed
-        _, first = affected[0]
+        first_run, first = affected[0]
+        # what heads do on one input is no reason to change the model
+        has_advice = not (self.code.startswith(ATTENTION_TOPICS) and is_capture(first_run))
         return replace(
             finding,
-            advice=first.advice or self.advice,
-            importance=first.importance or self.importance,
+            advice=(first.advice or self.advice) if has_advice else "",
+            importance=(first.importance or self.importance) if has_advice else "none",
             text=first.text if len(affected) == 1 else "",
             symptoms=tuple(affected),
         )
@@ -366,7 +369,7 @@ class CorrelationCheck(AnalysisCheck):
     the first curve of one seed with the second curve of another (analysis/correlation.py).
     """
 
-    unit: ClassVar[str] = "Spearman"
+    unit: ClassVar[str] = "difference of two correlations, from −2 to 2"
     advice: ClassVar[str] = (
         "more seeds and more steps at which both are measured narrow the interval"
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,12 @@ from neural.core.statistical_distributions import normal_quantile, student_t_qua
 
 MIN_SEEDS = 5
 """With fewer seeds, the analyses report "undecided"."""
+MIN_INTERVAL_SEEDS = 3
+"""Scores of fewer seeds have no interval: that of two is 25 times as wide as their distance."""
+SHARE_METRICS = ("accuracy", "confidence", "f1", "precision", "recall", "saif")
+"""Metrics from 0 to 1, by the ends of their names."""
+POSITIVE_METRICS = ("bits", "loss", "mae", "perplexity")
+"""Metrics of the package's tasks that are never negative, by the ends of their names."""
 INTERVAL_ALPHA = 0.05
 """Share of intervals that may miss the true value: 1 minus the confidence level."""
 ROUNDING_TOLERANCE = 1e-12
@@ -26,7 +32,7 @@ class SeedEstimate:
     """A mean or share over seeds with its 95 % confidence interval."""
 
     value: float
-    """NaN without seeds."""
+    """NaN without seeds; infinite if a seed is."""
     low: float
     """Lower bound; NaN if there is no interval."""
     high: float
@@ -42,6 +48,21 @@ class SeedEstimate:
         )
         return format_number(self.value) + interval
 
+    def to_score(self, metric: str) -> SeedEstimate:
+        """With the interval as the mean of a score: inside the metric's bounds, if seeds suffice.
+
+        The true mean is inside the bounds, too, so that no coverage is lost.
+        """
+        if self.seeds < MIN_INTERVAL_SEEDS:
+            return replace(self, low=math.nan, high=math.nan)
+        is_share = metric.endswith(SHARE_METRICS)
+        least = 0.0 if is_share or metric.endswith(POSITIVE_METRICS) else -math.inf
+        most = 1.0 if is_share else math.inf
+        if not least <= self.value <= most:  # another metric of that name
+            return self
+        low, high = (float(np.clip(end, least, most)) for end in (self.low, self.high))
+        return replace(self, low=low, high=high)
+
     def to_percent(self) -> SeedEstimate:
         """Value and interval times 100."""
         return SeedEstimate(
@@ -55,7 +76,9 @@ class SeedEstimate:
 
 
 def estimate_mean(values: Iterable[float], *, resolution: float = 0.0) -> SeedEstimate:
-    """The mean with its 95 % interval; NaN values are ignored.
+    """The mean with its 95 % interval; NaN values are ignored, infinite ones are not.
+
+    A mean with an infinite value, such as the score of a diverged training, has no interval.
 
     The interval is Student's t interval, corrected for skewness by Hall's transformation (1992).
     Without the correction, the interval of five exponentially distributed values contains the true
@@ -66,8 +89,13 @@ def estimate_mean(values: Iterable[float], *, resolution: float = 0.0) -> SeedEs
     Equal values have no interval: they do not show how much they vary. If the values are rounded to
     multiples of `resolution`, the variance of that rounding (resolution² / 12) is added.
     """
-    finite = np.array([value for value in values if math.isfinite(value)])
+    known = np.array([value for value in values if not math.isnan(value)])
+    finite = known[np.isfinite(known)]
     count = len(finite)
+    if count < len(known):
+        with np.errstate(invalid="ignore"):  # +inf and −inf have no mean
+            value = float(known.mean())
+        return SeedEstimate(value=value, low=math.nan, high=math.nan, seeds=count)
     value = float(finite.mean()) if count else math.nan
     std = math.sqrt(float(finite.var(ddof=1)) + resolution**2 / 12) if count > 1 else 0.0
     if std <= ROUNDING_TOLERANCE * max(1.0, abs(value)):

@@ -148,12 +148,16 @@ class Correlation:
             "too few": f"needs {MIN_SEEDS} seeds, has {self.seeds}"
             + " that can be used" * bool(self.excluded),
         }[self.verdict]
-        # numbers that these curves do not give are left out
+        # numbers that these curves do not give are left out; the first two are from −2 to 2
         numbers = {
-            "of changes": self.changes if math.isfinite(self.changes.excess.value) else None,
-            "of levels": self.levels if math.isfinite(self.levels.excess.value) else None,
-            "raw": self.raw if math.isfinite(self.raw.value) else None,
-            "partial": self.partial if math.isfinite(self.partial.value) else None,
+            "own curves minus other seeds', of changes": self.changes
+            if math.isfinite(self.changes.excess.value)
+            else None,
+            "own curves minus other seeds', of levels": self.levels
+            if math.isfinite(self.levels.excess.value)
+            else None,
+            "raw Spearman": self.raw if math.isfinite(self.raw.value) else None,
+            "partial Spearman": self.partial if math.isfinite(self.partial.value) else None,
         }
         known = [f"{name} {number}" for name, number in numbers.items() if number is not None]
         text = verdict + (f": {'; '.join(known)}" if known else "; no correlation can be computed")

@@ -26,17 +26,20 @@ FoldScores = Mapping[Hashable, Mapping[Hashable, float]]
 
 
 def average_seeds(scores: FoldScores) -> dict[Hashable, float]:
-    """The mean over seeds for each fold: seeds of one fold are no new data. NaN is ignored."""
+    """The mean over seeds for each fold: seeds of one fold are no new data.
+
+    NaN if a seed failed, which is a score of NaN or infinity.
+    """
     means = {}
     for fold, by_seed in scores.items():
-        finite = [score for score in by_seed.values() if math.isfinite(score)]
-        if finite:
-            means[fold] = float(np.mean(finite))
+        if by_seed:
+            values = list(by_seed.values())
+            means[fold] = float(np.mean(values)) if np.isfinite(values).all() else math.nan
     return means
 
 
 def compute_standard_error(values: Sequence[float], fold_count: int) -> float:
-    """Corrected standard error of the mean over folds; NaN for fewer than two values."""
+    """Corrected standard error of the mean over folds; NaN for fewer than two values or a NaN."""
     if len(values) < 2:
         return math.nan
     return float(np.std(values, ddof=1)) * math.sqrt(1 / len(values) + 1 / (fold_count - 1))
@@ -45,7 +48,8 @@ def compute_standard_error(values: Sequence[float], fold_count: int) -> float:
 def estimate_fold_mean(values: Sequence[float], fold_count: int) -> SeedEstimate:
     """The mean over folds with its corrected 95 % interval; `seeds` is the number of folds.
 
-    There is no interval for fewer than two folds or equal values.
+    There is no interval for fewer than two folds or equal values. NaN, a fold that failed, makes
+    the mean NaN.
     """
     count = len(values)
     mean = float(np.mean(values)) if count else math.nan
@@ -66,7 +70,8 @@ def compare_folds(
     """Compare settings with the best of them, by pairs of equal folds and seeds.
 
     The baseline was selected as the best by the same scores, so p is corrected for all pairs of
-    settings (Bonferroni), as in `significance.compare_pairs`.
+    settings (Bonferroni), as in `significance.compare_pairs`. A failed fold leaves a comparison
+    undecided.
     """
     setting_count = len(candidates) + 1
     pair_count = setting_count * (setting_count - 1) // 2

@@ -326,7 +326,7 @@ def _decide_claims(claim_tests: Sequence[_ClaimTest]) -> list[ClaimVerdict]:
         weakest = test.weakest_comparison
         text = "; ".join(comparison.text for comparison in test.comparisons)
         seeds = weakest.number.seeds
-        if seeds < MIN_SEEDS and not test.is_exact:
+        if 0 < seeds < MIN_SEEDS and not test.is_exact:
             text += f"; needs {MIN_SEEDS} seeds, has {seeds}"
         elif (
             weakest.is_ranked
@@ -372,7 +372,8 @@ def _test_claim(groups: FocusGroups, claim: FocusClaim, m: int) -> _ClaimTest | 
 
 def _compare(claim: FocusClaim, pairs: Sequence[tuple[FocusResult, FocusResult]]) -> _Comparison:
     """Compare two paradigms over their shared seeds; a pair has the results of one seed."""
-    if claim.score == "steps_to_target":
+    compared = [result for pair in pairs for result in pair]
+    if claim.score == "steps_to_target" and not any(result.failed_seeds for result in compared):
         return _compare_times(claim, pairs)
     differences = [_score_difference(claim.score, *pair) for pair in pairs]
     if claim.score in CALL_SCORES and all(
@@ -390,17 +391,27 @@ def _compare(claim: FocusClaim, pairs: Sequence[tuple[FocusResult, FocusResult]]
             "exact: determined by the settings, equal in every seed"
         )
         return _Comparison(exact_estimate, tails, text, is_exact=True)
-    return _compare_values(differences, lambda value: claim.sign * value + claim.margin)
+    return _compare_values(differences, lambda value: claim.sign * value + claim.margin, compared)
 
 
 def _compare_values(
-    differences: Sequence[float], directed: Callable[[float], float]
+    differences: Sequence[float],
+    directed: Callable[[float], float],
+    compared: Sequence[FocusResult],
 ) -> _Comparison:
     """Test measured differences, one per seed.
 
     `directed` maps a difference to a number that is positive where the claim holds. Equal
-    differences do not show their variance, so a rank test replaces the t test for them.
+    differences do not show their variance, so a rank test replaces the t test for them. There is
+    no test if a seed of a compared paradigm failed: the others are left because they did not.
     """
+    failures = {result.paradigm: result.failed_seeds for result in compared if result.failed_seeds}
+    if failures:
+        texts = [
+            f"{name} failed with {count} seed{'s' * (count != 1)}"
+            for name, count in failures.items()
+        ]
+        return _Comparison(estimate_mean([]), NO_TEST, ", ".join(texts))
     estimate = estimate_mean(differences)
     finite = [difference for difference in differences if math.isfinite(difference)]
     text = f"{estimate}, {len(finite)} seed{'s' * (len(finite) != 1)}"
@@ -425,10 +436,14 @@ def _compare_times(
         estimate_time_to_reach([pair[side] for pair in pairs], claim.score) for side in (0, 1)
     )
     medians = f"median {_format_time(first_time)} against {_format_time(second_time)}"
+    if first_time.median == second_time.median < math.inf:
+        medians += ", known to one validation: validate more often (`training.validate_every`)"
     # equal times are a tie, also if both are infinite (never): inf − inf would be NaN
     differences = [0.0 if first == second else first - second for first, second in times]
     if all(map(math.isfinite, differences)) and all(math.isfinite(first) for first, _ in times):
-        comparison = _compare_values(differences, lambda value: claim.sign * value + claim.margin)
+        comparison = _compare_values(
+            differences, lambda value: claim.sign * value + claim.margin, ()
+        )
         return replace(comparison, text=f"{medians}; difference {comparison.text}")
     no_estimate = SeedEstimate(value=math.nan, low=math.nan, high=math.nan, seeds=len(differences))
     if len(differences) < MIN_SEEDS:
@@ -496,12 +511,24 @@ def _compare_many_segments(groups: FocusGroups, paradigm: str) -> list[_ClaimTes
             saif_claim,
             many,
             f"SAIF, m = {many} − {few}",
-            [_compare_values(saif_changes, lambda value: value + MAX_SAIF_LOSS)],
+            [
+                _compare_values(
+                    saif_changes,
+                    lambda value: value + MAX_SAIF_LOSS,
+                    (*groups[paradigm, few], *groups[paradigm, many]),
+                )
+            ],
         ),
         _ClaimTest(
             cost_claim,
             many,
             "step time relative to soft",
-            [_compare_values(cost_ratios, lambda value: MAX_STEP_COST_RATIO - value)],
+            [
+                _compare_values(
+                    cost_ratios,
+                    lambda value: MAX_STEP_COST_RATIO - value,
+                    (*groups[paradigm, many], *groups["soft", many]),
+                )
+            ],
         ),
     ]

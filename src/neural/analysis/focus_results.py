@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -63,6 +64,9 @@ class FocusResult:
 
     The first axis is the example; `x`, `focus` and `foreground` have segments as the second axis.
     """
+    failed_seeds: int = 0
+    """Trainings of the same paradigm and m that failed. Then the mean of the others decides
+    nothing, and the paradigm ranks last. Not part of the file."""
 
     def write(self, path: Path) -> None:
         """Write the result atomically."""
@@ -124,7 +128,7 @@ def _read_test_result(run: Run) -> FocusResult:
 def summarize_validation(run: Run) -> FocusResult | None:
     """The last validation of a run as a result, without examples; None if there is none."""
     names = [name for name in run.scalar_names() if name.startswith("valid/")]
-    segments = run.metadata("focus/segments") or run.settings.get("segments")
+    segments = _get_segments(run)
     if "valid/accuracy" not in names or not isinstance(segments, int):
         return None
     scores = {name.removeprefix("valid/"): float(run.scalars(name)[1][-1]) for name in names}
@@ -142,6 +146,21 @@ def summarize_validation(run: Run) -> FocusResult | None:
         heat_map=np.zeros((1, 1)),
         examples={},
     )
+
+
+def count_failed_seeds(
+    results: Iterable[FocusResult], failed_runs: Iterable[Run]
+) -> list[FocusResult]:
+    """The results, each with the number of failed runs of its paradigm and m."""
+    counts = Counter((label_paradigm(run.settings), _get_segments(run)) for run in failed_runs)
+    return [
+        replace(result, failed_seeds=counts[result.paradigm, result.segments]) for result in results
+    ]
+
+
+def _get_segments(run: Run) -> Any:
+    """The number of segments m; None if the run does not know it."""
+    return run.metadata("focus/segments") or run.settings.get("segments")
 
 
 def label_paradigm(settings: Mapping[str, Any]) -> str:
@@ -211,7 +230,7 @@ def list_segment_counts(groups: FocusGroups) -> list[int]:
 
 def estimate_score(group: Sequence[FocusResult], name: str) -> SeedEstimate:
     """Mean of a score over seeds with its interval."""
-    return estimate_mean(result.scores.get(name, float("nan")) for result in group)
+    return estimate_mean(result.scores.get(name, float("nan")) for result in group).to_score(name)
 
 
 def pair_by_seed(

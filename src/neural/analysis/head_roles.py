@@ -5,32 +5,26 @@ A snapshot is the attention of the probe, a fixed batch of validation examples, 
 Mass is the sum of attention weights, averaged over queries; a uniform head attends equally to all
 visible keys.
 
-Each role has a score from 0 to 1 for every snapshot, layer and head, and a threshold. A head has a
-role at the end if the last level of its score, which is the mean since its last jump, reaches the
-threshold. The last value alone is not used: noise may lift it over the threshold
-(analysis/change_points.py). The scores of the first four roles are measures, recorded at every
-snapshot; those of the last three are computed from the maps of the first probe example, at
-snapshots that have maps, and so is that of "uniform" where its measure was not recorded:
+Each role has a score from 0 to 1 for every snapshot, layer and head, and a threshold; ROLES defines
+them. A head has a role at the end if the last level of its score, which is the mean since its last
+jump, reaches the threshold. The last value alone is not used: noise may lift it over the threshold
+(analysis/change_points.py).
 
-    uniform          entropy divided by that of a uniform head
-    sink             mass on the first key, beyond that of a uniform head
-    previous token   mass on the key before the query
-    induction        mass on the token after the previous occurrence of the query token
-    positional       mass at one distance, the same for all queries, beyond that of a uniform head;
-                     the largest over distances
-    local            mass within 3 positions, beyond that of a uniform head
-    delimiter        mass on blanks, punctuation and special tokens such as [SEP], beyond that of
-                     a uniform head
-
-A single capture of attention without a run counts as a run with one snapshot.
+The scores of the first four roles are measures, recorded at every snapshot. Those of the last three
+are computed from maps. A training stores the maps of the first probe example only, so there they
+are about that example; a capture (capture_roles.py) has the maps of all examples, and a run of
+`neural watch` stores its scores.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -39,34 +33,84 @@ from neural.analysis.change_points import estimate_last_level, find_onset
 from neural.analysis.run_loading import MissingDataError, finite_mean, load_measure
 from neural.capture.map_encoding import add_map_location, decode_map, to_shares
 from neural.runs.run import Run
+from neural.runs.run_reader import ROLES_PREFIX
 
-ROLE_MEASURES = {
-    "uniform": "relative_entropy",
-    "sink": "sink_excess",
-    "previous token": "previous_token_mass",
-    "induction": "induction_mass",
-}
-"""Role → name of the attention measure that is its score."""
-ROLE_THRESHOLDS = {
-    "uniform": 0.95,
-    "sink": 0.5,
-    "previous token": 0.5,
-    "induction": 0.4,
-    "positional": 0.5,
-    "local": 0.8,
-    "delimiter": 0.5,
-}
-"""Smallest score of a head with the role.
 
-A uniform head is uniform whatever else it scores: with few keys, equal weights are also local or at
-one distance. Another head with several roles gets the one whose score is the largest multiple of
-its threshold. But a previous-token head is not called positional: all its mass is at one distance
-in any case.
-"""
-ROLES_OF_NO_PATTERN = ("mixed", "uniform", "")
-"""Names in the result of `assign_head_roles` that are no role: "uniform" has no pattern at all."""
+class RoleDefinition(NamedTuple):
+    """What a role is, and from which score on a head has it."""
+
+    definition: str
+    """What its score is, for people."""
+    threshold: float
+    """Smallest score of a head with the role."""
+    measure: str = ""
+    """Name of the attention measure that is the score; empty if it comes from maps."""
+
+
 MAX_LOCAL_DISTANCE = 3
 """Largest distance of query and key, in positions, that counts as local."""
+MIN_ROLE_POSITIONS = 10
+"""Shorter inputs give no roles: untrained heads would have one in more than 5 % of the cases.
+
+`python -m tests.validity.test_chance_roles` prints their share by length.
+"""
+MIN_REPETITIONS = 3
+"""Queries whose token has occurred before, from which on "induction" is a role."""
+ROLES = {
+    "uniform": RoleDefinition(
+        "The entropy of the weights, divided by that of a head that attends equally to all visible "
+        "keys. It is no pattern, and a uniform head has no other role.",
+        0.95,
+        "relative_entropy",
+    ),
+    "sink": RoleDefinition(
+        "The mass on the first key of the sequence (often [CLS] or <s>), beyond that of a uniform "
+        "head. Such a head does little on this input; it is not dead, and may work on another.",
+        0.5,
+        "sink_excess",
+    ),
+    "previous token": RoleDefinition(
+        "The mass on the key before the query.", 0.5, "previous_token_mass"
+    ),
+    "induction": RoleDefinition(
+        "The mass on the token after the previous occurrence of the query's token. At least "
+        f"{MIN_REPETITIONS} queries need such an occurrence.",
+        0.4,
+        "induction_mass",
+    ),
+    "positional": RoleDefinition(
+        "The mass at one distance, the same for all queries, beyond that of a uniform head: the "
+        "largest over distances. A previous-token head is not called positional.",
+        0.5,
+    ),
+    "local": RoleDefinition(
+        f"The mass within {MAX_LOCAL_DISTANCE} positions of the query, beyond that of a uniform head.",
+        0.8,
+    ),
+    "delimiter": RoleDefinition(
+        "The mass on blanks, punctuation and special tokens such as [SEP], beyond that of a uniform "
+        "head. The first key does not count: a head that rests there is a sink.",
+        0.5,
+    ),
+}
+"""The roles, by name.
+
+A head with several roles gets the one whose score is the largest multiple of its threshold.
+"""
+ROLE_THRESHOLDS = {name: role.threshold for name, role in ROLES.items()}
+"""Smallest score of a head with the role."""
+ROLE_MEASURES = {role.measure: name for name, role in ROLES.items() if role.measure}
+"""Name of an attention measure → the role whose score it is."""
+TOO_SHORT = "too short to tell"
+"""In place of a role, if the input has fewer than MIN_ROLE_POSITIONS positions."""
+NO_ROLES = {
+    "mixed": "No role: what the head attends to has none of the patterns that are roles.",
+    TOO_SHORT: f"With fewer than {MIN_ROLE_POSITIONS} positions, a head has a role by chance: more "
+    "than 5 % of the heads of untrained networks do.",
+}
+"""Names in place of a role, and what they mean."""
+ROLES_OF_NO_PATTERN = (*NO_ROLES, "uniform", "")
+"""Names in the result of `assign_head_roles` that are no role: "uniform" has no pattern at all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +118,7 @@ class RoleScores:
     """Scores of one role for all snapshots, layers and heads."""
 
     name: str
-    """Key of ROLE_THRESHOLDS."""
+    """Key of ROLES; or TOO_SHORT, with a score of 1 for heads whose input is too short."""
     steps: np.ndarray
     """Training steps of the snapshots."""
     scores: np.ndarray
@@ -123,10 +167,12 @@ def find_head_roles(run: Run) -> dict[str, RoleScores]:
 
 
 def _compute_head_roles(run: Run) -> dict[str, RoleScores]:
-    measure_names, roles = set(run.measure_names()), {}
-    for name, source in ROLE_MEASURES.items():
-        if source in measure_names:
-            roles[name] = RoleScores(name, *load_measure(run, source))
+    if stored := run.role_names():
+        return {name: RoleScores(name, *load_measure(run, ROLES_PREFIX + name)) for name in stored}
+    roles = score_measures(
+        {name: load_measure(run, name) for name in run.measure_names() if name in ROLE_MEASURES},
+        count_repetitions(run.metadata("probe/labels")),
+    )
     roles |= {name: role for name, role in _roles_from_maps(run).items() if name not in roles}
     if not roles:
         raise MissingDataError(
@@ -135,51 +181,58 @@ def _compute_head_roles(run: Run) -> dict[str, RoleScores]:
     return roles
 
 
-def score_single_snapshot(
-    measures: Mapping[str, np.ndarray],
-    maps: Sequence[np.ndarray | None],
-    labels: Sequence[list[str] | None],
+def score_measures(
+    measures: Mapping[str, tuple[np.ndarray, np.ndarray]], repetitions: int | None
 ) -> dict[str, RoleScores]:
-    """Scores of all roles for one snapshot without a run, as step 0.
+    """Scores of the roles that are measures: name → (steps, values [step, layer, head]).
 
-    `measures` are [layer, head] by name. `maps` has [head, query, key] for each layer, and None for
-    layers whose queries are not the last positions of the keys' sequence; `labels` has the texts of
-    each layer's keys, None without texts. Empty if nothing is known about any role.
+    `repetitions`: as of `count_repetitions`.
     """
-    step = np.array([0])
     roles = {
-        name: RoleScores(name, step, measures[source][None])
-        for name, source in ROLE_MEASURES.items()
-        if source in measures
+        role: RoleScores(role, *measures[name])
+        for name, role in ROLE_MEASURES.items()
+        if name in measures
     }
-    layers = [
-        {} if layer_maps is None else dict(_score_layer(to_shares(layer_maps), texts))
-        for layer_maps, texts in zip(maps, labels, strict=True)
-    ]
-    for name in dict.fromkeys(name for layer in layers for name in layer if name not in roles):
-        snapshot = [layer.get(name, np.full(1, np.nan)) for layer in layers]
-        roles[name] = RoleScores(name, step, _stack_snapshots([snapshot]))
+    if repetitions is not None and repetitions < MIN_REPETITIONS:
+        roles.pop("induction", None)
     return roles
+
+
+def count_repetitions(tokens: Sequence[Sequence[Hashable]] | None) -> int | None:
+    """Number of positions whose token has occurred before, but not just before; None if unknown."""
+    if tokens is None:
+        return None
+    count = 0
+    for row in tokens:
+        last_seen: dict[Hashable, int] = {}
+        for position, token in enumerate(row):
+            count += position - last_seen.get(token, position) > 1
+            last_seen[token] = position
+    return count
 
 
 def assign_head_roles(roles: dict[str, RoleScores]) -> np.ndarray:
     """Name of the role of every head at the end, [layer, head].
 
-    "mixed" for heads without a role, "" for positions where a layer has fewer heads.
+    "mixed" for heads without a role, TOO_SHORT if the input does not tell, "" for positions where a
+    layer has fewer heads.
     """
     shape = np.max([role.last_levels.shape for role in roles.values()], axis=0)
     best_scores, names = np.full(shape, -np.inf), np.full(shape, "mixed", dtype=object)
     is_measured = np.zeros(shape, bool)  # False where a layer has fewer heads
-    for name, role in roles.items():
+    for name in (*ROLES, TOO_SHORT):  # "positional" after "previous token", which excludes it
+        if (role := roles.get(name)) is None:
+            continue
         layers, heads = role.last_levels.shape
-        relative_score = (
-            np.where(np.isfinite(role.last_levels), role.last_levels, -np.inf)
-            / ROLE_THRESHOLDS[name]
-        )
+        relative_score = np.where(
+            np.isfinite(role.last_levels), role.last_levels, -np.inf
+        ) / ROLE_THRESHOLDS.get(name, 1)
         region = np.s_[:layers, :heads]  # the arrays of roles may have different shapes
         is_measured[region] |= np.isfinite(role.last_levels)
         if name == "uniform":
             relative_score[relative_score >= 1] = np.inf
+        elif name == TOO_SHORT:  # instead of every role but "uniform"
+            relative_score[relative_score >= 1] = sys.float_info.max
         wins = (relative_score >= 1) & (relative_score > best_scores[region])
         if name == "positional":
             wins &= names[region] != "previous token"
@@ -280,57 +333,102 @@ def _roles_from_maps(run: Run) -> dict[str, RoleScores]:
     steps = run.map_steps()
     all_labels = run.metadata("probe/labels")
     labels = all_labels[0] if all_labels else None
-    scores: dict[str, list[list[np.ndarray]]] = {}
-    for step in steps:
-        layers = [dict(_score_layer(maps, labels)) for maps in load_maps(run, step)]
-        for name in layers[0] if layers else ():
-            # a layer without this score counts as one head with NaN
-            scores.setdefault(name, []).append(
-                [layer.get(name, np.full(1, np.nan)) for layer in layers]
-            )
-    return {
-        # early steps may lack the score, so the scores belong to the last steps
-        name: RoleScores(name, np.array(steps[-len(snapshots) :]), _stack_snapshots(snapshots))
-        for name, snapshots in scores.items()
-    }
+    return stack_layer_scores(
+        steps,
+        [
+            [dict(score_layer(stack_rows(maps[None], [labels]))) for maps in load_maps(run, step)]
+            for step in steps
+        ],
+    )
 
 
-def _score_layer(maps: np.ndarray, labels: list[str] | None) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield (role, score [head]) of one layer.
+def stack_layer_scores(
+    steps: Sequence[int], snapshots: Sequence[Sequence[Mapping[str, np.ndarray]]]
+) -> dict[str, RoleScores]:
+    """Scores by role of [snapshot][layer]: role → scores of the layer's heads.
 
-    `maps` is [head, query, key]; `labels` has the text of each key, None without texts.
+    A layer without a role's score counts as one head with NaN; snapshots without any are left out.
     """
-    _, queries, keys = maps.shape
-    # key position minus query position, [query, key]; the queries are the last positions
+    roles = {}
+    for name in dict.fromkeys(name for layers in snapshots for layer in layers for name in layer):
+        has_score = [any(name in layer for layer in layers) for layers in snapshots]
+        scores = [
+            [layer.get(name, np.full(1, np.nan)) for layer in layers]
+            for layers in compress(snapshots, has_score)
+        ]
+        roles[name] = RoleScores(name, np.array(steps)[has_score], _stack_snapshots(scores))
+    return roles
+
+
+class MapRows(NamedTuple):
+    """Rows (queries) of the maps of one layer, of all examples."""
+
+    weights: np.ndarray
+    """[head, row, key]."""
+    distance: np.ndarray
+    """Key position minus query position, [row, key]."""
+    delimiters: np.ndarray | None
+    """True for keys that are delimiters, [row, key]; None if texts are not known."""
+    length: float
+    """Rows of the example to which a row belongs, on average over rows; without padding."""
+
+
+def stack_rows(
+    maps: np.ndarray, labels: Sequence[Sequence[str] | None], is_real: np.ndarray | None = None
+) -> MapRows:
+    """The rows of all examples together; `maps` is [example, head, query, key].
+
+    The queries are the last positions of the keys' sequence. `labels` has the texts of each
+    example's keys; `is_real` [example, query] is False for padding, whose rows do not count.
+    """
+    examples, _, queries, keys = maps.shape
+    is_real = np.ones((examples, queries), bool) if is_real is None else is_real
     distance = np.arange(keys) - np.arange(keys - queries, keys)[:, None]
+    delimiters = [
+        _find_delimiters(example, texts, keys)
+        for example, texts in zip(maps, labels, strict=True)
+        if texts is not None and len(texts) >= keys
+    ]
+    has_texts = len(delimiters) == examples
+    rows_shape = (examples, queries, keys)
+    return MapRows(
+        maps.transpose(1, 0, 2, 3)[:, is_real],
+        np.broadcast_to(distance, rows_shape)[is_real],
+        np.broadcast_to(np.stack(delimiters)[:, None], rows_shape)[is_real] if has_texts else None,
+        average_length(is_real),
+    )
+
+
+def average_length(is_real: np.ndarray) -> float:
+    """Number of positions of the example to which a position belongs, on average.
+
+    `is_real` [example, position] is False for padding.
+    """
+    lengths = is_real.sum(axis=1)
+    return float((lengths**2).sum() / max(1, lengths.sum()))
+
+
+def _find_delimiters(maps: np.ndarray, texts: Sequence[str], keys: int) -> np.ndarray:
+    """True for keys of one example that are delimiters; never for the first that has any weight."""
+    delimiters = np.array([is_delimiter(text) for text in texts[:keys]], bool)
+    delimiters[maps.any(axis=(0, 1)).argmax()] = False
+    return delimiters
+
+
+def score_layer(rows: MapRows) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield (role, score [head]) of one layer."""
+    maps = rows.weights
+    yield TOO_SHORT, np.full(len(maps), float(rows.length < MIN_ROLE_POSITIONS))
     visible = maps.max(axis=0) > 0  # weights that round to 0 in all heads count as masked
     has_choice = visible.sum(axis=1) > 1  # queries that see more than one key
     if not has_choice.any():
         return
-    yield "uniform", _measure_relative_entropy(maps, distance)
-    yield (
-        "positional",
-        _score_positional(maps[:, has_choice], distance[has_choice], visible[has_choice]),
-    )
-    yield (
-        "local",
-        _excess_mass(
-            maps[:, has_choice],
-            (np.abs(distance) <= MAX_LOCAL_DISTANCE)[has_choice],
-            visible[has_choice],
-        ),
-    )
-    if labels is not None and len(labels) >= keys:
-        delimiters = np.array([is_delimiter(label) for label in labels[:keys]])
-        if delimiters.any() and not delimiters.all():
-            yield (
-                "delimiter",
-                _excess_mass(
-                    maps[:, has_choice],
-                    np.broadcast_to(delimiters, visible.shape)[has_choice],
-                    visible[has_choice],
-                ),
-            )
+    yield "uniform", _measure_relative_entropy(maps, rows.distance)
+    maps, distance, visible = maps[:, has_choice], rows.distance[has_choice], visible[has_choice]
+    yield "positional", _score_positional(maps, distance, visible)
+    yield "local", _excess_mass(maps, np.abs(distance) <= MAX_LOCAL_DISTANCE, visible)
+    if rows.delimiters is not None and rows.delimiters.any():
+        yield "delimiter", _excess_mass(maps, rows.delimiters[has_choice], visible)
 
 
 def _measure_relative_entropy(maps: np.ndarray, distance: np.ndarray) -> np.ndarray:

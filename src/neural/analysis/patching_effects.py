@@ -53,6 +53,8 @@ MIN_DIFFERENCE_SHARE = 0.1
 """A pair is left out if |clean − corrupted| is smaller than this share of the median of all pairs."""
 ROUNDING_SHARE = 1e-5
 """A unit whose changes vary less than this share of |clean − corrupted| has no effect."""
+MIN_EFFECT_SHARE = 0.005
+"""A smaller restored share is printed as .00: it is no effect, however certain it is."""
 CHUNK_VALUES = 2**22
 """Statistics that are computed at once, permutations × units."""
 
@@ -80,7 +82,8 @@ class UnitEffects:
     def has_effect(self) -> Bool[np.ndarray, " U"]:
         """Whether a unit restores or opposes more than with mismatched pairs."""
         is_beyond = np.nan_to_num(self.p, nan=1.0) <= EFFECT_LEVEL
-        return is_beyond & (self.change * np.nan_to_num(self.excess) > 0)
+        is_visible = np.abs(self.restored) >= MIN_EFFECT_SHARE
+        return is_beyond & is_visible & (self.change * np.nan_to_num(self.excess) > 0)
 
 
 def find_weak_pairs(differences: Float[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:

@@ -24,8 +24,12 @@ from neural.analysis.change_points import estimate_curve_noise
 PhaseName = Literal["rapid", "steady", "plateau", "dip", "recovery", "best", "after"]
 RAPID_SLOPE_RATIO = 1.5
 """A rise is rapid if its slope is at least this many times the slope after it."""
+PLATEAU_SLOPE_RATIO = 5.0
+"""A slow rise is a plateau if the rise after it is at least this many times as steep."""
 MIN_PLATEAU_VALIDATIONS = 3
 """Smallest number of validations without a new best that counts as a plateau."""
+MAX_PLATEAU_SHARE = 0.1
+"""A rise by a larger share of the whole rise does not belong to the plateau beside it."""
 MIN_DIP_SHARE = 0.03
 """A fall by a smaller share of the whole rise is a plateau, a larger one is a dip."""
 MIN_SCORES_FOR_NOISE = 8
@@ -167,42 +171,65 @@ def _split_rise(rising: np.ndarray, tolerance: float) -> list[tuple[PhaseName, i
     if plateau is None or plateau.end - plateau.start <= max(
         MIN_PLATEAU_VALIDATIONS, (peak + 1) / 10
     ):
-        return _split_climb(rising, 0, peak)
+        return _split_climb(rising, 0, peak, tolerance)
     start, end = plateau
     lowest = start + int(rising[start : end + 1].argmin())
     if rising[start] - rising[lowest] < max(MIN_DIP_SHARE * total_rise, tolerance):
-        return [
-            *_split_climb(rising, 0, start),
-            ("plateau", start, end),
-            *_steady_phase(end, peak),
-        ]
+        if rising[end] - rising[start] > MAX_PLATEAU_SHARE * total_rise:
+            end -= 1  # it ends before the cliff
+        if rising[start] - rising[0] <= max(MAX_PLATEAU_SHARE * total_rise, tolerance):
+            start = 0
+        after = _split_climb(rising, end, peak, tolerance)
+        if after and after[0][0] == "plateau":
+            end, after = after[0][2], after[1:]
+        return [*_split_climb(rising, 0, start, tolerance), ("plateau", start, end), *after]
     # the recovery ends at the next new best, or at the peak if that follows soon after
     recovery_end = peak if peak - end <= max(2, end - lowest) else end
     return [
-        *_split_climb(rising, 0, start),
+        *_split_climb(rising, 0, start, tolerance),
         ("dip", start, lowest),
         ("recovery", lowest, recovery_end),
         *_steady_phase(recovery_end, peak),
     ]
 
 
-def _split_climb(rising: np.ndarray, first: int, last: int) -> list[tuple[PhaseName, int, int]]:
-    """Split the rise from index `first` to `last` into rapid and steady, at its strongest bend.
+def _split_climb(
+    rising: np.ndarray, first: int, last: int, tolerance: float
+) -> list[tuple[PhaseName, int, int]]:
+    """Split the rise from index `first` to `last` into rapid, plateau and steady, at its bends.
 
-    The bend is where the running maximum is farthest above the straight line between its ends. The
-    whole rise is steady if it is not RAPID_SLOPE_RATIO times as steep before the bend as after it.
+    The upper bend, which ends a rapid rise, is where the running maximum is farthest above the
+    straight line between its ends. The foot, which ends a plateau, is where it is farthest below
+    the line from its start to the upper bend. Both are farther from the line than noise explains,
+    and the slopes before and after differ by RAPID_SLOPE_RATIO and PLATEAU_SLOPE_RATIO.
     """
-    if last - first < 2:
-        return _steady_phase(first, last)
-    running_best = np.maximum.accumulate(rising[first : last + 1])
-    line = np.linspace(running_best[0], running_best[-1], len(running_best))
-    bend = int((running_best - line).argmax())
-    if 0 < bend < len(running_best) - 1:
-        slope_before = (running_best[bend] - running_best[0]) / bend
-        slope_after = (running_best[-1] - running_best[bend]) / (len(running_best) - 1 - bend)
-        if slope_before >= RAPID_SLOPE_RATIO * slope_after:
-            return [("rapid", first, first + bend), ("steady", first + bend, last)]
-    return _steady_phase(first, last)
+    best = np.maximum.accumulate(rising[: last + 1])
+
+    def slope(start: int, end: int) -> float:
+        return float(best[end] - best[start]) / (end - start)
+
+    def find_gaps(end: int) -> np.ndarray:
+        return best[first : end + 1] - np.linspace(best[first], best[end], end + 1 - first)
+
+    gaps = find_gaps(last)
+    bend = first + int(gaps.argmax())
+    has_bend = (
+        first < bend < last
+        and gaps[bend - first] > tolerance
+        and slope(first, bend) >= RAPID_SLOPE_RATIO * slope(bend, last)
+    )
+    top = bend if has_bend else last
+    after = _split_climb(rising, top, last, tolerance) if has_bend else []
+    if len(after) < 3:  # without a plateau, which a rapid rise follows
+        after = _steady_phase(top, last)
+    gaps = find_gaps(top)
+    foot = first + int(gaps.argmin())
+    if gaps[foot - first] < -tolerance:
+        *before, (_, start, _) = _split_climb(rising, first, foot, tolerance)
+        is_long = foot - start >= max(MIN_PLATEAU_VALIDATIONS, last / 10)
+        if is_long and slope(foot, top) >= PLATEAU_SLOPE_RATIO * slope(start, foot):
+            return [*before, ("plateau", start, foot), ("rapid", foot, top), *after]
+    return [("rapid", first, top), *after] if has_bend else _steady_phase(first, last)
 
 
 def _steady_phase(first: int, last: int) -> list[tuple[PhaseName, int, int]]:

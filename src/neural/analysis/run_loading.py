@@ -30,6 +30,8 @@ from neural.tasks.task import Task
 
 LOSS_METRIC, STANDARD_ERROR_METRIC = "valid/loss", "valid/standard_error"
 """Validation loss, and its standard error over the examples of one validation."""
+WATCHED_TASK = "watched"
+"""`task` in the settings of runs of `neural watch`; not the name of one of our tasks."""
 TEXT_BLOCK_COUNT = 16
 """Blocks of windows into which `load_loss_curve` splits the held-out text."""
 
@@ -56,6 +58,11 @@ def load_measure(run: Run, name: str) -> tuple[np.ndarray, np.ndarray]:
 def has_attention(run: Run) -> bool:
     """Whether attention was measured in the run: its network attends, and tracking was on."""
     return bool(run.metadata("attention/layers") or run.measure_names())
+
+
+def is_capture(run: Run) -> bool:
+    """Whether the run is the attention of finished models on one input, by `neural watch`."""
+    return run.settings.get("task") == WATCHED_TASK
 
 
 def is_single_capture(run: Run) -> bool:
@@ -162,8 +169,10 @@ def estimate_loss_change_error(run: Run) -> float:
     except RunError:
         losses = np.empty((0, 0))
     if len(losses) > 1:
+        # short blocks: an error that is too small is better than none where it raises a threshold
         errors = [
-            estimate_mean_by_blocks(change).standard_error for change in np.diff(losses, axis=0)
+            estimate_mean_by_blocks(change, min_length=2).standard_error
+            for change in np.diff(losses, axis=0)
         ]
         return float(np.nanmedian(errors)) if np.isfinite(errors).any() else 0.0
     # √2: the difference has the errors of two validations

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -313,7 +314,15 @@ def list_runs(root: Path) -> list[Path]:
 
     Sorted by name; names of runs start with the date, so the oldest comes first.
     """
-    return sorted(path for path in root.iterdir() if path.is_dir() and path.name[0] != ".")
+    with os.scandir(root) as entries:
+        names = [
+            entry.name
+            for entry in entries
+            # Path.is_dir, unlike DirEntry.is_dir, does not raise for a link to itself
+            if entry.name[0] != "."
+            and (entry.is_dir(follow_symlinks=False) or Path(entry.path).is_dir())
+        ]
+    return [root / name for name in sorted(names)]
 
 
 def _find_task(name: str) -> type[Task] | None:

@@ -36,7 +36,7 @@ from neural.core.statistical_distributions import gamma_quantile, normal_cdf, st
 
 ComparisonVerdict = Literal["better", "worse", "undecided"]
 SeedScores = Mapping[Hashable, float]
-"""Score by seed."""
+"""Score by seed. NaN and infinities mean that the training with this seed failed."""
 SIGNIFICANCE_LEVEL = 0.05
 """Largest corrected p-value with which a verdict is "better" or "worse"."""
 TARGET_POWER = 0.8
@@ -53,18 +53,10 @@ class PairedComparison(NamedTuple):
     """Comparison of a setting with the baseline."""
 
     difference: SeedEstimate
-    """Score − baseline, with its own 95 % interval."""
+    """Score − baseline, with its own 95 % interval; infinite or NaN if a seed failed."""
     p: float
     """Two-sided p-value, corrected for the number of comparisons; NaN without a test."""
     verdict: ComparisonVerdict
-
-
-def estimate_paired_difference(scores: SeedScores, baseline: SeedScores) -> SeedEstimate:
-    """The mean of score − baseline over shared seeds, with its interval (`estimate_mean`).
-
-    NaN is ignored. There is no interval for fewer than two shared seeds or equal differences.
-    """
-    return estimate_mean(_paired_differences(scores, baseline))
 
 
 def compare_pairs(
@@ -81,8 +73,19 @@ def compare_pairs(
     compared, and the correction is Bonferroni's for all pairs. In simulations with 12 equally good
     settings and 3 seeds, some setting is falsely "worse" in 44 % of cases without this correction
     and in 2 % with it (tests/validity/test_sweep_selection.py).
+
+    A failed seed is worse than any other, and equal to another failed one. Its difference is
+    infinite, so the test is then that of ranks.
     """
-    p_values = [mean_test(_paired_differences(scores, baseline)).two_sided for scores in candidates]
+    differences = [
+        _paired_differences(scores, baseline, larger_is_better=larger_is_better)
+        for scores in candidates
+    ]
+    tests = [
+        (mean_test if all(map(math.isfinite, values)) else rank_test)(values)
+        for values in differences
+    ]
+    p_values = [tails.two_sided for tails in tests]
     if is_selected:
         setting_count = len(candidates) + 1
         pair_count = setting_count * (setting_count - 1) // 2
@@ -90,12 +93,11 @@ def compare_pairs(
     else:
         adjusted = adjust_p_values(p_values)
     comparisons = []
-    for scores, p in zip(candidates, adjusted, strict=True):
-        difference = estimate_paired_difference(scores, baseline)
-        verdict = decide_verdict(difference, larger_is_better=larger_is_better)
-        comparisons.append(
-            PairedComparison(difference, p, verdict if p <= SIGNIFICANCE_LEVEL else "undecided")
-        )
+    for values, tails, p in zip(differences, tests, adjusted, strict=True):
+        verdict: ComparisonVerdict = "undecided"
+        if p <= SIGNIFICANCE_LEVEL:
+            verdict = "better" if (tails.above < tails.below) == larger_is_better else "worse"
+        comparisons.append(PairedComparison(estimate_mean(values), p, verdict))
     return comparisons
 
 
@@ -106,8 +108,17 @@ def decide_verdict(difference: SeedEstimate, *, larger_is_better: bool) -> Compa
     return "better" if (difference.value > 0) == larger_is_better else "worse"
 
 
-def _paired_differences(scores: SeedScores, baseline: SeedScores) -> list[float]:
-    return [scores[seed] - baseline[seed] for seed in scores if seed in baseline]
+def _paired_differences(
+    scores: SeedScores, baseline: SeedScores, *, larger_is_better: bool
+) -> list[float]:
+    """Score − baseline by shared seed: infinite where one of them failed, 0 where both did."""
+    worst = -math.inf if larger_is_better else math.inf
+    pairs = [
+        [value if math.isfinite(value) else worst for value in (scores[seed], baseline[seed])]
+        for seed in scores
+        if seed in baseline
+    ]
+    return [0.0 if score == other else score - other for score, other in pairs]
 
 
 def estimate_mean_power(seeds: int, effect: float) -> float:
@@ -184,7 +195,7 @@ class SelectionBias:
 
     setting_count: int
     seed_count: int
-    """Number of seeds of the selected setting."""
+    """Number of seeds of the selected setting with a score."""
     noise_std: float
     """Standard deviation of a score, without what a seed adds to all settings; NaN for one seed."""
 
@@ -219,7 +230,8 @@ def estimate_selection_bias(scores: Sequence[Mapping[Hashable, float]]) -> Selec
             median_ratio = 2 * gamma_quantile(degrees / 2, 0.5) / degrees
             variances.append(float(finite_differences.var(ddof=1)) / 2 / median_ratio)
     noise_std = math.sqrt(float(np.median(variances))) if variances else math.nan
-    return SelectionBias(setting_count=len(scores), seed_count=len(selected), noise_std=noise_std)
+    seed_count = sum(map(math.isfinite, selected.values()))
+    return SelectionBias(setting_count=len(scores), seed_count=seed_count, noise_std=noise_std)
 
 
 def expected_normal_maximum(count: int) -> float:
@@ -253,14 +265,18 @@ NO_TEST = OneSidedPValues(math.nan, math.nan)
 def mean_test(values: Iterable[float], null: float = 0.0) -> OneSidedPValues:
     """Test whether the mean lies above or below `null`; NaN for fewer than two or equal values.
 
+    NaN is ignored. Infinite values have no finite mean, so there is no test; `rank_test` has one.
+
     Each p-value is the larger one of two tests: Student's t test, and the test that belongs to the
     interval of `estimate_mean` (t with Hall's correction for skewness). With a correction for many
     tests, p must be far below .05. There Hall's p is too small for symmetric values (with five
     normal values, p ≤ .0005 occurs three times too often), and Student's for skewed ones. Because
     of the second test, a verdict never contradicts the interval that is printed beside it.
     """
-    finite = np.array([value for value in values if math.isfinite(value)])
+    finite = np.array([value for value in values if not math.isnan(value)])
     count = len(finite)
+    if not np.isfinite(finite).all():
+        return NO_TEST
     std = float(finite.std(ddof=1)) if count > 1 else 0.0
     mean = float(finite.mean()) if count else math.nan
     if not std > ROUNDING_TOLERANCE * max(1.0, abs(mean)):

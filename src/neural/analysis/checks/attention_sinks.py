@@ -13,20 +13,33 @@ import numpy as np
 
 from neural.analysis.check import DiagnosticCheck, Importance, Symptom
 from neural.analysis.figure_data import build_head_grid, mark_head
-from neural.analysis.head_roles import ROLE_THRESHOLDS, RoleScores, format_heads, load_last_maps
+from neural.analysis.head_roles import (
+    ROLE_THRESHOLDS,
+    TOO_SHORT,
+    RoleScores,
+    assign_head_roles,
+    find_head_roles,
+    format_heads,
+    load_last_maps,
+)
 from neural.analysis.run_loading import (
     MissingDataError,
     finite_mean,
+    is_capture,
     is_single_capture,
     load_measure,
 )
 from neural.runs.run import Run
 
+MIN_IDLE_MASS = 0.95
+"""`sink_excess` from which a head is idle on its input ("dormant" in Guo et al., 2024)."""
+
 
 class AttentionSinks(DiagnosticCheck):
     """Reports attention sinks: heads whose `sink_excess` is at least 0.5 at the end of training.
 
-    The number is their share of all heads.
+    The number is their share of all heads. A head with a `sink_excess` of 0.95 or more is idle on
+    the probe; it is not dead, and may work on other inputs. Too short inputs say nothing.
     """
 
     code: ClassVar[str] = "ATT002"
@@ -41,6 +54,10 @@ class AttentionSinks(DiagnosticCheck):
         """Find the sinks; if maps are stored, the evidence has their entropy without the sink."""
         role = RoleScores("sink", *load_measure(run, "sink_excess"))
         last_levels = role.last_levels  # [layer, head]: mean score since its last jump
+        roles = find_head_roles(run)
+        too_short = roles.get(TOO_SHORT)
+        if too_short is not None and (too_short.last_levels == 1).any():
+            return None
         is_sink = last_levels >= ROLE_THRESHOLDS["sink"]
         if not is_sink.any():
             return None
@@ -61,9 +78,18 @@ class AttentionSinks(DiagnosticCheck):
         head_count = int(np.isfinite(last_levels).sum())
         since = f"; the first of them since step {first_step:,}" * (len(role.steps) > 1)
         evidence = format_heads(is_sink, last_levels) + since
+        evidence += _describe_entropy_without_sink(run, is_sink)
+        names = assign_head_roles(roles)[: len(is_sink), : is_sink.shape[1]]
+        if other_roles := int((is_sink & (names != "sink")).sum()):
+            verb = "has" if other_roles == 1 else "have"
+            evidence += f"; {other_roles} of them {verb} another role, further above its threshold"
+        is_idle = last_levels >= MIN_IDLE_MASS
+        if is_idle.any():
+            example = "this input" if is_capture(run) else "the probe"
+            evidence += f"; idle on {example}, which is not dead: {format_heads(is_idle)}"
         return Symptom(
             float(is_sink.sum() / head_count),
-            evidence + _describe_entropy_without_sink(run, is_sink),
+            evidence,
             text=f"{is_sink.sum()} of {head_count} heads",
             figure=build_head_grid(run, marks),
         )
@@ -90,9 +116,12 @@ def _describe_entropy_without_sink(run: Run, sinks: np.ndarray) -> str:
     if not np.isfinite([with_sink, without_sink]).all():
         return ""
     when = "" if is_single_capture(run) else f"at step {step:,} "
+    if len(run.metadata("probe/labels") or ()) > 1:  # maps are those of one example
+        when = f"on example 0, {when}"
     return (
-        f"; {when}their entropy is {with_sink:.2f} nats with the first key "
-        f"and {without_sink:.2f} without"
+        # maps of 8 bits do not tell more digits of the little that is left without the sink
+        f"; {when}their entropy is {with_sink:.1f} nats with the first key "
+        f"and {without_sink:.1f} without"
     )
 
 

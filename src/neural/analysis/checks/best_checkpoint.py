@@ -3,7 +3,8 @@
 The score is the monitored metric, which selects the best checkpoint. A difference counts if it
 exceeds the noise of the curve (`estimate_noise_threshold` in analysis/phases.py), twice the
 standard error of a difference of two validations, and 5 % of the improvement up to the best. If
-the model overfits (overfitting.py), that is the advice, and this is only an observation.
+the model overfits (overfitting.py), that is the advice, and this is only an observation. A few
+validations do not show their noise: then a best score in the first half is an observation, too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from neural.analysis.check import DiagnosticCheck, Importance, Symptom
 from neural.analysis.checks.overfitting import Overfitting
 from neural.analysis.confidence_intervals import format_number
 from neural.analysis.figure_data import build_curve
-from neural.analysis.phases import MIN_RELATIVE_RISE, estimate_noise_threshold
+from neural.analysis.phases import (
+    MIN_RELATIVE_RISE,
+    MIN_SCORES_FOR_NOISE,
+    estimate_noise_threshold,
+)
 from neural.analysis.run_loading import estimate_loss_change_error, load_monitored_score
 from neural.runs.run import Run
 
@@ -31,7 +36,7 @@ class BestCheckpoint(DiagnosticCheck):
     """
 
     code: ClassVar[str] = "TRN008"
-    claim: ClassVar[str] = "the best checkpoint is not the last one"
+    claim: ClassVar[str] = "validations got worse after the best checkpoint"
     unit: ClassVar[str] = "of the best score"
     importance: ClassVar[Importance] = "medium"
     advice: ClassVar[str] = (
@@ -52,20 +57,25 @@ class BestCheckpoint(DiagnosticCheck):
         gain, fall = float(rising[peak] - rising[0]), float(rising[peak] - rising[-1])
         standard_error = estimate_loss_change_error(run)
         best_value = abs(float(rising[peak]))
-        threshold = max(
-            estimate_noise_threshold(rising, standard_error),
-            2 * standard_error,
-            MIN_FALL_SHARE * gain,
-            MIN_RELATIVE_RISE * best_value,
-        )
-        if fall <= threshold:
+        noise = max(estimate_noise_threshold(rising, standard_error), 2 * standard_error)
+        is_noise_known = len(rising) >= MIN_SCORES_FOR_NOISE or standard_error > 0
+        is_early = 2 * (peak + 1) <= len(rising)
+        if fall <= max(MIN_FALL_SHARE * gain, MIN_RELATIVE_RISE * best_value):
+            return None
+        may_be_noise = fall <= noise
+        if may_be_noise and (is_noise_known or not is_early):
             return None
         steps, values = score.curve.steps, score.curve.values
         evidence = (
             f"{score.name} is {format_number(float(values[peak]))} at step {steps[peak]:,} and "
             f"{format_number(float(values[-1]))} at the end, step {steps[-1]:,}"
         )
-        importance: Importance = "none" if _overfits(run) else self.importance
+        if may_be_noise:
+            evidence += (
+                f"; {len(rising)} validations do not show whether that is noise "
+                "(`training.validate_every`)"
+            )
+        importance: Importance = "none" if may_be_noise or _overfits(run) else self.importance
         best_word = "highest" if score.larger_is_better else "lowest"
         side = "below" if score.larger_is_better else "above"
         relative_fall = fall / max(best_value, 1e-12)

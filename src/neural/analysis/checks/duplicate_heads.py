@@ -14,8 +14,8 @@ import numpy as np
 
 from neural.analysis.check import DiagnosticCheck, Symptom
 from neural.analysis.figure_data import build_head_grid, mark_head
-from neural.analysis.head_roles import format_head, load_last_maps
-from neural.analysis.run_loading import finite_mean, is_single_capture
+from neural.analysis.head_roles import ROLE_THRESHOLDS, format_head, load_last_maps
+from neural.analysis.run_loading import finite_mean, is_capture
 from neural.runs.run import Run
 
 MAX_DIVERGENCE_BITS = 0.02
@@ -25,6 +25,8 @@ A run stores maps with 8 bits per weight; this rounding alone makes a difference
 """
 MIN_NON_SINK_MASS = 0.05
 """Rows (queries) with less mass outside of the first key are not compared."""
+MIN_SINK_MASS = ROLE_THRESHOLDS["sink"]
+"""Mean mass on the first key from which a head is a sink, which has no duplicates."""
 MIN_UNIFORM_ENTROPY = 0.95
 """Entropy, relative to that of a uniform head, from which a head counts as uniform."""
 MAX_QUOTED_PAIRS = 8
@@ -34,9 +36,11 @@ MAX_QUOTED_PAIRS = 8
 class DuplicateHeads(DiagnosticCheck):
     """Reports pairs of heads of a layer whose maps diverge by less than 0.02 bits.
 
-    The number is their share of all pairs. The first key is ignored, and with it the rows in which
-    a head has almost all mass there: otherwise any two sink heads would be duplicates. Pairs of two
-    uniform heads do not count; the check `uniform_attention` reports these heads.
+    The number is their share of all pairs. The maps are those of one probe example. The first key
+    is ignored, and with it the rows in which a head has almost all mass there; heads that have most
+    of their mass there are left out: any two of them are alike. Nor do pairs of two uniform heads
+    count; the check `uniform_attention` reports these heads. Needs a training: heads that agree on
+    the one input of `neural watch` may differ on another.
     """
 
     code: ClassVar[str] = "ATT004"
@@ -48,12 +52,17 @@ class DuplicateHeads(DiagnosticCheck):
 
     def find_symptom(self, run: Run) -> Symptom | None:
         """Compare the last stored maps of every layer, [head, query, key]."""
+        if is_capture(run):
+            return None
         step, layers = load_last_maps(run)
         duplicates, pair_count, partners = [], 0, dict[tuple[int, int], list[int]]()
         for layer, maps in enumerate(layers):
             is_uniform = [_relative_entropy(head) >= MIN_UNIFORM_ENTROPY for head in maps]
+            is_sink = maps[:, :, 0].mean(axis=1) >= MIN_SINK_MASS
             for i, j in combinations(range(len(maps)), 2):
                 pair_count += 1
+                if is_sink[i] or is_sink[j]:
+                    continue
                 divergence = mean_js_divergence(*_without_sink(maps[i], maps[j]))
                 if divergence < MAX_DIVERGENCE_BITS and not (is_uniform[i] and is_uniform[j]):
                     duplicates.append(
@@ -66,8 +75,9 @@ class DuplicateHeads(DiagnosticCheck):
             return None
         unquoted = len(duplicates) - MAX_QUOTED_PAIRS
         more = f" and {unquoted} more" if unquoted > 0 else ""
-        when = "" if is_single_capture(run) else f"at step {step:,}: "
-        evidence = f"{when}{', '.join(duplicates[:MAX_QUOTED_PAIRS])}{more}"
+        evidence = (
+            f"at step {step:,}, probe example 0: {', '.join(duplicates[:MAX_QUOTED_PAIRS])}{more}"
+        )
         marks = [
             mark_head(*head, "= " + ", ".join(f"h{other}" for other in others))
             for head, others in sorted(partners.items())

@@ -13,6 +13,8 @@ import numpy as np
 from neural.analysis.check import DiagnosticCheck, FindingKind, Symptom
 from neural.analysis.figure_data import build_head_grid, mark_head
 from neural.analysis.head_roles import (
+    ROLE_MEASURES,
+    ROLES,
     ROLES_OF_NO_PATTERN,
     assign_head_roles,
     find_head_roles,
@@ -28,7 +30,7 @@ class HeadRoles(DiagnosticCheck):
     """Reports the heads that have a role at the end of training.
 
     The number is their share of all heads. The role "uniform" does not count: the check
-    `uniform_attention` reports these heads.
+    `uniform_attention` reports these heads. `neural explain role` defines the roles.
     """
 
     code: ClassVar[str] = "ATT008"
@@ -56,6 +58,12 @@ class HeadRoles(DiagnosticCheck):
         unquoted = len(descriptions) - MAX_QUOTED_HEADS
         more = f" and {unquoted} more" if unquoted > 0 else ""
         head_count = int((names != "").sum())
+        # a training stores maps of one example, a capture the scores of all
+        from_maps = sorted(
+            {name for name in names.flat if name in ROLES} - {*ROLE_MEASURES.values()}
+        )
+        if from_maps and not run.role_names():
+            more += f"; {', '.join(from_maps)} on probe example 0"
         return Symptom(
             len(descriptions) / head_count,
             ", ".join(descriptions[:MAX_QUOTED_HEADS]) + more,

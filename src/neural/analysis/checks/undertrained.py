@@ -25,7 +25,7 @@ LAST_SHARE = 0.25
 MIN_STANDARD_ERRORS = 2.5
 """The fall must be this many times its standard error."""
 MIN_FALL_SHARE = 0.03
-"""A fall below this share of the whole fall is not worth a longer training."""
+"""A fall below this share of the fall since the first validation is not worth a longer training."""
 
 
 class LateFall(NamedTuple):
@@ -34,7 +34,9 @@ class LateFall(NamedTuple):
     size: float
     standard_error: float
     share: float
-    """`size` as a share of the whole fall, from the first validation to the best."""
+    """`size` as a share of the fall from the first validation to the best."""
+    since: int
+    """Step of the first validation."""
     first_step: int
     last_step: int
 
@@ -42,13 +44,13 @@ class LateFall(NamedTuple):
 class Undertrained(DiagnosticCheck):
     """Reports a run whose validation loss still fell in the last quarter of its steps.
 
-    The number is the share of the whole fall that came in that quarter. It is reported if it is at
-    least 3 %, exceeds 2.5 standard errors, and the best validation is among the last ones.
+    The number is the share of the fall since the first validation that came in that quarter. It is
+    reported if it is at least 3 %, exceeds 2.5 standard errors, and the best validation is among the last ones.
     """
 
     code: ClassVar[str] = "TRN007"
     claim: ClassVar[str] = "validation loss still falls at the end"
-    unit: ClassVar[str] = "of the whole fall"
+    unit: ClassVar[str] = "of the fall since the first validation"
     importance: ClassVar[Importance] = "medium"
     advice: ClassVar[str] = "train longer: set `training.steps`"
 
@@ -66,14 +68,16 @@ class Undertrained(DiagnosticCheck):
         evidence = (
             f"{LOSS_METRIC} fell by {format_number(fall.size)} ± "
             f"{format_number(fall.standard_error)} in the last quarter of the training (steps "
-            f"{fall.first_step:,} to {fall.last_step:,}), {fall.share:.0%} of its whole fall"
+            f"{fall.first_step:,} to {fall.last_step:,}), {fall.share:.0%} of its fall since step "
+            f"{fall.since:,}"
         )
         interval = (fall.first_step, fall.last_step, "last quarter")
         return Symptom(
             fall.share,
             evidence,
             _suggest_length(run, fall.last_step),
-            text=f"{100 * fall.share:.0f} % of the whole fall came in the last quarter",
+            text=f"{100 * fall.share:.0f} % of the fall since step {fall.since:,} came in the last "
+            "quarter",
             figure=build_curve([LOSS_METRIC], interval=interval),
         )
 
@@ -108,7 +112,7 @@ def measure_late_fall(
     share = size / whole_fall
     if size <= MIN_STANDARD_ERRORS * total_error or share < MIN_FALL_SHARE:
         return None
-    return LateFall(size, total_error, share, int(late_steps[0]), int(late_steps[-1]))
+    return LateFall(size, total_error, share, *map(int, (steps[0], late_steps[0], steps[-1])))
 
 
 def _suggest_length(run: Run, last_step: int) -> str:
