@@ -24,7 +24,8 @@ def test_chunks_are_within_the_budget_and_have_exact_positions(adapter):
         assert document.metadata["tokens"] == len(document.page_content.split()) <= 20
         assert document.metadata["file"] == "a.md"
     assert documents[0].metadata["title"] == "Ships"
-    assert "probability" not in documents[0].metadata
+    assert documents[0].metadata["probability"] == 1
+    assert len({tuple(document.metadata) for document in documents}) == 1
     assert 0 <= documents[-1].metadata["probability"] <= 1
     assert splitter.split_text(TEXT) == [document.page_content for document in documents]
     again = splitter.split_documents([adapter.Document(page_content=TEXT, metadata={})])
@@ -44,3 +45,23 @@ def test_lengths_are_counted_as_langchain_counts_them(adapter):
     assert max(map(len, splitter.split_text(TEXT))) <= 80
     splitter = adapter.NeuralTextSplitter(chunk_size=80, tokenizer="chars", markup="plain")
     assert max(map(len, splitter.split_text(TEXT))) <= 80
+
+
+class WordTokenizer:
+    """As a tokenizer of transformers: special tokens around the words of a text."""
+
+    def tokenize(self, text):
+        return text.split()
+
+    def convert_ids_to_tokens(self, ids):
+        return ids
+
+    def __call__(self, text, **options):
+        return {"input_ids": ["[CLS]", *text.split(), "[SEP]"]}
+
+
+def test_special_tokens_of_a_hugging_face_tokenizer_count(adapter):
+    splitter = adapter.NeuralTextSplitter.from_huggingface_tokenizer(WordTokenizer(), chunk_size=12)
+    documents = splitter.create_documents([TEXT])
+    for document in documents:
+        assert document.metadata["tokens"] == len(document.page_content.split()) + 2 <= 12

@@ -11,6 +11,7 @@ import torch
 import neural
 from neural.capture.tracker import AttentionTracker
 from neural.core.errors import TaskError
+from neural.core.platform_support import STOP_SIGNALS
 from neural.optim.optimizers.sgd import SGD
 from neural.runs.run import Run
 from neural.training.engine import DivergenceError, count_steps, fit
@@ -270,7 +271,7 @@ def test_a_nan_loss_stops_the_run_and_names_the_step(tmp_path):
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", STOP_SIGNALS)
 def test_a_signal_finishes_the_step_and_saves(tmp_path, number):
     def on_step(progress):
         if progress.step == 4:

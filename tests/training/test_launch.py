@@ -1,12 +1,19 @@
-"""How processes of torchrun end, and a note for tasks that SLURM starts without torchrun."""
+"""Processes of torchrun: how many, how they end; a note for tasks that SLURM starts without it."""
 
 import os
+import signal
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from neural.training.launch import describe_separate_tasks
+from neural.cli.main import main
+from neural.training.launch import count_devices, describe_separate_tasks, launch_processes
+
+PROGRAM = "examples/digits.neural"
 
 EXIT = """
 import atexit
@@ -55,3 +62,44 @@ def test_several_tasks_without_torchrun_are_noted(variables, is_noted, monkeypat
     note = describe_separate_tasks()
     assert (note is not None) == is_noted
     assert note is None or "torchrun on each node" in note
+
+
+@pytest.fixture
+def launches(monkeypatch):
+    """Calls of torchrun, which are not carried out."""
+    calls = []
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    monkeypatch.setattr(
+        "neural.training.launch.launch_processes", lambda count: calls.append(count) or 0
+    )
+    return calls
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_stopped_launch_returns_130_and_leaves_no_folder(number, tmp_path, monkeypatch):
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+
+    def stop(arguments):
+        (folder,) = (each.partition("=")[2] for each in arguments if "--log-dir" in each)
+        Path(folder, "torchelastic").mkdir()
+        raise SignalException("stopped", number)
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("torch.distributed.run.main", stop)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert launch_processes(2) == 130
+    assert not any(tmp_path.iterdir())
+
+
+def test_more_devices_than_the_machine_has_are_refused(launches):
+    result = CliRunner().invoke(main, ["train", PROGRAM, "--devices", str(count_devices() + 1)])
+    assert (result.exit_code, launches) == (2, [])
+    assert f"this machine has cores or GPUs for {count_devices()}" in result.output
+
+
+def test_a_dry_run_starts_no_processes(launches):
+    result = CliRunner().invoke(main, ["train", PROGRAM, "--devices", "2", "--dry-run"])
+    assert launches == []
+    assert result.exit_code in (0, 2)
+    CliRunner().invoke(main, ["train", PROGRAM, "--devices", "2"])
+    assert launches == [2]

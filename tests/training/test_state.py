@@ -35,9 +35,11 @@ def test_a_run_cannot_resume_with_another_optimizer():
 
 
 @pytest.mark.parametrize("larger_is_better", [False, True])
-def test_any_number_is_better_than_nan(larger_is_better):
+def test_only_a_finite_score_is_the_best(larger_is_better):
     state = TrainingState(model=None, optimizers=None, ema=None)
-    for score in (math.nan, 0.5, math.nan):
+    infinite = math.inf if larger_is_better else -math.inf
+    for score in (math.nan, infinite, 0.5, math.nan, infinite):
+        assert score == 0.5 or "valid/f1" not in state.best or state.best["valid/f1"] == 0.5
         state.update_best(
             {"valid/f1": score},
             "valid/f1",
@@ -45,4 +47,4 @@ def test_any_number_is_better_than_nan(larger_is_better):
             settings=TrainingSettings(),
         )
     assert state.best == {"valid/f1": 0.5}
-    assert state.validations_since_best == 1
+    assert state.validations_since_best == 2

@@ -10,16 +10,12 @@ width.
 from __future__ import annotations
 
 import copy
-import logging
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from neural.nn.attention.self import fused_attention
 from neural.nn.bilstm import BiLSTM
 from neural.nn.kernel_dispatch import no_kernels
-from neural.nn.lazy_torch import Module, lazy_import, torch
+from neural.nn.lazy_torch import Module, lazy_import, suppress_export_logs, torch
 from neural.nn.mask import Mask
 from neural.nn.mechanism import Mechanism
 from neural.nn.multi_head_attention import MultiHeadAttentionModule
@@ -62,22 +58,6 @@ def trace_network(bundle: ExportBundle) -> Any:
 def _dynamic_axes(shape: tuple[int | None, ...]) -> dict[int, Any]:
     """The axes of unknown size (None). `shape` has no batch axis, so axes are counted from 1."""
     return {axis: torch_export.Dim.AUTO for axis, size in enumerate(shape, 1) if size is None}
-
-
-@contextmanager
-def suppress_export_logs() -> Iterator[None]:
-    """Silence warnings and logs that torch writes for authors of exporters."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "torch._export")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
 
 
 class ExportModule(Module):

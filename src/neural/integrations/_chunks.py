@@ -16,13 +16,12 @@ def split_into_chunks(segmenter: Segmenter, text: str, **options: Any) -> list[T
 
 
 def describe_chunk(segment: TextSegment) -> dict[str, Any]:
-    """Metadata: title, and if known probability and number of tokens.
+    """Metadata: title, probability and number of tokens, the same keys for every segment.
 
-    There are no None values, which many vector stores refuse.
+    Many vector stores refuse None, so the probability is 1 for the first segment, and 0 where an
+    element was divided.
     """
-    metadata = {
-        "title": segment.title,
-        "probability": segment.probability,
-        "tokens": segment.tokens,
-    }
-    return {key: value for key, value in metadata.items() if value is not None}
+    probability = segment.probability
+    if probability is None:
+        probability = 1.0 if segment.start == 0 else 0.0
+    return {"title": segment.title, "probability": probability, "tokens": segment.tokens or 0}

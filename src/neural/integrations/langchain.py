@@ -64,6 +64,14 @@ class NeuralTextSplitter(TextSplitter):
             ),
         )
 
+    @classmethod
+    def from_huggingface_tokenizer(cls, tokenizer: Any, **kwargs: Any) -> NeuralTextSplitter:
+        """Splitter that counts with a tokenizer of transformers, special tokens included.
+
+        LangChain's own method leaves them out, so a chunk could be longer than the model reads.
+        """
+        return cls(tokenizer=tokenizer, **kwargs)
+
     def split_text(self, text: str) -> list[str]:
         """Texts of the chunks."""
         return [content for content, _, _ in self._split(text)]

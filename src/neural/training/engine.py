@@ -32,6 +32,7 @@ from neural.runs.checkpoint import check_network_match, select_weights
 from neural.runs.run import Run
 from neural.tasks.task import Task, split_scores
 from neural.training.buffer_sync import BufferSync
+from neural.training.cpu_threads import use_threads_for
 from neural.training.errors import (
     DivergenceError,
     describe_last_checkpoint,
@@ -148,7 +149,8 @@ def fit(
                 loop = _TrainingLoop(task, run, group, on_step, extra_metrics)
                 for text in loop.warnings:
                     on_warning(text)
-                result = loop.train(stop_signals)
+                with use_threads_for(loop.state.model, task.experiment.training.batch_size):
+                    result = loop.train(stop_signals)
         except KeyboardInterrupt:
             message = "stopped at once; resumes from the last checkpoint"
             _finish_run(run, "stopped", message, has_started=loop is not None)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
 from neural.core.experiment import world_size
-from neural.core.platform_support import count_cores
+from neural.core.platform_support import STOP_SIGNALS, count_cores
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 
@@ -21,8 +23,9 @@ MAX_RESTARTS = 3
 def launch_processes(count: int) -> int:
     """Run this command line in `count` processes; returns its exit code.
 
-    That is 0, or the highest exit code of the processes that failed.
+    That is 0, 130 after a signal to stop, or the highest exit code of the processes that failed.
     """
+    from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import main
 
@@ -34,11 +37,24 @@ def launch_processes(count: int) -> int:
         "-m",
         "neural",
     ]
-    try:
-        main([*options, *sys.argv[1:]])
-    except ChildFailedError as error:
-        return max(failure.exitcode for failure in error.failures.values()) or 1
+    if getattr(signal, "SIGHUP", None) not in (None, *STOP_SIGNALS):  # under `nohup`
+        options.insert(0, "--signals-to-handle=SIGTERM,SIGINT,SIGQUIT")
+    # torchrun would leave its own folder of logs behind
+    with tempfile.TemporaryDirectory(prefix="neural-devices-") as folder:
+        try:
+            main([f"--log-dir={folder}", *options, *sys.argv[1:]])
+        except SignalException:
+            return 130
+        except ChildFailedError as error:
+            return max(failure.exitcode for failure in error.failures.values()) or 1
     return 0
+
+
+def count_devices() -> int:
+    """Most processes that can train together here: one on each core or GPU, but always two."""
+    from neural.nn.lazy_torch import torch
+
+    return max(2, count_cores(), torch.cuda.device_count())
 
 
 def exit_worker(code: int) -> NoReturn:

@@ -79,10 +79,9 @@ class TrainingState:
         if metric not in scores:
             return
         score, best = scores[metric], self.best.get(metric)
-        # any number is better than NaN, which the first score may be
-        is_better = (
+        is_better = math.isfinite(score) and (
             best is None
-            or math.isnan(best) > math.isnan(score)
+            or not math.isfinite(best)
             or (score > best if larger_is_better else score < best)
         )
         if is_better:

@@ -12,7 +12,7 @@ def survive(bench: Bench) -> SurvivalResult:
     attempt = bench.train(
         runs,
         training__optimizer="AdamW",
-        training__learning_rate="1e30",
+        training__learning_rate="1e6",
         architecture="classic",
         training__checkpoint_every=1,
     )

@@ -12,7 +12,6 @@ from neural.core.errors import TaskError
 from neural.core.experiment import TrackingSettings, TrainingSettings
 from neural.core.settings import SettingsError, read_settings
 from neural.optim.catalogue import CATALOGUE
-from neural.tasks.language_model.block_means import estimate_mean_by_blocks
 from neural.tasks.language_model.task import LanguageModel, LanguageModelSettings
 from neural.tasks.language_model.text_windows import PUBLISHED_SPLITS
 from neural.tasks.task import split_scores
@@ -82,9 +81,7 @@ def test_the_validation_loss_is_the_mean_over_all_held_out_characters(folder):
     assert scores["valid/loss"] == pytest.approx(means.mean().item(), rel=1e-5)
     assert scores["valid/bits"] == pytest.approx(scores["valid/loss"] / math.log(2))
     np.testing.assert_allclose(scores["valid/window_losses"], means, rtol=1e-5)
-    assert scores["valid/standard_error"] == pytest.approx(
-        estimate_mean_by_blocks(means.numpy()).standard_error, rel=1e-4
-    )
+    assert "valid/standard_error" not in scores  # ten windows do not tell it
 
 
 def test_validation_never_smooths_and_does_not_depend_on_the_batch_size(folder, monkeypatch):

@@ -69,5 +69,24 @@ def test_no_second_boundary_stands_beside_a_sure_one():
     p = np.full(30, 1e-6)
     p[[3, 15]] = 0.99
     assert np.flatnonzero(decode_expected_pk(p)).tolist() == [3, 15]
-    # by Pk alone, boundaries before the first one cost nothing: no probe tells them apart
-    assert decode_expected_pk(p, min_peak_share=0).sum() >= 2
+    assert np.flatnonzero(decode_expected_pk(p, min_peak_share=0)).tolist() == [3, 15]
+
+
+def test_boundaries_that_change_no_probe_are_left_out():
+    p = np.full(40, 0.05)
+    p[20:] = 1e-6
+    # one boundary separates all probes of the first half that shall be separated
+    assert decode_expected_pk(p, 20, threshold=0.55).sum() == 1
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_boundary_is_far_less_probable_than_a_place_that_is_passed_over(seed):
+    rng = np.random.default_rng(seed)
+    p, k = rng.beta(0.15, 1.5, 200), 12
+    p[:20], p[100:], p[150] = 0.06, 0.001, 0.35
+    can_begin = rng.random(200) < 0.9
+    boundaries = decode_expected_pk(p, k, can_begin, threshold=0.55)
+    chosen = np.flatnonzero(boundaries)
+    for place in np.flatnonzero(can_begin & ~boundaries)[1:]:
+        if (np.abs(chosen - place) > k // 2).all():
+            assert (p[chosen] >= 0.7 * p[place]).all()

@@ -60,3 +60,7 @@ def test_no_tokenizer_exceeds_a_limit(text, overlap, max_tokens):
         assert start < 24
         assert count(text[start:24]) <= overlap
         assert count(text[start:]) == tokens <= max_tokens
+
+
+def test_characters_of_a_script_without_spaces_are_repeated():
+    assert extend(7, 3, text="港口六点开放。面包", starts=[0, 7]) == (4, 5)

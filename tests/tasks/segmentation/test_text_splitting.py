@@ -142,3 +142,15 @@ def test_the_time_is_linear_in_the_text(snippet):
     short_seconds = min(measure_seconds(5_000) for _ in range(3))
     long_seconds = min(measure_seconds(40_000) for _ in range(3))
     assert long_seconds < 30 * max(short_seconds, 0.005)
+
+
+def test_a_long_text_in_lower_case_is_divided_at_its_full_stops():
+    sentences = [
+        "the map is kept in memory for as long as the block is open, which is not always wanted.",
+        "opaque is a custom operator of the library with the semantics of another kernel, e.g. flash.",
+        "it cannot be opened by the watcher without help from mr. smith or from whoever wrote it.",
+        "see the notes of prof. jones on the cost of all of this in a long run of many layers.",
+        "and that was all that the others in the chat had to say about it at the end of the day.",
+    ]
+    text = " ".join(sentences)
+    assert [text[start:end] for start, end in find_elements(text)] == sentences

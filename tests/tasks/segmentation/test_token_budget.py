@@ -236,13 +236,15 @@ def test_a_text_that_repeats_itself_is_decoded_in_bounded_memory(monkeypatch):
     assert len(segments) - len(decode(document, "words", max_tokens=33)) <= 20
 
 
-def test_a_long_element_is_divided_at_lines_then_clauses_then_words_then_characters():
+def test_a_long_element_is_divided_at_lines_then_stops_then_clauses_then_words_then_characters():
     def divide(element, largest):
         segments = decode(([element], np.zeros(1), np.ones(1, bool)), "chars", max_tokens=largest)
         return [element[segment.start : segment.end] for segment in segments]
 
     fence = "```\nfirst line\nsecond line\n```\n"
     assert divide(fence, 16) == ["```\nfirst line\n", "second line\n```\n"]
+    assert divide("one, two. three, four five", 17) == ["one, two. ", "three, four five"]
+    assert divide("at − 1 … 1, then", 13) == ["at − 1 … 1, ", "then"]
     assert divide("one, two three, four five", 16) == ["one, two three, ", "four five"]
     assert divide("alpha beta gamma", 12) == ["alpha ", "beta gamma"]
     assert divide("abcdefgh", 3) == ["ab", "cde", "fgh"]

@@ -15,7 +15,7 @@ TEXT = "One two, three"
 
 
 @quick_settings
-@given(st.text("ab \n\u3000中\ud800"), st.sampled_from(["words", "chars"]), st.data())
+@given(st.text("ab \n\u3000中ไ𠀀。\ud800"), st.sampled_from(["words", "chars"]), st.data())
 def test_running_counts_equal_those_of_the_parts(text, name, data):
     counter = make_token_counter(name)
     positions = np.unique(data.draw(st.lists(st.integers(0, len(text)), min_size=2)))
@@ -31,6 +31,22 @@ def test_words_and_characters_are_counted():
     assert make_token_counter("words").count(TEXT) == 3
     assert make_token_counter("chars").count(TEXT) == 14
     assert make_token_counter("words").count_many(["a", "b c"]) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("港口六点开放。", 7),
+        ("ひらがなとカタカナ", 9),
+        ("ภาษาไทย", 7),
+        ("ភាសាខ្មែរ", 9),
+        ("𠀀𠀁", 2),
+        ("한국어 단어", 2),
+        ("PyTorch张量 and 2.0版", 6),
+    ],
+)
+def test_characters_of_scripts_without_spaces_are_words(text, count):
+    assert make_token_counter("words").count(text) == count
 
 
 @pytest.mark.parametrize(

@@ -296,9 +296,10 @@ def test_an_encoder_decoder_has_a_majority_baseline_only(tmp_path):
 def test_the_text_is_short_and_has_the_lifts(table_run, tmp_path):
     x, y = draw_table(80, seed=1)
     text = str(evaluate(table_run, write_table(tmp_path / "test.csv", x, y)))
-    for words in ("balanced accuracy", "over linear", "95 % interval", "calibration error", "owl"):
+    for words in ("balanced accuracy", "over linear", "95 % interval", "debiased ECE", "owl"):
         assert words in text
     assert max(map(len, text.splitlines())) <= 80
+    assert "(debiased ECE: without the part that chance adds)" in text, "two errors, two names"
 
 
 def test_the_evaluation_is_saved_with_the_run(table_run, tmp_path):

@@ -107,9 +107,11 @@ def test_values_that_were_not_in_the_training_rows(shop):
     result, _ = shop
     rows = predict(result.run, b"age,city,income\n,Berlin,3\n50,,2\n").items[0]
     assert len(rows.outputs) == 2  # missing cells are filled
-    assert rows.notes == (
+    missing, unknown = rows.notes
+    assert missing.startswith("standard input, column `city`: missing in 1 row; it becomes `")
+    assert unknown == (
         "standard input, column `city`: `Berlin` in 1 row was not in the training rows; "
-        "it becomes all zeros",
+        "it becomes all zeros"
     )
     with pytest.raises(TaskError, match="line 2, column `income`: `much` is not a number; replace"):
         predict(result.run, b"age,city,income\n30,Rome,much\n")
@@ -244,3 +246,83 @@ def test_a_class_that_is_only_held_out_is_noted_with_the_key_that_helps(tmp_path
     notes = [create_task(tmp_path, table=table, split_seed=seed).notes for seed in range(12)]
     hint = "shop.csv: no training example of class yes; `stratify: true` keeps some of every class"
     assert any(hint in note for note in notes)
+
+
+CODES = {
+    "whole": np.arange(60) % 3 + 1,
+    "float": np.arange(60) % 3 + 1.0,
+    "single": ((np.arange(60) % 3 + 1) / 10).astype(np.float32),
+    "boolean": np.arange(60) % 2 == 0,
+    "missing": pandas.array([None, 1, 2] * 20, dtype="Int64"),
+    "large": np.arange(60) % 3 + 12345678901234560,
+}
+
+
+@pytest.mark.parametrize("kind", CODES)
+def test_a_category_is_the_same_in_a_file_and_in_a_frame(kind, tmp_path):
+    random = np.random.default_rng(0)
+    frame = pandas.DataFrame(
+        {"code": CODES[kind], "x": random.normal(size=60), "label": ["a", "b"] * 30}
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    frame.to_parquet(tmp_path / "t.parquet")
+    network = program(f"({frame['code'].nunique() + 1},)", LAYERS)
+    settings = {
+        "table": {"categorical": ["code"], "impute": "median"},
+        "training": {"steps": 1},
+    }
+    sources = [frame[["code", "x"]], *(tmp_path / f"t.{suffix}" for suffix in ("csv", "parquet"))]
+    for data in [(frame, "label"), *((source,) for source in sources[1:])]:
+        result = neural.fit(network, *data, settings=settings, runs=tmp_path / "runs", quiet=True)
+        run = TrainedRunFolder(result.run)
+        inputs = [load_inputs(run, source) for source in [*sources, tmp_path / "t.jsonl"]]
+        for other in inputs:
+            assert np.array_equal(other.arrays["x"][:, :-1], inputs[0].arrays["x"][:, :-1])
+            assert not any("was not in the training rows" in note for note in other.notes)
+
+
+def test_python_warns_of_a_category_that_was_not_in_the_training_rows(tmp_path):
+    result = neural.fit(
+        program("(3,)", LAYERS),
+        pandas.DataFrame({"code": ["u", "v"] * 20, "x": np.arange(40.0)}),
+        ["a", "b"] * 20,
+        settings={"table": {"categorical": ["code"]}, "training": {"steps": 1}},
+        runs=tmp_path,
+        quiet=True,
+    )
+    with pytest.warns(UserWarning, match="`w` in 1 row was not in the training rows"):
+        result.predict(pandas.DataFrame({"code": ["w"], "x": [1.0]}))
+
+
+def test_labels_that_are_numbers_are_the_classes_of_a_file_by_name(tmp_path):
+    frame = pandas.DataFrame({"x": np.arange(40.0), "label": np.arange(40) % 2 + 1.0})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    result = neural.fit(
+        program("(1,)", LAYERS),
+        tmp_path / "t.csv",
+        settings={"table": {"categorical": ["label"]}, "training": {"steps": 1}},
+        runs=tmp_path / "runs",
+        quiet=True,
+    )
+    run = TrainedRunFolder(result.run)
+    for labels in (frame["label"].to_numpy(), frame["label"].astype(int).to_numpy()):
+        examples = load_labelled_examples(run, (frame[["x"]], labels))
+        assert examples.train["y"].tolist() == [0, 1] * 20
+
+
+@pytest.mark.parametrize("word", ["none", "NA", "null", "?"])
+def test_a_class_may_have_the_name_of_a_missing_cell_if_the_user_says_so(word, tmp_path):
+    rows = "".join(f"{row},{(word, 'mild')[row % 2]}\n" for row in range(40))
+    (tmp_path / "t.csv").write_text("x,label\n" + rows)
+    with pytest.raises(
+        TaskError,
+        match=r"line 2, column `label`: the target is `.{1,4}`, which means a missing value; "
+        r".*`table.categorical: \[label\]`",
+    ):
+        create_task(tmp_path, "t.csv", width=1)
+    task = create_task(tmp_path, "t.csv", width=1, table={"categorical": ["label"]})
+    assert set(task.data.examples.classes) == {word, "mild"}
+    (tmp_path / "t.csv").write_text("x,label\n1,\n" + rows)
+    with pytest.raises(TaskError, match="line 2, column `label`: the target is empty"):
+        create_task(tmp_path, "t.csv", width=1, table={"categorical": ["label"]})

@@ -76,6 +76,17 @@ class FocusTaskSettings(Experiment):
     new_run_keys: ClassVar[frozenset[str]] = frozenset({"split_seed"})
 
 
+def find_paradigm(paradigm: Paradigm, model: Any, experiment: Experiment, steps: int) -> Paradigm:
+    """The paradigm in effect by `model.schedule_state`, in a training of so many steps."""
+    # Each process counts its own batches.
+    batches_per_step = experiment.training.gradient_accumulation_steps
+    state = model.schedule_state
+    steps_done = int(state[BATCHES_DONE]) // batches_per_step
+    # A switch takes effect with the step after the batch that decided it.
+    has_switched = bool(state[STAGE]) and int(state[SWITCH_BATCH]) <= steps_done * batches_per_step
+    return paradigm.at_progress(ParadigmProgress(min(1.0, steps_done / steps), int(has_switched)))
+
+
 class FocusTask(Task):
     """Base class of tasks whose loss is that of a paradigm."""
 
@@ -165,17 +176,7 @@ class FocusTask(Task):
 
     def current_paradigm(self, model: Any) -> Paradigm:
         """The paradigm in effect. It depends on `model.schedule_state`; constant within a step."""
-        # Each process counts its own batches.
-        batches_per_step = self.experiment.training.gradient_accumulation_steps
-        state = model.schedule_state
-        steps_done = int(state[BATCHES_DONE]) // batches_per_step
-        # A switch takes effect with the step after the batch that decided it.
-        has_switched = (
-            bool(state[STAGE]) and int(state[SWITCH_BATCH]) <= steps_done * batches_per_step
-        )
-        return self.plan.paradigm.at_progress(
-            ParadigmProgress(min(1.0, steps_done / self.steps), int(has_switched))
-        )
+        return find_paradigm(self.plan.paradigm, model, self.experiment, self.steps)
 
     def loss(self, model: Any, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """Mean loss of the paradigm, and metrics to log.

@@ -9,7 +9,7 @@ segment; examples store indices of units, their members (data.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,6 +20,7 @@ from pydantic import Field
 from neural.core.diagnostics import SourceText
 from neural.core.errors import TaskError
 from neural.core.experiment import Experiment, PositiveInt
+from neural.core.metadata_fields import NUMBER, TEXT, TEXTS, MetadataField
 from neural.data.loading import locate_data, serialize_location
 from neural.language.network import Network
 from neural.language.summary import format_summary
@@ -28,6 +29,13 @@ from neural.tasks.focus import array_files, mosaics, token_files
 from neural.tasks.focus.base_task import FocusTask, FocusTaskSettings
 from neural.tasks.focus.data import SegmentData, SegmentSplit
 from neural.tasks.focus.model import FocusModel, load_network, write_default_program
+from neural.tasks.focus.predict import (
+    SCALE_KEY,
+    STEPS_KEY,
+    VOCABULARY_KEY,
+    describe_focus_input,
+    predict_focus,
+)
 from neural.tasks.focus.recorded_examples import (
     EXAMPLES_KEY,
     RecordedExamples,
@@ -35,13 +43,14 @@ from neural.tasks.focus.recorded_examples import (
 )
 from neural.tasks.focus.segment_batch import SegmentBatch
 from neural.tasks.focus.training_plan import SegmentGrowth, parse_paradigm
+from neural.tasks.task import Predictions
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from neural.language.catalogue import Catalogue
     from neural.language.network import Network
-    from neural.tasks.task import Batch
+    from neural.tasks.task import Batch, TrainedRun
 
 DEFAULT_SHAPES = {"digits": (64,), "cifar10": (32, 32, 3), "cifar100": (32, 32, 3)}
 """Shapes of segments by dataset name, if no network is given."""
@@ -104,6 +113,13 @@ class Focus(FocusTask):
     """Find the one of many segments that decides the label, trained on labels alone."""
 
     Settings: ClassVar[type[Experiment]] = FocusSettings
+    metadata_fields: ClassVar[Mapping[str, MetadataField]] = {
+        **FocusTask.metadata_fields,
+        "focus/paradigm": TEXT,
+        STEPS_KEY: NUMBER,
+        VOCABULARY_KEY: TEXTS,
+        SCALE_KEY: NUMBER,
+    }
 
     def __init__(self, experiment: Experiment, folder: Path, catalogue: Catalogue) -> None:
         assert isinstance(experiment, FocusSettings)
@@ -201,8 +217,11 @@ class Focus(FocusTask):
         return f"{format_summary(self.focus)}\n\n{format_summary(self.classifier)}"
 
     def metadata(self) -> dict[str, Any]:
-        """Classes, number of segments, recorded examples, paradigm and estimator."""
+        """Classes, number of segments, recorded examples, paradigm; what predictions need."""
         return {
+            STEPS_KEY: self.steps,
+            VOCABULARY_KEY: list(self.data.vocabulary),
+            SCALE_KEY: self.data.splits["train"].scale,
             "focus/classes": list(self.data.classes),
             "focus/segments": self.data.segments,
             EXAMPLES_KEY: self.recorded_examples.to_metadata(),
@@ -226,6 +245,16 @@ class Focus(FocusTask):
     def foreground(self, batch: Batch) -> Tensor | None:
         """Foreground mask of the data, if known."""
         return batch.get("foreground")
+
+    @classmethod
+    def predict(cls, run: TrainedRun, source: Any) -> Predictions:
+        """Classes and focus for new segments or texts: the path of a file, arrays, or tokens."""
+        return Predictions([predict_focus(run, source)])
+
+    @classmethod
+    def describe_input(cls, run: TrainedRun) -> str:
+        """A file of segments, or of tokens."""
+        return describe_focus_input(run)
 
     @classmethod
     def build_from_settings(cls, experiment: Experiment, catalogue: Catalogue) -> FocusModel:

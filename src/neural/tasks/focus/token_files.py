@@ -12,6 +12,7 @@ least half of the annotators who marked any token marked it. Posts without hate 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,14 +65,11 @@ def read_token_file(path: Path, *, seed: int) -> SegmentData:
     words = sorted(
         {token for index in split_indices[0] for token in texts[index].tokens} - {UNKNOWN_TOKEN}
     )
-    ids = {word: index for index, word in enumerate(words, start=1)}
-    members = np.zeros((len(texts), m), dtype=np.int64)
-    mask, foreground = np.zeros((len(texts), m), dtype=bool), np.zeros((len(texts), m), dtype=bool)
+    vocabulary = (UNKNOWN_TOKEN, *words)
+    members, mask = encode_tokens([text.tokens for text in texts], vocabulary)
+    foreground = np.zeros((len(texts), m), dtype=bool)
     for row, text in enumerate(texts):
-        length = len(text.tokens)
-        members[row, :length] = [ids.get(token, 0) for token in text.tokens]
-        mask[row, :length] = True
-        foreground[row, :length] = text.rationale or False
+        foreground[row, : len(text.tokens)] = text.rationale or False
     has_foreground = bool(foreground.any())
     # `SegmentSplit` stores segments as indices (members) into a bank of distinct segments. Here the
     # distinct segments are the token ids, so index and entry are equal.
@@ -86,9 +84,20 @@ def read_token_file(path: Path, *, seed: int) -> SegmentData:
         )
         for split_name, indices in zip(SPLIT_NAMES, split_indices, strict=True)
     }
-    return SegmentData(
-        data_name=name, splits=splits, classes=tuple(classes), vocabulary=(UNKNOWN_TOKEN, *words)
-    )
+    return SegmentData(data_name=name, splits=splits, classes=tuple(classes), vocabulary=vocabulary)
+
+
+def encode_tokens(
+    texts: Sequence[Sequence[str]], vocabulary: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Token ids, (texts, longest), 0 for unknown tokens and padding; the mask is False for padding."""
+    ids = {word: index for index, word in enumerate(vocabulary)}
+    shape = len(texts), max(map(len, texts))
+    members, mask = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool)
+    for row, tokens in enumerate(texts):
+        members[row, : len(tokens)] = [ids.get(token, 0) for token in tokens]
+        mask[row, : len(tokens)] = True
+    return members, mask
 
 
 def read_json_records(path: Path) -> list[tuple[str, Any]]:
@@ -129,8 +138,8 @@ def _is_token_mask(marks: Any, count: int) -> bool:
     return fits and all(isinstance(mark, int) and mark in (0, 1) for mark in marks)
 
 
-def _parse_text(record: Any, location: str) -> RationaleText:
-    """Parse a record of either format; `location` is named in errors."""
+def parse_tokens(record: Any, location: str) -> list[str]:
+    """The tokens of a record of either format; `location` is named in errors."""
     if not isinstance(record, dict):
         raise TaskError(f"{location}: must be an object with `tokens` and `label`")
     tokens = record.get("tokens", record.get("post_tokens"))
@@ -138,6 +147,12 @@ def _parse_text(record: Any, location: str) -> RationaleText:
         isinstance(tokens, list) and tokens and all(isinstance(token, str) for token in tokens)
     ):
         raise TaskError(f"{location}: `tokens` must be a list of words, one or more")
+    return tokens
+
+
+def _parse_text(record: Any, location: str) -> RationaleText:
+    """Parse a record of either format; `location` is named in errors."""
+    tokens = parse_tokens(record, location)
     label = record.get("label")
     if label is None and isinstance(record.get("annotators"), list):
         votes = Counter(

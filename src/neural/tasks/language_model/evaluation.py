@@ -47,7 +47,7 @@ class LossEstimate:
 
     value: float
     low: float
-    """NaN with fewer than 4 windows."""
+    """NaN with fewer than 32 windows (block_means.py)."""
     high: float
 
     @classmethod
@@ -76,7 +76,7 @@ class LanguageModelEvaluation(PrintedSections):
     """Loss of each baseline minus that of the run; above 0 is better."""
     windows: int
     standard_error: float
-    """Standard error of the loss of the run, in nats; NaN with fewer than 4 windows."""
+    """Standard error of the loss of the run, in nats; NaN with fewer than 32 windows."""
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:

@@ -29,6 +29,9 @@ MIN_MEAN_PROBABILITY = 0.5
 Short lines that only look like headings, such as the headers of pages, have a lower one.
 """
 
+LAYOUT_PROBABILITIES = (0.99, 1e-3, 1e-4)
+"""Where a segment begins by the layout alone; at other paragraphs; at other elements."""
+
 
 def find_author_headings(layout: Layout, probabilities: np.ndarray) -> np.ndarray | None:
     """True at the headings that begin a part, (n,); None if the author did not mark the parts.
@@ -52,3 +55,20 @@ def follow_author_headings(layout: Layout, probabilities: np.ndarray) -> np.ndar
     shifted = 1 / (1 + np.exp(-(margins + np.where(is_heading, LOG_ODDS_SHIFT, -LOG_ODDS_SHIFT))))
     shifted[0] = 0.0
     return shifted
+
+
+def follow_layout_alone(layout: Layout | None, count: int) -> np.ndarray:
+    """P(boundary) of a text that no model can read, (n,): segments begin at headings.
+
+    Without headings they begin at paragraphs, speakers' turns and breaks. Limits on the length of a
+    segment prefer paragraphs to sentences.
+    """
+    begins, paragraph, other = LAYOUT_PROBABILITIES
+    probabilities = np.full(count, other)
+    if layout is not None:
+        is_heading = (layout.heading_level > 0) & layout.can_begin
+        is_paragraph = (layout.blank_lines > 0) | layout.begins_turn | layout.follows_break
+        probabilities[is_paragraph] = paragraph
+        probabilities[is_heading if is_heading[1:].any() else is_paragraph] = begins
+    probabilities[0] = 0.0
+    return probabilities

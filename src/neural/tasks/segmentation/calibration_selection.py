@@ -166,7 +166,7 @@ class CalibrationChoice:
     def load(cls, path: Path) -> CalibrationChoice:
         """Read what `save` wrote. ValueError names the file if it is broken."""
         try:
-            return cls.from_dict(json.loads(path.read_text(encoding="utf-8")))
+            return cls.from_dict(json.loads(read_small_file(path)))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"{path} is not a valid calibration: {error}; calibrate again"

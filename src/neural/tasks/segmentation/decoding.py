@@ -34,6 +34,11 @@ PK_PROBABILITY_EPSILON = 1e-9
 """The same ε for `decode_expected_pk`."""
 MIN_PEAK_SHARE = 0.7
 """Default of an argument of `decode_expected_pk`; chosen on held-out sources of the training texts."""
+_BOUNDARY_COST = 1e-9
+"""What a boundary costs, in probes: of two segmentations with equal expected Pk, the shorter wins.
+
+Between two boundaries at a distance of at most k, further ones change no probe.
+"""
 
 
 def decode_boundaries(
@@ -189,9 +194,12 @@ def decode_expected_pk(
     `k` is the probe distance, by default half the expected segment length. Segments begin only
     where `can_begin`, (n,), is True. A probe shall be separated if the probability of a boundary
     between its elements is above `threshold`: 0.5 gives the smallest expected Pk, a larger value
-    fewer boundaries, for probabilities that may be too high. A boundary has at least
-    `min_peak_share` of the largest probability within half the probe distance: Pk hardly counts a
-    second boundary beside the first one, so there would be useless ones; 0 turns this rule off.
+    fewer boundaries, for probabilities that may be too high.
+
+    A boundary has at least `min_peak_share` of the largest probability within half the probe
+    distance, and of every probability that is passed over further away from a boundary. Otherwise,
+    Pk puts boundaries at places of no importance where many gaps have small probabilities. 0 turns
+    this rule off.
     """
     p = np.asarray(probabilities, np.float64).clip(
         PK_PROBABILITY_EPSILON, 1 - PK_PROBABILITY_EPSILON
@@ -212,15 +220,24 @@ def decode_expected_pk(
     # of wrong probes, halved: without one the probe is wrong with P(boundary), with one otherwise.
     gain = np.zeros(count)
     gain[: count - k] = p_boundary - threshold
-    peaks = _maximum_nearby(np.where(is_allowed, p, 0), max(1, k // 2))
-    is_allowed &= p >= min_peak_share * peaks
+    radius = max(1, k // 2)
+    candidates = np.where(is_allowed, p, 0)
+    candidates[0] = 0
+    is_allowed &= p >= min_peak_share * _maximum_nearby(candidates, radius)
     sums = np.concatenate([[0.0], np.cumsum(gain)]).tolist()
-    return _maximize_gain(sums, is_allowed.tolist(), k)
+    while True:
+        boundaries = _maximize_gain(sums, is_allowed.tolist(), k)
+        # The largest probability that is passed over for no boundary nearby.
+        passed = candidates[_maximum_nearby(boundaries, radius) == 0].max(initial=0)
+        is_too_low = p < min_peak_share * passed
+        if not (boundaries & is_too_low).any():
+            return boundaries
+        is_allowed &= ~is_too_low
 
 
-def _maximum_nearby(values: npt.NDArray[np.float64], radius: int) -> npt.NDArray[np.float64]:
+def _maximum_nearby(values: np.ndarray, radius: int) -> npt.NDArray[np.float64]:
     """Largest value at most `radius` positions away, (n,)."""
-    padded = np.pad(values, radius, constant_values=-np.inf)
+    padded = np.pad(values.astype(float), radius, constant_values=-np.inf)
     return np.lib.stride_tricks.sliding_window_view(padded, 2 * radius + 1).max(axis=1)
 
 
@@ -255,6 +272,7 @@ def _maximize_gain(sums: list[float], is_allowed: list[bool], k: int) -> Boundar
             value[position] = float("-inf")
         if far >= 0 and (after_far := value[far] + sums[position] - sums[low]) > value[position]:
             value[position], previous[position] = after_far, far
+        value[position] -= _BOUNDARY_COST
         while near and value[near[-1]] - sums[near[-1]] <= value[position] - sums[position]:
             near.pop()
         near.append(position)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neural.core.errors import TaskError
+from neural.tasks.segmentation.author_headings import follow_layout_alone
 from neural.tasks.segmentation.boundary_encoding import Boundaries
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.inference import MAX_SINGLE_PASS_ELEMENTS
@@ -41,8 +42,9 @@ CONTEXT_ELEMENTS = 256
 """Elements at either end of a window that serve as context for the others only."""
 _FENCE = re.compile(r"[ \t>]*(?:`{3,}|~{3,})[^\n]*\n")
 """The opening line of a code fence."""
-DecodeWindow = Callable[[np.ndarray, np.ndarray, bool], Boundaries | None]
-"""Called with P(boundary) and can_begin of a window, and whether it is the whole text."""
+DecodeWindow = Callable[[np.ndarray, np.ndarray, bool, bool], Boundaries | None]
+"""Called with P(boundary) and can_begin of a window, whether it is the whole text, and whether the
+probabilities come from the layout alone."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -60,6 +62,7 @@ class ElementTable:
     layout: Layout | None
     text: str
     """The text from `starts[0]` to `end`."""
+    markup: Markup = "plain"
 
     def __len__(self) -> int:
         return len(self.elements)
@@ -77,6 +80,7 @@ class ElementTable:
             end,
             None if self.layout is None else map_layout(lambda rows: rows[first:last], self.layout),
             self.text[start - offset : end - offset],
+            self.markup,
         )
 
     @staticmethod
@@ -94,6 +98,7 @@ class ElementTable:
             if len(layouts) == len(tables)
             else None,
             "".join(table.text for table in tables),
+            tables[0].markup,
         )
 
     def to_document(self, name: str) -> SegmentationDocument:
@@ -174,6 +179,7 @@ class _BlockReader:
             # No cut leaves only white space after it, so there is nothing else in the text.
             raise TaskError(f"{self._name} is empty: there is nothing to segment")
         table = _make_table(document, starts, text[:cut], self._position, len(self._prefix))
+        table = replace(table, markup=self._markup)
         self._prefix = _reopen_fence(document, cut + len(self._prefix))
         self._position += cut
         self._buffer.drop(cut)
@@ -322,6 +328,8 @@ class ScoredElements:
     """Boundaries by the decoder of the pipeline within the window, if they were asked for, (n,)."""
     is_whole_text: bool
     """True if the text has no other elements."""
+    note: str | None = None
+    """Why the probabilities come from the layout alone, in a sentence; None if from the model."""
 
 
 def score_elements(
@@ -330,7 +338,7 @@ def score_elements(
     name: str,
     *,
     ignore_layout: bool = False,
-    decode: DecodeWindow = lambda probabilities, can_begin, is_whole_text: None,
+    decode: DecodeWindow = lambda *_: None,
 ) -> Iterator[ScoredElements]:
     """Boundary probabilities of all elements, in consecutive blocks.
 
@@ -372,12 +380,17 @@ def _score_window(
     document = window.to_document(name)
     if ignore_layout:
         document = document.without_layout()
-    probabilities = pipeline.probabilities(document)
+    note = pipeline.describe_unknown_language(document)
+    if note is None:
+        probabilities = pipeline.probabilities(document)
+    else:
+        probabilities = follow_layout_alone(document.layout, len(document))
     is_whole_text = core == slice(0, len(window))
-    boundaries = decode(probabilities, window.can_begin, is_whole_text)
+    boundaries = decode(probabilities, window.can_begin, is_whole_text, note is not None)
     return ScoredElements(
         window.slice(core.start, core.stop),
         probabilities[core],
         None if boundaries is None else boundaries[core],
         is_whole_text,
+        note,
     )

@@ -30,7 +30,7 @@ MARKED_CERTAINTY, TEXTS_CERTAINTY = 0.9, 0.7
 
 def guess_segmentation(path: Path) -> ExperimentGuess | None:
     """A segmentation of the documents of a file or folder; None if it has none with segments."""
-    files = [path] if path.is_file() else sorted(path.rglob("*")) if path.is_dir() else []
+    files = sorted(file for file in (path, *path.rglob("*")) if file.is_file())
     for name in readers.names():
         reader = readers.get(name)
         own_files = [file for file in files if file.suffix.lower() in reader.suffixes]

@@ -31,13 +31,17 @@ def cross_entropy(
 ) -> Float[Tensor, ""]:
     """Weighted mean cross-entropy with label smoothing; 0 if no element counts.
 
-    The weight of an element is the weight of its class times its element weight.
+    The weight of an element is the weight of its class times its element weight. As in torch's
+    cross-entropy, the smoothed part of a target has the weight of the class that it goes to.
     """
     log_probs = logits.float().log_softmax(dim=-1)
     target_log_probs = log_probs.gather(-1, target.unsqueeze(-1)).squeeze(-1)
-    losses = -(1 - label_smoothing) * target_log_probs - label_smoothing * log_probs.mean(dim=-1)
     weights = target_weights(target, mask, class_weights, element_weights)
-    return (losses * weights).sum() / weights.sum().clamp(min=torch.finfo(losses.dtype).tiny)
+    element_only = target_weights(target, mask, None, element_weights)
+    weighted = log_probs if class_weights is None else log_probs * class_weights.to(log_probs)
+    losses = -(1 - label_smoothing) * target_log_probs * weights
+    losses = losses - label_smoothing * weighted.mean(dim=-1) * element_only
+    return losses.sum() / weights.sum().clamp(min=torch.finfo(losses.dtype).tiny)
 
 
 def target_weights(

@@ -6,10 +6,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from neural.tasks.segmentation.character_classes import SPACELESS_SCRIPTS
 from neural.tasks.segmentation.text_buffer import TextBuffer
 from neural.tasks.segmentation.token_counting import TokenCounter
 
-_WORD = re.compile(r"\S+")
+# A character of a script without spaces is a word.
+_WORD = re.compile(rf"[{SPACELESS_SCRIPTS}]|[^\s{SPACELESS_SCRIPTS}]+")
 
 
 def find_overlap(

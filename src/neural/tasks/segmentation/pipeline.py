@@ -32,14 +32,19 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from neural.core.errors import TaskError, describe_os_error
-from neural.core.files import open_atomic, read_small_file, write_atomically
+from neural.core.files import (
+    open_atomic,
+    open_ordinary_file,
+    read_small_file,
+    write_atomically,
+)
 from neural.core.json_values import parse_json
 from neural.core.settings import SettingsError, dump_settings, load_settings
 from neural.nn.lazy_torch import lazy_import
@@ -66,11 +71,24 @@ from neural.tasks.segmentation.probability import probabilities_to_margins
 from neural.tasks.segmentation.settings import SegmentationSettings, TargetKind
 from neural.tasks.segmentation.structure import Layout
 from neural.tasks.segmentation.text_splitting import ElementUnit
+from neural.tasks.segmentation.tokenization import tokenize_elements
+from neural.tasks.segmentation.word_vectors import load_word_vectors
 from neural.tasks.task import TrainedRun
 
 SEGMENTER_FILE_VERSION = 2
 """Format version of `NAME.json`."""
 SHIPPED_SEGMENTER = Path(__file__).parent / "shipped" / "segmenter.json"
+MIN_STOP_WORD_SHARE = 0.15
+"""English has at least this share of stop words, even tables and code with comments nearly so."""
+MAX_UNKNOWN_SHARE = 0.15
+"""With more words without a vector and fewer stop words, a text is not English.
+
+Either share alone would refuse English lists of names, or tables of numbers.
+"""
+MIN_LANGUAGE_WORDS = 30
+"""A shorter text is taken for English."""
+MAX_LANGUAGE_ELEMENTS = 256
+"""Elements at the start of a window that tell its language."""
 SAVED_SETTINGS = ("features", "elements", "learn", "labels", "model")
 """Keys of the settings that are saved with a pipeline."""
 
@@ -111,6 +129,23 @@ class SegmentationPipeline:
     """Maps label logits to probabilities, if labels are the target."""
     notes: tuple[str, ...] = ()
     """Warnings for the user, a sentence each."""
+    needs_english: bool = False
+    """True if the model cannot read other languages; see `describe_unknown_language`."""
+
+    def describe_unknown_language(self, document: SegmentationDocument) -> str | None:
+        """Why the model cannot read a document, in a sentence; None if it can."""
+        if not self.needs_english:
+            return None
+        tokens = tokenize_elements(document.elements[:MAX_LANGUAGE_ELEMENTS])
+        if len(tokens.ids) < MIN_LANGUAGE_WORDS or tokens.stop_word_share >= MIN_STOP_WORD_SHARE:
+            return None
+        unknown_share = load_word_vectors().unknown_share(tokens)
+        if unknown_share <= MAX_UNKNOWN_SHARE:
+            return None
+        return (
+            f"this does not look like English, which {self.name} needs ({unknown_share:.0%} of the "
+            "words are unknown to it): segments begin at headings or paragraphs, not by topic"
+        )
 
     def logits(
         self,
@@ -203,7 +238,8 @@ class SegmentationPipeline:
 
 def load_shipped_pipeline() -> SegmentationPipeline:
     """The pipeline that comes with the package."""
-    return load_pipeline(SHIPPED_SEGMENTER, name="the shipped segmenter")
+    pipeline = load_pipeline(SHIPPED_SEGMENTER, name="the shipped segmenter")
+    return replace(pipeline, needs_english=True)
 
 
 def pipeline_from_run(run: TrainedRun, *, uncalibrated: bool = False) -> SegmentationPipeline:
@@ -351,7 +387,8 @@ def _read_files(path: Path) -> tuple[dict[str, Any], SegmentationSettings, bytes
             f"its version is {saved['version']}, this program reads {SEGMENTER_FILE_VERSION}"
         )
     # Only the file name counts: the JSON file must not point to other folders.
-    tensor_bytes = (path.parent / Path(saved["tensors"]["file"]).name).read_bytes()
+    with open_ordinary_file(path.parent / Path(saved["tensors"]["file"]).name) as file:
+        tensor_bytes = file.read()
     if hashlib.sha256(tensor_bytes).hexdigest() != saved["tensors"]["sha256"]:
         raise ValueError(f"{saved['tensors']['file']} is not the file that was saved with it")
     return saved, load_settings(SegmentationSettings, saved["settings"], path.name), tensor_bytes

@@ -16,6 +16,7 @@ the least expected Pk then works window by window.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -33,6 +34,7 @@ from neural.tasks.segmentation.document_stream import (
     replace_surrogates,
     score_elements,
 )
+from neural.tasks.segmentation.html_blocks import parse_html
 from neural.tasks.segmentation.overlap import find_overlap
 from neural.tasks.segmentation.pipeline import SegmentationPipeline
 from neural.tasks.segmentation.structure import Markup
@@ -53,6 +55,8 @@ MAX_CHARACTERS_PER_TOKEN = 32
 """For the overlap, this number of characters per token is kept of the text before a segment."""
 MIN_KEPT_CHARACTERS = 4096
 """The smallest number of characters that are kept for the overlap."""
+LAYOUT_THRESHOLD = 0.5
+"""A segment begins from this probability on if the layout alone decides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +171,10 @@ class TextSegment:
     """Index of the first character of `text`; `start` without an overlap."""
     tokens: int | None = None
     """Tokens of `text`; None if tokens are not counted."""
+    plain_text: str | None = None
+    """What a reader sees of `text`: without tags, scripts and styles; None unless it is HTML."""
+    table_header: str | None = None
+    """First row of the table inside which the segment begins; not part of `text`, not counted."""
 
 
 class SegmentStream:
@@ -191,7 +199,12 @@ class SegmentStream:
             pipeline.min_elements, options.max_elements or pipeline.min_elements
         )
         self._counter = options.counter
-        self._on_block = on_block
+        self._name, self._on_block = name, on_block
+        self._markup: Markup = options.markup
+        self._parsed_span: tuple[int, int] | None = None
+        self._parsed_blocks: list[tuple[str, np.ndarray]] = []
+        self.notes: list[str] = []
+        """Warnings about the text, a sentence each; complete after the iteration."""
         self._buffer = TextBuffer()
         self._elements = _PendingElements()
         tables = read_text_blocks(
@@ -219,13 +232,19 @@ class SegmentStream:
         return self.options.max_tokens is None and self.options.min_tokens is None
 
     def _decode_window(
-        self, probabilities: np.ndarray, can_begin: np.ndarray, is_whole_text: bool
+        self,
+        probabilities: np.ndarray,
+        can_begin: np.ndarray,
+        is_whole_text: bool,
+        is_layout_alone: bool,
     ) -> Boundaries | None:
         """Boundaries by the pipeline; None if they are found across windows."""
         is_within_window = is_whole_text or self.uses_expected_pk
         if not (self._is_decoded_by_pipeline and is_within_window):
             return None
         options = self.options
+        if is_layout_alone and self.uses_expected_pk:
+            return (probabilities > LAYOUT_THRESHOLD) & can_begin  # Pk leaves short parts out
         return self.pipeline.decode(
             probabilities,
             options.min_elements,
@@ -241,6 +260,9 @@ class SegmentStream:
                 decoder = self._make_decoder(block)
             self._buffer.append(block.table.text)
             self._elements.append(block)
+            self._markup = block.table.markup
+            if block.note is not None and not self.notes:
+                self.notes.append(f"{self._name}: {block.note}")
             self._on_block(block)
             table = block.table
             element_block = ElementBlock(
@@ -324,6 +346,8 @@ class SegmentStream:
             text=text,
             overlap_start=overlap_start,
             tokens=tokens,
+            plain_text=self._make_plain_text(overlap_start, decoded.end),
+            table_header=self._find_table_header(decoded),
         )
         kept_characters = 0
         if self.options.overlap_tokens:
@@ -334,6 +358,50 @@ class SegmentStream:
         elements.drop_before(decoded.last - 1, decoded.end - kept_characters)
         self._buffer.drop_before(min(decoded.end - 1, elements.starts[0]))
         return segment
+
+    def _make_plain_text(self, start: int, end: int) -> str | None:
+        """Visible text of a part of HTML, a block per line."""
+        if self._markup != "html":
+            return None
+        # A part may begin or end inside a script or a tag: whole elements are parsed.
+        starts = self._elements.starts
+        first = starts[max(0, bisect_right(starts, start) - 1)]
+        last = bisect_left(starts, end)
+        element_end = starts[last] if last < len(starts) else self._buffer.end
+        lines = []
+        for content, positions in self._parse_html_blocks(first, element_end):
+            part = slice(*np.searchsorted(positions, [start, end]))
+            lines.append(" ".join(content[part].split()))
+        return "\n".join(filter(None, lines))
+
+    def _parse_html_blocks(self, start: int, end: int) -> list[tuple[str, np.ndarray]]:
+        """Visible text of each block, and the position in the full text of its characters.
+
+        The result is kept for the next part of a long element.
+        """
+        if self._parsed_span != (start, end):
+            parsed = parse_html(self._buffer.slice(start, end))
+            self._parsed_span = (start, end)
+            self._parsed_blocks = [
+                (parsed.clean_text[low:high], start + parsed.map_to_source(np.arange(low, high)))
+                for low, high in zip(
+                    parsed.blocks.content_start.tolist(),
+                    parsed.blocks.content_end.tolist(),
+                    strict=True,
+                )
+            ]
+        return self._parsed_blocks
+
+    def _find_table_header(self, decoded: DecodedSegment) -> str | None:
+        """First line of a table of Markdown or plain text that is divided before the segment."""
+        if not decoded.is_inside_element or not self._elements.is_table(decoded.first):
+            return None
+        if self._markup == "html":
+            return None
+        # The buffer has the element from its start on.
+        starts = self._elements.starts
+        start = starts[bisect_left(starts, decoded.start) - 1]
+        return self._buffer.slice(start, decoded.start).lstrip().split("\n", 1)[0].strip()
 
     def _make_title(self, decoded: DecodedSegment) -> str:
         if decoded.is_inside_element:
@@ -350,6 +418,7 @@ class _PendingElements:
         self._texts: list[str] = []
         self._probabilities: list[float] = []
         self._is_heading: list[bool] = []
+        self._is_table: list[bool] = []
         self.starts: list[int] = []
         """Positions of elements, from that of the first element that is kept for the overlap."""
         self._starts_base = 0
@@ -363,10 +432,16 @@ class _PendingElements:
             if table.layout is None
             else (table.layout.heading_level > 0).tolist()
         )
+        self._is_table += (
+            [False] * len(table) if table.layout is None else table.layout.is_table.tolist()
+        )
         self.starts += table.starts.tolist()
 
     def probability(self, element: int) -> float:
         return self._probabilities[element - self._base]
+
+    def is_table(self, element: int) -> bool:
+        return self._is_table[element - self._base]
 
     def max_probability(self, first: int, last: int) -> float:
         """Largest probability of a range of elements, 0 for none."""
@@ -382,7 +457,8 @@ class _PendingElements:
     def drop_before(self, element: int, position: int) -> None:
         """Forget elements, but keep the positions of those that begin at `position` or later."""
         dropped = max(0, element - self._base)
-        del self._texts[:dropped], self._probabilities[:dropped], self._is_heading[:dropped]
+        for values in (self._texts, self._probabilities, self._is_heading, self._is_table):
+            del values[:dropped]
         self._base += dropped
         # At least one position before the next segment is kept.
         count = 0

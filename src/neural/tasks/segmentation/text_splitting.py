@@ -47,7 +47,7 @@ WINDOW_WORDS = 20
 MAX_SENTENCE_CHARACTERS = 800
 """A longer sentence is divided into windows, even if it has few words."""
 WINDOW_CHARACTERS = 200
-WINDOW_SLACK = 0.25
+WINDOW_SLACK = 0.45
 """Share of a window's size by which its end may move to a comma."""
 _PAUSES = ",;:—–，、；：،؛"
 
@@ -157,10 +157,8 @@ def _divide_long_sentences(
     windows: dict[int, list[Span]] = {}
     for index in candidates.tolist():
         start, end = int(starts[index]), int(ends[index])
-        if end - start > MAX_SENTENCE_CHARACTERS or (
-            len(text[start:end].split(None, MAX_SENTENCE_WORDS)) > MAX_SENTENCE_WORDS
-        ):
-            windows[index] = list(divide_into_windows(text, start, end))
+        if _is_long(text, start, end):
+            windows[index] = list(_divide_sentence(text, start, end))
     if not windows:
         return starts, ends, blocks
     counts = np.ones(len(starts), np.int64)
@@ -172,6 +170,40 @@ def _divide_long_sentences(
         starts[first[index] : first[index] + len(spans)] = edges[:, 0]
         ends[first[index] : first[index] + len(spans)] = edges[:, 1]
     return starts, ends, np.repeat(blocks, counts)
+
+
+def _is_long(text: str, start: int, end: int) -> bool:
+    words = text[start:end].split(None, MAX_SENTENCE_WORDS)
+    return end - start > MAX_SENTENCE_CHARACTERS or len(words) > MAX_SENTENCE_WORDS
+
+
+def _divide_sentence(text: str, start: int, end: int) -> Iterator[Span]:
+    """Parts of a long sentence: at full stops before lower-case words, as in chats; then windows."""
+    stops = [
+        match.end()
+        for match in _SOFT_STOP.finditer(text, start, end)
+        if _is_soft_end(text, start, match)
+    ]
+    for stop in [*stops, end]:
+        if _is_long(text, start, stop):
+            yield from divide_into_windows(text, start, stop)
+        else:
+            yield start, stop
+        start = stop
+        while start < end and text[start].isspace():
+            start += 1
+
+
+def _is_soft_end(text: str, start: int, match: re.Match[str]) -> bool:
+    """True for a terminator before a lower-case letter and not after an abbreviation."""
+    following = _NEXT_CHARACTER.match(text, match.end())
+    before = text[max(start, match.start() - _LOOKBEHIND_CHARACTERS) : match.start()]
+    word = _NO_WORD.split(before)[-1].lower()
+    return (
+        following is not None
+        and following[1].islower()
+        and word not in NONFINAL_ABBREVIATIONS | POSSIBLY_FINAL_ABBREVIATIONS
+    )
 
 
 def divide_into_windows(text: str, start: int, end: int) -> Iterator[Span]:
@@ -223,7 +255,10 @@ def _place_cuts(size: int, step: int, preferred: np.ndarray) -> list[int]:
 _ARMENIAN_LETTER = "ա"
 _ARMENIAN_COLON = re.compile(r"(?<=[\u0561-\u0587»]):(?=\s)")
 _NO_SPACE = re.compile(r"\S+")
+_NO_WORD = re.compile(r"\W")
 _PAUSE_OR_SPACE = re.compile(rf"[{_PAUSES}\s]")
+_SOFT_STOP = re.compile(rf"(?<=\w\w)[.!?…]+[{re.escape(CLOSERS)}]*(?=\s)")
+"""Terminators after a word of two letters or more."""
 
 
 @cache

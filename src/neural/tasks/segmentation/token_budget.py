@@ -10,7 +10,7 @@ cannot change any more. Of all segmentations whose segments have at most `max_to
 3. largest sum of gains of the boundaries (see decoding.py)
 
 An element with more than `max_tokens` tokens is divided into lines, a line that is still too long
-into clauses, then into words, then into characters. The limit is checked on the exact text of every
+after full stops, then into clauses, words, characters. The limit is checked on the exact text of every
 segment, so it holds for any tokenizer.
 
 The order above is exact if the tokens of a text never get fewer when the text gets longer at either
@@ -54,13 +54,14 @@ MAX_ERROR_TOKENS = 4
 """The same in tokens; the larger of the two counts."""
 _DIVISION_PATTERNS = (
     re.compile(f"\r\n|[{LINE_ENDS}]"),
-    re.compile(r"[,;:.!?…–—]+\s+|[，；：、。！？]"),
+    re.compile(r"(?<=\w\w)[.!?…]+[\"')\]”’»]*\s+|[。！？]"),
+    re.compile(r"(?<=\S)[,;:.!?…–—]+\s+|\s[–—]\s+|[，；：、。！？]"),
     re.compile(r"\s+"),
     re.compile(r"(?s:.)"),
 )
-"""Where an element may be divided: after lines, clauses, words, characters."""
+"""Where an element may be divided: after lines, full stops, clauses, words, characters."""
 _DIVISION_LOSS = 100.0
-"""Subtracted from the gain of a boundary, once for lines, twice for clauses and so on.
+"""Subtracted from the gain of a boundary, once for lines, twice for full stops and so on.
 
 More than the range of log-odds: between equal numbers of divisions, those after lines are best.
 """

@@ -1,6 +1,6 @@
 """Count the tokens of texts, with the tokenizer of any library or a function of the user.
 
-    make_token_counter("words")                runs of characters without white space
+    make_token_counter("words")                words between white space; see `WordCounter`
     make_token_counter("chars")                characters
     make_token_counter("tokenizer.json")       a file of Hugging Face's tokenizers
     make_token_counter(tokenizer)              of tokenizers, transformers, tiktoken, sentencepiece
@@ -27,6 +27,27 @@ TOKENIZER_FILE = "tokenizer.json"
 _LAST_SPACE = 0x3000
 """The white space character with the largest code point."""
 _IS_SPACE = np.array([chr(code).isspace() for code in range(_LAST_SPACE + 2)])
+_SPACELESS_RANGES = (
+    (0x0E00, 0x0FFF),  # Thai, Lao, Tibetan
+    (0x1000, 0x109F),  # Burmese
+    (0x1780, 0x17FF),  # Khmer
+    (0x1950, 0x19FF),  # Tai Le, New Tai Lue, symbols of Khmer
+    (0x1A20, 0x1AAF),  # Tai Tham
+    (0x2E80, 0x2FDF),  # radicals of Chinese
+    (0x3005, 0x3007),  # 々 〆 〇
+    (0x3040, 0x312F),  # Hiragana, Katakana, Bopomofo
+    (0x31A0, 0x31FF),
+    (0x3400, 0x4DBF),  # Chinese characters
+    (0x4E00, 0x9FFF),
+    (0xA980, 0xA9FF),  # Javanese, Burmese
+    (0xAA60, 0xAADF),  # Burmese, Tai Viet
+    (0xF900, 0xFAFF),  # Chinese characters
+    (0xFF66, 0xFF9F),  # Katakana of half width
+    (0x1AFF0, 0x1B16F),
+    (0x20000, 0x3FFFF),  # rare Chinese characters
+)
+"""First and last code points of scripts that are written without spaces between words."""
+_SPACELESS_EDGES = np.array([(low, high + 1) for low, high in _SPACELESS_RANGES]).ravel()
 
 
 class TokenCounter(ABC):
@@ -67,13 +88,19 @@ class CharacterCounter(TokenCounter):
 
 
 class WordCounter(TokenCounter):
-    """Counts runs of characters without white space."""
+    """Counts words: runs of characters without white space.
+
+    In scripts without spaces between words (Chinese, Japanese, Thai, Khmer …) every character is a
+    word.
+    """
 
     name = "words"
 
     def count(self, text: str) -> int:
         """Words of a text."""
-        return len(text.split())
+        if text.isascii():
+            return len(text.split())
+        return int(self.measure(text, np.array([len(text)]))[0][0])
 
     def measure(self, text: str, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Words that begin before each position; a position inside a word begins another one."""
@@ -81,11 +108,16 @@ class WordCounter(TokenCounter):
         is_space = _IS_SPACE[np.minimum(codes, _LAST_SPACE + 1)]
         begins_word = ~is_space
         begins_word[1:] &= is_space[:-1]
+        if len(codes) and codes.max() >= _SPACELESS_EDGES[0]:
+            # An odd number of edges lies at or before the characters of these scripts.
+            is_spaceless = np.searchsorted(_SPACELESS_EDGES, codes, "right") % 2 == 1
+            begins_word |= is_spaceless
+            begins_word[1:] |= is_spaceless[:-1] & ~is_space[1:]
         ends = np.concatenate([[0], np.cumsum(begins_word)])[positions]
         inside = (positions > 0) & (positions < len(text))
         is_inside_word = np.zeros(len(positions), bool)
         inner = positions[inside]
-        is_inside_word[inside] = ~is_space[inner] & ~is_space[inner - 1]
+        is_inside_word[inside] = ~is_space[inner] & ~begins_word[inner]
         return ends, ends - is_inside_word
 
 

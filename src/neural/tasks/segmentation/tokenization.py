@@ -151,6 +151,12 @@ class ElementTokens:
         ids, starts = replace_words(self.ids, self.starts, new_ids.astype(np.int32))
         return ElementTokens(tuple(map(str, stem_ids))[1:], ids, starts)
 
+    @property
+    def stop_word_share(self) -> float:
+        """Share of the tokens that are English stop words."""
+        is_stop_word = self.map_vocabulary(lambda word: stem_topic_word(word) is None)
+        return float(is_stop_word[self.ids].mean()) if len(self.ids) else 0.0
+
     @cached_property
     def distinct(self) -> DistinctTokens:
         """Each word of an element once."""

@@ -63,6 +63,12 @@ class WordVectors:
         """Row of a stem, or of its prefix; −1 if there is none."""
         return find_row(self.row_by_word, stem)
 
+    def unknown_share(self, tokens: ElementTokens) -> float:
+        """Share of the stems, without stop words, that have no vector."""
+        stems = tokens.stems
+        is_unknown = stems.map_vocabulary(self.find_row) < 0
+        return float(is_unknown[stems.ids].mean()) if len(stems.ids) else 0.0
+
     def embed_elements(self, tokens: ElementTokens) -> np.ndarray:
         """Sum of the vectors of each element's stems, (elements, width), float32."""
         stems = tokens.stems

@@ -1,8 +1,8 @@
 """Weights of classes in the training loss, so that rare classes count as much as frequent ones.
 
-The weighted loss is the weighted mean of the losses of all targets, each with the weight of its
-class: without label smoothing the same as `torch.nn.CrossEntropyLoss(weight=…)`. Validation metrics
-are never weighted.
+The weighted loss is that of `torch.nn.CrossEntropyLoss(weight=…, label_smoothing=…)`: the weighted
+mean of the losses of all targets, each with the weight of its class; the smoothed part of a target
+has the weight of the class that it goes to. Validation metrics are never weighted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from neural.data.targets import (
     Targets,
 )
 from neural.language.loss import Loss
-from neural.nn.lazy_torch import torch
+from neural.nn.lazy_torch import functional, torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -59,6 +59,18 @@ class ClassWeights:
             weight = weights[number] * chosen.sum()
             weighted_sum = weighted_sum + weight * loss.compute(rows[chosen], labels[chosen])
             weight_sum = weight_sum + weight
+        smoothing = getattr(loss, "label_smoothing", 0.0)
+        if smoothing:
+            counted = classes != IGNORE_INDEX
+            scores = torch.stack((-rows, rows), dim=-1) if is_binary else rows
+            log_probs = (
+                functional.logsigmoid(scores[counted])
+                if is_binary
+                else scores[counted].log_softmax(dim=-1)
+            )
+            # above, the smoothed part of all classes had the weight of the target
+            excess = weights - weights[classes[counted]].unsqueeze(-1)
+            weighted_sum = weighted_sum - smoothing * (excess * log_probs).mean(dim=-1).sum()
         return weighted_sum / weight_sum
 
     def sum_weights(self, targets: Targets, y: Tensor, is_counted: Tensor | None) -> float:

@@ -182,7 +182,7 @@ class SupervisedEvaluation(PrintedSections):
             error, perfect = self.calibration.errors, self.calibration.perfect_model
             rows.append(
                 (
-                    "calibration error",
+                    "debiased ECE",
                     _format_score(error.debiased.value),
                     _format_interval(error.debiased),
                     *("–" for _ in baselines),
@@ -191,7 +191,7 @@ class SupervisedEvaluation(PrintedSections):
             verdict = "not calibrated: " if self.calibration.is_rejected else ""
             lines.append(
                 f"{verdict}ECE {error.plain.value:.3f}; a calibrated model has up to "
-                f"{perfect.high:.3f} by chance"
+                f"{perfect.high:.3f} by chance\n(debiased ECE: without the part that chance adds)"
             )
         return PageSection(
             title=self.run_name,

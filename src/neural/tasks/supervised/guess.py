@@ -3,6 +3,7 @@
 Tables: the target is the column named like one (TARGET_NAMES), else the last. Words as targets, or
 few different whole numbers, are classes; other numbers are a regression. Columns of words are
 categories, unless almost every row has another word; then they are left out, and so are dates.
+A few words among many numbers are an error, which names the first.
 Overrides of the user (`table.target=price`) decide before all this. Folders per class: images become
 patches, and texts characters, for a small transformer.
 """
@@ -28,15 +29,16 @@ from neural.data.source import Examples, UnfittedTable
 from neural.data.sources.images import FORMATS as IMAGE_FORMATS
 from neural.data.sources.images import SUFFIXES as IMAGE_SUFFIXES
 from neural.data.sources.texts import SUFFIXES as TEXT_SUFFIXES
-from neural.data.table_cells import SUFFIXES as TABLE_SUFFIXES
 from neural.data.table_cells import (
+    MAX_SHOWN_CELL,
     TableCells,
     has_decimal_comma,
     is_date,
     is_number,
     read_table_file,
 )
-from neural.data.table_columns import TableSettings, assign_columns, list_columns
+from neural.data.table_cells import SUFFIXES as TABLE_SUFFIXES
+from neural.data.table_columns import TableSettings, assign_columns, list_columns, suggest_key
 from neural.data.table_examples import read_groups, read_targets
 from neural.data.table_preprocessing import fit_preprocessor
 from neural.language.train_options import TrainOptions
@@ -49,6 +51,8 @@ MAX_NUMBER_CLASSES, MIN_ROWS_PER_CLASS = 20, 5
 """Whole numbers are classes if there are few, and each has several rows on average."""
 MAX_CATEGORIES, MAX_CATEGORY_SHARE = 50, 0.5
 """A column of words is left out if it has more categories, or more relative to the rows."""
+MAX_WORD_SHARE = 0.1
+"""Words among so many numbers are taken for mistakes, not for categories."""
 BATCH_SIZE, MAX_EPOCHS, MAX_EXAMPLES = 32, 50, 64_000
 """A training sees at most MAX_EXAMPLES examples, but each at least twice."""
 MIN_FILES_PER_CLASS = 2
@@ -120,7 +124,8 @@ def _guess_table(path: Path, chosen: TableSettings) -> ExperimentGuess:
     columns = _assign_columns(cells, chosen)
     names = [_column_name(cells, column) for column in range(len(cells.names))]
     target_name = names[columns.target]
-    is_class = target_name in chosen.categorical or _has_classes(cells, columns.target)
+    keeps_words = target_name in chosen.categorical
+    is_class = keeps_words or _has_classes(cells, columns.target)
     categorical = [*columns.categories, *([columns.target] if is_class else [])]
     dropped = (*chosen.drop, *(names[column] for column in columns.dropped))
     is_set = chosen.model_fields_set
@@ -135,7 +140,14 @@ def _guess_table(path: Path, chosen: TableSettings) -> ExperimentGuess:
         **({"impute": impute} if impute != "none" else {}),
         "standardize": chosen.standardize if "standardize" in is_set else True,
     }
-    y, classes = read_targets(cells, columns.target, is_class=is_class)
+    y, classes = read_targets(
+        cells, columns.target, is_class=is_class, keep_missing_words=keeps_words
+    )
+    if is_class and len(classes) == 1:
+        raise TaskError(
+            f"{cells.data_name}: the target `{target_name}` is `{classes[0]}` in every row; a "
+            "classifier needs two classes or more. `table.target` names another column"
+        )
     settings = TableSettings.model_validate(table)
     features = assign_columns(cells, settings).features
     examples = Examples(
@@ -218,6 +230,7 @@ def _assign_columns(cells: TableCells, chosen: TableSettings) -> _TableColumns:
         is_category = _column_name(cells, column) in chosen.categorical
         cause = None if is_category else _find_drop_cause(known, len(words))
         if not is_category and chosen.features is None:
+            _refuse_words_among_numbers(cells, column, words)
             if row_id is None and _is_id_name(name) and is_unique:
                 row_id = column
                 continue
@@ -256,6 +269,24 @@ def _guess_target(cells: TableCells, chosen: TableSettings) -> int:
     return candidates[-1] if target is None or not cells.has_header else target
 
 
+def _refuse_words_among_numbers(cells: TableCells, column: int, words: Sequence[str]) -> None:
+    """TaskError if almost all cells are numbers, of many values, and a few are words."""
+    rows = [row for row, word in enumerate(words) if word and not is_number(word)]
+    numbers = [word for word in words if word and is_number(word)]
+    known_count = len(rows) + len(numbers)
+    if (
+        rows
+        and len(rows) <= MAX_WORD_SHARE * known_count
+        and len(set(numbers)) > MAX_NUMBER_CLASSES
+    ):
+        word, name = words[rows[0]], cells.names[column]
+        raise TaskError(
+            f"{cells.locate(rows[0], column)}: {len(rows)} of {known_count:,} cells "
+            f"{'is' if len(rows) == 1 else 'are'} not a number (`{word[:MAX_SHOWN_CELL]}`); write a "
+            f"number, leave the cell empty, or choose: {suggest_key(name, word)}"
+        )
+
+
 def _find_drop_cause(known: Sequence[str], row_count: int) -> str | None:
     """Why a column is left out; None if it is one of numbers or categories.
 
@@ -269,10 +300,12 @@ def _find_drop_cause(known: Sequence[str], row_count: int) -> str | None:
         return "the cells are dates"
     if all(has_decimal_comma(word) or is_number(word) for word in known):
         return "it looks like a number with a decimal comma"
-    if len(set(known)) == 1:
+    category_count = len(set(known))
+    if category_count == 1:
         return "all rows have the same text"
-    is_few = len(set(known)) <= min(MAX_CATEGORIES, MAX_CATEGORY_SHARE * row_count)
-    return None if is_few else "almost every row has another text"
+    if category_count > MAX_CATEGORY_SHARE * row_count:
+        return "almost every row has another text"
+    return f"it has {category_count:,} different texts" if category_count > MAX_CATEGORIES else None
 
 
 def _column_name(cells: TableCells, column: int) -> str | int:

@@ -222,7 +222,7 @@ def _convert_table(run: TrainedRun, network: Network, table: TableCells) -> Pred
     id_column = None
     if settings.id is not None and str(settings.id) in table.names:
         position = table.names.index(str(settings.id))
-        id_column = str(settings.id), table.read_words(position)
+        id_column = str(settings.id), table.read_words(position, keep_missing_words=True)
     return PredictionInputs({"x": x}, 1.0, (*notes, *unknown_notes), id_column)
 
 
