@@ -2,6 +2,8 @@
 
 import json
 import math
+from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 
@@ -40,8 +42,30 @@ def test_heads_are_listed_by_importance_with_role_and_token_class():
     )
     assert heads.table_rows[1][4:] == ("", "") and "note: a note" in heads.text
     assert "loss 2.0000 ± 0.1000 at step 10; chance 3.0000" in heads.text
-    assert pairs.table_rows == [("L0 h0, L1 h0", "+0.3100", "−0.1900", "+0.2900", "0.0200")]
+    assert pairs.table_rows == [("L0 h0, L1 h0", "+0.3100", "+0.0200", "+0.2900", "0.0200")]
     assert "1 measured pairs of 3" in pairs.text
+
+
+def test_heads_that_raise_or_lower_a_score_are_listed_by_the_size_of_their_change():
+    """Without its strongest head, a cosine may rise: minus the cosine falls."""
+    result = make_result(steps=(30,))
+    scored = replace(result, header=replace(HEADER, metric="−cosine", unit=""))
+    rows = scored.to_sections(80)[0].table_rows
+    assert [row[:2] for row in rows[:2]] == [("L1 h0", "−0.6000"), ("L0 h1", "+0.5000")]
+
+
+def test_both_minus_the_sum_of_singles_is_the_interaction_in_every_printed_row():
+    # measured on other examples than the changes of single heads, and rounded
+    result = make_result()
+    pairs = (
+        PairImportance((0, 0), (0, 1), 0.04654, 0.02, 0.00426, 0.02),
+        PairImportance((0, 1), (1, 0), 0.03374, 0.02, -0.00176, 0.02),
+    )
+    step = replace(result.last, pairs=pairs)
+    section = replace(result, steps=(step,)).to_sections(80)[-1]
+    for row in section.table_rows:
+        both, singles, interaction = (Decimal(cell.replace("−", "-")) for cell in row[1:4])
+        assert both - singles == interaction
 
 
 def test_several_steps_are_a_table_of_the_most_important_heads():

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import neural
+from neural.capture.attribution import trace_attention
 from neural.capture.explanations import METHODS
 from neural.core.errors import TaskError
 from neural.workflows.attribute import attribute
@@ -14,6 +15,7 @@ from tests.capture.attribution_models import (
     build_classifier,
     build_hugging_face,
     build_own,
+    build_sequence_classifier,
     draw_ids,
     read_logits,
 )
@@ -204,9 +206,29 @@ def test_weights_that_are_not_finite_get_a_message():
         attribute(model, draw_ids(batch=1))
 
 
-def test_a_position_of_a_class_gets_a_message():
-    with pytest.raises(TaskError, match="predicts a class of the input"):
+def test_a_position_of_a_class_is_that_which_the_model_reads():
+    with pytest.raises(TaskError, match="class is read from all 9 positions; leave the position"):
         attribute(build_classifier(), draw_ids(batch=1), position=3)
+    model = build_sequence_classifier("BERT")
+    plain, named = (
+        attribute(model, draw_ids(batch=1), position=position, methods=["attention", "direct"])
+        for position in (None, 0)
+    )
+    assert "the class is read from position 0" in plain.notes
+    np.testing.assert_array_equal(plain.scores["attention"], named.scores["attention"])
+    maps = trace_attention(model, {"input_ids": draw_ids(batch=1)}).value_weighted_maps()
+    np.testing.assert_allclose(named.head_rows["value_weighted"][1], maps[1][0, :, 0])
+    with pytest.raises(TaskError, match="class is read from position 0; leave the position out"):
+        attribute(model, draw_ids(batch=1), position=3)
+
+
+def test_no_note_is_given_twice():
+    result = attribute(build_sequence_classifier("BERT"), draw_ids(batch=1))
+    assert any("no direct logit attribution" in note for note in result.notes)
+    assert len(result.notes) == len(set(result.notes))
+
+
+def test_unknown_classes_get_a_message():
     with pytest.raises(TaskError, match="`cat` is not a class: 0 to 4"):
         attribute(build_classifier(), draw_ids(batch=1), answer="cat")
 

@@ -19,7 +19,7 @@ from tests.hugging_face_folders import (
     train_tokenizer,
 )
 
-SOURCE, TARGET = "the cat sat on the mat", "a dog sat"
+SOURCE, TARGET = "the cat sat on the mat and the cat sat on the rug", "a dog sat"
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_a_dict_is_json_and_has_the_same_numbers(planted):
     assert data["model"] == "GPT2LMHeadModel"
     assert data["tokens"] == planted.labels and data["decoder_tokens"] is None
     layer = data["layers"][1]
-    assert (layer["name"], layer["queries"], layer["keys"]) == ("transformer.h.1.attn", 6, 6)
+    assert (layer["name"], layer["queries"], layer["keys"]) == ("transformer.h.1.attn", 13, 13)
     assert [head["role"] for head in layer["heads"]] == planted.head_roles()[1].tolist()
     arrays = planted.measure_arrays()
     assert layer["heads"][0]["measures"]["entropy"] == float(arrays["entropy"][1, 0])
@@ -156,7 +156,7 @@ def test_maps_can_be_limited_or_left_out(planted, monkeypatch):
     assert variables["map_0"][1].shape == (1, 2, 3, 3)
     assert coordinates["query_token"][1].tolist() == [planted.labels[0][:3]]
     assert "map_0" not in describe_dataset(planted, maps=False)[0]
-    monkeypatch.setattr(capture_tables, "MAX_MAP_BYTES", 2 * 2 * 2 * 6 * 6 * 4 - 1)
+    monkeypatch.setattr(capture_tables, "MAX_MAP_BYTES", 2 * 2 * 2 * 13 * 13 * 4 - 1)
     with pytest.raises(ValueError, match="pass maps=False, or fewer of them"):
         describe_dataset(planted)
     assert "map_0" in describe_dataset(planted, examples=1)[0]

@@ -84,6 +84,7 @@ def test_the_report_has_the_table_the_claims_and_every_plot(comparison, sweep):
     assert "| lvml | 9 |" in report
     assert "| soft then stalls" in report
     assert "after Holm's correction for the 0 tests" in report
+    assert "Student's t over seeds, corrected for skewness" in report
     assert "SAIF, soft − lvml: " in report and ", 2 seeds; needs 5 seeds, has 2" in report
     names = {file.name for file in files}
     plots = {f"{name}_9.png" for name in ("curves", "heat_maps", "cells", "mosaics", "costs")}

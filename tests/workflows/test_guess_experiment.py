@@ -1,5 +1,6 @@
 """Experiments guessed for data: the task, the keys and the reasons."""
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -340,3 +341,51 @@ def test_overrides_are_shown_and_saved_with_the_guess():
         "training": {"seed": 1, "steps": 100},
         "preset": "full",
     }
+
+
+@pytest.mark.parametrize("overrides", [(), ("table.categorical=[age]",), ("table.drop=[age]",)])
+def test_one_word_among_many_numbers_is_named_and_the_column_not_left_out(overrides, tmp_path):
+    ages = ["forty" if row == 5 else 18 + row % 70 for row in range(300)]
+    columns = {"age": ages, "size": range(300), "kind": ["new", "old"] * 150}
+    path = write_table(tmp_path / "data.csv", columns)
+    if overrides:
+        guess_experiment(path, overrides)
+        return
+    with pytest.raises(
+        TaskError,
+        match=r"data.csv: line 7, column `age`: 1 of 300 cells is not a number \(`forty`\); .*"
+        r"`table.categorical: \[age\]`.*`table.drop: \[age\]`",
+    ):
+        guess_experiment(path)
+
+
+def test_words_among_few_whole_numbers_are_categories(tmp_path):
+    rooms = ["6+" if row % 20 == 0 else 1 + row % 5 for row in range(100)]
+    columns = {"rooms": rooms, "size": range(100), "kind": ["new", "old"] * 50}
+    guess = guess_experiment(write_table(tmp_path / "data.csv", columns))
+    assert guess.settings["table"]["categorical"] == ("rooms", "kind")
+
+
+def test_a_column_of_many_texts_is_left_out_for_this_reason(tmp_path):
+    streets = [f"street {row % 60}" for row in range(300)]
+    columns = {"street": streets, "size": range(300), "kind": ["new", "old"] * 150}
+    guess = guess_experiment(write_table(tmp_path / "data.csv", columns))
+    assert "left out, because it has 60 different texts: street" in guess.reasons
+
+
+def test_ten_thousand_columns_take_time_in_proportion(tmp_path):
+    seconds = {}
+    for count in (10, 1_000, 10_000):  # the first imports modules
+        columns = {f"c{number}": (number, 1, 2) for number in range(count)}
+        path = write_table(tmp_path / f"{count}.csv", columns)
+        start = time.process_time()
+        guess_experiment(path)
+        seconds[count] = time.process_time() - start
+    assert seconds[10_000] < 25 * seconds[1_000]
+
+
+def test_a_target_of_one_value_is_named(tmp_path):
+    columns = {"size": range(30), "y": ["x"] * 30}
+    path = write_table(tmp_path / "data.csv", columns)
+    with pytest.raises(TaskError, match=r"data.csv: the target `y` is `x` in every row; "):
+        guess_experiment(path)

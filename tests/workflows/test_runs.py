@@ -1,5 +1,6 @@
 """`neural.runs`, `neural.analyze`, `neural.report` and how a run prints, from Python."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,31 @@ def test_a_report_is_written_and_its_path_returned(folder, tmp_path):
 
 def test_a_list_without_findings_says_so():
     assert repr(FindingList()) == "no findings"
+
+
+def test_a_large_folder_is_read_once_and_changes_are_noticed(tmp_path, monkeypatch):
+    monkeypatch.setenv("NEURAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("neural.workflows.runs.MIN_INDEXED_RUNS", 2)
+    folder = tmp_path / "runs"
+    for name in ("a", "b", "c"):
+        with Run.create(folder, name, settings={}, program=None, environment={}) as run:
+            run.log(1, {"train/loss": 1.0})
+            run.finish("finished")
+    first = neural.runs(folder)
+    opened = []
+    open_run = Run.open.__func__
+    monkeypatch.setattr(
+        Run, "open", classmethod(lambda cls, path: opened.append(path.name) or open_run(cls, path))
+    )
+    assert neural.runs(folder) == first
+    assert opened == []
+    with Run.reopen(first[1]["path"]) as run:
+        run.log(5, {"train/loss": 0.5})
+        run.finish("stopped")
+    shutil.rmtree(first[0]["path"])
+    opened.clear()
+    changed = neural.runs(folder)
+    assert [summary["state"] for summary in changed] == ["stopped", "finished"]
+    assert opened == [changed[0]["name"]]
+    next((tmp_path / "cache" / "runs").iterdir()).write_text("{", encoding="utf-8")
+    assert neural.runs(folder) == changed

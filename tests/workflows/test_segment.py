@@ -19,7 +19,7 @@ from neural.tasks.segmentation.segment_stream import SegmentOptions
 from neural.workflows.calibrate import calibrate
 from neural.workflows.load_model import load_best_model
 from neural.workflows.load_task import restore_experiment
-from neural.workflows.segment import load_run_pipeline, segment_text
+from neural.workflows.segment import load_run_pipeline, segment_text, segment_to_dict
 from neural.workflows.trained_run import TrainedRunFolder
 from tests.segmentation_runs import write_run
 from tests.written_runs import CHARACTERS
@@ -244,6 +244,43 @@ def test_token_budgets_from_python():
     data = result.to_dict()
     assert [part["tokens"] for part in data["segments"]] == [part.tokens for part in result]
     assert result[-1].title in result.to_html()
+
+
+def test_a_token_budget_holds_for_a_script_without_spaces():
+    text = "港口六点开放，渔船返回码头。面包由面粉、水、盐和酵母制成。" * 5
+    parts = neural.segment(text, max_tokens=20)
+    assert "".join(part.text for part in parts) == text
+    assert all(len(part.text) <= 20 for part in parts)
+
+
+PAGE = """<!doctype html><html><head><title>T</title><style>p { color: red }</style></head><body>
+<h1>Harbour</h1><p>The harbour opens at <b>six</b> &amp; closes at ten.</p>
+<script>var hidden = "one two three four five six seven eight nine ten eleven twelve";</script>
+<svg><path d="M0 0 L1 1"/></svg><h1>Bread</h1><p>Bread is made of flour, water and salt.</p></body></html>
+"""
+
+
+@pytest.mark.parametrize("max_tokens", [None, 5, 12])
+def test_segments_of_html_have_the_text_that_a_reader_sees(max_tokens):
+    parts = neural.segment(PAGE, markup="html", max_tokens=max_tokens)
+    assert "".join(part.text for part in parts) == PAGE
+    seen = " ".join(" ".join(part.plain_text for part in parts).split())
+    assert seen == (
+        "Harbour The harbour opens at six & closes at ten. "
+        "Bread Bread is made of flour, water and salt."
+    )
+    assert neural.segment("A text.")[0].plain_text is None
+
+
+def test_parts_of_a_divided_table_have_its_header():
+    rows = [f"| run {number} | 0.{number} | yes |" for number in range(10, 40)]
+    text = "\n".join(["Runs follow.", "", "| name | loss | done |", "|---|---|---|", *rows]) + "\n"
+    parts = neural.segment(text, markup="markdown", max_tokens=60)
+    assert len(parts) > 2 and "".join(part.text for part in parts) == text
+    for part in parts:
+        is_inside = part.text.startswith("| run")
+        assert part.table_header == ("| name | loss | done |" if is_inside else None)
+    assert segment_to_dict(parts[-1])["table_header"] == "| name | loss | done |"
 
 
 def test_the_page_of_divided_elements_has_every_part_of_them_once():

@@ -190,3 +190,44 @@ def test_blank_lines_at_the_wrong_places_are_not_all_believed():
     starts = [segment.start for segment in neural.segment(text)[1:]]
     assert len(set(changes) & set(starts)) >= 3
     assert len(probabilities) < 10
+
+
+GERMAN = (
+    "Der Hafen öffnet um sechs Uhr. Die Fischer bringen ihre Boote an den Kai.",
+    "Brot besteht aus Mehl, Wasser, Salz und Hefe. Der Teig ruht eine Stunde.",
+    "Die Bücherei verleiht Bücher für vier Wochen. Im Lesesaal bleibt es still.",
+)
+CHINESE = (
+    "港口六点开放。渔船返回码头。",
+    "面包由面粉、水、盐和酵母制成。",
+    "图书馆借书的期限是四周。",
+)
+
+
+@pytest.mark.parametrize("paragraphs", [GERMAN, CHINESE])
+def test_a_text_in_another_language_is_divided_at_its_paragraphs_with_a_note(paragraphs):
+    result = neural.segment("\n\n".join(paragraphs))
+    assert [part.text.strip() for part in result] == list(paragraphs)
+    assert "does not look like English" in result.raw.notes[0] and "note: " in str(result)
+
+
+def test_headings_of_another_language_come_before_paragraphs():
+    text = f"# Hafen\n\n{GERMAN[0]}\n\n{GERMAN[2]}\n\n# Brot\n\n{GERMAN[1]}\n"
+    assert [part.title for part in neural.segment(text, markup="markdown")] == ["Hafen", "Brot"]
+
+
+def test_another_language_without_layout_is_divided_by_budgets_between_sentences():
+    text = " ".join(GERMAN)
+    assert len(neural.segment(text)) == 1
+    parts = neural.segment(text, max_tokens=16)
+    assert "".join(part.text for part in parts) == text
+    assert len(parts) > 1 and all(part.text.rstrip().endswith(".") for part in parts)
+
+
+def test_english_lists_of_names_and_tables_are_read_as_english():
+    pipeline = load_shipped_pipeline()
+    names = "Smith and Jones played for the club with Müller, Kowalski and Nguyen in the final."
+    table = "| run | loss | accuracy |\n| first | 0.31 | 0.92 |\n" * 20
+    for text in (names * 4, table):
+        document = SegmentationDocument.from_text(text)
+        assert pipeline.describe_unknown_language(document) is None

@@ -277,14 +277,13 @@ def set_scores(sweep, *scores):
     [
         ((3.0, 5.0, 1.0, 3.01), "worse"),
         ((1.1, 2.0, 1.0, 2.1), "undecided"),
-        ((3.0, math.nan, 1.0, 2.0), "undecided"),
     ],
 )
 def test_points_are_compared_in_pairs_of_equal_seeds(sweep, scores, verdict):
     ((difference, p, decided),) = sweep.compare_with_best(set_scores(sweep, *scores))
     assert decided == verdict
     assert (p <= 0.05) == (verdict == "worse")
-    assert difference.seeds == (2 if math.isfinite(sum(scores)) else 1)
+    assert difference.seeds == 2
     assert f" {verdict} " in _sweep_display.format_sweep(sweep)
     (first, second) = json.loads(_sweep_display.format_sweep(sweep, as_json=True))["points"]
     assert (first["against_best"], second["against_best"]["verdict"]) == (None, verdict)
@@ -302,6 +301,35 @@ def test_the_last_validation_is_shown_next_to_the_best(sweep):
         if "against the best" in line
     ]
     assert header.split()[2:5] == ["valid/loss", "last", "seeds"]
+
+
+@pytest.mark.parametrize("score", [None, math.nan, math.inf, 0.001])
+def test_a_setting_with_a_failed_seed_is_not_selected(sweep, score):
+    """The first setting has the better mean, but that of the seed that did not diverge."""
+    set_scores(sweep, 0.1, score, 1.0, 2.0)
+    if score == 0.001:  # the best validation before the training failed
+        sweep.rows[1].state = "failed"
+    stable, unstable = sweep.rank_points()
+    assert (stable.mean, unstable.mean) == (1.5, 0.1)
+    assert [len(point.failed_seeds) for point in (stable, unstable)] == [0, 1]
+    assert math.isnan(unstable.standard_error) and math.isnan(unstable.estimate_mean().low)
+    (comparison,) = sweep.compare_with_best([stable, unstable])
+    assert comparison.verdict == "undecided" and comparison.difference.value == math.inf
+    text = _sweep_display.format_sweep(sweep)
+    assert "unstable: 1 of 2 seeds failed" in text and "1 of 2" in text
+    best, other = json.loads(_sweep_display.format_sweep(sweep, as_json=True))["points"]
+    assert (best["failed_seeds"], other["failed_seeds"]) == (0, 1)
+
+
+def test_a_selected_setting_that_fails_with_fresh_seeds_is_named_unstable(sweep):
+    set_scores(sweep, 3.0, 5.0, 1.0, 2.0)
+    for row in sweep.add_confirmation(3):
+        is_selected = row.trial.point["training.learning_rate"] == 0.003
+        row.state, row.last_score = ("failed", None) if is_selected else ("finished", 4.0)
+    confirmation = sweep.summarize_confirmation()
+    assert math.isnan(confirmation.estimates[0].value)
+    assert confirmation.comparison.difference.value == -math.inf
+    assert "selected, unstable: 3 of 3 seeds failed" in _sweep_display.format_sweep(sweep)
 
 
 def test_selection_of_the_best_and_its_optimism_are_reported(sweep):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from torch.nn import functional
 
 from neural.workflows.text_losses import (
@@ -33,6 +34,12 @@ def test_the_chance_loss_is_the_entropy_of_the_targets():
     assert compute_chance_loss(targets) == pytest.approx(expected)
 
 
+def test_a_few_targets_of_a_large_vocabulary_tell_no_chance_loss():
+    """36 words of a text have an entropy of 3.2 nats; a model with a loss of 4.7 knows language."""
+    targets = torch.tensor([[*range(25)], [25, 26, 27, 28] * 6 + [-1]])
+    assert compute_chance_loss(targets) is None
+
+
 def test_the_loss_of_a_causal_model_is_that_of_transformers():
     tokenizer = train_tokenizer()
     model = build_gpt2(tokenizer)
@@ -45,6 +52,38 @@ def test_the_loss_of_a_causal_model_is_that_of_transformers():
     assert values.shape == (5, 12)
     torch.testing.assert_close(values.mean(), expected)
     assert losses.get_text(int(losses.inputs[0, 1])) == TEXT.split()[1]
+
+
+def test_losses_of_a_large_vocabulary_are_exact():
+    """A strided softmax over 49,152 tokens, as many as SmolLM2 has, loses the fourth decimal."""
+    tokenizer = train_tokenizer()
+    logits = torch.randn(1, 1, 49_152, generator=torch.Generator().manual_seed(0)) * 2 - 16
+    logits[..., 0] = 0  # one sure token: what the others add to a sum of 1 is easily lost
+
+    class Constant(torch.nn.Module):
+        def forward(self, ids):
+            return logits.expand(*ids.shape, -1)
+
+    losses = prepare_text_losses(WatchedModel("big", Constant(), tokenizer), TEXT, "text", 2, 12)
+    targets = losses.batch["targets"]
+    expected = -logits[0, 0].double().log_softmax(-1)[targets]
+    values = losses.objective(Constant(), losses.batch).double()
+    assert float((values - expected).abs().max()) < 5e-5
+
+
+def test_tokens_of_a_byte_level_tokenizer_have_the_text_of_the_window():
+    """Blanks, line breaks and dashes are delimiters and no letters, as for `neural watch`."""
+    text = "the cat — “the” mat (a\ncafé) " * 8
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=320, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator([text], trainer)
+    wrapped = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer)
+    watched = WatchedModel("gpt2", build_gpt2(wrapped), wrapped)
+    losses = prepare_text_losses(watched, text, "text", 2, 12)
+    window = "".join(losses.get_text(token) for token in losses.inputs[0].tolist())
+    assert len(window) > 12 and text.startswith(window)
 
 
 def test_masked_tokens_are_hidden_and_the_same_for_every_model():

@@ -1,5 +1,7 @@
 """Tracking of any model in any training loop."""
 
+import errno
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -13,6 +15,7 @@ import neural
 from neural.capture.watch import AttentionWarning
 from neural.runs.errors import RunError
 from neural.runs.run import Run
+from neural.runs.store import RunWriter
 from neural.workflows.track import label_tokens, to_metric_name
 
 VOCABULARY = 11
@@ -279,3 +282,90 @@ def test_a_missing_operation_is_a_message(tmp_path):
 
     with pytest.raises(ValueError, match="missing in this dtype on this device"):
         neural.track(NeedsWide(), PROBE, run=tmp_path / "mine")
+
+
+# --- tracking never stops a training ---
+
+
+def make_sqlite_error(kind, code, message):
+    error = kind(message)
+    error.sqlite_errorcode = code
+    return error
+
+
+FULL = make_sqlite_error(sqlite3.OperationalError, sqlite3.SQLITE_FULL, "no space")
+TOO_BIG = make_sqlite_error(sqlite3.DataError, sqlite3.SQLITE_TOOBIG, "string or blob too big")
+
+
+def fail_to_write(monkeypatch, is_broken, error=FULL):
+    """Every transaction fails while `is_broken()`."""
+    insert = RunWriter._insert_rows
+
+    def insert_or_fail(self, sql, rows):
+        if is_broken():
+            raise error
+        insert(self, sql, rows)
+
+    monkeypatch.setattr(RunWriter, "_insert_rows", insert_or_fail)
+
+
+@pytest.mark.parametrize("error", [FULL, TOO_BIG, OSError(errno.EIO, "disk")], ids=str)
+@pytest.mark.parametrize("first", [0, 3])
+def test_what_cannot_be_written_is_a_warning_and_a_missing_snapshot(
+    tmp_path, monkeypatch, first, error
+):
+    model, optimizer = build()
+    seen = []
+    fail_to_write(monkeypatch, lambda: first <= len(seen) < 5, error)
+    with (
+        pytest.warns(AttentionWarning, match="tracking failed, and a snapshot is missing: "),
+        neural.track(model, PROBE, every=2, run=tmp_path / "mine") as tracker,
+    ):
+
+        def on_step(loss):
+            seen.append(loss)
+            tracker.step(loss=loss)
+
+        assert len(train(model, optimizer, 8, on_step)) == 8
+    with Run.open(tracker.path) as run:
+        assert run.status.state == "finished"
+        assert run.measure("entropy")[0].tolist() == ([6, 8] if first == 0 else [0, 2, 6, 8])
+        assert run.map_steps()[-2:] == [6, 8] and run.metadata("attention/layers")
+
+
+def test_an_error_of_a_later_probe_is_a_warning(tmp_path):
+    model, optimizer = build()
+    probes = iter([PROBE, PROBE[:, :3] + 1000, PROBE])
+
+    with (
+        pytest.warns(AttentionWarning, match="a snapshot is missing: index out of range"),
+        neural.track(
+            model, lambda model: model(next(probes)), every=2, run=tmp_path / "mine"
+        ) as tracker,
+    ):
+        train(model, optimizer, 4, lambda loss: tracker.step())
+    with Run.open(tracker.path) as run:
+        assert run.measure("entropy")[0].tolist() == [0, 4]
+
+
+def test_a_run_that_cannot_be_finished_is_a_warning(tmp_path, monkeypatch):
+    model, _ = build()
+    tracker = neural.track(model, PROBE, run=tmp_path / "mine")
+    tracker.log(loss=1.0)
+    fail_to_write(monkeypatch, lambda: True)
+    with pytest.warns(AttentionWarning, match="tracking failed"):
+        tracker.close()
+    tracker.close()
+    with Run.open(tracker.path) as run:
+        assert run.status.state == "failed"
+
+
+def test_a_long_probe_is_stored(tmp_path):
+    """Its maps are larger than the file of a new run."""
+    torch.manual_seed(0)
+    model = nn.TransformerEncoderLayer(64, 64, 8, batch_first=True)
+    with neural.track(model, torch.randn(1, 300, 64), run=tmp_path / "mine") as tracker:
+        pass
+    with Run.open(tracker.path) as run:
+        (encoded,) = run.maps(0).values()
+        assert len(encoded) > 2**20

@@ -13,7 +13,7 @@ from neural.capture.watch import AttentionWarning
 from neural.runs.errors import RunError
 from tests.hugging_face_folders import build_gpt2, plant_previous_token_head, train_tokenizer
 
-WORDS = ["the", "cat", "sat", ",", "<script>alert(1)</script>"]
+WORDS = ["the", "cat", "sat", ",", "<script>alert(1)</script>", *"abcdefg"]
 
 
 class Lookup(nn.Module):
@@ -29,7 +29,7 @@ class Lookup(nn.Module):
 
 @pytest.fixture
 def capture():
-    return neural.watch(Lookup(), torch.zeros(2, 5, 3), labels=WORDS)
+    return neural.watch(Lookup(), torch.zeros(2, 12, 3), labels=WORDS)
 
 
 def test_labels_are_in_the_capture(capture):
@@ -40,7 +40,7 @@ def test_labels_are_in_the_capture(capture):
 def test_labels_are_checked_at_the_end_of_a_block():
     model = Lookup()
     with (
-        pytest.raises(ValueError, match="labels has 5 labels, but the attention has 4 positions"),
+        pytest.raises(ValueError, match="labels has 12 labels, but the attention has 4 positions"),
         neural.watch(model, labels=WORDS),
     ):
         model(torch.zeros(1, 4, 3))
@@ -64,16 +64,60 @@ def test_roles_name_what_each_head_does(capture):
 def test_a_head_that_attends_to_punctuation_is_named_by_its_labels():
     class ToComma(Lookup):
         def forward(self, x):
-            scores = torch.zeros(1, 2, 5, 5)
+            scores = torch.zeros(1, 2, 12, 12)
             scores[..., 3] = 40.0
-            q = torch.zeros(1, 2, 5, 4)
+            q = torch.zeros(1, 2, 12, 4)
             return nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=scores)
 
-    x = torch.zeros(1, 5, 3)
-    assert neural.watch(ToComma(), x, labels=[*WORDS[:4], "on"]).head_roles().tolist() == [
+    x = torch.zeros(1, 12, 3)
+    assert neural.watch(ToComma(), x, labels=[*WORDS[:4], *"abcdefgh"]).head_roles().tolist() == [
         ["delimiter", "delimiter"]
     ]
     assert "delimiter" not in neural.watch(ToComma(), x).head_roles()
+
+
+def test_a_head_that_rests_on_a_special_token_at_the_start_is_a_sink():
+    class ToFirst(nn.Module):
+        def forward(self, x):
+            scores = torch.zeros(1, 1, 12, 12)
+            scores[..., 0] = 40.0
+            q = torch.zeros(1, 1, 12, 4)
+            return nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=scores)
+
+    labels = ["[CLS]", *"abcdefghi", ".", "[SEP]"]
+    capture = neural.watch(ToFirst(), torch.zeros(1, 12, 3), labels=labels)
+    assert capture.head_roles().tolist() == [["sink"]]
+
+
+def test_a_short_input_does_not_tell_roles():
+    capture = neural.watch(Lookup(), torch.zeros(4, 9, 3))
+    assert capture.head_roles().tolist() == [["too short to tell", "uniform"]]
+
+
+def test_the_order_of_the_examples_changes_no_role():
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=40,
+        hidden_size=32,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        initializer_range=0.5,
+    )
+    model = transformers.BertModel(config).eval()
+    ids = torch.randint(0, 40, (4, 14))
+    lengths = torch.tensor([14, 10, 14, 12])
+    mask = (torch.arange(14) < lengths[:, None]).long()
+    labels = [[".,;"[token % 3] if token < 12 else "a" for token in row] for row in ids.tolist()]
+    roles = []
+    for shift in range(4):
+        order = [(index + shift) % 4 for index in range(4)]
+        batch = {"input_ids": ids[order], "attention_mask": mask[order]}
+        capture = neural.watch(
+            model, batch, tokens=ids[order], labels=[labels[index] for index in order]
+        )
+        roles.append(capture.head_roles().tolist())
+    assert roles.count(roles[0]) == 4
+    assert len({role for layer in roles[0] for role in layer}) > 1
 
 
 def test_a_saved_page_has_labels_roles_and_measures(capture, tmp_path):
@@ -99,7 +143,7 @@ def test_another_example_and_another_title(tmp_path):
     assert all("<title>Mine: attention</title>" in page for page in pages)
     assert '["a","b","c"]' in pages[0] and '["a","b","c"]' not in pages[1]
     assert '["d","e","f"]' in pages[1]
-    np.testing.assert_equal(capture.head_roles(1).shape, (1, 2))
+    np.testing.assert_equal(capture.head_roles().shape, (1, 2))
 
 
 @pytest.mark.parametrize("example", [2, -1])
@@ -137,9 +181,9 @@ def test_a_capture_prints_a_row_per_layer(capture):
     lines = repr(capture).splitlines()
     assert lines[0] == "attention of 1 layer"
     assert lines[1].split() == ["layer", "heads", "batch", "entropy", "(nats)"]
-    assert "2 × 5 queries × 5 keys" in lines[2]
+    assert "2 × 12 queries × 12 keys" in lines[2]
     assert "tensor" not in repr(capture) + repr(capture[0])
-    assert repr(capture[0]).endswith("2 heads, 2 × 5 queries × 5 keys")
+    assert repr(capture[0]).endswith("2 heads, 2 × 12 queries × 12 keys")
 
 
 class Words(Lookup):
@@ -230,7 +274,7 @@ def test_an_error_of_the_model_itself_is_raised_as_it_is():
 
 # --- texts ---
 
-TEXT = "the cat sat on the mat"
+TEXT = "the cat sat on the mat and the dog sat"
 
 
 @pytest.fixture(scope="module")
@@ -256,9 +300,9 @@ def test_a_text_is_tokenized_and_labelled(gpt2, tokenizer):
 
 def test_padding_of_several_texts_is_not_measured(gpt2, tokenizer):
     capture = neural.watch(gpt2, [TEXT, "a dog"], tokenizer=tokenizer)
-    assert capture.labels[1] == ["[CLS]", "a", "dog", "[SEP]", *["[PAD]"] * 4]
+    assert capture.labels[1] == ["[CLS]", "a", "dog", "[SEP]", *["[PAD]"] * 8]
     alone = [neural.watch(gpt2, text, tokenizer=tokenizer) for text in (TEXT, "a dog")]
-    rows = np.array([8, 4])  # a measure is the mean over rows, so the longer text counts more
+    rows = np.array([12, 4])  # a measure is the mean over rows, so the longer text counts more
     expected = sum(
         count * one.measure_arrays()["entropy"] for count, one in zip(rows, alone, strict=True)
     )
@@ -285,7 +329,7 @@ def test_ids_get_labels_from_a_tokenizer(gpt2, tokenizer):
     with neural.watch(gpt2, tokens=ids, tokenizer=tokenizer) as block:
         gpt2(ids)
     assert block.labels == expected.labels[:1]
-    own = [str(position) for position in range(8)]
+    own = [str(position) for position in range(12)]
     assert neural.watch(gpt2, TEXT, tokenizer=tokenizer, labels=own).labels == [own]
 
 

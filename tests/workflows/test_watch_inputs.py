@@ -140,7 +140,7 @@ def test_a_tokenizer_of_another_model_is_a_message(watched):
 
 
 def test_inputs_without_tokens_or_of_two_kinds_are_messages(watched):
-    with pytest.raises(TargetError, match="no tokens"):
+    with pytest.raises(TargetError, match="is empty"):
         prepare_input(watched, [""])
     with pytest.raises(TargetError, match="either --input or --pair"):
         prepare_input(watched, ["a"], pairs=[("a", "b")])
@@ -160,6 +160,20 @@ def test_marks_of_blanks_become_blanks():
             return [("Ġthe", "▁cat", "Ċ")[index] for index in row]
 
     assert label_ids(Marked(), torch.tensor([[0, 1, 2]])) == [[" the", " cat", "\n"]]
+
+
+def test_bytes_of_byte_level_tokenizers_become_characters():
+    """“Café” — 東: whole characters are read; parts of one, and control characters, stay."""
+    pieces = ["âĢľ", "C", "af", "Ã©", "âĢĿ", "ĠâĢĶ", "æĿ", "±", "ě", "Âł", "▁über", "##é"]
+
+    class ByteLevel:
+        def convert_ids_to_tokens(self, row):
+            return [pieces[index] for index in row]
+
+    labels = label_ids(ByteLevel(), torch.arange(len(pieces))[None])[0]
+    assert labels[:6] == ["“", "C", "af", "é", "”", " —"]
+    assert labels[6:9] == ["æĿ", "±", "ě"]  # ě is the escape character
+    assert labels[9:] == ["\xa0", " über", "##é"]
 
 
 class HalfOnly(torch.nn.Module):
@@ -247,3 +261,25 @@ def test_long_inputs_are_measured_without_a_matrix_and_stored_in_part(tmp_path, 
     expected = (weights * distance).sum(-1).mean((0, 2))
     np.testing.assert_allclose(call.measures["span"], expected, rtol=1e-4)
     assert (tmp_path / "page.html").stat().st_size < 5_000_000
+
+
+@pytest.mark.parametrize("name", ["Roberta", "Camembert", "XLMRoberta", "Longformer"])
+def test_inputs_of_the_roberta_family_are_cut_to_what_the_model_takes(name):
+    """Their configuration has two positions more: they count from the index of padding."""
+    tokenizer = train_tokenizer()
+    config = getattr(transformers, f"{name}Config")(
+        vocab_size=len(tokenizer),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+        max_position_embeddings=18,
+        pad_token_id=1,
+        **({"attention_window": [4]} if name == "Longformer" else {}),
+    )
+    model = getattr(transformers, f"{name}Model")(config).eval()
+    prepared = prepare_input(WatchedModel("tiny", model, tokenizer), ["the cat sat " * 9])
+    assert prepared.tokens.shape[1] == 16
+    assert "inputs are cut to 16 tokens" in prepared.notes
+    with torch.no_grad():
+        model(prepared.tokens)

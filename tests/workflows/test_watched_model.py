@@ -2,11 +2,13 @@
 
 import http.server
 import json
+import logging
 import os
 import subprocess
 import sys
 import threading
 import time
+import zipfile
 
 import huggingface_hub
 import pytest
@@ -341,6 +343,22 @@ def test_state_dicts_and_programs_that_do_not_fit_are_messages(tmp_path, monkeyp
     ):
         with pytest.raises(TargetError, match=message):
             load_watched_model(name, **options)
+
+
+def test_a_damaged_program_of_torch_export_is_a_message_without_a_log(tmp_path):
+    with zipfile.ZipFile(tmp_path / "junk.pt2", "w") as archive:
+        archive.writestr("junk/version", "0")
+    logged = []
+    handler = logging.Handler()
+    handler.emit = logged.append
+    logger = logging.getLogger(torch.export.__name__)
+    logger.addHandler(handler)
+    try:
+        with pytest.raises(TargetError, match="saved file; write it with"):
+            load_watched_model(str(tmp_path / "junk.pt2"))
+    finally:
+        logger.removeHandler(handler)
+    assert logged == []
 
 
 def test_the_step_is_the_last_number_of_a_name(tmp_path):

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neural.analysis.capture_roles import find_capture_roles
 from neural.capture.head_importance import (
     HeadImportance,
     ImportanceError,
@@ -32,10 +33,9 @@ from neural.capture.interventions import InterventionError
 from neural.capture.replay import count_examples, take_rows
 from neural.capture.token_classes import find_token_classes
 from neural.capture.tracker import preserve_model_state
-from neural.capture.watch import NoAttentionError
+from neural.capture.watch import NoAttentionError, assume_softmax
 from neural.capture.watch import watch as capture_attention
 from neural.nn.lazy_torch import torch
-from neural.report.capture_page import find_capture_roles
 from neural.runs.errors import RunError, SeveralRunsError
 from neural.runs.find import DEFAULT_RUNS_DIR, RUN_MARKER, find_run
 from neural.runs.importance_file import (
@@ -49,6 +49,7 @@ from neural.runs.run import Run
 from neural.workflows.ablation_result import AblationResult
 from neural.workflows.load_model import load_model
 from neural.workflows.load_task import restore_task
+from neural.workflows.objectives import build_batch, create_objective, explain_failures
 from neural.workflows.text_losses import (
     choose_length,
     compute_chance_loss,
@@ -90,6 +91,7 @@ class _Subject:
     """Token ids of the inputs of the first batch, for roles."""
     labels: list[list[str]] | None = None
     notes: tuple[str, ...] = ()
+    metric: str = "loss"
 
 
 @dataclass
@@ -100,6 +102,7 @@ class _Options:
     pattern: str
     heads: Heads | None
     pairs: bool
+    softmax: bool | None
     on_progress: OnProgress
 
     def describe_method(self) -> str:
@@ -119,9 +122,10 @@ def ablate(
     pairs: bool = True,
     step: int | None = None,
     over_training: bool = False,
-    objective: Objective | None = None,
+    objective: Objective | str | None = None,
     batches: Sequence[Batch] | None = None,
     build: str | None = None,
+    softmax: bool | None = None,
     save: bool = False,
     name: str | None = None,
     runs: str | Path = DEFAULT_RUNS_DIR,
@@ -137,19 +141,23 @@ def ablate(
     `target`: a run (its path, or a part of its name; the newest by default), a model as for
     `neural watch` (a folder of Hugging Face, `package.module:function`, …), several of these (they
     are checkpoints of one model), or a torch module. `data`: a text or its file; a run has data of
-    its own. `objective(model, batch)` and `batches`: any loss of a torch module, (B, T) or (B,).
+    its own. `objective`: what is measured of a model that has no loss on a text, by name ("cosine",
+    "norm", "logit:LABEL", "module:function": objectives.py), on the lines of `data`; or with
+    `batches` any loss of a torch module, a function of model and batch that returns (B, T) or (B,).
+    A batch is a dict of tensors with examples first; the loss of an example must not depend on the
+    others.
 
     `method`: what a removed head writes: "mean" (its mean output), "zero", "resample" (its output
     for another example), "pattern" (its values under `pattern`: "uniform", "diagonal", "previous"
     or "average"). `examples`: number of windows or examples; `length`: tokens of a window of a
     text. `heads`: only these, as `["L1 h3"]`. `pairs`: also remove pairs. `step`, `over_training`:
-    another checkpoint of a run, or all. `save`: keep the result of a model as a run called `name`.
-    Results of a run are saved in its folder; steps that it has already are not measured again,
-    unless `again` is set. A measurement of some `heads` only is not saved.
+    another checkpoint of a run, or all. `softmax`: as in `neural.watch`. `save`: keep the result of a
+    model as a run called `name`. Results of a run are saved in its folder; steps that it has already
+    are not measured again, unless `again` is set. A measurement of some `heads` only is not saved.
 
     TaskError or RunError with a message for anything that cannot be measured.
     """
-    options = _Options(method, pattern, heads, pairs, on_progress)
+    options = _Options(method, pattern, heads, pairs, softmax, on_progress)
     if examples < 2:
         raise ImportanceError(
             f"importance needs at least 2 examples for its standard errors, got {examples}"
@@ -160,12 +168,14 @@ def ablate(
     if isinstance(targets[0], torch.nn.Module):
         subject = _prepare_module(targets[0], data, tokenizer, objective, batches, examples, length)
         return _collect(targets[0].__class__.__name__, [subject], options)
-    if objective is not None or batches is not None:
-        raise ImportanceError("`objective` and `batches` are for a torch module")
+    if batches is not None or not isinstance(objective, str | None):
+        raise ImportanceError("a function as `objective`, and `batches`, are for a torch module")
     run_path = None
     if len(targets) == 1:
         run_path = _find_run_path(targets[0], Path(runs), has_data=data is not None)
     if run_path is not None:
+        if objective is not None:
+            raise ImportanceError("a run has a loss of its own: leave --objective out")
         return _ablate_run(
             run_path, data, options, examples, step=step, over_training=over_training, again=again
         )
@@ -175,7 +185,9 @@ def ablate(
             "another model themselves: neural ablate checkpoint-*"
         )
     names = [str(item) for item in targets]
-    return _ablate_models(names, data, options, examples, length, build, Path(runs), save, name)
+    return _ablate_models(
+        names, data, options, examples, length, build, Path(runs), save, name, objective
+    )
 
 
 def _find_run_path(target: Any, runs: Path, *, has_data: bool) -> Path | None:
@@ -314,6 +326,7 @@ def _ablate_models(
     runs: Path,
     save: bool,
     name: str | None,
+    objective: str | None,
 ) -> AblationResult:
     """Measure models of others; several targets are checkpoints of one model."""
     text, source = read_text(data, required_by=targets[0])
@@ -330,14 +343,15 @@ def _ablate_models(
             watched = load_watched_model(target, build=build)
             loaded[:] = [watched]
             yield _prepare_text_model(
-                watched, text, source, examples, length, steps[target], target
+                watched, text, source, examples, length, steps[target], target, objective
             )
 
     result = _collect("", load_subjects(), options, count=len(ordered))
     saved = None
     if save:
         size = min(MAX_SAVED_TOKENS, choose_length(loaded[0], length))
-        saved = _save_as_run(ordered, result, text, size, build, runs, name)
+        with assume_softmax(options.softmax):
+            saved = _save_as_run(ordered, result, text, size, build, runs, name)
     return replace(result, name=name or loaded[0].name, saved=saved)
 
 
@@ -365,22 +379,32 @@ def _prepare_module(
     model: nn.Module,
     data: str | Path | None,
     tokenizer: Any,
-    objective: Objective | None,
+    objective: Objective | str | None,
     batches: Sequence[Batch] | None,
     examples: int,
     length: int | None,
 ) -> _Subject:
     """A torch module with any loss, or as a language model of a text."""
-    if (objective is None) != (batches is None):
+    name_of_objective = objective if isinstance(objective, str) else None
+    if (objective is None or name_of_objective is not None) != (batches is None):
         raise ImportanceError("`objective` and `batches` belong together: pass both or none")
     name = type(model).__name__
-    if objective is not None and batches is not None:
+    if callable(objective) and batches is not None:
         batches = list(batches)
-        count = sum(count_examples(batch) for batch in batches)
+        if not all(isinstance(batch, Mapping) for batch in batches):
+            raise ImportanceError(
+                "a batch is a dict of tensors with examples first, such as "
+                '{"input_ids": ids, "labels": labels}'
+            )
+        try:
+            count = sum(count_examples(batch) for batch in batches)
+        except ValueError as error:
+            raise ImportanceError(str(error)) from None
+        objective = explain_failures(objective, "the objective")
         return _Subject(0, name, model, objective, batches, f"{count} examples")
     watched = WatchedModel(name, model, tokenizer)
     text, source = read_text(data, required_by=name)
-    return _prepare_text_model(watched, text, source, examples, length, 0, name)
+    return _prepare_text_model(watched, text, source, examples, length, 0, name, name_of_objective)
 
 
 def _prepare_text_model(
@@ -391,8 +415,24 @@ def _prepare_text_model(
     length: int | None,
     step: int,
     label: str,
+    objective: str | None,
 ) -> _Subject:
-    """A language model, with its loss on windows of a text."""
+    """A language model, with its loss on windows of a text; or an objective on lines of it."""
+    if objective is not None:
+        lines = [line for line in text.splitlines() if line.strip()][:examples]
+        is_own_loss = ":" in objective and not objective.startswith("logit:")
+        return _Subject(
+            step,
+            Path(label).name,
+            watched.model,
+            explain_failures(
+                create_objective(objective, watched.model), f"the objective {objective}"
+            ),
+            [build_batch(objective, lines, watched.tokenizer)],
+            f"{len(lines)} lines of {source}",
+            notes=watched.notes,
+            metric=objective if is_own_loss else f"−{objective}",
+        )
     losses = prepare_text_losses(watched, text, source, examples, length)
     inputs, targets = losses.inputs, losses.batch["targets"]
     classes: list[Mapping[str, Tensor]] | None = None
@@ -439,7 +479,8 @@ def _collect(
             new_header, step = _find_measured(folder, subject, options)
         if step is None or new_header is None:
             options.on_progress(label, 0, 0)
-            importance = _measure(subject, options, label)
+            with assume_softmax(options.softmax):
+                importance = _measure(subject, options, label)
             notes |= dict.fromkeys((*subject.notes, *importance.notes))
             step, new_header = _to_step(subject, importance)
             if folder is not None and options.heads is None:
@@ -460,7 +501,8 @@ def _collect(
             )
         header = new_header
         steps.append(step)
-        roles = _find_roles(subject, header)
+        with assume_softmax(options.softmax):
+            roles = _find_roles(subject, header)
     assert header is not None
     if options.heads is not None:
         saved = None
@@ -549,6 +591,8 @@ def _to_step(
         layers=importance.layers,
         heads=importance.heads,
         chance_loss=subject.chance_loss,
+        metric=subject.metric,
+        unit="nats" if subject.metric == "loss" else "",
     )
     return step, header
 

@@ -17,6 +17,7 @@ from neural.core.printed_sections import PrintedSections
 from neural.runs.importance_file import (
     ImportanceHeader,
     ImportanceStep,
+    PairImportance,
     encode_header,
     encode_step,
 )
@@ -94,12 +95,15 @@ class AblationResult(PrintedSections):
         """A table of the heads at the last step, and one of pairs."""
         step, header = self.last, self.header
         heads = [head for head in self._list_heads() if np.isfinite(step.change[head])]
-        heads.sort(key=lambda head: -step.change[head])
+        # a score such as a cosine has no good direction: heads that lower it count as much
+        is_score = header.metric.startswith("−")
+        heads.sort(key=lambda head: -abs(step.change[head]) if is_score else -step.change[head])
         lines = [
-            f"importance of {len(heads)} heads: change of the loss without each, in nats",
+            f"importance of {len(heads)} heads: change of {'the ' * (header.metric == 'loss')}"
+            f"{header.metric} without each" + f", in {header.unit}" * bool(header.unit),
             f"data: {header.data}",
             f"method: {header.method}; ± standard error over {header.examples} examples",
-            f"loss {step.loss:.4f} ± {step.loss_se:.4f}"
+            f"{header.metric} {step.loss:.4f} ± {step.loss_se:.4f}".replace("-", "−")
             + (f" at step {step.step:,}" if step.step else "")
             + (f"; chance {header.chance_loss:.4f}" if header.chance_loss is not None else ""),
             *(f"note: {note}" for note in self.notes),
@@ -117,7 +121,7 @@ class AblationResult(PrintedSections):
         if len(self.steps) > 1:
             sections.append(self._build_series_section(heads))
         if step.pairs:
-            sections.append(_build_pair_section(step, len(heads)))
+            sections.append(_build_pair_section(step.pairs, len(heads)))
         return sections
 
     def _list_heads(self) -> list[tuple[int, int]]:
@@ -171,19 +175,22 @@ def _find_strongest_class(step: ImportanceStep, head: tuple[int, int]) -> str:
     return best
 
 
-def _build_pair_section(step: ImportanceStep, heads: int) -> PageSection:
-    """The pairs with the largest interactions."""
+def _build_pair_section(pairs: Sequence[PairImportance], heads: int) -> PageSection:
+    """The pairs with the largest interactions.
+
+    The sum of singles is that of the examples on which the pair was measured, of printed digits.
+    """
     rows = [
         (
             f"L{pair.first[0]} h{pair.first[1]}, L{pair.second[0]} h{pair.second[1]}",
             format_change(pair.both),
-            format_change(step.change[pair.first] + step.change[pair.second]),
+            format_change(round(pair.both, 4) - round(pair.interaction, 4)),
             format_change(pair.interaction),
             f"{pair.interaction_se:.4f}",
         )
-        for pair in step.pairs[:MAX_LISTED_PAIRS]
+        for pair in pairs[:MAX_LISTED_PAIRS]
     ]
-    count = len(step.pairs)
+    count = len(pairs)
     every = heads * (heads - 1) // 2
     return PageSection(
         title="pairs",

@@ -73,7 +73,9 @@ def group_findings(runs: Sequence[Run], *, claims: bool = False) -> list[Finding
     for data, labels in group_experiments(runs).items():
         for label, members in labels.items():
             findings = analyze_runs(members, kinds)
-            title = data if label == data else f"{data}: {label}"
+            # a tracked training names no data set
+            has_data = label != data and any(run.settings.get("data") for run in members)
+            title = f"{data}: {label}" if has_data else label
             not_found = list_missing_claims(findings, members, kinds)
             groups.append(FindingGroup(title, members, findings, not_found))
     return groups

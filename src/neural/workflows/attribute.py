@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,11 +42,13 @@ from neural.capture.interventions import zero
 from neural.capture.logit_lens import LensRow, read_layers
 from neural.capture.residual_stream import AttributionError
 from neural.capture.tracker import preserve_model_state
+from neural.capture.watch import assume_softmax
 from neural.core.errors import TaskError
 from neural.core.optional_packages import import_optional
 from neural.nn.lazy_torch import torch
 from neural.report.figures_extra import require_figures
 from neural.runs.find import DEFAULT_RUNS_DIR
+from neural.workflows.objectives import ScoredModel, embed
 from neural.workflows.token_model import MODEL_ERRORS, TokenModel, load_token_model
 from neural.workflows.watched_model import find_first_line
 
@@ -61,6 +63,8 @@ ABLATION_DRAWS = 4
 """Tokens that replace each one in "ablation"; others than those that judge the methods."""
 HEAD_CHUNK = 64
 """Heads that are removed in one batch."""
+MAX_NAMED_POSITIONS = 5
+"""Positions that a note names."""
 FIGURE_FORMATS = (".svg", ".pdf", ".png")
 
 
@@ -96,12 +100,17 @@ class Faithfulness:
 
 @dataclass(frozen=True)
 class Answer:
-    """A token or class with its probability."""
+    """A token or class with its probability, or a score."""
 
     id: int
     text: str
     probability: float
+    """NaN of a score."""
     logit: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON data."""
+        return {**vars(self), "probability": _to_json(self.probability)}
 
 
 @dataclass(frozen=True)
@@ -171,9 +180,9 @@ class AttributionResult:
             "tokens": self.tokens,
             "token_ids": self.token_ids,
             "position": self.position,
-            "answer": vars(self.answer),
-            "against": None if self.against is None else vars(self.against),
-            "predicted": vars(self.predicted),
+            "answer": self.answer.to_dict(),
+            "against": None if self.against is None else self.against.to_dict(),
+            "predicted": self.predicted.to_dict(),
             "methods": {
                 name: {
                     "label": METHODS[name],
@@ -291,11 +300,13 @@ def attribute(
     answer: str | int | None = None,
     against: str | int | None = None,
     methods: Sequence[str] | None = None,
+    objective: str | None = None,
     faithfulness: bool = False,
     examples: int = DEFAULT_EXAMPLES,
     random_orders: int = RANDOM_ORDERS,
     step: int | None = None,
     build: str | None = None,
+    softmax: bool | None = None,
     seed: int = 0,
     runs: Path = DEFAULT_RUNS_DIR,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
@@ -309,10 +320,13 @@ def attribute(
     `inputs`: a text, token ids, or several texts; the first is explained, and all are examples of
     faithfulness.
     `position`: the prediction after this position is explained, counted from 0 or from the end
-    (negative); the last by default. Not for classifiers.
+    (negative); the last by default. Classifiers have their own: what their class is read from.
     `answer`, `against`: a token or class, as text or id; by default the most probable one. With
     `against`, parts of the logit are those of the difference.
     `methods`: names of capture/explanations.py; all by default.
+    `objective`: explain a score instead of an answer (objectives.py): "cosine" of the first input with
+    the second, "norm" of its embedding, "logit:LABEL" or "module:function".
+    `softmax`: as in `neural.watch`.
     `faithfulness`: measure each method by deletion and insertion, on up to `examples` predictions
     of the inputs, against `random_orders` random orders each. `on_progress(done, total)`.
     """
@@ -325,8 +339,10 @@ def attribute(
     else:
         loaded = load_token_model(model, tokenizer=tokenizer, step=step, build=build, runs=runs)
     rows = [_encode(loaded, row) for row in _list_inputs(inputs)]
-    subject = Predictor(loaded.model, _create_probe_builder(loaded))
-    with preserve_model_state(loaded.model):
+    if objective is not None:
+        loaded, rows = _score_by(objective, loaded, rows)
+    subject = Predictor(loaded.model, _create_probe_builder(loaded), objective is not None)
+    with preserve_model_state(loaded.model), assume_softmax(softmax):
         loaded.model.eval()
         try:
             session = _Session(loaded, subject, rows, names, seed)
@@ -369,7 +385,7 @@ class _Session:
         self.is_sequence = is_sequence
         tracing = self._trace(tokens)
         self.is_causal = is_sequence and _is_causal(tracing)
-        index = self._check_position(position, len(tokens), is_sequence)
+        index = self._check_position(position, len(tokens))
         if self.is_causal and index + 1 < len(tokens):
             tokens = tokens[: index + 1]
             tracing = self._trace(tokens)
@@ -383,8 +399,12 @@ class _Session:
 
         def create_answer(token: int) -> Answer:
             probability = float(log_probabilities[token].exp())
+            probability = math.nan if self.subject.is_score else probability
             return Answer(token, self._label_answer(token), probability, float(values[token]))
 
+        read, notes = self._find_read_positions(tokens, index, answer_id)
+        if position is not None and not is_sequence:
+            self._check_class_position(index, read)
         scores = explain(
             self.subject,
             tokens,
@@ -393,9 +413,12 @@ class _Session:
             methods=self.methods,
             replacements=self._draw(tokens, ABLATION_DRAWS, 0),
             tracing=tracing,
+            read=read,
             on_failure=self._note_failure,
         )
-        attribution, notes = self._attribute(tracing, index, answer_id, against_id)
+        attribution, reason = self._attribute(tracing, index, answer_id, against_id)
+        if attribution is None and "direct" not in self.failures:
+            notes.append(f"no {METHODS['direct']}: {reason}")
         lens: list[LensRow] = []
         try:
             lens = read_layers(tracing, index, answer_id)
@@ -418,7 +441,7 @@ class _Session:
             head_agreement=_correlate_heads(attribution, removed),
             lens=lens,
             lens_tokens={token: self._label_answer(token) for token in lens_ids},
-            head_rows=self._score_heads(tracing, tokens, index, answer_id),
+            head_rows=self._score_heads(tracing, tokens, index, answer_id, read),
             notes=[*self.loaded.notes, *notes],
         )
         result.notes.extend(f"no {METHODS[name]}: {text}" for name, text in self.failures.items())
@@ -513,13 +536,37 @@ class _Session:
     def _note_failure(self, method: str, error: AttributionError) -> None:
         self.failures[method] = str(error)
 
-    def _check_position(self, position: int | None, length: int, is_sequence: bool) -> int:
-        if not is_sequence:
-            if position is not None:
-                raise AttributionError(
-                    f"{self.loaded.name} predicts a class of the input: leave the position out"
-                )
-            return length - 1
+    def _find_read_positions(
+        self, tokens: Tensor, position: int, answer: int
+    ) -> tuple[np.ndarray | None, list[str]]:
+        """Weights of the positions that the answer is read from, and a note on those of a class."""
+        try:
+            read = self.subject.weigh_positions(tokens, position, answer)
+        except AttributionError:
+            return None, []  # `explain` raises it again for each method that needs them
+        return read, [] if self.is_sequence else [self._describe_read_positions(read)]
+
+    def _describe_read_positions(self, read: np.ndarray) -> str:
+        positions = np.flatnonzero(read).tolist()
+        what = "score" if self.subject.is_score else "class"
+        if len(positions) == len(read):
+            return f"the {what} is read from all {len(read)} positions"
+        shown = ", ".join(map(str, positions[:MAX_NAMED_POSITIONS]))
+        more = " …" * (len(positions) > MAX_NAMED_POSITIONS)
+        return (
+            f"the {what} is read from {'position' if len(positions) == 1 else 'the positions'} "
+            + (shown + more)
+        )
+
+    def _check_class_position(self, position: int, read: np.ndarray | None) -> None:
+        """AttributionError unless the class is read from this position and from no other."""
+        if read is None or np.flatnonzero(read).tolist() != [position]:
+            known = "" if read is None else f": {self._describe_read_positions(read)}"
+            raise AttributionError(
+                f"{self.loaded.name} predicts a class of the input{known}; leave the position out"
+            )
+
+    def _check_position(self, position: int | None, length: int) -> int:
         position = -1 if position is None else position
         if not -length <= position < length:
             raise AttributionError(
@@ -573,7 +620,8 @@ class _Session:
 
     def _attribute(
         self, tracing: AttentionTracing, position: int, answer: int, against: int | None
-    ) -> tuple[LogitAttribution | None, list[str]]:
+    ) -> tuple[LogitAttribution | None, str]:
+        """Direct attribution, or why there is none."""
         try:
             attribution = tracing.attribute_logits(
                 torch.tensor([position]),
@@ -581,21 +629,27 @@ class _Session:
                 None if against is None else torch.tensor([against]),
             )
         except AttributionError as error:
-            return None, [f"no direct logit attribution: {error}"]
-        return attribution, []
+            return None, str(error)
+        return attribution, ""
 
     def _score_heads(
-        self, tracing: AttentionTracing, tokens: Tensor, position: int, answer: int
+        self,
+        tracing: AttentionTracing,
+        tokens: Tensor,
+        position: int,
+        answer: int,
+        read: np.ndarray | None,
     ) -> dict[str, list[np.ndarray]]:
         """(H, T) rows of every layer by method; methods that the model does not allow are left
         out."""
         rows: dict[str, list[np.ndarray]] = {}
         length = len(tokens)
-        if any(layer.output.shape[2] != length for layer in tracing.outputs.layers):
+        is_other = any(layer.output.shape[2] != length for layer in tracing.outputs.layers)
+        if is_other or read is None:
             return rows
         try:
             maps = tracing.value_weighted_maps()
-            rows["value_weighted"] = [layer[0, :, position] for layer in maps]
+            rows["value_weighted"] = [read @ layer[0] for layer in maps]
             gradients = compute_answer_gradients(self.subject, tokens, position, answer, tracing)
         except AttributionError:
             return rows
@@ -634,6 +688,22 @@ class _Session:
                 for (layer, head), value in zip(chunk, values.tolist(), strict=True):
                     effects[layer, head] = reference - value
         return effects
+
+
+def _score_by(
+    objective: str, loaded: TokenModel, rows: list[Tensor]
+) -> tuple[TokenModel, list[Tensor]]:
+    """The model with its score as its only class, and the inputs that are explained."""
+    reference = None
+    if objective == "cosine":
+        if len(rows) != 2:
+            raise AttributionError("cosine compares two inputs: give --input twice")
+        with preserve_model_state(loaded.model), torch.no_grad():
+            ids = rows[1].unsqueeze(0)
+            batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+            reference = embed(loaded.model.eval(), batch)
+        rows = rows[:1]
+    return replace(loaded, model=ScoredModel(loaded.model, objective, reference)), rows
 
 
 def _list_inputs(inputs: Any) -> list[Any]:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neural.analysis.capture_roles import find_capture_roles
 from neural.capture.capture_result import Capture, CapturedCall
 from neural.capture.measures import registry
 from neural.core.errors import TaskError
-from neural.report.capture_page import find_capture_roles
 
 if TYPE_CHECKING:
     from neural.capture.attention_call import AttentionCall
@@ -30,7 +30,7 @@ DatasetParts = tuple[dict[str, Any], dict[str, Any]]
 """Variables and coordinates of a Dataset: name → (dimensions, values) or (…, attributes)."""
 
 
-def build_dataframe(capture: Capture, example: int = 0) -> Any:
+def build_dataframe(capture: Capture) -> Any:
     """A DataFrame with a row per layer and head: layer, head, path, role, and all measures.
 
     A measure of a whole layer, such as `head_diversity`, has the same value in all rows of the
@@ -53,21 +53,21 @@ def build_dataframe(capture: Capture, example: int = 0) -> Any:
             },
         }
         for layer, (path, roles) in enumerate(
-            zip(capture.layer_names(), _list_roles(capture, example), strict=True)
+            zip(capture.layer_names(), _list_roles(capture), strict=True)
         )
         for head, role in enumerate(roles)
     ]
     return pandas.DataFrame(rows, columns=["layer", "head", "path", "role", *arrays])
 
 
-def build_dict(capture: Capture, name: str, example: int = 0) -> dict[str, Any]:
+def build_dict(capture: Capture, name: str) -> dict[str, Any]:
     """Labels, layers, heads, roles and measures as data for JSON; NaN becomes None."""
     # arrays of all layers, so that every head and every layer has the same keys
     arrays = capture.measure_arrays()
     head_arrays = {key: values for key, values in arrays.items() if values.ndim == 2}
     layer_arrays = {key: values for key, values in arrays.items() if values.ndim == 1}
     layers = []
-    for layer, roles in enumerate(_list_roles(capture, example)):
+    for layer, roles in enumerate(_list_roles(capture)):
         heads = [
             {
                 "role": role,
@@ -102,7 +102,6 @@ def build_dataset(
     capture: Capture,
     name: str,
     *,
-    example: int = 0,
     maps: bool = True,
     examples: int | None = None,
     positions: int | None = None,
@@ -113,7 +112,7 @@ def build_dataset(
     # optional, and not among the packages of this project: a type checker would not find it
     xarray = import_module("xarray")
     variables, coordinates = describe_dataset(
-        capture, example=example, maps=maps, examples=examples, positions=positions
+        capture, maps=maps, examples=examples, positions=positions
     )
     return xarray.Dataset(variables, coordinates, {"model": name})
 
@@ -121,7 +120,6 @@ def build_dataset(
 def describe_dataset(
     capture: Capture,
     *,
-    example: int = 0,
     maps: bool = True,
     examples: int | None = None,
     positions: int | None = None,
@@ -142,7 +140,7 @@ def describe_dataset(
             dims = ("layer", "later_layer")
         variables[key] = (dims, values, {"units": measure.unit, "long_name": measure.summary()})
     roles = np.full((layers, max_heads), "", dtype=object)
-    for layer, names in enumerate(_list_roles(capture, example)):
+    for layer, names in enumerate(_list_roles(capture)):
         roles[layer, : len(names)] = names
     variables["role"] = (("layer", "head"), roles.astype(str))
     coordinates: dict[str, Any] = {
@@ -238,9 +236,9 @@ def _check_map_size(capture: Capture, examples: int | None, positions: int | Non
         )
 
 
-def _list_roles(capture: Capture, example: int) -> list[list[str]]:
+def _list_roles(capture: Capture) -> list[list[str]]:
     """The role of every head of each layer; empty texts if there are no roles."""
-    roles = find_capture_roles(capture, example)
+    roles = find_capture_roles(capture)
     return [
         [str(roles[layer, head]) if roles.size else "" for head in range(call.heads)]
         for layer, call in enumerate(capture)

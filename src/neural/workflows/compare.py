@@ -81,10 +81,16 @@ def compare_by_seed(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Groups of runs that differ in their seeds alone, each against the first by pairs of seeds.
 
     A pair shares the seed of the training and that of the split, so both are scored on the same
-    data. Empty if there is one group only, or if runs have no score or different metrics.
+    data. A run that failed is worse than any other; it is not part of the mean, but `failed` counts
+    it. Empty if there is one group only, or if other runs have no score or different metrics.
     """
-    bests = [best for run in runs if (best := find_best_validation(run)) is not None]
-    if len(bests) < len(runs) or len({best.name for best in bests}) > 1:
+    is_failed = [run.status.state == "failed" for run in runs]
+    bests = [
+        None if failed else find_best_validation(run)
+        for run, failed in zip(runs, is_failed, strict=True)
+    ]
+    names = {best.name for best in bests if best is not None}
+    if len(names) != 1 or bests.count(None) > sum(is_failed):
         return []
     members: dict[str, list[int]] = {}
     scores: dict[str, dict[Hashable, float]] = {}
@@ -96,7 +102,7 @@ def compare_by_seed(runs: Sequence[Run]) -> list[dict[str, Any]]:
         other_settings = {key: value for key, value in settings.items() if key not in SEED_KEYS}
         group = json.dumps(other_settings, sort_keys=True)
         members.setdefault(group, []).append(index)
-        scores.setdefault(group, {})[seeds] = best.score
+        scores.setdefault(group, {})[seeds] = math.nan if best is None else best.score
     if len(members) < 2:
         return []
     _, larger_is_better = get_monitored_metric(str(runs[0].settings.get("task", "")))
@@ -104,11 +110,13 @@ def compare_by_seed(runs: Sequence[Run]) -> list[dict[str, Any]]:
     groups: list[dict[str, Any]] = [
         {
             "runs": members[group],
-            "score": bests[0].name,
-            "mean": sum(group_scores.values()) / len(group_scores),
+            "score": next(iter(names)),
+            "mean": sum(finite) / len(finite) if finite else None,
+            "failed": len(group_scores) - len(finite),
             "against_first": None,
         }
         for group, group_scores in scores.items()
+        for finite in [[score for score in group_scores.values() if math.isfinite(score)]]
     ]
     comparisons = compare_pairs(
         [scores[group] for group in others], scores[first], larger_is_better=larger_is_better

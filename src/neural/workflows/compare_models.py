@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from neural.analysis.capture_roles import find_capture_roles
 from neural.analysis.head_matching import (
     DEFAULT_RESOLUTION,
     RESOLUTION_PER_KEY_8_BITS,
@@ -35,7 +36,6 @@ from neural.analysis.run_loading import MissingDataError
 from neural.capture.capture_result import Capture
 from neural.capture.map_encoding import add_map_location, decode_map, is_signed_map
 from neural.capture.snapshot_writer import MAX_MAP_POSITIONS
-from neural.report.capture_page import find_capture_roles
 from neural.runs.find import DEFAULT_RUNS_DIR
 from neural.runs.run import Run
 from neural.workflows.watch_models import ModelCapture, watch_models

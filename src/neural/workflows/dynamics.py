@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from neural.analysis.focus_results import (
     TIME_SCORES,
     FocusGroups,
     FocusResult,
+    count_failed_seeds,
     estimate_score,
     estimate_time_to_reach,
     group_results,
@@ -98,7 +100,10 @@ def collect_results(
         results.append(read_result(path))
     if not results:
         raise RunError(f"{sweep.path}: no trial has finished")
-    return results
+    failed = [row.run for row in sweep.rows if row.run is not None and row.state == "failed"]
+    with ExitStack() as stack:
+        runs = [stack.enter_context(Run.open(sweep.path / name)) for name in failed]
+        return count_failed_seeds(results, runs)
 
 
 def evaluate_run(path: Path) -> FocusResult:
@@ -171,7 +176,7 @@ def build_table(groups: FocusGroups) -> list[tuple[str, ...]]:
         "argmax",
         "focus",
         "SAIF",
-        "±",
+        "95 % interval",
         "sure focus",
         "sure class",
         "steps to 90 %",
@@ -181,13 +186,18 @@ def build_table(groups: FocusGroups) -> list[tuple[str, ...]]:
     )
     rows: list[tuple[str, ...]] = [header]
     for (name, m), group in sorted(
-        groups.items(), key=lambda item: (item[0][1], -estimate_score(item[1], "saif").value)
+        groups.items(),
+        key=lambda item: (
+            item[0][1],
+            item[1][0].failed_seeds > 0,
+            -estimate_score(item[1], "saif").value,
+        ),
     ):
         values = {key: estimate_score(group, key) for key in COLUMNS}
-        half_width = (values["saif"].high - values["saif"].low) / 2
+        low, high = values["saif"].low, values["saif"].high
         cells = [f"{values[key].value:.3f}" for key in COLUMNS[:4]]  # accuracy … saif
         cells += [
-            "–" if math.isnan(half_width) else f"{half_width:.3f}",
+            "–" if math.isnan(low) else f"{low:.3f} … {high:.3f}",
             *(f"{values[key].value:.2f}" for key in COLUMNS[4:6]),  # both confidences
         ]
         cells += [
@@ -195,7 +205,9 @@ def build_table(groups: FocusGroups) -> list[tuple[str, ...]]:
             for key in ("steps_to_target", "seconds_to_target")
         ]
         cells += [f"{values[key].value:.1f}" for key in COLUMNS[8:]]  # calls, milliseconds
-        rows.append((name, str(m), *cells))
+        failed = group[0].failed_seeds
+        label = f"{name} ({failed} of {len(group) + failed} failed)" if failed else name
+        rows.append((label, str(m), *cells))
     return rows
 
 
@@ -209,7 +221,7 @@ def format_report(
         "# Paradigms of attention compared",
         "",
         f"Seeds {', '.join(map(str, seeds))}; test examples come from images outside the training "
-        "set; ± and intervals are 95 % over seeds. SAIF: share of examples with focus on the "
+        "set; intervals are 95 % over seeds. SAIF: share of examples with focus on the "
         "foreground and probability of the class both above the threshold. Calls: classifier calls "
         "per example and step, including those that decided when a paradigm that changes its loss "
         "during training does so. Times to 90 % are "
@@ -244,7 +256,8 @@ def describe_correction(verdicts: Sequence[ClaimVerdict]) -> str:
     return (
         f"A claim is supported or refuted where p is at most 0.05 after Holm's correction for the "
         f"{count_tests(verdicts)} tests of this report: where nothing is true, at most 5 % of such "
-        "reports have a false verdict. Intervals are 95 % each, without the correction, so an "
+        "reports have a false verdict. Intervals are 95 % each (Student's t over seeds, corrected for "
+        "skewness by Hall's transformation), without the correction for many tests, so an "
         "interval may lie on one side of a claim that is undecided."
     )
 
@@ -273,6 +286,7 @@ def to_json(groups: FocusGroups, verdicts: Sequence[ClaimVerdict]) -> dict[str, 
                 "paradigm": name,
                 "segments": m,
                 "seeds": [result.seed for result in group],
+                "failed_seeds": group[0].failed_seeds,
                 "scores": scores,
                 "times": times,
             }

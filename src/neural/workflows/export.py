@@ -115,6 +115,10 @@ def load_bundle(
         model: Any = load_best_model(opened.path)
         metadata = {
             "vocabulary": opened.metadata("vocabulary"),
+            # names of the columns, of the target and of its classes by output unit
+            "columns": opened.metadata("data/columns") or None,
+            "target": opened.metadata("data/target"),
+            "classes": opened.metadata("data/classes") or None,
             # how columns of a table became the inputs: the exported network does not do it
             "preprocessing": opened.metadata("data/preprocessing"),
             # how outputs become values in the units of the data: neither does it do that

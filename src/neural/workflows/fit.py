@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from neural.core.settings import flatten_settings, load_settings
 from neural.optim.catalogue import CATALOGUE
 from neural.runs.find import DEFAULT_RUNS_DIR
 from neural.runs.run import Run
+from neural.tasks.focus.predict import predict_focus
+from neural.tasks.focus.task import Focus
 from neural.tasks.supervised.predict import PredictedRows, predict_arrays
 from neural.tasks.supervised.task import Supervised, SupervisedSettings
 from neural.tasks.task import Evaluation, Task
@@ -87,7 +90,8 @@ class FitResult(PrintedSections):
         """The predicted class of every example, by name if the labels had names, or the values.
 
         `X` is an array, a tensor, a list or a frame. A dict has several arrays by name, such as
-        `x` and `mask`. TaskError if it does not fit the network.
+        `x` and `mask`. TaskError if it does not fit the network; a warning for what it has that the
+        training data had not, such as another category.
         """
         return self._predict(X).predicted_labels()
 
@@ -110,12 +114,17 @@ class FitResult(PrintedSections):
         return evaluate_opened(_FittedRun(self), **options)
 
     def _predict(self, X: Any) -> PredictedRows:
+        if isinstance(self.task, Focus):
+            return predict_focus(_FittedRun(self), X)
         if not isinstance(self.task, Supervised):
             raise TaskError(
                 f"{self.run.name} is a run of `{self.task.experiment.task}`: use `neural.predict`, "
                 "`neural.generate` or `neural.segment`"
             )
-        return predict_arrays(_FittedRun(self), X, self.model)
+        rows = predict_arrays(_FittedRun(self), X, self.model)
+        for note in rows.notes:
+            warnings.warn(note, stacklevel=3)
+        return rows
 
     def __fspath__(self) -> str:
         """The path of the run folder."""

@@ -32,6 +32,9 @@ from neural.tasks import registry as tasks
 from neural.tasks.task import Task
 from neural.workflows.guess_experiment import add_overrides, guess_experiment, is_data
 
+CAPTURE_TASKS = ("watched", "tracked")
+"""`task` of runs of `neural watch` and `neural.track`, whose models are not ours."""
+
 
 def load_task(
     path: str | Path,
@@ -135,6 +138,11 @@ def restore_experiment(run: Run) -> Experiment:
     try:
         experiment_class = _settings_class(str(run.settings.get("task", "")))
     except UnknownNameError as unknown:
+        if unknown.name in CAPTURE_TASKS:
+            raise RunError(
+                f"{run.path} is the attention of a model from elsewhere: there is no task to run, and "
+                "no model in the folder"
+            ) from None
         raise RunError(f"{run.path}: {unknown}") from None
     settings = run.settings
     training = settings.get("training")

@@ -47,10 +47,11 @@ from neural.capture.path_patching import (
     patch_path,
     patch_received,
 )
-from neural.capture.watch import NoAttentionError
+from neural.capture.watch import NoAttentionError, assume_softmax
 from neural.core.errors import TaskError
 from neural.nn.lazy_torch import torch
 from neural.runs.find import DEFAULT_RUNS_DIR
+from neural.workflows.objectives import ScoredModel
 from neural.workflows.patching_pairs import TokenPair, read_pairs, tokenize_pairs
 from neural.workflows.patching_result import (
     PatchingResult,
@@ -88,6 +89,7 @@ def patch(
     pairs: str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]],
     *,
     metric: str | None = None,
+    objective: str | None = None,
     sweeps: str | Iterable[str] | None = None,
     paths: bool | Sequence[tuple[str, ...]] = False,
     null: bool = True,
@@ -95,6 +97,7 @@ def patch(
     step: int | None = None,
     build: str | None = None,
     implementation: str | None = None,
+    softmax: bool | None = None,
     batch_size: int | None = None,
     seed: int = 0,
     runs: str | Path = DEFAULT_RUNS_DIR,
@@ -109,15 +112,20 @@ def patch(
 
     `target`: a run or its name, a target of `neural watch`, or a torch module (then texts need a
     `tokenizer`). `pairs`: a YAML file, or a list of dictionaries (docs/patching.md). `metric`:
-    logit_difference, loss or probability; replaces that of the file. `sweeps`: "heads",
+    logit_difference, loss or probability; replaces that of the file. `objective`: instead of a
+    metric and answers, for models that predict no token (objectives.py): "cosine" (with the
+    embedding of the clean input), "norm", "logit:LABEL" or "module:function". `sweeps`: "heads",
     "positions" (heads × positions) and "residual" (layers × positions); by default heads, and
     positions if they take few examples. `paths`: paths such as [("L0 h1", "L1 h0"), ("L1 h0",
     "output"), ("L0 h1", "L1 h0", "k")], or True for all between the heads that matter. `null=False`
-    skips the comparison with mismatched pairs. `step`: checkpoint of a run. `on_progress` is called
-    with a name, the number of examples that are done, and of all.
+    skips the comparison with mismatched pairs. `step`: checkpoint of a run. `softmax`: as in
+    `neural.watch`. `on_progress` is called with a name, the number of examples that are done, and of
+    all.
     SettingsError, TaskError or RunError with a message if the input is wrong.
     """
-    pair_source = read_pairs(pairs, metric=metric)
+    if metric is not None and objective is not None:
+        raise TaskError("--metric and --objective are two scores: choose one of them")
+    pair_source = read_pairs(pairs, metric=metric, needs_targets=objective is None)
     kinds = _check_sweeps(sweeps)
     model = load_token_model(
         target,
@@ -127,12 +135,14 @@ def patch(
         implementation=implementation,
         runs=Path(runs),
     )
-    token_pairs = tokenize_pairs(pair_source, model)
-    experiment = _Experiment(
-        model, token_pairs, pair_source.settings.metric, batch_size, seed, on_progress, null=null
-    )
+    token_pairs = tokenize_pairs(pair_source, model, needs_targets=objective is None)
+    score = pair_source.settings.metric if objective is None else objective
+    if objective is not None:
+        model = replace(model, model=ScoredModel(model.model, objective).eval())
+    experiment = _Experiment(model, token_pairs, score, batch_size, seed, on_progress, null=null)
     try:
-        return experiment.run(kinds, paths)
+        with assume_softmax(softmax):
+            return experiment.run(kinds, paths)
     except (InterventionError, NoAttentionError) as error:
         raise TaskError(f"{model.name}: {error}") from error
 
@@ -214,6 +224,9 @@ class _Experiment:
         self, kinds: tuple[str, ...] | None, paths: bool | Sequence[tuple[str, ...]]
     ) -> PatchingResult:
         """Measure all pairs, then all sweeps and paths."""
+        if self.metric == "cosine":
+            embeddings = [self.model.check_run(torch.tensor([pair.clean])) for pair in self.pairs]
+            self.references = torch.cat(embeddings)
         clean, corrupted = (
             self._score_inputs([getattr(pair, key) for pair in self.pairs])
             for key in ("clean", "corrupted")
@@ -261,6 +274,12 @@ class _Experiment:
 
     def _score(self, logits: Float[Tensor, "B C"], pairs: Sequence[int]) -> np.ndarray:
         """Scores of examples that belong to pairs."""
+        if isinstance(self.model.model, ScoredModel):
+            scores = logits[:, 0]
+            if self.metric == "cosine":
+                references = self.references[list(pairs)]
+                scores = torch.nn.functional.cosine_similarity(logits, references, dim=-1)
+            return scores.double().cpu().numpy()
         rows = torch.arange(len(logits))
         answers = self.answers[list(pairs)]
         if self.metric == "logit_difference":
@@ -335,7 +354,8 @@ class _Experiment:
                 f"tokens, here are {len(lengths)}"
             )
         targets = {(self.pairs[pair].answer, self.pairs[pair].wrong) for pair in self.used}
-        if len(targets) == 1 and len(lengths) > 1:
+        is_scored = isinstance(self.model.model, ScoredModel)
+        if len(targets) == 1 and len(lengths) > 1 and not is_scored:
             self.notes.append(
                 "all pairs have the same targets: other pairs may restore as much, so that "
                 "no unit stands out; mix pairs with different answers"

@@ -125,10 +125,12 @@ def read_pairs(
     pairs: str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]],
     *,
     metric: str | None = None,
+    needs_targets: bool = True,
 ) -> PairSource:
     """Read a YAML file of pairs, or take the same data as Python objects.
 
-    `metric` replaces that of the file. SettingsError with the lines of all errors.
+    `metric` replaces that of the file. `needs_targets`: whether pairs have answers.
+    SettingsError with the lines of all errors.
     """
     if isinstance(pairs, str | Path):
         source = read_source(Path(pairs))
@@ -146,11 +148,11 @@ def read_pairs(
     tree = parse_yaml(source, DiagnosticCollector())
     assert tree is not None  # `read_settings` has parsed it
     result = PairSource(settings, source, tree.value["pairs"].node.value)
-    _check_targets(result)
+    _check_targets(result, needs_targets)
     return result
 
 
-def _check_targets(pairs: PairSource) -> None:
+def _check_targets(pairs: PairSource, needs_targets: bool) -> None:
     """Raise SettingsError for targets that the metric needs, and for pairs without a difference."""
     diagnostics = DiagnosticCollector()
     metric = pairs.settings.metric
@@ -164,7 +166,7 @@ def _check_targets(pairs: PairSource) -> None:
             )
         needed = TARGET_KEYS if metric == "logit_difference" else TARGET_KEYS[:1]
         missing = [key for key in needed if getattr(pair, key) is None]
-        if missing:
+        if missing and needs_targets:
             helps = ["`answer`: the token that is right after the clean input"]
             if missing == ["wrong"]:
                 helps = ["write the wrong token, or choose `metric: probability`"]
@@ -177,7 +179,9 @@ def _check_targets(pairs: PairSource) -> None:
     _raise_errors(pairs, diagnostics)
 
 
-def tokenize_pairs(pairs: PairSource, model: TokenModel) -> list[TokenPair]:
+def tokenize_pairs(
+    pairs: PairSource, model: TokenModel, *, needs_targets: bool = True
+) -> list[TokenPair]:
     """The pairs as token ids of a model; SettingsError with the lines of all errors."""
     diagnostics = DiagnosticCollector()
     tokenized = []
@@ -188,7 +192,7 @@ def tokenize_pairs(pairs: PairSource, model: TokenModel) -> list[TokenPair]:
                 code, f"pair {pair + 1}: {message}", pairs.find_span(pair, key), helps=helps
             )
 
-        token_pair = _tokenize_pair(pair, model, pairs.describe(index), report)
+        token_pair = _tokenize_pair(pair, model, pairs.describe(index), report, needs_targets)
         if token_pair is not None:
             tokenized.append(token_pair)
     _raise_errors(pairs, diagnostics)
@@ -196,7 +200,11 @@ def tokenize_pairs(pairs: PairSource, model: TokenModel) -> list[TokenPair]:
 
 
 def _tokenize_pair(
-    pair: PatchingPair, model: TokenModel, place: str, report: Callable[..., None]
+    pair: PatchingPair,
+    model: TokenModel,
+    place: str,
+    report: Callable[..., None],
+    needs_targets: bool,
 ) -> TokenPair | None:
     inputs: dict[str, list[int]] = {}
     for key in INPUT_KEYS:
@@ -210,8 +218,8 @@ def _tokenize_pair(
             report(key, "E0803", f"`{key}`: {problem}")
             continue
         inputs[key] = ids
-    targets: dict[str, int] = {}
-    for key in TARGET_KEYS:
+    targets: dict[str, int] = {} if needs_targets else {"answer": 0}  # the only score
+    for key in TARGET_KEYS if needs_targets else ():
         value = getattr(pair, key)
         if value is None:
             continue

@@ -200,7 +200,7 @@ class PatchingResult:
             "model": self.model,
             "source": self.source,
             "metric": self.metric,
-            "unit": METRIC_UNITS[self.metric],
+            "unit": METRIC_UNITS.get(self.metric, self.metric),
             "pairs": [
                 {
                     "clean": _join_labels(pair.clean_labels),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from neural.tasks.segmentation.structure import Markup
 
 MAX_NAME_LENGTH = 255
-"""A longer text is not the name of a file."""
+"""A longer text is not the name of a file, in bytes."""
 PROBABILITY_DIGITS = 6
 """Decimals of probabilities in JSON."""
 CharacterProgress = Callable[[int], None]
@@ -58,7 +58,9 @@ def describe_segmentation(stream: SegmentStream, segments: int, elements: int, s
     """One line: sizes (numbers of segments, elements and characters), pipeline and limits."""
     unit = stream.unit if elements != 1 else stream.unit[:-1]
     options, limits = stream.options, f"threshold {stream.threshold:.3g}"
-    if stream.uses_expected_pk:
+    if stream.uses_expected_pk and stream.notes:
+        limits = "boundaries by the layout"
+    elif stream.uses_expected_pk:
         limits = "boundaries chosen together (least expected Pk)"
     elif stream.min_elements > 1:
         limits += f", at least {stream.min_elements} {stream.unit}"
@@ -76,12 +78,16 @@ def segment_to_dict(segment: TextSegment) -> dict[str, Any]:
     if segment.overlap_start < segment.start:
         data["overlap_start"] = segment.overlap_start
     probability = segment.probability
-    return data | {
+    data |= {
         "tokens": segment.tokens,
         "probability": None if probability is None else round(probability, PROBABILITY_DIGITS),
         "title": segment.title,
         "text": segment.text,
     }
+    for name in ("plain_text", "table_header"):
+        if getattr(segment, name) is not None:
+            data[name] = getattr(segment, name)
+    return data
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -129,7 +135,12 @@ class SegmentationResult(PrintedSections):
         ]
         head = ("start", "end", "P", "title")
         return [
-            PageSection(title=self.raw.name, text=self.summary, table_head=head, table_rows=rows)
+            PageSection(
+                title=self.raw.name,
+                text="\n".join([self.summary, *(f"note: {note}" for note in self.raw.notes)]),
+                table_head=head,
+                table_rows=rows,
+            )
         ]
 
     def to_html(self) -> str:
@@ -229,7 +240,7 @@ def segment_text(
     starts = table.starts.tolist()
     boundaries[[part.first for part in segments[1:] if part.start == starts[part.first]]] = True
     return SegmentationResult(
-        raw=raw,
+        raw=replace(raw, notes=(*raw.notes, *stream.notes)),
         document=document,
         probabilities=np.concatenate([block.probabilities for block in blocks]),
         boundaries=boundaries,
@@ -423,7 +434,8 @@ def _read_source(source: str | Path) -> RawText:
             f"a text is a str or, for a file, a pathlib.Path; got {type(source).__name__}"
         )
     # A text is never read as a path: it may come from somebody else.
-    is_name = len(source) < MAX_NAME_LENGTH and not re.search(r"\s", source)
+    size = len(source.encode("utf-8", errors="replace"))
+    is_name = size < MAX_NAME_LENGTH and not re.search(r"\s", source)
     if is_name and source and Path(source).is_file():
         raise TaskError(f'{source!r} is the name of a file: pass `Path("{source}")`')
     # Lone surrogates, which a text of Python may have, cannot be encoded.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from neural.core.errors import TaskError, describe_os_error
@@ -55,6 +56,8 @@ class InputFile:
     """File name; for a file of a folder, its path in the folder."""
     field: str = "text"
     """Key of the texts in the rows."""
+    source: str = ""
+    """Name in the output, if another file has the same `name`."""
 
     @property
     def has_rows(self) -> bool:
@@ -77,24 +80,23 @@ class InputFile:
         elif self.has_rows:
             yield from self._read_rows(path)
         else:
-            yield TextInput(
-                self.name, path.suffix.lower(), lambda: open_text_source(path, self.name)
-            )
+            name = self.source or self.name
+            yield TextInput(name, path.suffix.lower(), lambda: open_text_source(path, name))
 
     def _read_rows(self, path: Path) -> Iterator[TextInput]:
+        name = self.source or self.name
         try:
             with path.open("rb") as file:
                 for number, line in enumerate(file, start=1):
                     if line.strip():
-                        yield TextInput(
-                            f"{self.name}:{number}", "", self._make_opener(number, line)
-                        )
+                        yield TextInput(f"{name}:{number}", "", self._make_opener(number, line))
         except OSError as error:
             raise TaskError(format_read_error(path, error)) from None
 
     def _make_opener(self, number: int, line: bytes) -> Callable[[], TextSource]:
+        name = self.source or self.name
         return lambda: make_text_source(
-            _parse_row(line, self.field, f"{self.name}, line {number}"), f"{self.name}:{number}"
+            _parse_row(line, self.field, f"{name}, line {number}"), f"{name}:{number}"
         )
 
 
@@ -119,6 +121,7 @@ def _parse_row(line: bytes, field: str, place: str) -> str:
 def find_input_files(names: Sequence[str], field: str = "text") -> list[InputFile]:
     """Files of the arguments; `-` is standard input, a folder stands for the texts in it.
 
+    Files of the same name have their path as their name in the output.
     TaskError for a folder without texts.
     """
     files = []
@@ -130,7 +133,13 @@ def find_input_files(names: Sequence[str], field: str = "text") -> list[InputFil
             files += _find_files_of_folder(path, field)
         else:
             files.append(InputFile(path, path.name, field))
-    return files
+    counts = Counter(file.name for file in files)
+    return [
+        file
+        if counts[file.name] == 1 or file.path is None
+        else replace(file, source=file.path.as_posix())
+        for file in files
+    ]
 
 
 def _find_files_of_folder(folder: Path, field: str) -> list[InputFile]:

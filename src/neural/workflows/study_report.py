@@ -136,8 +136,10 @@ def study_as_dict(sweep: Sweep, report: StudyReport | None) -> dict[str, Any]:
 def _create_group(data: str, label: str, runs: list[Run]) -> StudyGroup:
     """Analyze runs of one training text, `data`; `label` is the name of their experiment."""
     title = data if label == data else f"{data}: {label}"
-    losses = [best.score for run in runs if (best := find_best_validation(run)) is not None]
-    loss = estimate_mean(losses)
+    bests = [find_best_validation(run) for run in runs]
+    # a training whose loss was never finite is not left out of the mean
+    losses = [math.inf if best is None else best.score for best in bests]
+    loss = estimate_mean(losses).to_score("valid/loss")
     return StudyGroup(title, runs, analyze_claims(runs), loss, _describe_group(runs, loss))
 
 

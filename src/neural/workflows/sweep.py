@@ -92,7 +92,7 @@ class TrialRecord:
 
 @dataclass(frozen=True)
 class GridPoint:
-    """A combination of the grid's values, over the finished seeds."""
+    """A combination of the grid's values, over its seeds."""
 
     values: dict[str, Any]
     """The grid's values by settings key, without split seed and fold."""
@@ -104,11 +104,20 @@ class GridPoint:
     """Scores at the last validation of each finished trial."""
     fold_count: int | None = None
     """Number of folds of the cross-validation; None if there is none."""
+    failed_seeds: tuple[Hashable, ...] = ()
+    """Those of trials that failed, or finished without a finite score. Then the point is unstable:
+    it ranks behind every stable one, whatever the mean of its other seeds."""
+
+    @property
+    def trial_count(self) -> int:
+        """Number of trials that ended, with a score or without."""
+        return len(self.scores) + len(self.failed_seeds)
 
     @property
     def scores_by_seed(self) -> dict[Hashable, float]:
-        """Scores by seed, to be paired with those of another grid point."""
-        return dict(zip(self.seeds, self.scores, strict=True))
+        """Scores by seed, to be paired with those of another grid point; NaN for failed seeds."""
+        scores = dict(zip(self.seeds, self.scores, strict=True))
+        return scores | dict.fromkeys(self.failed_seeds, math.nan)
 
     def scores_by_fold(self) -> dict[Hashable, dict[Hashable, float]]:
         """Scores by (split seed, fold), then by training seed."""
@@ -124,7 +133,12 @@ class GridPoint:
 
     @property
     def standard_error(self) -> float:
-        """Standard error of the mean; NaN for one seed. Corrected for folds that share data."""
+        """Standard error of the mean; NaN for one seed, or if a seed failed.
+
+        It is corrected for folds that share data.
+        """
+        if self.failed_seeds:
+            return math.nan
         if self.fold_count is not None:
             from neural.analysis.cross_validation import average_seeds, compute_standard_error
 
@@ -137,10 +151,17 @@ class GridPoint:
         )
 
     def estimate_mean(self) -> SeedEstimate:
-        """Mean of `scores` with its 95 % interval, over seeds or over folds."""
-        if self.fold_count is None:
-            from neural.analysis.confidence_intervals import estimate_mean
+        """Mean of `scores` with its 95 % interval, over seeds or over folds.
 
+        There is no interval if a seed failed: the mean of the others says nothing about all.
+        """
+        from neural.analysis.confidence_intervals import SeedEstimate, estimate_mean
+
+        if self.failed_seeds:
+            return SeedEstimate(
+                value=self.mean, low=math.nan, high=math.nan, seeds=len(self.scores)
+            )
+        if self.fold_count is None:
             return estimate_mean(self.scores)
         from neural.analysis.cross_validation import average_seeds, estimate_fold_mean
 
@@ -283,10 +304,19 @@ class Sweep:
         )
 
     def rank_points(self) -> list[GridPoint]:
-        """Grid points, best mean first; without confirmation trials."""
+        """Grid points, best mean first, without confirmation trials.
+
+        Points with failed seeds come after all others, those with the smallest share first.
+        """
         _, larger_is_better = self.selection_metric()
         points = _group_points([row for row in self.rows if not row.is_confirmation])
-        return sorted(points, key=lambda point: _rank_key(point.mean, larger_is_better))
+        return sorted(
+            points,
+            key=lambda point: (
+                len(point.failed_seeds) / max(1, point.trial_count),
+                *_rank_key(point.mean, larger_is_better),
+            ),
+        )
 
     def compare_with_best(self, points: Sequence[GridPoint]) -> list[PairedComparison]:
         """Compare every other point with the first, the best one, by pairs of equal seeds.
@@ -343,7 +373,9 @@ class Sweep:
                 if score is not None:
                     values.setdefault(name, {}).setdefault(tuple(fold), {})[seed] = score
         return {
-            name: estimate_fold_mean(list(average_seeds(by_fold).values()), fold_count)
+            name: estimate_fold_mean(list(average_seeds(by_fold).values()), fold_count).to_score(
+                self.selection_metric()[0] if name == "last" else name
+            )
             for name, by_fold in values.items()
             if fold_count is not None
         }
@@ -381,14 +413,14 @@ class Sweep:
         return confirming
 
     def summarize_confirmation(self) -> Confirmation | None:
-        """Results of the fresh seeds; None until both settings have a finished trial with one."""
+        """Results of the fresh seeds; None until a trial of both settings ended with one."""
         from neural.analysis.significance import compare_pairs
 
         rows = [row for row in self.rows if row.is_confirmation]
         points = _group_points(rows, use_last_score=True)
-        if len(points) != 2 or not all(point.scores for point in points):
+        if len(points) != 2 or not all(point.trial_count for point in points):
             return None
-        _, larger_is_better = self.selection_metric()
+        metric, larger_is_better = self.selection_metric()
         selected, runner_up = points
         if self.fold_count is not None:
             from neural.analysis.cross_validation import compare_folds
@@ -408,7 +440,10 @@ class Sweep:
         return Confirmation(
             points=(selected, runner_up),
             seeds=tuple(sorted({row.trial.seed for row in rows})),
-            estimates=(selected.estimate_mean(), runner_up.estimate_mean()),
+            estimates=(
+                selected.estimate_mean().to_score(metric),
+                runner_up.estimate_mean().to_score(metric),
+            ),
             comparison=comparison,
         )
 
@@ -558,13 +593,23 @@ def count_points(trials: Sequence[Trial]) -> int:
 def _group_points(rows: Sequence[TrialRecord], *, use_last_score: bool = False) -> list[GridPoint]:
     """Group rows by grid values; scores of the best validations, or of the last ones."""
     groups: dict[str, list[TrialRecord]] = {}
+    has_scores = any(row.score is not None for row in rows)  # otherwise nothing is validated
     for row in rows:
         groups.setdefault(json.dumps(_grid_values(row)), []).append(row)
     points = []
     for group in groups.values():
         done = [row for row in group if row.is_finished]
         score = {_pairing_key(row): row.last_score if use_last_score else row.score for row in done}
-        scored = {seed: value for seed, value in score.items() if value is not None}
+        scored = {
+            seed: value
+            for seed, value in score.items()
+            if value is not None and math.isfinite(value)
+        }
+        ended = [
+            _pairing_key(row)
+            for row in group
+            if row.state == "failed" or (row.is_finished and has_scores)
+        ]
         last_scores = tuple(row.last_score for row in done if row.last_score is not None)
         fold = Fold.parse(str(group[0].trial.point.get(FOLD_KEY)))
         points.append(
@@ -574,6 +619,7 @@ def _group_points(rows: Sequence[TrialRecord], *, use_last_score: bool = False) 
                 tuple(scored),
                 last_scores,
                 None if fold is None else fold.count,
+                tuple(seed for seed in ended if seed not in scored),
             )
         )
     return points
@@ -596,8 +642,8 @@ def _pairing_key(row: TrialRecord) -> tuple[Hashable, ...]:
 
 
 def _rank_key(score: float | None, larger_is_better: bool) -> tuple[bool, float]:
-    """Sort key: the best score first, missing scores and NaN last."""
-    is_missing = score is None or math.isnan(score)
+    """Sort key: the best score first, missing, NaN and infinite scores last."""
+    is_missing = score is None or not math.isfinite(score)
     return is_missing, 0.0 if score is None or is_missing else -score if larger_is_better else score
 
 

@@ -206,10 +206,13 @@ class TokenModel:
         if not torch.is_tensor(logits) or logits.ndim not in (2, 3):
             raise TaskError(
                 f"{self.name} gives no logits of tokens: load a model with a language-model head, "
-                "such as GPT2LMHeadModel"
+                "such as GPT2LMHeadModel, or name what is measured: --objective cosine, norm"
             )
         if getattr(output, "last_hidden_state", None) is not None and not hasattr(output, "logits"):
-            raise TaskError(f"{self.name} has no language-model head, so it predicts no token")
+            raise TaskError(
+                f"{self.name} has no language-model head, so it predicts no token; name what is "
+                "measured: --objective cosine, norm"
+            )
         return logits
 
 

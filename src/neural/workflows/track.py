@@ -7,14 +7,16 @@
 
 A snapshot is the attention of the probe, one fixed batch. Taking it changes nothing: the modes of
 all modules, the random state and the number of threads are restored, so that the training is
-bit-identical with and without it. The run works with every command: `neural report`, `board`,
-`analyze`, `compare`.
+bit-identical with and without it. Once the training has begun, tracking never stops it: an error,
+such as a full disk, becomes a warning, and the snapshot is missing. The run works with every
+command: `neural report`, `board`, `analyze`, `compare`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -142,11 +144,12 @@ class ModelTracker:
         self._writer = SnapshotWriter(run)
         self._snapshot_step: int | None = None
         self._warnings: set[str] = set()
-        self._is_closed = False
+        self.is_closed = False
         try:
             # a resumed run has the snapshot of its last due step already, as if never interrupted
             if start_step % every == 0 and start_step not in _list_snapshot_steps(run):
-                self.snapshot()
+                with self._warn_about(RunError):  # a wrong probe is an error: nothing has begun
+                    self._write_snapshot(self._is_map_step())
         except BaseException as error:
             self.close("failed", str(error))
             raise
@@ -180,7 +183,8 @@ class ModelTracker:
         self.current_step = self.current_step + 1 if step is None else int(step)
         if scalars:
             self.log(scalars)
-        self.run.heartbeat(self.current_step, **self._progress_facts(scalars))
+        with self._warn_about(RunError):
+            self.run.heartbeat(self.current_step, **self._progress_facts(scalars))
         if self.current_step % self.every == 0 and self.current_step != self._snapshot_step:
             self.snapshot()
 
@@ -199,28 +203,50 @@ class ModelTracker:
             for name, value in named.items()
             if (number := to_number(value)) is not None
         }
-        if numbers:
+        if not numbers:
+            return
+        with self._warn_about(RunError):
             self.run.log(self.current_step if step is None else step, numbers)
 
     def snapshot(self) -> None:
-        """Take a snapshot now, whether one is due or not."""
+        """Take a snapshot now, whether one is due or not; a warning if that fails."""
         self._check_open()
-        self._write_snapshot(self._is_map_step())
+        with self._warn_about(Exception):
+            self._write_snapshot(self._is_map_step())
 
     def close(self, state: str = "finished", message: str = "") -> None:
         """Take the last snapshot, with maps, and finish the run. Closing twice does nothing."""
-        if self._is_closed:
+        if self.is_closed:
             return
-        try:
+        with self._warn_about(Exception):
             if state == "finished" and self.current_step != self._snapshot_step:
                 self._write_snapshot(self.maps_every > 0)
-        except BaseException as error:
-            state, message = "failed", str(error)
-            raise
-        finally:
-            self._is_closed = True
+        self.is_closed = True
+        with self._warn_about(RunError):
             self.run.heartbeat(self.current_step)
+        with self._warn_about(RunError):
             self.run.finish(state, message)
+
+    @contextmanager
+    def _warn_about(self, kind: type[Exception]) -> Iterator[None]:
+        """A warning instead of an error of this kind: tracking must not stop a training."""
+        try:
+            yield
+        except kind as error:
+            # what could not be written must not fail again; the next snapshot has its metadata
+            self.run.discard_snapshot()
+            self._writer = SnapshotWriter(self.run)
+            self._warn(f"tracking failed, and a snapshot is missing: {error}")
+
+    def _warn(self, message: str) -> None:
+        """Warn once, not at every snapshot."""
+        if message in self._warnings:
+            return
+        self._warnings.add(message)
+        if not self.is_closed:
+            with suppress(RunError):
+                self.run.log_event(self.current_step, "warning", message)
+        warn_at_caller(message)
 
     def _write_snapshot(self, with_maps: bool) -> None:
         messages: list[str] = []
@@ -245,10 +271,7 @@ class ModelTracker:
                     with_maps=with_maps,
                 )
         for message in messages:
-            if message not in self._warnings:  # once, not at every snapshot
-                self._warnings.add(message)
-                self.run.log_event(self.current_step, "warning", message)
-                warn_at_caller(message)
+            self._warn(message)
         self._snapshot_step = self.current_step
         self.run.commit()
 
@@ -305,7 +328,7 @@ class ModelTracker:
         return facts if loss is None else {**facts, "loss": loss}
 
     def _check_open(self) -> None:
-        if self._is_closed:
+        if self.is_closed:
             raise RunError(f"the tracker of {self.path} is closed")
 
 

@@ -49,15 +49,15 @@ class WatchResult(Capture):
     model_name = "model"
     """Name of the model's class, the title of the page."""
 
-    def head_roles(self, example: int = 0) -> np.ndarray:
-        """What each head does, [layer, head]: "previous token", "induction", "uniform" …
+    def head_roles(self) -> np.ndarray:
+        """What each head does on all examples, [layer, head]: "previous token", "uniform" …
 
-        analysis/head_roles.py defines the roles. "mixed" for heads without one of them, "" where a
-        layer has fewer heads. Measures are means over all examples; maps are those of `example`.
+        `neural explain role` defines the roles. "mixed" for heads without one of them, "too short
+        to tell" for inputs of fewer than 10 positions, "" where a layer has fewer heads.
         """
-        from neural.report.capture_page import find_capture_roles
+        from neural.analysis.capture_roles import find_capture_roles
 
-        return find_capture_roles(self, example)
+        return find_capture_roles(self)
 
     def save(self, path: str | Path, *, example: int = 0, title: str | None = None) -> Path:
         """Write one HTML page that opens offline: every head, its labels, measures and roles.
@@ -69,24 +69,24 @@ class WatchResult(Capture):
 
         return write_capture_page(self, Path(path), name=title or self.model_name, example=example)
 
-    def to_dataframe(self, example: int = 0) -> Any:
+    def to_dataframe(self) -> Any:
         """A pandas DataFrame with a row per layer and head: layer, head, path, role, all measures.
 
         A measure of a whole layer, such as `head_diversity`, has the same value in all of its rows.
-        `example` is the one whose maps give the roles. TaskError if pandas is not installed.
+        TaskError if pandas is not installed.
         """
         from neural.workflows.capture_tables import build_dataframe
 
-        return build_dataframe(self, example)
+        return build_dataframe(self)
 
-    def to_dict(self, example: int = 0) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Labels, layers, heads, roles and measures as data for JSON; NaN becomes None.
 
         The keys are those of `neural watch --json`. There are no maps: `capture[layer].maps()`.
         """
         from neural.workflows.capture_tables import build_dict
 
-        return build_dict(self, self.model_name, example)
+        return build_dict(self, self.model_name)
 
     def to_xarray(
         self,

@@ -6,6 +6,7 @@ Models with an encoder and a decoder have two sequences, and labels for both.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from neural.core.files import (
     looks_like_file_name,
 )
 from neural.nn.lazy_torch import torch
-from neural.workflows.watched_model import TargetError, WatchedModel
+from neural.workflows.watched_model import TargetError, WatchedModel, find_max_positions
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,6 +28,12 @@ DEFAULT_TEXT = "The cat sat on the mat, and the cat sat on the rug."
 """Input of a language model if the user gives none; it repeats words, so induction can show."""
 WORD_MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n", "ĉ": "\t"})
 """Characters that tokenizers write for blanks, and the blanks."""
+_VISIBLE_BYTES = (*range(33, 127), *range(161, 173), *range(174, 256))
+_OTHER_BYTES = sorted({*range(256)} - {*_VISIBLE_BYTES})
+BYTES_OF_CHARACTERS = {chr(byte): byte for byte in _VISIBLE_BYTES} | {
+    chr(256 + index): byte for index, byte in enumerate(_OTHER_BYTES)
+}
+"""The character that byte-level tokenizers (GPT-2, Llama 3, SmolLM2) write for a byte → the byte."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +59,18 @@ class WatchInput:
     """Standard deviations with which images were normalised."""
 
 
-def read_inputs(values: Sequence[str]) -> list[str]:
+def read_inputs(values: Sequence[str], *, by_line: bool = False) -> list[str]:
     """Texts; a value that names a file is the text of that file, without its last line break.
 
-    TargetError for a value that looks like the name of a file that does not exist.
+    `by_line`: every line that is not blank is a text of its own. TargetError for a value that looks
+    like the name of a file that does not exist.
     """
-    return [_read_file(value) if _is_file(value) else value for value in values]
+    texts = [_read_file(value) if _is_file(value) else value for value in values]
+    if by_line:
+        texts = [line for text in texts for line in text.splitlines() if line.strip()]
+        if values and not texts:
+            raise TargetError("the input has no line with a text")
+    return texts
 
 
 def _is_file(value: str) -> bool:
@@ -114,6 +127,8 @@ def prepare_input(
     tokenizer = watched.tokenizer
     first = [pair[0] for pair in pairs] if pairs else list(texts)
     second = [pair[1] for pair in pairs] if pairs else None
+    if not all(text.strip() for text in first):
+        raise TargetError("an input is empty: give a text, --input TEXT or --input FILE")
     encoded = _tokenize(watched, first, second, max_length, notes)
     ids = encoded["input_ids"]
     if not ids.numel():
@@ -188,11 +203,24 @@ def prepare_ids(watched: WatchedModel, rows: Sequence[str]) -> WatchInput:
 
 
 def label_ids(tokenizer: Any, ids: Tensor) -> list[list[str]]:
-    """Texts of token ids; the marks that tokenizers write for blanks become blanks."""
+    """Texts of token ids; the marks that tokenizers write for blanks and bytes become text."""
     if hasattr(tokenizer, "convert_ids_to_tokens"):
         rows = [tokenizer.convert_ids_to_tokens(row) for row in ids.tolist()]
-        return [[str(token).translate(WORD_MARKS) for token in row] for row in rows]
+        return [[_read_token(str(token)) for token in row] for row in rows]
     return [[str(tokenizer.decode([token])) for token in row] for row in ids.tolist()]
+
+
+def _read_token(token: str) -> str:
+    """The text of a token: `Ã©` of a byte-level tokenizer is `é`.
+
+    A part of a character, or a control character, stays as the tokenizer writes it.
+    """
+    try:
+        text = bytes(BYTES_OF_CHARACTERS[character] for character in token).decode()
+    except (KeyError, UnicodeDecodeError):
+        return token.translate(WORD_MARKS)
+    is_control = any(unicodedata.category(letter) == "Cc" for letter in text)
+    return token.translate(WORD_MARKS) if is_control else text
 
 
 def _tokenize(
@@ -203,7 +231,7 @@ def _tokenize(
     notes: list[str],
 ) -> dict[str, Tensor]:
     tokenizer = watched.tokenizer
-    limit = max_length or _find_position_limit(watched)
+    limit = max_length or find_max_positions(watched.config)
     is_hugging_face = hasattr(tokenizer, "convert_ids_to_tokens")
     if not is_hugging_face:  # a tokenizer of another library: encode and decode
         if second is not None or len(first) > 1:
@@ -239,18 +267,6 @@ def _find_accepted_inputs(watched: WatchedModel) -> set[str] | None:
     if has_any and not is_hugging_face:
         return None
     return {parameter.name for parameter in parameters}
-
-
-def _find_position_limit(watched: WatchedModel) -> int | None:
-    """The longest input of the model; None if it is not known."""
-    config = watched.config
-    for name in ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"):
-        limit = getattr(config, name, None)
-        if isinstance(limit, int) and limit > 0:
-            # RoBERTa and its relatives count positions from padding_idx + 1
-            offset = 2 if getattr(config, "model_type", "") in ("roberta", "xlm-roberta") else 0
-            return limit - offset
-    return None
 
 
 def _check_ids(watched: WatchedModel, ids: Tensor, origin: str = "the tokenizer gives") -> None:

@@ -18,12 +18,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from neural.analysis.capture_roles import find_capture_roles, score_capture
 from neural.analysis.findings import RUN_KINDS, FindingList, analyze_runs
+from neural.analysis.run_loading import WATCHED_TASK
 from neural.capture.snapshot_writer import SnapshotWriter
 from neural.capture.watch import NoAttentionError
-from neural.report.capture_page import find_capture_roles
+from neural.core.escape import escape_json
 from neural.runs.find import DEFAULT_RUNS_DIR, find_run_target
 from neural.runs.run import Run
+from neural.runs.run_reader import ROLES_PREFIX
 from neural.workflows.debug import load_subject
 from neural.workflows.watch import WatchResult, watch
 from neural.workflows.watch_images import (
@@ -44,8 +47,6 @@ from neural.workflows.watched_model import (
 
 MISSING_OPERATION = re.compile(r"not implemented for '(Half|BFloat16|Float8\w*)'|Half.*CPU")
 """Errors of torch for an operation that a device does not have in a narrow dtype."""
-WATCHED_TASK = "watched"
-"""`task` in the settings of runs of `neural watch`; not the name of one of our tasks."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,19 @@ def watch_models(
         if run_path is not None and images:
             raise TargetError(f"{target} is a run: its own model reads no image files")
         if run_path is not None:
+            unread = {
+                "--ids": ids,
+                "--pair": pairs,
+                "--decoder": decoder_texts,
+                "--max-tokens": max_length,
+                "--build": build,
+                "--attention": implementation,
+            }
+            for option in (name for name, value in unread.items() if value):
+                raise TargetError(
+                    f"{target} is a run, which {option} does not apply to: give it a text with "
+                    "--input, or nothing for its own probe"
+                )
             yield _capture_run(run_path, texts, steps[target])
             continue
         watched = load_watched_model(target, build=build, implementation=implementation)
@@ -246,6 +260,13 @@ def _write_run(captures: Sequence[ModelCapture], root: Path, name: str | None) -
                 with_maps=True,
                 with_vectors=capture is last,
             )
+            run.log_arrays(
+                capture.step,
+                {
+                    f"{ROLES_PREFIX}{name}": role.scores[0]
+                    for name, role in score_capture(capture.result).items()
+                },
+            )
             for note in capture.notes:
                 run.log_event(capture.step, "warning", note)
             run.heartbeat(capture.step)
@@ -305,4 +326,4 @@ def to_json(capture: ModelCapture, findings: FindingList) -> dict[str, Any]:
 
 def format_json(data: dict[str, Any]) -> str:
     """JSON text."""
-    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    return escape_json(json.dumps(data, indent=1, ensure_ascii=False)) + "\n"

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neural.core.errors import TaskError
-from neural.core.files import format_missing_file, suggest_file
+from neural.core.files import format_missing_file, is_device, suggest_file
 from neural.core.names import find_closest
-from neural.nn.lazy_torch import torch
+from neural.nn.lazy_torch import suppress_export_logs, torch
 
 if TYPE_CHECKING:
     from torch import nn
@@ -58,6 +58,12 @@ IMAGE_FILES = ("preprocessor_config.json",)
 
 class TargetError(TaskError):
     """A target of `neural watch` cannot be loaded; the message says why and what to do."""
+
+
+LENGTH_KEYS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
+"""Names of the longest input in configurations."""
+ROBERTA_TYPES = ("roberta", "xlm-roberta", "camembert", "longformer")
+"""Model types that reserve two positions for padding."""
 
 
 @dataclass(frozen=True)
@@ -135,14 +141,24 @@ def find_dtype(model: nn.Module) -> str:
     return str(next(dtypes, "float32")).removeprefix("torch.")
 
 
+def find_max_positions(config: Any) -> int | None:
+    """The longest input of a model by its configuration; None if that does not say."""
+    for name in LENGTH_KEYS:
+        value = getattr(config, name, None)
+        if isinstance(value, int) and value > 0:
+            # the RoBERTa family counts positions from the index of padding + 1, which is 2
+            return value - 2 if getattr(config, "model_type", "") in ROBERTA_TYPES else value
+    return None
+
+
 def find_first_line(error: BaseException) -> str:
     """The first line of an error that says something."""
     lines = (line.strip() for line in str(error).splitlines())
     return next((line for line in lines if line), type(error).__name__)
 
 
-def call_function(name: str) -> Any:
-    """Call `package.module:function`; modules of the current folder can be imported, too."""
+def import_function(name: str) -> Any:
+    """`package.module:function`; modules of the current folder can be imported, too."""
     module_name, _, function_name = name.partition(":")
     if not FUNCTION_TARGET.match(name):
         raise TargetError(f"`{name}` is not of the form package.module:function")
@@ -165,6 +181,12 @@ def call_function(name: str) -> Any:
         guess = find_closest(function_name, names)
         hint = f"; did you mean `{guess}`?" if guess else ""
         raise TargetError(f"{name}: {module_name} has no function `{function_name}`{hint}")
+    return function
+
+
+def call_function(name: str) -> Any:
+    """Call `package.module:function`."""
+    function = import_function(name)
     try:
         return function()
     except Exception as error:
@@ -222,11 +244,14 @@ def _load_exported(path: Path) -> WatchedModel:
     if not path.is_file():
         raise TargetError(format_missing_file(path))
     try:
-        module = torch.export.load(path).module()
+        load = torch.export.load  # the import of torch.export sets the levels of its logs
+        # torch logs the traceback of a damaged file, and refers to it in its error
+        with suppress_export_logs():
+            module = load(path).module()
     except Exception as error:
+        reason, _, _ = find_first_line(error).partition(". Please check the warnings above")
         raise TargetError(
-            f"{path} is no program of torch.export: {find_first_line(error)}; write it with "
-            "torch.export.save"
+            f"{path} is no program of torch.export: {reason}; write it with torch.export.save"
         ) from None
     return WatchedModel(path.stem, module, source=path.name)
 
@@ -240,6 +265,8 @@ def _load_hugging_face(target: str, implementation: str | None) -> WatchedModel:
     is_folder = folder.is_dir()
     if is_folder and not (folder / "config.json").is_file():
         raise TargetError(_explain_missing_config(folder, target))
+    if is_folder and (pipe := next(filter(is_device, folder.iterdir()), None)):
+        raise TargetError(f"{pipe} is a pipe or a device; transformers would wait for it")
     is_local = is_folder or not _is_hub_reachable()
     options: dict[str, Any] = {"local_files_only": is_local, "trust_remote_code": False}
     verbosity = transformers.logging.get_verbosity()
