@@ -363,3 +363,41 @@ def test_products_of_query_and_key_sum_to_the_scores(tab, tmp_path):
     found = read_weights(tab, ".products .number[data-key]", "key", "score")
     assert [key for key, _ in found] == [0, 1, 2, 3, 4]
     assert np.allclose([score for _, score in found], scores, atol=1e-3)
+
+
+def test_the_pointer_has_a_tooltip_with_both_tokens_and_the_weight(tab, report):
+    tab.goto(f"{report}#/attention?layer=1&head=0")
+    tab.locator(".attention-map canvas").hover(position={"x": 5, "y": 5})
+    text = tab.locator(".map-tooltip text").inner_html()
+    assert "(0) → " in text
+    assert text.endswith("1.00")  # the first query sees only the first key
+
+
+def test_a_role_selects_its_first_head(tab, report):
+    tab.goto(f"{report}#/attention?layer=1&head=2")
+    wait_for_title(tab, "L1 h2")
+    tab.locator(".roles button", has_text="positional").click()
+    wait_for_title(tab, "L0 h0")
+
+
+def test_a_tab_is_printed_in_the_light_theme(tab, report):
+    tab.emulate_media(color_scheme="dark")
+    tab.goto(f"{report}#/attention?layer=1&head=0")
+    tab.locator(".attention-map canvas").wait_for()
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    pixel = tab.locator(".attention-map canvas").evaluate(
+        """canvas => [...canvas.getContext("2d").getImageData(0, 11, 1, 1).data]"""
+    )
+    assert min(pixel[:3]) > 100, "a small weight is bright on paper"
+    assert tab.evaluate("document.documentElement.dataset.theme") == "light"
+    tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert tab.evaluate("document.documentElement.dataset.theme") is None
+
+
+def test_on_a_phone_nothing_stands_beside_the_heatmap_or_is_cut_in_the_toolbar(tab, report):
+    tab.set_viewport_size({"width": 390, "height": 844})
+    tab.goto(f"{report}#/measures")
+    assert tab.locator(".heatmap-canvas canvas").bounding_box()["width"] > 300
+    tab.goto(f"{report}#/attention")
+    select = tab.get_by_label("rows", exact=True)
+    assert select.bounding_box()["width"] > 150

@@ -124,6 +124,10 @@ def test_the_map_of_a_head_has_its_tokens_and_an_image_of_its_cells(tab, report)
     texts = read_texts(data)
     for token in "abcdefg":
         assert texts.count(token) == 2, "as a query and as a key"
+    title = " ".join(texts)
+    assert "attention L1 h2 step 30" in title
+    assert "rows are queries, columns are keys" in title
+    assert b"#b3166f" not in data, "no selected row"
     images = list(ElementTree.fromstring(data).iter(f"{SVG}image"))
     assert len(images) == 1
     assert images[0].get("href").startswith("data:image/png;base64,")
@@ -135,6 +139,7 @@ def test_all_heads_are_in_one_file(tab, report):
     _, data = save(tab, "all heads step 30", "SVG")
     assert len(list(ElementTree.fromstring(data).iter(f"{SVG}image"))) == 6
     assert {"L0", "L1", "h0", "h1", "h2"} <= set(read_texts(data))
+    assert "the darkest is a weight of 1, grey is masked" in " ".join(read_texts(data))
 
 
 @pytest.mark.parametrize(

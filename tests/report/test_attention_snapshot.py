@@ -6,6 +6,8 @@ import torch
 from torch import nn
 
 import neural
+from neural.capture.map_encoding import decode_map
+from neural.capture.snapshot_writer import encode_maps
 from neural.report.attention_snapshot import (
     FigureError,
     load_capture_snapshot,
@@ -61,6 +63,21 @@ def test_a_run_without_maps_says_why(tmp_path):
     run = Run.create(tmp_path, "plain", settings={}, program=None, environment={})
     with pytest.raises(FigureError, match=r"has no attention maps.*tracking\.maps_every"):
         load_run_snapshot(run)
+
+
+def test_a_mask_is_known_in_figures_and_on_pages_and_never_guessed_from_weights_of_0():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    with torch.no_grad():
+        layer.self_attn.in_proj_weight[:16] *= 40  # most visible weights are stored as 0
+    padding = torch.arange(9) >= torch.tensor([[7], [9]])
+    with neural.watch(layer) as capture:
+        layer(torch.randn(2, 9, 8), src_key_padding_mask=padding)
+    (figure,) = load_capture_snapshot(capture).maps
+    assert (np.isnan(figure) == padding[0].numpy()).all()
+    (encoded,) = encode_maps(capture).values()
+    page = decode_map(encoded, hidden=np.nan)
+    assert (np.isnan(page) == np.isnan(figure)).all()
+    assert (page == 0).any(axis=(1, 2)).all()
 
 
 def test_a_capture_has_its_causal_mask():

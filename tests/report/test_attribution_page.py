@@ -15,6 +15,13 @@ def test_every_method_has_a_strip_with_its_number():
     assert "a note" in page
 
 
+def test_one_example_is_not_a_plural():
+    data = create_data()
+    for method in data["methods"].values():
+        method["faithfulness"]["examples"] = 1
+    assert ", 1 example<" in render_attribution_page(data)
+
+
 def test_tokens_are_escaped_and_nothing_is_loaded():
     page = render_attribution_page(create_data())
     assert "<b>cat" not in page

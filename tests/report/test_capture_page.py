@@ -9,11 +9,12 @@ import torch
 from torch import nn
 
 import neural
+from neural.analysis.capture_roles import find_capture_roles
 from neural.capture.attention_call import AttentionCall
 from neural.capture.capture_result import Capture, CapturedCall
 from neural.capture.map_encoding import decode_map, encode_map
 from neural.report import capture_page
-from neural.report.capture_page import build_capture_page_data, find_capture_roles
+from neural.report.capture_page import build_capture_page_data
 from neural.report.page_data import compress_step
 
 
@@ -61,7 +62,7 @@ def test_a_page_has_one_step_and_no_curves():
 
 
 def test_a_layer_without_weights_is_left_out_with_a_note():
-    (run,) = build_capture_page_data(create_capture((4, 4), None, (4, 4)))["runs"]
+    (run,) = build_capture_page_data(create_capture((12, 12), None, (12, 12)))["runs"]
     assert run["layers"] == ["layer0", "layer2"]
     assert run["measures"]["entropy"]["shape"] == [1, 2, 2]
     assert run["measures"]["cosine_between"]["shape"] == [1, 2, 2]
@@ -78,19 +79,19 @@ def test_only_layers_of_the_labelled_sequence_have_labels():
 
 
 def test_modules_that_are_not_measured_are_named():
-    capture = create_capture((4, 4))
+    capture = create_capture((12, 12))
     capture.refusals["other"] = "its attention is sampled"
     (run,) = build_capture_page_data(capture)["runs"]
     assert run["notes"] == ["not measured: other: its attention is sampled"]
 
 
 def test_long_maps_are_cut_with_a_note(monkeypatch):
-    monkeypatch.setattr(capture_page, "MAX_MAP_POSITIONS", 5)
-    data = build_capture_page_data(create_capture((8, 8), (2, 8)))
+    monkeypatch.setattr(capture_page, "MAX_MAP_POSITIONS", 11)
+    data = build_capture_page_data(create_capture((16, 16), (12, 16)))
     maps = read_maps(data)
-    assert maps["layer0"].shape == (2, 5, 5) and maps["layer1"].shape == (2, 2, 5)
+    assert maps["layer0"].shape == (2, 11, 11) and maps["layer1"].shape == (2, 11, 11)
     assert data["runs"][0]["notes"] == [
-        "maps show the first 5 positions; measures include all positions"
+        "maps show the first 11 positions; measures include all positions"
     ]
 
 
@@ -117,8 +118,8 @@ def test_rounding_comes_before_merging():
 def test_roles_of_layers_of_two_sequences_need_no_distances():
     """Distances between queries and keys of different sequences mean nothing."""
     capture = Capture()
-    q, k = torch.zeros(1, 1, 4, 4), torch.zeros(1, 1, 4, 4)
-    q[0, 0], k[0, 0] = 100 * torch.eye(4), torch.eye(4)  # every query attends to its own position
+    q, k = torch.zeros(1, 1, 12, 12), torch.zeros(1, 1, 12, 12)
+    q[0, 0], k[0, 0] = 100 * torch.eye(12), torch.eye(12)  # every query attends to its own position
     for known_positions in ("queries_and_keys", "keys"):
         call = AttentionCall(q, k, known_positions=known_positions)
         capture.calls.append(CapturedCall(known_positions, 1, call))

@@ -13,6 +13,8 @@ from neural.report.group_scores import (
     load_group_score,
     rank_groups,
 )
+from neural.report.headline import describe_scores
+from tests.analysis.synthetic_runs import write_synthetic_run
 from tests.report.experiments import write_group
 
 
@@ -53,6 +55,29 @@ def test_runs_without_a_validation_are_left_out(tmp_path):
     assert unvalidated.score is None
     nan = write_group(tmp_path, scores=lambda *_: {"valid/loss": np.array([math.nan])})
     assert nan.score is None
+
+
+def test_a_group_with_failed_runs_is_last(tmp_path):
+    stable = write_losses(tmp_path, "a", [1.0, 1.1, 1.2], seeds=3).score
+    states = "failed", "failed", "finished"
+    unstable = load_group_score(
+        [
+            write_synthetic_run(
+                tmp_path,
+                seed,
+                scalars={"valid/loss": np.array([0.1, 0.2])},
+                settings={"name": "b"},
+                state=state,
+            )
+            for seed, state in enumerate(states)
+        ]
+    )
+    assert unstable.failed_share == pytest.approx(2 / 3)
+    assert unstable.to_dict()["estimate"]["low"] is None
+    scores = {"unstable": unstable, "stable": stable}
+    assert rank_groups(scores) == ["stable", "unstable"]
+    assert compare_with_best(scores)["unstable"].verdict == "undecided"
+    assert "unstable 0.1 (67% of its runs failed)" in describe_scores(scores, "loss")
 
 
 def test_another_metric_is_read_at_the_best_validation(tmp_path):

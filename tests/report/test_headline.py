@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from neural.report.group_scores import GroupScore
-from neural.report.headline import HeadlineWriter, describe_metric, describe_scores
+from neural.report.headline import (
+    HeadlineWriter,
+    build_score_figures,
+    describe_metric,
+    describe_repetitions,
+    describe_scores,
+)
 from tests.report.experiments import write_group
 
 CURVE = np.array([3.0, 2.0, 1.5])
@@ -94,6 +100,24 @@ def test_equal_settings_have_a_winner_in_less_than_5_percent_of_experiments():
         }
         claims += "has the lowest" in describe_scores(scores, "loss")
     assert claims / experiments < 0.05
+
+
+def test_too_few_seeds_for_an_interval_are_dots_of_their_own():
+    def score(*values: float) -> GroupScore:
+        scores = {None: dict(enumerate(values))}
+        return GroupScore(
+            name="valid/accuracy", larger_is_better=True, scores=scores, fold_count=None
+        )
+
+    ((two, three),) = (
+        figure["rows"]
+        for figure in build_score_figures({"two": score(0.7, 0.96), "three": score(0.7, 0.8, 0.6)})
+    )
+    assert two["values"] == [0.7, 0.96]
+    assert two["number"]["low"] is None
+    assert three["values"] == []
+    assert 0 <= three["number"]["low"] < three["number"]["high"] <= 1
+    assert describe_repetitions(score(0.7, 0.96)) == ", mean of 2 seeds"
 
 
 def test_many_settings_are_counted(tmp_path):

@@ -13,7 +13,7 @@ SNAPSHOTS = 10
 def write_roles(root, heads, seed=0):
     """A run with one layer; `heads` has the mass on the previous token (start, end), or "uniform".
 
-    A head is uniform throughout, or from the middle on for "became uniform".
+    A head is uniform throughout, or from the middle on for "became uniform", or until it gets 0.9.
     """
     previous = np.zeros((SNAPSHOTS, 1, len(heads)))
     entropy = np.full((SNAPSHOTS, 1, len(heads)), 0.5)
@@ -21,6 +21,8 @@ def write_roles(root, heads, seed=0):
         if isinstance(head, str):
             first = SNAPSHOTS // 2 if head.startswith("became") else 0
             entropy[first:, 0, index] = 0.99
+            if head.endswith("0.9"):
+                entropy[5:, 0, index], previous[5:, 0, index] = 0.5, 0.9
         else:
             start, end = head
             previous[:, 0, index] = np.where(np.arange(SNAPSHOTS) < 5, start, end)
@@ -31,8 +33,9 @@ def write_roles(root, heads, seed=0):
 @pytest.mark.parametrize(
     ("heads", "sentence"),
     [
-        ([(0, 0.9), (0, 0.1), (0, 0.2)], "From noise, 1 of 3 heads found a role"),
-        ([(0, 0.9), (0, 0.8)], "From noise, all 2 heads found a role"),
+        ([(0, 0.9), (0, 0.1), (0, 0.2)], "1 of 3 heads found a role"),
+        ([(0, 0.9), (0, 0.8)], "All 2 heads found a role"),
+        (["uniform, then 0.9", "uniform"], "From uniform attention, 1 of 2 heads found a role"),
         ([(0.9, 0.9), (0, 0.8), (0, 0)], "2 of 3 heads have a role, 1 of them from the start"),
         ([(0.9, 0.9), (0, 0)], "1 of 2 heads has a role, as it had from the start"),
         ([(0.9, 0.9), (0.8, 0.8)], "All 2 heads have a role, as they had from the start"),

@@ -14,12 +14,14 @@ from neural.report.run_report import (
     build_run_data,
     join_titles,
     pack_curve,
+    remove_folders,
     render_report,
     write_report,
 )
 from neural.runs.errors import RunError
 from neural.runs.evaluation_file import save_evaluation
 from neural.runs.run import Run
+from neural.workflows.analyze import group_findings
 from tests.analysis.synthetic_runs import write_synthetic_run
 from tests.report_runs import random_causal_maps, write_run
 
@@ -52,6 +54,12 @@ def test_a_page_has_all_data_of_its_run(seeds):
 
 def test_a_page_names_no_folder_of_this_machine(seeds):
     assert str(seeds[0].parent) not in render_report(seeds)
+
+
+def test_a_page_has_names_of_files_for_absolute_paths():
+    data = {"data": "/home/me/private/text.txt", "steps": 5, "command": ["/usr/bin/neural", "a/b"]}
+    shared = {"data": "text.txt", "steps": 5, "command": ["neural", "a/b"]}
+    assert remove_folders(data) == shared
 
 
 def test_seeds_are_one_group(seeds):
@@ -183,6 +191,15 @@ def test_the_folds_of_a_sweep_are_one_group(tmp_path):
     # claims generalise over seeds; five folds of one seed are no five seeds
     claims = [finding for finding in group["findings"] if finding["kind"] == "claim"]
     assert all((finding["number"]["seeds"] or 0) <= 1 for finding in claims)
+
+
+def test_a_training_without_a_data_set_names_none(tmp_path):
+    settings = {"name": "sentiment", "task": "tracked", "data": None}
+    run = write_synthetic_run(tmp_path, 0, settings=settings)
+    (experiment,) = build_page_data([run])["experiments"]
+    assert (experiment["title"], experiment["data"]) == ("sentiment", "")
+    (group,) = group_findings([run])
+    assert group.title == "sentiment"
 
 
 def test_groups_of_two_data_sets_with_one_label_are_told_apart(tmp_path):

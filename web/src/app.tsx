@@ -25,6 +25,7 @@ import { parseRoute, writeRoute, type Navigate, type Route } from "./route"
 import type { DataSource } from "./data_source"
 import {
   forceLightTheme,
+  onPrint,
   onColourSchemeChange,
   restoreTheme,
   currentTheme,
@@ -91,7 +92,10 @@ function App({ source, panes }: { source: DataSource; panes: Pane[] }) {
 
   const steps = useMemo(() => (run ? snapshotSteps(run) : []), [run])
   const step = route.step ?? steps[steps.length - 1]
-  const hasSlider = Boolean(pane?.hasStepSlider) && !isPrintView && !isMissing
+  useEffect(() => onPrint(() => forceLightTheme(() => setTheme(currentTheme()))), [])
+  const isStepPane =
+    typeof pane?.hasStepSlider === "function" ? pane.hasStepSlider(run) : pane?.hasStepSlider
+  const hasSlider = Boolean(isStepPane) && !isPrintView && !isMissing
   // at the last step of a live run the route has no step, so that the page follows the newest one
   const stepForRoute = (next: number) =>
     source.live && next === steps[steps.length - 1] ? undefined : next

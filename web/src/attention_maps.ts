@@ -10,7 +10,8 @@ export interface LayerMaps {
   heads: number
   queries: number
   keys: number
-  causal: boolean
+  /** 0 where the mask hides a key from a query, [query, key]. */
+  visible: Uint8Array
   /** Position of the first query among the keys. */
   first: number
   signed: boolean
@@ -25,7 +26,8 @@ export interface StepMaps {
 }
 
 const LAYER_HEADER_BYTES = 25
-const SIGNED_VERSION = 2
+/** Versions: 1, 2 if it is signed; 2 more if it has a mask that is not causal. */
+const MAX_MAP_VERSION = 4
 /** A signed map has its scale, a 32-bit float, after the header. */
 const SCALE_BYTES = 4
 
@@ -58,7 +60,7 @@ export function alignLayers(maps: StepMaps, names: string[]): StepMaps {
   const layers = names.map(
     (name) =>
       maps.layers.find((layer) => layer.name === name) ?? {
-        ...{ name, heads: 0, queries: 1, keys: 1, causal: false, first: 0 },
+        ...{ name, heads: 0, queries: 1, keys: 1, visible: new Uint8Array(1), first: 0 },
         ...{ signed: false, scale: 1, cells: new Uint8Array(0) },
       },
   )
@@ -67,16 +69,23 @@ export function alignLayers(maps: StepMaps, names: string[]): StepMaps {
 
 async function decodeLayer(bytes: Uint8Array<ArrayBuffer>, name: string): Promise<LayerMaps> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const signed = bytes[4] === SIGNED_VERSION
-  if (readAscii(bytes, 0, 4) !== "NMAP" || (bytes[4] !== 1 && !signed))
+  const version = bytes[4]
+  const signed = version % 2 === 0
+  if (readAscii(bytes, 0, 4) !== "NMAP" || version < 1 || version > MAX_MAP_VERSION)
     throw new Error(`${name}: unknown format of attention maps`)
   const [heads, queries, keys, causal, first] = [0, 1, 2, 3, 4].map((index) =>
     view.getInt32(5 + 4 * index, true),
   )
   const scale = signed ? view.getFloat32(LAYER_HEADER_BYTES, true) : 1
   const stored = await inflate(bytes.subarray(LAYER_HEADER_BYTES + (signed ? SCALE_BYTES : 0)))
-  const cells = causal === 1 ? expandCausal(stored, heads, queries, keys, first) : stored
-  const header = { name, heads, queries, keys, causal: causal === 1, first, signed, scale }
+  const maskBytes = version > 2 ? Math.ceil((queries * keys) / 8) : 0
+  const visible = Uint8Array.from({ length: queries * keys }, (_, pair) =>
+    maskBytes
+      ? (stored[pair >> 3] >> (pair & 7)) & 1
+      : Number(!causal || pair % keys <= first + Math.floor(pair / keys)),
+  )
+  const cells = expandVisible(stored.subarray(maskBytes), heads, visible)
+  const header = { name, heads, queries, keys, visible, first, signed, scale }
   return { ...header, cells: signed ? new Int8Array(cells.buffer) : cells }
 }
 
@@ -85,30 +94,12 @@ async function inflate(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
   return new Uint8Array(await new Response(stream).arrayBuffer())
 }
 
-/** A causal map stores only the visible keys of every row: expand it to full rows. */
-export function expandCausal(
-  stored: Uint8Array,
-  heads: number,
-  queries: number,
-  keys: number,
-  first: number,
-): Uint8Array {
-  const cells = new Uint8Array(heads * queries * keys)
-  let offset = 0
-  for (let row = 0; row < heads * queries; row++) {
-    const visible = countVisibleKeys({ causal: true, first, keys }, row % queries)
-    cells.set(stored.subarray(offset, offset + visible), row * keys)
-    offset += visible
-  }
-  return cells
-}
-
-/** How many keys a query can attend to. */
-export function countVisibleKeys(
-  maps: Pick<LayerMaps, "causal" | "first" | "keys">,
-  query: number,
-): number {
-  return maps.causal ? Math.max(0, Math.min(maps.keys, maps.first + query + 1)) : maps.keys
+/** Only the visible keys of every row are stored: expand them to full rows. */
+function expandVisible(stored: Uint8Array, heads: number, visible: Uint8Array): Uint8Array {
+  let next = 0
+  return Uint8Array.from({ length: heads * visible.length }, (_, cell) =>
+    visible[cell % visible.length] ? stored[next++] : 0,
+  )
 }
 
 export function weightAt(maps: LayerMaps, head: number, query: number, key: number): number {

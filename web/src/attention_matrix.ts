@@ -1,7 +1,7 @@
 // Attention of one head, or of several heads combined, as a matrix of weights: what the views of the
 // attention pane draw. Everything here is pure; the maps come from attention_maps.ts.
 
-import { cellWeight, countVisibleKeys, type LayerMaps } from "./attention_maps"
+import { cellWeight, type LayerMaps } from "./attention_maps"
 
 /** Rows are queries and columns are keys; after `transposeMatrix` it is the other way round. */
 export interface AttentionMatrix {
@@ -9,7 +9,7 @@ export interface AttentionMatrix {
   columns: number
   /** Weights, [row, column]. */
   values: Float32Array
-  /** 0 where a pair is masked, as far as a map can tell (`findVisibleCells`). */
+  /** 0 where a pair is masked. */
   visible: Uint8Array
   /** Column at the position of the first row, if both are positions of one sequence. */
   first: number
@@ -33,39 +33,12 @@ export interface TokenLine {
   weight: number
 }
 
-const visibleCells = new WeakMap<LayerMaps, Uint8Array>()
-
-/**
- * 1 where a query sees a key, [query, key]. Hidden are the pairs that causality masks, and the keys at
- * both ends of a row that are 0 in every head: padding, and what lies outside of a window or a document.
- */
-export function findVisibleCells(maps: LayerMaps): Uint8Array {
-  const known = visibleCells.get(maps)
-  if (known) return known
-  const { heads, queries, keys, cells } = maps
-  const size = queries * keys
-  const visible = new Uint8Array(size)
-  const isZero = (index: number) => {
-    for (let cell = index; cell < heads * size; cell += size) if (cells[cell] !== 0) return false
-    return true
-  }
-  for (let query = 0; query < queries; query++) {
-    let first = query * keys
-    let end = first + countVisibleKeys(maps, query)
-    while (first < end && isZero(first)) first++
-    while (end > first && isZero(end - 1)) end--
-    visible.fill(1, first, end)
-  }
-  visibleCells.set(maps, visible)
-  return visible
-}
-
 export function extractHead(maps: LayerMaps, head: number): AttentionMatrix {
   const size = maps.queries * maps.keys
   const values = new Float32Array(size)
   for (let index = 0; index < size; index++)
     values[index] = cellWeight(maps, maps.cells[head * size + index])
-  return { ...shapeOf(maps), values, visible: findVisibleCells(maps) }
+  return { ...shapeOf(maps), values, visible: maps.visible }
 }
 
 /**
@@ -82,8 +55,7 @@ export function combineHeads(layers: LayerMaps[], combination: Combination): Att
   let signed = false
   for (const maps of layers) {
     if (maps.queries !== reference.queries || maps.keys !== reference.keys) continue
-    const seen = findVisibleCells(maps)
-    for (let index = 0; index < size; index++) visible[index] |= seen[index]
+    for (let index = 0; index < size; index++) visible[index] |= maps.visible[index]
     for (let cell = 0; cell < maps.heads * size; cell++) {
       const weight = cellWeight(maps, maps.cells[cell])
       const index = cell % size
@@ -176,7 +148,7 @@ const POSSIBLE_PADDING = new Set(["", "·"])
  * padding if no query sees the key.
  */
 export function findPaddedKeys(labels: string[] | undefined, maps: LayerMaps): boolean[] {
-  const visible = findVisibleCells(maps)
+  const { visible } = maps
   return Array.from({ length: maps.keys }, (_, key) => {
     const label = labels?.[key]
     if (label === undefined) return false

@@ -31,10 +31,11 @@ export function parseOptions(route: Route): AttentionOptions {
   const view = String(route.view ?? "")
   const [scope, combination] = String(route.heads ?? "").split("-")
   const isScope = scope === "layer" || scope === "all"
+  const isEach = combination === "each" && view === "lines" // only lines can be told apart
   return {
     view: Object.hasOwn(VIEW_NAMES, view) ? (view as AttentionView) : "map",
     scope: isScope ? scope : "head",
-    combination: combination === "maximum" || combination === "each" ? combination : "mean",
+    combination: combination === "maximum" ? combination : isEach ? "each" : "mean",
     direction: route.direction === "keys" ? "keys" : "queries",
     minus: /^\d+$/.test(String(route.minus ?? "")) ? Number(route.minus) : null,
     colours: parseWeightScale(route.colours),

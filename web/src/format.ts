@@ -14,6 +14,13 @@ export function formatNumber(value: number | null | undefined): string {
   return text.replace("-", "−")
 }
 
+/** An attention weight with the digits that maps of 8 bits have: they are off by up to 0.004. */
+export function formatWeight(weight: number): string {
+  const size = Math.abs(weight)
+  if (size < 0.001) return "< 0.001"
+  return weight.toFixed(size < 0.01 ? 3 : 2).replace("-", "−")
+}
+
 export function formatInteger(value: number): string {
   return value.toLocaleString("en-US").replace("-", "−")
 }

@@ -32,6 +32,22 @@ function decodeHead(base64: string, scale: number, head: number, size: number): 
   )
 }
 
+/**
+ * Weights of some keys: the softmax of their scores, which has more digits than the maps; null if it
+ * is not what the maps have, because a bias was added or the mechanism is another.
+ */
+export function computeWeights(
+  scores: ArrayLike<number>,
+  keys: number[],
+  stored: ArrayLike<number>,
+): number[] | null {
+  const largest = Math.max(...keys.map((key) => scores[key]))
+  const powers = keys.map((key) => Math.exp(scores[key] - largest))
+  const sum = powers.reduce((total, power) => total + power, 0)
+  const weights = powers.map((power) => power / sum)
+  return weights.every((weight, index) => Math.abs(weight - stored[index]) < 0.02) ? weights : null
+}
+
 /** Products of one query with every key, [key, dimension], and their scaled sums, [key]. */
 export function multiplyQuery(
   vectors: DecodedVectors,

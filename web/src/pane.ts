@@ -53,7 +53,7 @@ export interface PaneDefinition {
   /** Position in the digest, if another than that of the tab. */
   digestOrder?: number
   /** Whether the step slider is shown above the pane. */
-  hasStepSlider?: boolean
+  hasStepSlider?: boolean | ((run: Run | null) => boolean)
 }
 
 export interface Pane extends PaneDefinition {

@@ -5,7 +5,7 @@ import { lastIndexUpTo } from "./run_data"
 /** Start of the names of scalars that are scores of samples. */
 export const SCORE_PREFIX = "generation/"
 
-const MAX_COLUMNS = 4
+export const MAX_COLUMNS = 4
 
 export interface SampleColumn {
   step: number

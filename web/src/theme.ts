@@ -1,5 +1,7 @@
 // Light or dark theme: follows the system unless the user has chosen one.
 
+import { options } from "preact"
+
 export type Theme = "light" | "dark"
 
 const STORAGE_KEY = "neural-theme"
@@ -41,6 +43,27 @@ export function forceLightTheme(onChange: () => void): () => void {
     if (previous === undefined) delete page.dataset.theme
     else page.dataset.theme = previous
     onChange()
+  }
+}
+
+/**
+ * Call `start` before the page is printed, with all changes drawn at once, and the function that it
+ * returns afterwards. Returns the unsubscribe function.
+ */
+export function onPrint(start: () => () => void): () => void {
+  let finish = () => {}
+  const onBefore = () => {
+    const { debounceRendering, requestAnimationFrame } = options
+    options.debounceRendering = options.requestAnimationFrame = (draw) => draw()
+    finish = start()
+    Object.assign(options, { debounceRendering, requestAnimationFrame })
+  }
+  const onAfter = () => finish()
+  addEventListener("beforeprint", onBefore)
+  addEventListener("afterprint", onAfter)
+  return () => {
+    removeEventListener("beforeprint", onBefore)
+    removeEventListener("afterprint", onAfter)
   }
 }
 

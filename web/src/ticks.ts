@@ -254,3 +254,35 @@ function shortenExponent(text: string): string {
 function setMinus(text: string): string {
   return text.replaceAll("-", "−")
 }
+
+/**
+ * Smallest and largest value of some lines between `from` and `to`, where they enter and leave
+ * included; undefined is a step that a line does not have. Null if nothing is there.
+ */
+export function findShownRange(
+  steps: ArrayLike<number>,
+  lines: ArrayLike<number | null | undefined>[],
+  [from, to]: [number, number],
+): [low: number, high: number] | null {
+  let [low, high] = [Infinity, -Infinity]
+  const include = (value: number) => {
+    low = Math.min(low, value)
+    high = Math.max(high, value)
+  }
+  for (const line of lines) {
+    let before: [step: number, value: number] | null = null
+    for (let index = 0; index < steps.length; index++) {
+      const [step, value] = [steps[index], line[index]]
+      if (value === undefined) continue
+      if (value !== null) {
+        if (step >= from && step <= to) include(value)
+        if (before)
+          for (const edge of [from, to])
+            if (before[0] < edge && edge < step)
+              include(before[1] + ((value - before[1]) * (edge - before[0])) / (step - before[0]))
+      }
+      before = value === null ? null : [step, value]
+    }
+  }
+  return low <= high ? [low, high] : null
+}

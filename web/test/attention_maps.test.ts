@@ -2,13 +2,7 @@ import assert from "node:assert/strict"
 import { test } from "node:test"
 import { deflateSync } from "node:zlib"
 
-import {
-  alignLayers,
-  decodeStep,
-  expandCausal,
-  countVisibleKeys,
-  weightAt,
-} from "../src/attention_maps"
+import { alignLayers, decodeStep, weightAt } from "../src/attention_maps"
 
 /** Encode one layer as the Python side does. */
 function encodeStep(
@@ -16,11 +10,12 @@ function encodeStep(
   header: number[],
   cells: number[],
   scale?: number,
+  version = scale === undefined ? 1 : 2,
 ): Uint8Array<ArrayBuffer> {
   const headerBytes = new Uint8Array(Int32Array.from(header).buffer)
   const body = Buffer.concat([
     Buffer.from("NMAP"),
-    Buffer.from([scale === undefined ? 1 : 2]),
+    Buffer.from([version]),
     headerBytes,
     new Uint8Array(Float32Array.from(scale === undefined ? [] : [scale]).buffer),
     deflateSync(Uint8Array.from(cells)),
@@ -45,23 +40,29 @@ test("a causal map is expanded to full rows", async () => {
     encodeStep("block.0.é", [1, 2, 3, 1, 1], [255, 0, 1, 2, 3]),
     7,
   )
-  const { cells: _, ...header } = layers[0]
+  const { cells: _, visible, ...header } = layers[0]
   assert.deepEqual(header, {
     name: "block.0.é",
     heads: 1,
     queries: 2,
     keys: 3,
-    causal: true,
     first: 1,
     signed: false,
     scale: 1,
   })
   assert.deepEqual([...layers[0].cells], [255, 0, 0, 1, 2, 3])
   assert.equal(weightAt(layers[0], 0, 0, 0), 1)
-  assert.deepEqual(
-    [0, 1].map((query) => countVisibleKeys(layers[0], query)),
-    [2, 3],
-  )
+  assert.deepEqual([...visible], [1, 1, 0, 1, 1, 1])
+})
+
+test("a recorded mask is shown, and visible weights of 0 are not taken for masked ones", async () => {
+  // pairs 0, 1, 4 and 8 of 9 are visible: a window; the first has weight 0 in both heads
+  const stored = [0b00010011, 0b1, 0, 255, 9, 7, 0, 1, 2, 3]
+  const bytes = encodeStep("window", [2, 3, 3, 0, 0], stored, undefined, 3)
+  const [maps] = (await decodeStep(bytes, 0)).layers
+  assert.deepEqual([...maps.visible], [1, 1, 0, 0, 1, 0, 0, 0, 1])
+  const cells = [0, 255, 0, 0, 9, 0, 0, 0, 7, 0, 1, 0, 0, 2, 0, 0, 0, 3]
+  assert.deepEqual([...maps.cells], cells)
 })
 
 test("a signed map has negative weights, beyond −1 by its scale", async () => {
@@ -86,12 +87,14 @@ test("other formats and versions are rejected with a message", async () => {
   await assert.rejects(decodeStep(unknown, 0), /version 9/)
 })
 
-test("a query before the first key has no visible keys", () => {
-  assert.deepEqual([...expandCausal(Uint8Array.from([9]), 1, 2, 2, -1)], [0, 0, 9, 0])
+test("a query before the first key has no visible keys", async () => {
+  const { layers } = await decodeStep(encodeStep("late", [1, 2, 2, 1, -1], [9]), 0)
+  assert.deepEqual([...layers[0].cells], [0, 0, 9, 0])
 })
 
 test("a layer without maps at a step keeps its place", () => {
-  const layer = { queries: 2, keys: 2, causal: false, first: 0, signed: false, scale: 1 }
+  const visible = new Uint8Array(4).fill(1)
+  const layer = { queries: 2, keys: 2, visible, first: 0, signed: false, scale: 1 }
   const cells = new Uint8Array(4)
   const maps = { step: 7, layers: [{ ...layer, name: "b", heads: 1, cells }] }
   const aligned = alignLayers(maps, ["a", "b"])

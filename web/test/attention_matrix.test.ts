@@ -9,7 +9,6 @@ import {
   findLastToken,
   findPaddedKeys,
   findPaddedQueries,
-  findVisibleCells,
   isOneSequence,
   listLines,
   rankRow,
@@ -25,7 +24,7 @@ function storeMaps(weights: number[][][], options: Partial<LayerMaps> = {}): Lay
     heads: weights.length,
     queries: weights[0].length,
     keys: weights[0][0].length,
-    causal: false,
+    visible: new Uint8Array(weights[0].length * weights[0][0].length).fill(1),
     first: 0,
     signed: false,
     scale: 1,
@@ -78,21 +77,20 @@ test("a difference is signed, and differences of other shapes do not exist", () 
 })
 
 test("transposed, rows are keys", () => {
-  const maps = storeMaps(TWO_HEADS, { causal: true })
+  const maps = storeMaps(TWO_HEADS, { visible: Uint8Array.of(1, 0, 1, 1) })
   const turned = transposeMatrix(extractHead(maps, 0))
   assertClose(turned.values, [1, 0.25, 0, 0.75])
   assert.deepEqual([...turned.visible], [1, 1, 0, 1])
 })
 
-test("keys that no head sees at the ends of a row are masked, a 0 between others is not", () => {
-  const row = [0, 0.5, 0, 0.5, 0]
-  assert.deepEqual([...findVisibleCells(storeMaps([[row]]))], [0, 1, 1, 1, 0])
-  // the other head sees the first key
-  assert.deepEqual([...findVisibleCells(storeMaps([[row], [[1, 0, 0, 0, 0]]]))], [1, 1, 1, 1, 0])
+test("a weight of 0 is visible unless the mask hides it, in one head or in several", () => {
+  const maps = storeMaps([[[0, 0.5, 0, 0.5, 0]]], { visible: Uint8Array.of(1, 1, 1, 1, 0) })
+  assert.deepEqual([...extractHead(maps, 0).visible], [1, 1, 1, 1, 0])
+  assert.deepEqual([...combineHeads([maps], "mean").visible], [1, 1, 1, 1, 0])
 })
 
 test("a row is ranked by weight; masked keys are not in it", () => {
-  const maps = storeMaps([[[0, 0.2, 0.5, 0.2, 0.1]]])
+  const maps = storeMaps([[[0, 0.2, 0.5, 0.2, 0.1]]], { visible: Uint8Array.of(0, 1, 1, 1, 1) })
   assert.deepEqual(
     rankRow(extractHead(maps, 0), 0, 3).map(({ column }) => column),
     [2, 1, 3],
@@ -111,14 +109,9 @@ test("lines are the pairs with enough weight, row by row", () => {
   )
 })
 
-test("padding is known by its label, or by an empty label that nobody attends to", () => {
-  const maps = storeMaps([
-    [
-      [0.5, 0.5, 0],
-      [0.5, 0.5, 0],
-      [0.5, 0.5, 0],
-    ],
-  ])
+test("padding is known by its label, or by an empty label that the mask hides", () => {
+  const row = [0.5, 0.5, 0]
+  const maps = storeMaps([[row, row, row]], { visible: Uint8Array.of(1, 1, 0, 1, 1, 0, 1, 1, 0) })
   assert.deepEqual(findPaddedKeys(["a", "", ""], maps), [false, false, true])
   assert.deepEqual(findPaddedKeys(["a", "<pad>", "[PAD]"], maps), [false, true, true])
   assert.deepEqual(findPaddedKeys(undefined, maps), [false, false, false])

@@ -25,3 +25,9 @@ test("options are read from the address; unknown ones are ignored", () => {
   assert.equal(parseOptions({ pane: "", view: "toString", minus: "x" }).view, "map")
   assert.equal(parseOptions({ pane: "", minus: "x" }).minus, null)
 })
+
+test("a colour each is for lines only: a map of several heads is their mean", () => {
+  const route = { pane: "attention", heads: "layer-each" }
+  assert.equal(parseOptions({ ...route, view: "lines" }).combination, "each")
+  assert.equal(parseOptions(route).combination, "mean")
+})

@@ -48,7 +48,13 @@ function makeMaps(step: number, size = TOKENS): StepMaps {
     ]
     cells[index] = 100 * head + 10 * query + key
   })
-  const shape = { heads: 2, queries: size, keys: size, causal: false, first: 0 }
+  const shape = {
+    heads: 2,
+    queries: size,
+    keys: size,
+    visible: new Uint8Array(size ** 2).fill(1),
+    first: 0,
+  }
   return { step, layers: [{ name: "attention", ...shape, signed: false, scale: 1, cells }] }
 }
 

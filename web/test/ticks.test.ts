@@ -5,6 +5,7 @@ import {
   chooseLogTicks,
   chooseStepTicks,
   chooseTicks,
+  findShownRange,
   isConstant,
   labelEnds,
   padRange,
@@ -112,4 +113,11 @@ test("the ends of a colour bar have distinct labels", () => {
   assert.deepEqual(labelEnds(2.63265, 2.63268), ["2.632650", "2.632680"])
   assert.deepEqual(labelEnds(0, 1), ["0", "1"])
   assert.deepEqual(labelEnds(-1e-9, 1e-9), ["−1.00e−9", "1.00e−9"])
+})
+
+test("a zoomed chart shows the whole line, also between two sparse points", () => {
+  const line = [10, undefined, undefined, 0] // steps 1 and 2 belong to another line
+  assert.deepEqual(findShownRange([0, 1, 2, 4], [line], [1, 3]), [2.5, 7.5])
+  assert.deepEqual(findShownRange([0, 1, 2, 4], [[10, null, 5, 0]], [1, 3]), [2.5, 5])
+  assert.equal(findShownRange([0, 1], [[null, null]], [0, 1]), null)
 })

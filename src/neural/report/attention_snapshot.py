@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from neural.analysis.capture_roles import find_capture_roles
 from neural.analysis.head_roles import (
     ROLES_OF_NO_PATTERN,
     assign_head_roles,
@@ -23,9 +24,8 @@ from neural.analysis.head_roles import (
 from neural.analysis.run_loading import MissingDataError, finite_mean
 from neural.capture.capture_result import Capture
 from neural.capture.labels import AxisLabels
-from neural.capture.map_encoding import MAP_HEADER, add_map_location, decode_map, to_shares
+from neural.capture.map_encoding import add_map_location, decode_map, to_shares
 from neural.capture.snapshot_writer import MAX_MAP_POSITIONS
-from neural.report.capture_page import find_capture_roles
 from neural.report.image_attention import ImageAttention, load_capture_image, load_run_image
 from neural.report.page_data import load_map_labels
 from neural.runs.errors import RunError
@@ -47,7 +47,7 @@ class AttentionSnapshot:
     step: int | None
     """None for a capture."""
     maps: Sequence[np.ndarray]
-    """[head, query, key] for each layer; NaN where a causal mask hides the key."""
+    """[head, query, key] for each layer; NaN where a mask hides the key."""
     labels: Sequence[AxisLabels]
     """Tokens of the rows and columns of each layer's maps."""
     load_roles: Callable[[], np.ndarray | None]
@@ -138,7 +138,7 @@ def load_run_snapshot(run: Run, step: int | None = None) -> AttentionSnapshot:
     layers = [layer for layer, name in enumerate(all_names) if name in encoded]
     names = [all_names[layer] for layer in layers]
     with add_map_location(run.path, step):
-        maps = [_decode_with_mask(encoded[name]) for name in names]
+        maps = [decode_map(encoded[name], hidden=np.nan) for name in names]
     labels = load_map_labels(run) or {}
     return AttentionSnapshot(
         name=str(run.settings.get("name") or run.name),
@@ -165,13 +165,11 @@ def load_capture_snapshot(
             raise FigureError(
                 f"example {example} does not exist: the batch has {attention.batch}, counted from 0"
             )
-        weights = capture[layer].maps(examples=example + 1, positions=MAX_MAP_POSITIONS)[example]
-        if attention.mask.causal:
-            weights = _hide_future(weights, attention.first_query_position)
-        maps.append(weights)
+        weights = capture[layer].maps(example + 1, MAX_MAP_POSITIONS, hidden=np.nan)
+        maps.append(weights[example])
 
     def load_roles() -> np.ndarray | None:
-        roles = find_capture_roles(capture, example)[layers]
+        roles = find_capture_roles(capture)[layers]
         return roles if roles.size else None
 
     return AttentionSnapshot(
@@ -196,19 +194,6 @@ def _load_run_roles(run: Run, step: int) -> np.ndarray | None:
         if (count := int(np.searchsorted(role.steps, step, side="right")))
     }
     return assign_head_roles(until_step) if until_step else None
-
-
-def _decode_with_mask(encoded: bytes) -> np.ndarray:
-    weights = decode_map(encoded)
-    *_, is_causal, offset = MAP_HEADER.unpack_from(encoded)
-    return _hide_future(weights, offset) if is_causal else weights
-
-
-def _hide_future(weights: np.ndarray, first_query: int) -> np.ndarray:
-    """NaN for the keys after each query; `first_query` is the position of the first query."""
-    _, queries, keys = weights.shape
-    visible = np.tri(queries, keys, first_query, dtype=bool)
-    return np.where(visible, weights, np.nan).astype(np.float32)
 
 
 def _compute_entropies(maps: np.ndarray) -> np.ndarray:

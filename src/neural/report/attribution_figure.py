@@ -83,10 +83,12 @@ def _draw(data: dict[str, Any]) -> Figure:
     height = (curves_top + CURVE_HEIGHT + 40) if data["curves"] else curves_top + MARGIN
     figure, axes = create_canvas(width, height)
     answer = data["answer"]
-    title = (
-        f"{data['model']}: {format_token(answer['text'])} with probability "
-        f"{answer['probability']:.3f}"
+    value = (
+        f"{answer['logit']:.4f}"
+        if answer["probability"] is None
+        else f"with probability {answer['probability']:.3f}"
     )
+    title = f"{data['model']}: {format_token(answer['text'])} {value}"
     draw_text(axes, MARGIN, 8, title, size=FONT_SIZE)
     if has_numbers:
         draw_text(axes, width - MARGIN, top - 5, "faithfulness (nats)", align="right")

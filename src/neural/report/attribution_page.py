@@ -39,6 +39,7 @@ STRIP_CSS = """
 .number { color: var(--soft); font-variant-numeric: tabular-nums }
 td { font-variant-numeric: tabular-nums }
 figure { margin: 0; overflow-x: auto } figure svg { background: #fff; max-width: 100%; height: auto }
+@media (max-width: 600px) { figure svg { min-width: 40rem } table { display: block; overflow-x: auto } }
 """
 
 
@@ -52,11 +53,13 @@ def write_attribution_page(data: dict[str, Any], path: Path) -> Path:
 def render_attribution_page(data: dict[str, Any]) -> str:
     """The page of what `AttributionResult.to_dict()` returns."""
     answer = data["answer"]
-    lead = (
-        f"Answer {format_token(answer['text'])!r} with probability {answer['probability']:.3f}; "
-        f"the most probable is {format_token(data['predicted']['text'])!r} "
-        f"({data['predicted']['probability']:.3f}). {data['source']}"
-    )
+    lead = f"{answer['text']}: {answer['logit']:.4f}. {data['source']}".replace("-", "−")
+    if answer["probability"] is not None:
+        lead = (
+            f"Answer {format_token(answer['text'])!r} with probability {answer['probability']:.3f}; "
+            f"the most probable is {format_token(data['predicted']['text'])!r} "
+            f"({data['predicted']['probability']:.3f}). {data['source']}"
+        )
     sections = [Html(f"<style>{STRIP_CSS}</style>")]
     sections += [render_paragraph(f"note: {note}") for note in data["notes"]]
     sections.append(_render_methods(data))
@@ -91,7 +94,8 @@ def _render_methods(data: dict[str, Any]) -> Html:
         )
         number = format_gain(method["faithfulness"])
         examples = (method["faithfulness"] or {}).get("examples")
-        number = f"faithfulness {number}, {examples} examples" if number else "not measured"
+        count = f"{examples} example{'s' * (examples != 1)}"
+        number = f"faithfulness {number}, {count}" if number else "not measured"
         children.append(
             Html(
                 f'<div data-method="{escape(name)}"><h3>{escape(method["label"])} '

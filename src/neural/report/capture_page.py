@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from neural.analysis.head_roles import assign_head_roles, score_single_snapshot
+from neural.analysis.capture_roles import score_capture
+from neural.analysis.findings import FindingList
+from neural.analysis.head_roles import NO_ROLES, TOO_SHORT, assign_head_roles
 from neural.capture.capture_result import Capture, CapturedCall
 from neural.capture.labels import AxisLabels
 from neural.capture.map_encoding import encode_map
@@ -26,15 +28,21 @@ from neural.report.head_role_data import list_role_strengths
 from neural.report.html_page import render_page
 from neural.report.image_attention import build_capture_page_image
 from neural.report.page_data import MAX_MAP_BYTES, compress_step
-from neural.report.run_report import build_attention_page_data
+from neural.report.run_report import build_attention_page_data, findings_to_dicts
 from neural.runs.errors import translate_errors
 
 
 def write_capture_page(
-    capture: Capture, path: Path, *, name: str = "attention", example: int = 0
+    capture: Capture,
+    path: Path,
+    *,
+    name: str = "attention",
+    example: int = 0,
+    findings: FindingList | None = None,
 ) -> Path:
     """Write the page atomically; `name` is its title, `example` the one whose maps it shows.
 
+    `findings` have their figures already, with `name` as the id of the run (`add_figures`).
     ValueError if the file's name does not end with .html, if there is no such example, or if no
     attention was captured; RunError if the file cannot be written.
     """
@@ -45,6 +53,7 @@ def write_capture_page(
     if all(call.attention is None for call in capture):
         raise ValueError("no attention was captured, so there is nothing to save")
     data = build_capture_page_data(capture, name=name, example=example)
+    data["groups"][0]["findings"] = findings_to_dicts(findings or FindingList())
     html = render_page(data, f"{name}: attention")
     with translate_errors(f"{path} cannot be written"):
         write_atomically(path, html, durable=False)
@@ -68,6 +77,7 @@ def build_capture_page_data(
     left out.
     """
     _check_example(capture, example)
+    scores = score_capture(capture, layer_labels)
     layers = np.array([i for i, call in enumerate(capture) if call.attention is not None], int)
     names = capture.layer_names()
     if layer_labels is None:
@@ -80,9 +90,9 @@ def build_capture_page_data(
     between = {
         key: values[np.ix_(layers, layers)] for key, values in capture.compare_layers().items()
     }
-    roles, strengths = _name_roles(
-        measures, [(capture[layer], maps[layer], layer_labels[layer]) for layer in layers]
-    )
+    roles = assign_head_roles(scores) if scores else np.empty((len(capture), 0), object)
+    strengths = list_role_strengths(roles, scores)
+    role_notes = [f"{TOO_SHORT}: {NO_ROLES[TOO_SHORT]}"] if (roles == TOO_SHORT).any() else []
     entries = {key: registry.get(key) for key in (*measures, *between)}
     data = build_attention_page_data(
         name,
@@ -91,11 +101,12 @@ def build_capture_page_data(
         between=between,
         units={key: measure.unit for key, measure in entries.items()},
         descriptions={key: measure.summary() for key, measure in entries.items()},
-        notes=[*notes, *_describe_capture(capture, example, names), *step.notes],
+        notes=[*notes, *_describe_capture(capture, example, names), *role_notes, *step.notes],
         settings=settings,
         layer_labels={names[layer]: layer_labels[layer] for layer in layers},
-        roles=roles.tolist() if roles.size else None,
-        role_strengths=strengths if roles.size else None,
+        # pages know "mixed" as the name of no role
+        roles=np.where(roles == TOO_SHORT, "mixed", roles)[layers].tolist() if roles.size else None,
+        role_strengths=[strengths[layer] for layer in layers] if roles.size else None,
         vectors=encode_vectors(capture, example=example, max_positions=MAX_MAP_POSITIONS)
         if step.downsampling == 1  # merged cells have no vector of their own
         else None,
@@ -105,64 +116,15 @@ def build_capture_page_data(
     return data
 
 
-def find_capture_roles(capture: Capture, example: int = 0) -> np.ndarray:
-    """Name of the role of every head, [layer, head]; "mixed" without a role, "" without a head.
-
-    analysis/head_roles.py defines the roles. Measures are means over all examples, maps and labels
-    are those of `example`. Empty if nothing was captured.
-    """
-    _check_example(capture, example)
-    calls = [
-        (
-            call,
-            None if call.attention is None else _compute_maps(call, example),
-            capture.axis_labels(layer, example),
-        )
-        for layer, call in enumerate(capture)
-    ]
-    return _name_roles(capture.measure_arrays(), calls)[0]
-
-
-def _name_roles(
-    measures: Mapping[str, np.ndarray],
-    calls: Sequence[tuple[CapturedCall, np.ndarray | None, AxisLabels]],
-) -> tuple[np.ndarray, list[list[float | None]]]:
-    """Roles of the heads of `calls`, [layer, head], and how clear they are.
-
-    Each of `calls` is a call with its maps, [head, query, key], and labels.
-    """
-    roles = score_single_snapshot(
-        {key: values for key, values in measures.items() if values.ndim == 2},
-        [maps if _is_aligned(call) else None for call, maps, _ in calls],
-        [labels.keys for _, _, labels in calls],
-    )
-    if not roles:
-        return np.full((len(calls), 0), "", dtype=object), []
-    names = assign_head_roles(roles)
-    return names, list_role_strengths(names, roles)
-
-
-def _is_aligned(call: CapturedCall) -> bool:
-    """Whether the queries of the maps are the last positions of their keys, as roles assume."""
-    attention = call.attention
-    if attention is None or attention.known_positions != "queries_and_keys":
-        return False
-    is_cut = attention.positions > MAX_MAP_POSITIONS
-    return attention.first_query_position == attention.positions - attention.queries and not (
-        is_cut and attention.queries < attention.positions
-    )
-
-
 def _compute_maps(call: CapturedCall, example: int) -> np.ndarray:
-    """Maps of one example, [head, query, key], limited to the first MAX_MAP_POSITIONS."""
-    return call.maps(examples=example + 1, positions=MAX_MAP_POSITIONS)[example]
+    """Maps of one example, [head, query, key], the first MAX_MAP_POSITIONS; NaN: masked."""
+    return call.maps(examples=example + 1, positions=MAX_MAP_POSITIONS, hidden=np.nan)[example]
 
 
 def _encode(call: CapturedCall, maps: np.ndarray) -> bytes:
     assert call.attention is not None
     return encode_map(
         maps,
-        causal=call.attention.mask.causal,
         query_offset=call.attention.first_query_position,
         signed=call.attention.is_signed,
     )
@@ -181,7 +143,7 @@ def _describe_capture(capture: Capture, example: int, names: Sequence[str]) -> l
     batch = max((call.batch for call in calls), default=0)
     if batch > 1:
         notes.append(
-            f"maps of example {example} of {batch}, counted from 0; measures are means over all"
+            f"maps of example {example} of {batch}, counted from 0; measures and roles are those of all"
         )
     if any(max(call.queries, call.positions) > MAX_MAP_POSITIONS for call in calls):
         notes.append(

@@ -25,6 +25,7 @@ from neural.analysis.focus_results import (
     TIME_SCORES,
     FocusGroups,
     FocusResult,
+    count_failed_seeds,
     estimate_score,
     estimate_time_to_reach,
     group_results,
@@ -142,6 +143,8 @@ def load_comparison(runs: Sequence[Run], run_ids: Sequence[str]) -> FocusCompari
     compared = max(by_settings.values(), key=len)
     finished = [entry for entry in compared if entry.run.status.state == "finished"]
     results, data = load_results([entry.run for entry in finished])
+    failed = [entry.run for entry in compared if entry.run.status.state == "failed"]
+    results = count_failed_seeds(results, failed)
     if not results:
         return None
     names = {result.run for result in results}

@@ -29,21 +29,39 @@ class GroupScore:
     """The metric, such as `valid/loss`."""
     larger_is_better: bool
     scores: Mapping[Hashable, Mapping[Hashable, float]]
-    """By fold (None without folds), then by seed; runs without a validation are left out."""
+    """By fold (None without folds), then by seed. NaN for runs that failed, unless all did; other
+    runs without a validation are left out."""
+    failed: int = 0
+    """Number of runs that failed. Then the group ranks behind those without."""
     fold_count: int | None
     """Number of folds of the cross-validation; None if there is none."""
 
     @property
     def values(self) -> list[float]:
-        """All scores."""
-        return [score for by_seed in self.scores.values() for score in by_seed.values()]
+        """All scores of runs that did not fail; if all did, those before they failed."""
+        scores = [score for by_seed in self.scores.values() for score in by_seed.values()]
+        return [score for score in scores if math.isfinite(score)]
+
+    @property
+    def failed_share(self) -> float:
+        """Share of runs that failed."""
+        return min(1.0, self.failed / sum(map(len, self.scores.values())))
+
+    def paired_scores(self) -> Mapping[Hashable, Mapping[Hashable, float]]:
+        """Scores as comparisons need them: NaN for every run that failed."""
+        if self.failed_share < 1:
+            return self.scores
+        return {fold: dict.fromkeys(by_seed, math.nan) for fold, by_seed in self.scores.items()}
 
     def estimate(self) -> SeedEstimate:
-        """The mean with its 95 % interval, over seeds or over folds."""
+        """The mean with its 95 % interval, over seeds or over folds; no interval if one failed."""
+        if self.failed:
+            mean = sum(self.values) / len(self.values)
+            return SeedEstimate(value=mean, low=math.nan, high=math.nan, seeds=len(self.values))
         if self.fold_count is None:
-            return estimate_mean(self.values)
+            return estimate_mean(self.values).to_score(self.name)
         means = average_seeds(self.scores)
-        return estimate_fold_mean(list(means.values()), self.fold_count)
+        return estimate_fold_mean(list(means.values()), self.fold_count).to_score(self.name)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON data."""
@@ -53,6 +71,7 @@ class GroupScore:
             "estimate": self.estimate().to_dict(),
             "low": min(self.values),
             "high": max(self.values),
+            "failed_share": self.failed_share,
             "folds": self.fold_count,
         }
 
@@ -65,36 +84,43 @@ def get_fold(run: Run) -> Fold | None:
 def load_group_score(
     runs: Sequence[Run], metric: tuple[str, bool] | None = None
 ) -> GroupScore | None:
-    """Scores of runs of one group at their best validations; None if none was validated.
+    """Scores of runs of one group at their best validations; None if none has a finite score.
 
     `metric` is another score than the monitored one, at the same validations: its name, and whether
     larger is better.
     """
     name, larger_is_better = metric or get_monitored_metric(str(runs[0].settings.get("task", "")))
     scores: dict[Hashable, dict[Hashable, float]] = {}
+    failed = [run.status.state == "failed" for run in runs]
     folds = [get_fold(run) for run in runs]
     for number, (run, fold) in enumerate(zip(runs, folds, strict=True)):
         best = find_best_validation(run)
         score = None if best is None else best.scores.get(name)
+        if failed[number] and not all(failed):
+            score = math.nan
         if score is not None:
             seed = get_seed(run)
             # runs without a seed are told apart by their number
             key = ("run", number) if seed is None else seed
             scores.setdefault(fold and fold.number, {})[key] = score
-    if not scores:
+    if not any(math.isfinite(score) for by_seed in scores.values() for score in by_seed.values()):
         return None
     return GroupScore(
         name=name,
         larger_is_better=larger_is_better,
         scores=scores,
+        failed=sum(failed),
         fold_count=next((fold.count for fold in folds if fold), None),
     )
 
 
 def rank_groups(scores: Mapping[str, GroupScore]) -> list[str]:
-    """Names of the groups, the best mean first."""
+    """Names of the groups, the best mean first; those with failed runs last."""
     sign = -1 if next(iter(scores.values())).larger_is_better else 1
-    return sorted(scores, key=lambda label: sign * scores[label].estimate().value)
+    return sorted(
+        scores,
+        key=lambda label: (scores[label].failed_share, sign * scores[label].estimate().value),
+    )
 
 
 def compare_with_best(scores: Mapping[str, GroupScore]) -> dict[str, PairedComparison]:
@@ -108,15 +134,15 @@ def compare_with_best(scores: Mapping[str, GroupScore]) -> dict[str, PairedCompa
     counts = {score.fold_count for score in scores.values()}
     if baseline.fold_count is not None and len(counts) == 1:
         comparisons = compare_folds(
-            [score.scores for score in candidates],
-            baseline.scores,
+            [score.paired_scores() for score in candidates],
+            baseline.paired_scores(),
             baseline.fold_count,
             larger_is_better=larger_is_better,
         )
     elif counts == {None}:
         comparisons = compare_pairs(
-            [score.scores[None] for score in candidates],
-            baseline.scores[None],
+            [score.paired_scores()[None] for score in candidates],
+            baseline.paired_scores()[None],
             larger_is_better=larger_is_better,
             is_selected=True,
         )
@@ -149,7 +175,10 @@ def build_cross_validation(scores: Mapping[str, GroupScore]) -> dict[str, Any] |
         rows.append(
             {
                 "label": label,
-                "folds": [means.get(number + 1) for number in range(first.fold_count or 0)],
+                "folds": [
+                    mean if math.isfinite(mean := means.get(number + 1, math.nan)) else None
+                    for number in range(first.fold_count or 0)
+                ],
                 "seeds": max(map(len, score.scores.values())),
                 "estimate": score.estimate().to_dict(),
                 "comparison": comparison

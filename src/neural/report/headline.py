@@ -120,13 +120,22 @@ def describe_scores(
     suffix = f" {unit}" if unit else ""
     ranked = rank_groups(scores)
     means = {label: scores[label].estimate().value for label in ranked}
+    failures = {
+        label: f" ({scores[label].failed_share:.0%} of its runs failed)"
+        if scores[label].failed_share
+        else ""
+        for label in ranked
+    }
     if len(ranked) == 1:
         (label,) = ranked
         return (
             f"{capitalize(metric)} {format_value(means[label])}{suffix}"
-            f"{describe_repetitions(scores[label], format_value)}"
+            f"{describe_repetitions(scores[label], format_value)}{failures[label]}"
         )
-    listed = [f"{label} {format_value(means[label])}" for label in ranked[:MAX_LISTED_GROUPS]]
+    listed = [
+        f"{label} {format_value(means[label])}{failures[label]}"
+        for label in ranked[:MAX_LISTED_GROUPS]
+    ]
     rest = len(ranked) - len(listed)
     more = f" and {rest} more up to {format_value(means[ranked[-1]])}" if rest else ""
     has_enough = all(score.estimate().seeds >= MIN_SEEDS for score in scores.values())
@@ -203,11 +212,18 @@ def describe_progress(runs: Sequence[Run]) -> str:
 
 
 def build_score_figures(scores: dict[str, GroupScore]) -> list[FigureData]:
-    """Means of several groups as dots with intervals; no figure for one group."""
+    """Means of several groups as dots with intervals; no figure for one group.
+
+    Without an interval, for which there are too few seeds, the seeds are dots of their own.
+    """
     if len(scores) < 2:
         return []
     ranked = rank_groups(scores)[:MAX_LISTED_GROUPS]
-    rows = [{"label": label, "number": scores[label].estimate().to_dict()} for label in ranked]
+    rows = []
+    for label in ranked:
+        number = scores[label].estimate().to_dict()
+        values = scores[label].values if number["low"] is None else []
+        rows.append({"label": label, "number": number, "values": values})
     return [{"kind": "estimates", "unit": next(iter(scores.values())).name, "rows": rows}]
 
 

@@ -398,19 +398,22 @@ def downsample_map(encoded_map: bytes, factor: int, levels: int) -> bytes:
     A cell is the sum over its keys and the mean over its queries, so rows still have their sum.
     Levels are equidistant in √weight, as in the encoding, so that small weights stay visible.
     """
-    _, _, _, queries, keys, causal, query_offset = MAP_HEADER.unpack_from(encoded_map)
-    weights = decode_map(encoded_map)
+    _, _, _, queries, keys, _, query_offset = MAP_HEADER.unpack_from(encoded_map)
+    weights = decode_map(encoded_map, hidden=np.nan)
     if factor > 1:
         rows, columns = np.arange(0, queries, factor), np.arange(0, keys, factor)
-        sums = np.add.reduceat(np.add.reduceat(weights, columns, axis=2), rows, axis=1)
-        weights = sums / np.diff([*rows, queries])[:, None]
+
+        def merge(cells: np.ndarray) -> np.ndarray:
+            return np.add.reduceat(np.add.reduceat(cells, columns, axis=2), rows, axis=1)
+
+        means = merge(np.nan_to_num(weights)) / np.diff([*rows, queries])[:, None]
+        weights = np.where(merge((~np.isnan(weights)).astype(int)) > 0, means, np.nan)
     # the sign matters for signed maps only: other weights are not negative
-    scale = max(1.0, float(np.abs(weights).max(initial=0.0)))
+    scale = max(1.0, float(np.abs(np.nan_to_num(weights)).max(initial=0.0)))
     roots = np.rint(np.sqrt(np.abs(weights) / scale) * levels) / levels
     rounded = np.sign(weights) * np.square(roots) * scale
     return encode_map(
         rounded,
-        causal=bool(causal),
         query_offset=-(-query_offset // factor),  # −(−a // b) rounds a / b up
         signed=is_signed_map(encoded_map),
     )

@@ -74,6 +74,13 @@ class RoleCounts:
             return False
         return int((role.scores[0] >= ROLE_THRESHOLDS["uniform"]).sum()) >= self.uniform_count
 
+    def began_uniform(self) -> bool:
+        """Whether all heads were uniform at the first recorded step."""
+        role, is_head = self.roles.get("uniform"), self.names != ""
+        return role is not None and bool(
+            (role.scores[0][is_head] >= ROLE_THRESHOLDS["uniform"]).all()
+        )
+
     def list_onsets(self) -> dict[tuple[int, int], tuple[str, int]]:
         """Role of every head that has one, and the step since which it has it."""
         return {
@@ -163,7 +170,8 @@ def describe_roles(counts: Sequence[RoleCounts]) -> str:
             f"all {head_count} heads" if number == head_count else f"{number} of {head_count} heads"
         )
         if not from_start:
-            return f"From noise, {subject} found a role"
+            start = "From uniform attention, " if single.began_uniform() else ""
+            return f"{capitalize(start + subject)} found a role"
         owns = f"{capitalize(subject)} {'has' if number == 1 else 'have'} a role"
         if from_start == number:
             return f"{owns}, as {'it' if number == 1 else 'they'} had from the start"

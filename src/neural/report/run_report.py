@@ -66,7 +66,7 @@ MIN_PACKED_POINTS = 8
 ENVIRONMENT_KEYS = ("python", "platform", "cpus", "threads", "packages", "command", "commit")
 """Facts about the machine that the page shows; others are left out as private.
 
-The command line may still contain names of the user's folders.
+Absolute paths in them become names of files (`remove_folders`).
 """
 
 
@@ -150,13 +150,13 @@ def build_run_data(run: Run, *, after_step: int = -1) -> dict[str, Any]:
         "id": run.name,
         "seed": get_seed(run),
         "fold": run.settings.get("fold") if get_fold(run) else None,
-        "settings": flatten_settings(run.settings),
+        "settings": remove_folders(flatten_settings(run.settings)),
         "changed_settings": list(get_changed_settings(run)),
         "network": describe_network(run),
         "program": run.program,
-        "environment": {
-            key: environment[key] for key in ENVIRONMENT_KEYS if environment.get(key) is not None
-        },
+        "environment": remove_folders(
+            {key: environment[key] for key in ENVIRONMENT_KEYS if environment.get(key) is not None}
+        ),
         "scalars": {
             name: curve
             for name in run.scalar_names()
@@ -167,6 +167,16 @@ def build_run_data(run: Run, *, after_step: int = -1) -> dict[str, Any]:
             for checkpoint in list_checkpoints(run)
         ],
     }
+
+
+def remove_folders(value: Any) -> Any:
+    """JSON data with the names of files for their absolute paths: pages are made for sharing."""
+    if isinstance(value, dict):
+        return {key: remove_folders(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [remove_folders(item) for item in value]
+    is_path = isinstance(value, str) and (Path(value).is_absolute() or value.startswith("~"))
+    return Path(value).name if is_path else value
 
 
 def build_groups(runs: Sequence[Run], run_ids: Sequence[str]) -> list[tuple[str, ExperimentGroup]]:
@@ -276,7 +286,7 @@ def _build_experiment(task: str, data: str, groups: Sequence[ExperimentGroup]) -
     return {
         "title": groups[0].label if len(groups) == 1 else find_sweep_name(runs) or data,
         "task": task,
-        "data": data,
+        "data": data if any(run.settings.get("data") for run in runs) else "",
         "headline": headline.text,
         "details": headline.details,
         "figures": headline.figures,

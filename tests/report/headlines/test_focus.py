@@ -1,5 +1,7 @@
 """Headlines of focus experiments: what they may claim, and how often they claim what is not so."""
 
+import base64
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from neural.analysis.focus_claims import FOCUS_CLAIMS, evaluate_claims
 from neural.analysis.focus_results import FocusResult, group_results
 from neural.analysis.significance import format_p_value
 from neural.report.headlines.focus import (
+    _decode_last,
     describe_test,
     format_shares,
     rank_paradigms,
@@ -245,3 +248,10 @@ def test_a_true_winner_is_found_and_never_a_wrong_one():
     rankings = [simulate(np.random.default_rng(seed), means) for seed in range(200)]
     assert np.mean([ranking.leaders == 1 for ranking in rankings]) > 0.8
     assert all(ranking.paradigms[0] == "lvml" for ranking in rankings if ranking.leaders == 1)
+
+
+def test_weights_of_the_card_are_rounded_once_by_the_page():
+    levels = base64.b64encode(bytes([0, 255, 42, 213])).decode()
+    (weights,) = _decode_last(levels, 2, 1)  # .165 would become .17 on the page
+    assert [f"{weight:.2f}" for weight in weights] == ["0.16", "0.84"]
+    assert weights == [42 / 255, 213 / 255]

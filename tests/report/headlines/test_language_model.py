@@ -39,7 +39,7 @@ def test_heads_with_roles_are_the_headline(tmp_path):
         },
     )
     headline = LanguageModel().write([group])
-    assert headline.text == "From noise, 2 of 4 heads found a role"
+    assert headline.text == "2 of 4 heads found a role"
     assert headline.details == [
         "Held-out loss 1.35 nats per character",
         "A role is what a head attends to: previous token (the position before)",

@@ -62,4 +62,4 @@ def test_attention_is_described(tmp_path):
     previous[4:, 0, 1] = 0.9
     arrays = {"previous_token_mass": previous, "relative_entropy": np.full((8, 1, 2), 0.5)}
     headline = Supervised().write([write(tmp_path, arrays=arrays)])
-    assert "From noise, 1 of 2 heads found a role" in headline.details
+    assert "1 of 2 heads found a role" in headline.details

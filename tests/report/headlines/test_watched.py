@@ -44,4 +44,4 @@ def test_a_series_of_checkpoints_says_that_the_role_was_found(tmp_path):
         return plant_previous_token_head(build_gpt2(tokenizer))
 
     experiment = watch(tmp_path, untrained, untrained, trained, trained)
-    assert experiment["headline"] == "From noise, 1 of 4 heads found a role"
+    assert experiment["headline"] == "From uniform attention, 1 of 4 heads found a role"

@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 
 import { divergingEnds } from "../draw/colours"
 import { findCell } from "../draw/heatmap"
-import { countVisibleKeys, type LayerMaps, type StepMaps } from "../attention_maps"
+import type { LayerMaps, StepMaps } from "../attention_maps"
 import type { Run } from "../run_data"
 import { errorMessage, formatHead, formatNumber, formatToken, formatInteger } from "../format"
 import type { PaneProps } from "../pane"
@@ -169,7 +169,7 @@ function DifferenceDetail({
   const onMove = (event: MouseEvent) =>
     setCell(findCell(event, canvas.current!, maps.queries, maps.keys))
   const value =
-    cell && cell[1] < countVisibleKeys(maps, cell[0])
+    cell && maps.visible[cell[0] * maps.keys + cell[1]]
       ? maps.values[(head * maps.queries + cell[0]) * maps.keys + cell[1]]
       : null
   return (

@@ -1,6 +1,6 @@
 // Difference of two attention maps, as numbers and as a heatmap with a diverging colour scale.
 
-import { cellWeight, countVisibleKeys, type LayerMaps } from "../attention_maps"
+import { cellWeight, type LayerMaps } from "../attention_maps"
 import { divergingColour } from "../draw/colours"
 import type { Theme } from "../theme"
 
@@ -24,7 +24,7 @@ export function subtractMaps(a: LayerMaps, b: LayerMaps): MapDifference {
   const values = new Float32Array(cells.length)
   for (let index = 0; index < cells.length; index++)
     values[index] = cellWeight(a, cells[index]) - cellWeight(b, b.cells[index])
-  return { ...rest, causal: a.causal && b.causal, values }
+  return { ...rest, visible: a.visible.map((seen, pair) => seen | b.visible[pair]), values }
 }
 
 /** Heads by how much attention moved, largest first, each with the pair that changed most. */
@@ -60,17 +60,16 @@ export function drawDifference(
   head: number,
   theme: Theme,
 ): void {
-  const { queries, keys, values } = maps
+  const { queries, keys, values, visible } = maps
   canvas.width = keys
   canvas.height = queries
   const context = canvas.getContext("2d")!
   const image = context.createImageData(keys, queries)
-  for (let query = 0; query < queries; query++) {
-    for (let key = 0; key < countVisibleKeys(maps, query); key++) {
-      const value = values[(head * queries + query) * keys + key]
-      const root = Math.sign(value) * Math.sqrt(Math.min(1, Math.abs(value)))
-      image.data.set([...divergingColour(root, theme), 255], 4 * (query * keys + key))
-    }
+  for (let pair = 0; pair < visible.length; pair++) {
+    if (!visible[pair]) continue
+    const value = values[head * visible.length + pair]
+    const root = Math.sign(value) * Math.sqrt(Math.min(1, Math.abs(value)))
+    image.data.set([...divergingColour(root, theme), 255], 4 * pair)
   }
   context.putImageData(image, 0, 0)
 }

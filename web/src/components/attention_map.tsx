@@ -1,7 +1,7 @@
 // Attention as a map: rows and columns with their tokens, one row marked. Labels stay inside the picture:
 // its margins are as wide as the labels, and longer labels are shortened.
 
-import { useLayoutEffect, useMemo, useRef } from "preact/hooks"
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 
 import type { AttentionMatrix } from "../attention_matrix"
 import { drawMatrix, findCell } from "../draw/heatmap"
@@ -24,11 +24,16 @@ interface Props {
   theme: Theme
   /** What the picture shows, for screen readers. */
   description: string
+  /** A cell in words, for the tooltip. */
+  describeCell: (row: number, column: number) => string
   onPreview: (cell: [row: number, column: number] | null) => void
   onSelect: (row: number) => void
 }
 
-const MIN_TICK_PIXELS = 11
+/** Distance of labels: of single characters, and of longer texts. */
+const [MIN_LETTER_PIXELS, MIN_TICK_PIXELS] = [8, 11]
+/** Columns with the most weight, which always have a label. */
+const LABELLED_COLUMNS = 3
 const MAX_CELL_PIXELS = 56
 const MAX_MAP_PIXELS = 620
 const MAX_LABEL_PIXELS = 110
@@ -39,16 +44,29 @@ export function AttentionMap(props: Props) {
   const { matrix, row, colours, theme, paddedRows, paddedColumns } = props
   const { rows, columns } = matrix
   const canvas = useRef<HTMLCanvasElement>(null)
+  const [cellUnder, setCellUnder] = useState<[row: number, column: number] | null>(null)
   const layout = useMemo(
     () => layOutMap(rows, columns, props.rowNames, props.columnNames, props.width),
     [rows, columns, props.rowNames, props.columnNames, props.width],
   )
+  const darkest = useMemo(() => findDarkestColumns(matrix), [matrix])
+  const rowTicks = pickTicks(layout.rowTexts, layout, [row])
+  const columnTicks = pickTicks(layout.columnTexts, layout, [
+    ...(cellUnder ? [cellUnder[1]] : []),
+    ...darkest,
+  ])
   useLayoutEffect(
     () => drawMatrix(canvas.current!, matrix, theme, colours, paddedRows, paddedColumns),
     [matrix, theme, colours, paddedRows, paddedColumns],
   )
   const { left, top, cell, mapWidth, mapHeight, isVertical } = layout
-  const cellUnder = (event: MouseEvent) => findCell(event, canvas.current!, rows, columns)
+  const find = (event: MouseEvent) => findCell(event, canvas.current!, rows, columns)
+  const preview = (cell: [row: number, column: number] | null) => {
+    setCellUnder(cell)
+    props.onPreview(cell)
+  }
+  const tooltip = cellUnder && props.describeCell(...cellUnder)
+  const tooltipWidth = tooltip ? measureText(tooltip) + 12 : 0
   return (
     <svg
       class="attention-map"
@@ -57,7 +75,16 @@ export function AttentionMap(props: Props) {
       role="group"
       aria-label="map with labels"
     >
-      {layout.columnTicks.map(({ index, text }) => {
+      {layout.every > 1 ? (
+        <path
+          class="map-border"
+          d={[
+            ...columnTicks.map(({ index }) => `M${left + (index + 0.5) * cell} ${top - 1}v-3`),
+            ...rowTicks.map(({ index }) => `M${left - 1} ${top + (index + 0.5) * cell}h-3`),
+          ].join("")}
+        />
+      ) : null}
+      {columnTicks.map(({ index, text }) => {
         const x = left + (index + 0.5) * cell
         return (
           <text
@@ -73,7 +100,7 @@ export function AttentionMap(props: Props) {
           </text>
         )
       })}
-      {layout.rowTicks.map(({ index, text }) => (
+      {rowTicks.map(({ index, text }) => (
         <text
           key={`r${index}`}
           class={joinClasses("tick", index === row && "current", paddedRows[index] && "padding")}
@@ -96,13 +123,13 @@ export function AttentionMap(props: Props) {
       <foreignObject x={left} y={top} width={mapWidth} height={mapHeight}>
         <canvas
           ref={canvas}
-          class={joinClasses("hatched", cell < 1.5 && "smooth-pixels")}
+          class={joinClasses("masked", cell < 1.5 && "smooth-pixels")}
           role="img"
           aria-label={props.description}
           style={{ width: `${mapWidth}px`, height: `${mapHeight}px` }}
-          onMouseMove={(event) => props.onPreview(cellUnder(event))}
-          onMouseLeave={() => props.onPreview(null)}
-          onClick={(event) => props.onSelect(cellUnder(event)[0])}
+          onMouseMove={(event) => preview(find(event))}
+          onMouseLeave={() => preview(null)}
+          onClick={(event) => props.onSelect(find(event)[0])}
         />
       </foreignObject>
       <rect
@@ -111,7 +138,20 @@ export function AttentionMap(props: Props) {
         width={mapWidth + 1}
         height={Math.max(2, cell)}
         class="selected-row"
+        data-export="omit"
       />
+      {cellUnder ? (
+        <g
+          class="map-tooltip"
+          data-export="omit"
+          transform={`translate(${Math.min(left + (cellUnder[1] + 1) * cell, Math.max(left, left + mapWidth - tooltipWidth))} ${top + cellUnder[0] * cell + (cellUnder[0] > 2 ? -26 : cell + 6)})`}
+        >
+          <rect width={tooltipWidth} height={20} rx={3} />
+          <text x={6} y={14}>
+            {tooltip}
+          </text>
+        </g>
+      ) : null}
     </svg>
   )
 }
@@ -131,8 +171,10 @@ export interface MapLayout {
   mapHeight: number
   /** Whether the labels of columns are turned by 90°, because they are wider than their columns. */
   isVertical: boolean
-  rowTicks: Tick[]
-  columnTicks: Tick[]
+  /** One of so many rows and columns has a label. */
+  every: number
+  rowTexts: string[]
+  columnTexts: string[]
 }
 
 /** Sizes of a map and its labels, so that everything is inside `width`. */
@@ -150,12 +192,10 @@ export function layOutMap(
   const left = Math.ceil(widestText(rowTexts, measure)) + 2 * GAP
   const available = Math.max(40, Math.min(width - left - 2, MAX_MAP_PIXELS))
   const cell = Math.min(available / columns, MAX_CELL_PIXELS, (1.5 * MAX_MAP_PIXELS) / rows)
-  const every = Math.max(1, Math.ceil(MIN_TICK_PIXELS / cell))
-  const columnTicks = pickTicks(shorten(columnNames), every)
-  const widest = widestText(
-    columnTicks.map(({ text }) => text),
-    measure,
-  )
+  const columnTexts = shorten(columnNames)
+  const widest = widestText(columnTexts, measure)
+  const isShort = Math.max(widest, widestText(rowTexts, measure)) <= MIN_LETTER_PIXELS
+  const every = Math.max(1, Math.ceil((isShort ? MIN_LETTER_PIXELS : MIN_TICK_PIXELS) / cell))
   const isVertical = widest > cell * every - 2
   return {
     left,
@@ -164,11 +204,31 @@ export function layOutMap(
     mapWidth: cell * columns,
     mapHeight: cell * rows,
     isVertical,
-    rowTicks: pickTicks(rowTexts, every),
-    columnTicks,
+    every,
+    rowTexts,
+    columnTexts,
   }
 }
 
-function pickTicks(texts: string[], every: number): Tick[] {
-  return texts.map((text, index) => ({ index, text })).filter(({ index }) => index % every === 0)
+/** Labels with space for each: the `wanted` ones first, then every so many. */
+export function pickTicks(
+  texts: string[],
+  { every }: Pick<MapLayout, "every">,
+  wanted: number[],
+): Tick[] {
+  const picked: number[] = []
+  for (const index of [...wanted, ...texts.keys()])
+    if (picked.includes(index)) continue
+    else if (wanted.includes(index) || index % every === 0)
+      if (picked.every((other) => Math.abs(other - index) >= every)) picked.push(index)
+  return picked.sort((a, b) => a - b).map((index) => ({ index, text: texts[index] }))
+}
+
+/** The columns with the largest sums of |weight|. */
+export function findDarkestColumns({ columns, values }: AttentionMatrix): number[] {
+  const sums = new Float64Array(columns)
+  values.forEach((value, index) => {
+    sums[index % columns] += Math.abs(value)
+  })
+  return [...sums.keys()].sort((a, b) => sums[b] - sums[a]).slice(0, LABELLED_COLUMNS)
 }

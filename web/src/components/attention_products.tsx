@@ -5,8 +5,8 @@ import { useLayoutEffect, useMemo, useRef } from "preact/hooks"
 
 import type { AttentionMatrix } from "../attention_matrix"
 import { drawValues } from "../draw/heatmap"
-import { formatNumber } from "../format"
-import { decodeVectors, multiplyQuery } from "../head_vectors"
+import { formatNumber, formatWeight } from "../format"
+import { computeWeights, decodeVectors, multiplyQuery } from "../head_vectors"
 import type { HeadVectors } from "../run_data"
 import type { Theme } from "../theme"
 
@@ -41,6 +41,8 @@ export function AttentionProducts(props: Props) {
       scores: multiplied.scores,
     }
   }, [vectors, query, seen, width])
+  const stored = seen.map((key) => matrix.values[query * matrix.columns + key])
+  const weights = computeWeights(scores, seen, stored)
   return (
     <div class="products" style={{ "--rows": String(Math.max(1, seen.length)) }}>
       <span class="head">key</span>
@@ -87,7 +89,7 @@ export function AttentionProducts(props: Props) {
       ))}
       {seen.map((key, row) => (
         <span key={`w${key}`} class="number" style={{ gridRow: row + 3, gridColumn: 5 }}>
-          {formatNumber(matrix.values[query * matrix.columns + key])}
+          {weights ? formatNumber(weights[row]) : formatWeight(stored[row])}
         </span>
       ))}
     </div>

@@ -72,7 +72,7 @@ function StepMap({
   return (
     <canvas
       ref={canvas}
-      class={joinClasses("hatched", matrix.columns > 100 && "smooth-pixels")}
+      class={joinClasses("masked", matrix.columns > 100 && "smooth-pixels")}
       role="img"
       aria-label={`attention at step ${step}`}
       style={{ aspectRatio: `${matrix.columns} / ${matrix.rows}` }}

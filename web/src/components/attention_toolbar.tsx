@@ -31,7 +31,11 @@ export function AttentionToolbar(props: Props) {
       [`${scope}-mean`, `mean of ${name}`],
       [`${scope}-maximum`, `maximum of ${name}`],
     )
-    if (options.view === "lines") headChoices.push([`${scope}-each`, `${name}, a colour each`])
+    if (options.view === "lines")
+      headChoices.push([
+        `${scope}-each`,
+        `${name}, a colour ${scope === "all" ? "per layer" : "each"}`,
+      ])
   }
   if (layerHeads > 1) addScope("layer", `${layerHeads} heads of ${formatHead(layer)}`)
   if (allHeads > layerHeads) addScope("all", `all ${allHeads} heads`)

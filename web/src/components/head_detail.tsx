@@ -20,7 +20,14 @@ import type { AttentionOptions } from "../attention_options"
 import type { DataSource } from "../data_source"
 import { layerColour, lineColour } from "../draw/colours"
 import { SCALE_WEIGHTS } from "../draw/weight_scale"
-import { formatHead, formatInteger, formatNumber, formatToken } from "../format"
+import {
+  formatHead,
+  formatInteger,
+  formatNumber,
+  formatToken,
+  formatWeight,
+  stripDate,
+} from "../format"
 import type { Navigate } from "../route"
 import type { AxisLabels, Run } from "../run_data"
 import type { Theme } from "../theme"
@@ -209,6 +216,13 @@ export function HeadDetail(props: Props) {
             colours={options.colours}
             theme={theme}
             description={`${description} as a map: rows are ${nounPlural(rowNoun)}, columns are ${nounPlural(columnNoun)}`}
+            describeCell={(query, key) => {
+              const pair = query * matrix.columns + key
+              const weight = matrix.visible[pair] ? formatWeight(matrix.values[pair]) : "masked"
+              const names = [nameCell(rows, query, positionsPerCell)]
+              names.push(nameCell(columns, key, positionsPerCell))
+              return `${names.join(isTransposed ? " ← " : " → ")}  ${weight}`
+            }}
             onPreview={(cell) => setPreview(cell && { row: cell[0], column: cell[1] })}
             onSelect={selectRow}
           />
@@ -241,6 +255,11 @@ export function HeadDetail(props: Props) {
           ) : null}
           <ExportMenu
             name={`attention ${describeHeads(maps, layer, head, options)} step ${maps.step}`}
+            caption={
+              options.view === "map" || options.view === "steps"
+                ? `${stripDate(run.name)}; rows are ${nounPlural(rowNoun)}, columns are ${nounPlural(columnNoun)}`
+                : stripDate(run.name)
+            }
             picture={() => content.current}
             csv={() => tabulate(matrix, rows, columns, rowNoun, columnNoun)}
           />
@@ -260,7 +279,7 @@ export function HeadDetail(props: Props) {
               <>
                 {isTransposed ? " ← " : " → "}
                 {columnNoun} <b>{nameCell(columns, cell, positionsPerCell)}</b>{" "}
-                {cellWeight === null ? "masked" : formatNumber(cellWeight)}
+                {cellWeight === null ? "masked" : formatWeight(cellWeight)}
               </>
             )}
           </p>
@@ -378,7 +397,9 @@ function buildGroups(
       matrix:
         buildMatrix(maps, base, row, column, { scope: "head", combination: "mean" }) ??
         extractHead(layerMaps, column),
-      colour: isOneLayer ? lineColour(column, theme) : layerColour(row, maps.layers.length, theme),
+      colour: isOneLayer
+        ? lineColour(column, theme, layerMaps.heads)
+        : layerColour(row, maps.layers.length, theme),
     }))
   })
 }
@@ -455,8 +476,8 @@ function nameCell(axis: Axis, index: number, positionsPerCell: number): string {
   return axis.isLabelled ? `${axis.names[index]} (${position})` : position
 }
 
-/** All visible pairs, for CSV. */
-function tabulate(
+/** All visible pairs, for CSV; weights have the digits that the maps have. */
+export function tabulate(
   matrix: AttentionMatrix,
   rows: Axis,
   columns: Axis,
@@ -470,7 +491,10 @@ function tabulate(
   matrix.values.forEach((weight, index) => {
     const [row, column] = [Math.floor(index / matrix.columns), index % matrix.columns]
     if (matrix.visible[index])
-      table.rows.push([row, rows.names[row], column, columns.names[column], weight])
+      table.rows.push([
+        ...[row, rows.names[row], column, columns.names[column]],
+        Number(weight.toFixed(3)),
+      ])
   })
   return table
 }
@@ -508,7 +532,7 @@ function MapLegend({
       )}
       {hasHidden ? (
         <span class="scale">
-          <i class="hatched swatch" /> masked, or 0 in every head
+          <i class="masked swatch" /> masked
         </span>
       ) : null}
       {padded.includes(true) ? <span class="scale">pale rows are padding</span> : null}

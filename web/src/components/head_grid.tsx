@@ -97,7 +97,7 @@ export function HeadGrid<Kind extends Layer>({
         onClick={() => onHead(row, column)}
       >
         <canvas
-          class={joinClasses("hatched", maps.keys > 100 && "smooth-pixels")}
+          class={joinClasses("masked", maps.keys > 100 && "smooth-pixels")}
           role="img"
           aria-label={`attention map of ${formatHead(row, column)}`}
           style={{ aspectRatio: `${maps.keys} / ${maps.queries}` }}

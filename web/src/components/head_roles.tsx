@@ -27,6 +27,7 @@ export const ROLE_DESCRIPTIONS: Record<string, string> = {
 
 export function HeadRoles({ run, step, selected, onRole }: Props) {
   const counts = countRoles(run, step)
+  const later = counts.reduce((sum, { heads, headsAtStep }) => sum + heads - headsAtStep, 0)
   return (
     <div class="roles" role="group" aria-label="roles">
       <span class="muted">{describeCounts(counts, step)}:</span>
@@ -43,6 +44,11 @@ export function HeadRoles({ run, step, selected, onRole }: Props) {
           {headsAtStep < heads ? ` of ${formatInteger(heads)}` : ""}
         </button>
       ))}
+      {later ? (
+        <span class="muted">
+          no role yet <b>{formatInteger(later)}</b>
+        </span>
+      ) : null}
     </div>
   )
 }

@@ -15,6 +15,7 @@ import {
   chooseStepTicks,
   chooseTicks,
   formatReading,
+  findShownRange,
   padRange,
   type Ticks,
 } from "../ticks"
@@ -635,7 +636,12 @@ function buildOptions(lines: ChartLine[], options: ChartOptions): uPlot.Options 
       },
       y: {
         distr: options.isLog ? 3 : 1,
-        range: (_, low, high) => padRange(low, high, options.isLog),
+        range: (plot, low, high) => {
+          const [steps, ...columns] = plot.data
+          const lines = columns.filter((_, index) => plot.series[index + 1]?.show !== false)
+          const shown = findShownRange(steps, lines, options.range.current) ?? [low, high]
+          return padRange(...shown, options.isLog)
+        },
       },
     },
     series,

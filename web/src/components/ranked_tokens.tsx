@@ -2,7 +2,7 @@
 
 import type { RankedCell } from "../attention_matrix"
 import { divergingEnds } from "../draw/colours"
-import { formatNumber } from "../format"
+import { formatWeight } from "../format"
 import type { Theme } from "../theme"
 
 interface Props {
@@ -30,7 +30,7 @@ export function RankedTokens({ cells, names, padded, signed, scale, theme }: Pro
               }}
             />
           </span>
-          <span class="weight">{formatNumber(weight)}</span>
+          <span class="weight">{formatWeight(weight)}</span>
           <span class={padded[column] ? "token padding" : "token"} title={names[column]}>
             {names[column]}
           </span>

@@ -26,8 +26,7 @@ const [WIDTH, HEIGHT, TOP, RIGHT, BOTTOM] = [560, 346, 20, 30, 52]
 const CHARACTER_WIDTH = 6.4
 const LABEL_HEIGHT = 12
 /** With more heads than this, only the selected one has a trail. */
-const MAX_TRAILS = 16
-const TRAIL_STEPS = 12
+export const MAX_TRAILS = 16
 
 interface Point {
   row: number
@@ -80,8 +79,7 @@ export function ScatterPlot({ labels, x, y, step, layers, layer, head, theme, on
   const hasTrails = layers * heads <= MAX_TRAILS
   const drawTrail = (row: number, column: number) => {
     const trail = []
-    for (let index = Math.max(0, current - TRAIL_STEPS); index <= current; index++)
-      trail.push(findPoint(index, row, column))
+    for (let index = 0; index <= current; index++) trail.push(findPoint(index, row, column))
     return trail
       .filter((position) => position !== null)
       .map(([a, b]) => `${a.toFixed(1)},${b.toFixed(1)}`)

@@ -5,7 +5,7 @@ import { useRef } from "preact/hooks"
 
 import { shadeCell, shadeSigned } from "../draw/colours"
 import { scaleWeight, type WeightScaleName } from "../draw/weight_scale"
-import { formatNumber } from "../format"
+import { formatWeight } from "../format"
 import type { Theme } from "../theme"
 
 interface Props {
@@ -55,7 +55,7 @@ export function TokenStrip(props: Props) {
         const isShaded = weight !== undefined && weight !== null && !padded[token]
         const description = !weights
           ? `${name} (${token})`
-          : `${name} (${token}): ${weight === null ? "masked" : formatNumber(weight)}`
+          : `${name} (${token}): ${weight === null ? "masked" : formatWeight(weight ?? 0)}`
         return (
           <button
             type="button"

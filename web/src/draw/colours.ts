@@ -48,8 +48,10 @@ const LINE_COLOURS: Record<Theme, string[]> = {
 /** Colours repeat after this many lines. */
 export const LINE_COLOUR_COUNT = LINE_COLOURS.light.length
 
-export function lineColour(index: number, theme: Theme): string {
+export function lineColour(index: number, theme: Theme, count = 0): string {
   const colours = LINE_COLOURS[theme]
+  if (count > colours.length)
+    return `hsl(${Math.round((360 * index) / count)} 75% ${(theme === "dark" ? 68 : 40) + (index % 2 ? 8 : -8)}%)`
   return colours[index % colours.length]
 }
 

@@ -1,7 +1,7 @@
 // Heatmaps on a canvas, one pixel per value; missing values stay transparent.
 
 import { cellWeight, type LayerMaps } from "../attention_maps"
-import { findVisibleCells, type AttentionMatrix } from "../attention_matrix"
+import type { AttentionMatrix } from "../attention_matrix"
 import type { Theme } from "../theme"
 import { getPixels, getSignedPixels } from "./colours"
 import type { WeightScaleName } from "./weight_scale"
@@ -14,11 +14,10 @@ export function drawAttentionMap(
   theme: Theme,
   scale?: WeightScaleName,
 ): void {
-  const { queries, keys, cells } = maps
+  const { queries, keys, cells, visible } = maps
   const table = maps.signed ? getSignedPixels(theme, scale) : getPixels(theme, scale)
   const firstLevel = maps.signed ? -128 : 0
   const offset = head * queries * keys
-  const visible = findVisibleCells(maps)
   paint(canvas, queries, keys, (pixels) => {
     for (let index = 0; index < visible.length; index++)
       if (visible[index]) pixels[index] = table[cells[offset + index] - firstLevel]
@@ -40,10 +39,9 @@ export function drawMapDifference(
   const [firstLevel, firstBaseLevel] = [maps.signed ? -128 : 0, base.signed ? -128 : 0]
   const limit = Math.max(maps.scale, base.scale)
   const offset = head * queries * keys
-  const [visible, baseVisible] = [findVisibleCells(maps), findVisibleCells(base)]
   paint(canvas, queries, keys, (pixels) => {
-    for (let index = 0; index < visible.length; index++) {
-      if (!visible[index] && !baseVisible[index]) continue
+    for (let index = 0; index < pixels.length; index++) {
+      if (!maps.visible[index] && !base.visible[index]) continue
       const difference =
         (weights[maps.cells[offset + index] - firstLevel] -
           baseWeights[base.cells[offset + index] - firstBaseLevel]) /
@@ -70,7 +68,7 @@ function listWeights(maps: LayerMaps): Float32Array {
   return weights
 }
 
-/** Rows and columns of padding are drawn this opaque, so that the hatching behind them shows. */
+/** Rows and columns of padding are drawn this opaque, so that the grey behind them shows. */
 const PADDING_ALPHA = 0x55
 
 /** A matrix of weights; invisible pairs stay transparent, padding is half transparent. */

@@ -23,12 +23,16 @@ export function reduceMap(maps: LayerMaps, head: number, factor: number): LayerM
   const queries = Math.ceil(maps.queries / factor)
   const keys = Math.ceil(maps.keys / factor)
   const cells = maps.signed ? new Int8Array(queries * keys) : new Uint8Array(queries * keys)
+  const visible = new Uint8Array(queries * keys)
   const offset = head * maps.queries * maps.keys
   for (let query = 0; query < maps.queries; query++)
     for (let key = 0; key < maps.keys; key++) {
-      const cell = maps.cells[offset + query * maps.keys + key]
+      const pair = query * maps.keys + key
+      const cell = maps.cells[offset + pair]
       const index = Math.floor(query / factor) * keys + Math.floor(key / factor)
+      visible[index] |= maps.visible[pair]
       if (Math.abs(cell) > Math.abs(cells[index])) cells[index] = cell
     }
-  return { ...maps, heads: 1, queries, keys, first: Math.floor(maps.first / factor), cells }
+  const first = Math.floor(maps.first / factor)
+  return { ...maps, heads: 1, queries, keys, first, cells, visible }
 }

@@ -141,8 +141,8 @@ export function drawChart(
     for (const [x, y] of findMarked(state, series, index, curves[index].flat()))
       shapes.push({ ...drawDot(x, y, (series.points?.size ?? 5) / 2, stroke), clip })
   })
-  // inside the plotting area: below the ticks there may be other text
-  if (xLabel) shapes.push(drawLabel(xLabel, left + width - 3, top + height - 5, "end", LABEL_PAINT))
+  // left of the ticks, where no line is; below them there may be other text
+  if (xLabel) shapes.push(drawLabel(xLabel, left - 10, top + height + 16, "end", LABEL_PAINT))
   return shapes
 }
 

@@ -14,6 +14,8 @@ import { writeSvg } from "./svg"
 interface MenuProps {
   /** Name of the file, without ending. */
   name: string
+  /** What the file says below the name: what axes and colours are. */
+  caption?: string
   /** The element that is saved. */
   picture: () => Element | null
   /** Numbers of the picture; there is no CSV without. */
@@ -43,7 +45,7 @@ export function Picture({
 type Format = "SVG" | "PDF" | "PNG" | "CSV"
 
 /** The button "⤓" with the formats. */
-export function ExportMenu({ name, picture, csv }: MenuProps) {
+export function ExportMenu({ name, caption, picture, csv }: MenuProps) {
   const menu = useRef<HTMLDetailsElement>(null)
   const [message, setMessage] = useState("")
   const [isOpen, setOpen] = useState(false)
@@ -57,7 +59,7 @@ export function ExportMenu({ name, picture, csv }: MenuProps) {
   }, [isOpen])
   const save = async (format: Format) => {
     try {
-      const missing = await saveAs(format, name, picture, csv)
+      const missing = await saveAs(format, name, picture, csv, caption)
       setMessage(
         missing.length
           ? `${missing.join(" ")} ${missing.length > 1 ? "are" : "is"} not in the fonts of PDF and drawn as ?; the SVG has all characters`
@@ -104,6 +106,7 @@ async function saveAs(
   name: string,
   picture: () => Element | null,
   csv?: () => Table,
+  caption?: string,
 ): Promise<string[]> {
   const save = (content: BlobPart | Blob, type: string) =>
     download(content instanceof Blob ? content : new Blob([content], { type }), name, format)
@@ -114,7 +117,19 @@ async function saveAs(
   const drawing = await withLightTheme(async () => {
     const element = picture()
     if (!element) throw new Error("the picture is not on the page")
-    return drawElement(element)
+    if (caption === undefined) return drawElement(element)
+    // a file stands alone: it has a title and shows no selection
+    const title = document.createElement("p")
+    title.className = "export-title"
+    title.append(`${name}; ${caption}`)
+    element.prepend(title)
+    element.classList.add("exporting")
+    try {
+      return drawElement(element)
+    } finally {
+      element.classList.remove("exporting")
+      title.remove()
+    }
   })
   if (format === "SVG") save(writeSvg(drawing, name, encodePng), "image/svg+xml")
   else if (format === "PNG") save(await writePng(drawing), "image/png")

@@ -9,6 +9,8 @@ import "../styles/findings.css"
 interface Row {
   label: string
   number: { value: number | null; low?: number | null; high?: number | null }
+  /** Values that the number is the mean of, if they are too few for an interval. */
+  values?: number[]
   /** The number in words; by default value, interval and unit. */
   text?: string
 }
@@ -32,8 +34,10 @@ function Estimates({ figure }: FigureProps) {
   if (!rows.length) return null
   const isShare = unit.startsWith("of ")
   const format = (value: number) => formatNumber(isShare ? 100 * value : value)
-  const ends = rows.flatMap(({ number }) =>
-    [number.value, number.low, number.high].filter((end): end is number => typeof end === "number"),
+  const ends = rows.flatMap(({ number, values = [] }) =>
+    [number.value, number.low, number.high, ...values].filter(
+      (end): end is number => typeof end === "number",
+    ),
   )
   const shown = [
     ...ends,
@@ -76,6 +80,9 @@ function Estimates({ figure }: FigureProps) {
                 style={{ left: toX(start), width: `${(100 * (end - start)) / (high - low)}%` }}
               />
             ) : null}
+            {row.values?.map((seed, index) => (
+              <span key={index} class="dot seed" style={{ left: toX(seed) }} />
+            ))}
             <span class="dot" style={{ left: toX(value!) }} />
           </span>,
           <span key={`${row.label} value`} class="value">

@@ -15,13 +15,13 @@ import {
   SORT_BY_LAYER,
 } from "../head_selection"
 import { lastIndexUpTo, valuesAtStep, type Measure, type Run } from "../run_data"
-import { errorMessage, formatInteger, formatName, formatNumber } from "../format"
+import { errorMessage, formatInteger, formatName, formatNumber, stripDate } from "../format"
 import type { PaneDefinition, PaneProps } from "../pane"
 import { AttentionToolbar, Choice } from "../components/attention_toolbar"
 import { describeHeads, HeadDetail } from "../components/head_detail"
 import { HeadGrid, RoleBadge } from "../components/head_grid"
 import { HeadRoles } from "../components/head_roles"
-import { ScatterPlot } from "../components/scatter_plot"
+import { MAX_TRAILS, ScatterPlot } from "../components/scatter_plot"
 import { ImageAttention } from "../components/image_attention"
 import { LayerSimilarity } from "../components/layer_similarity"
 import { Select } from "../components/form_controls"
@@ -228,14 +228,23 @@ function ArrangedHeads({
             onChange={(key) => navigate({ sort: key === SORT_BY_LAYER ? undefined : key })}
           />
         ) : null}
-        <ExportMenu name={`all heads step ${maps.step}`} picture={() => picture.current} />
+        <ExportMenu
+          name={`all heads step ${maps.step}`}
+          caption={`${stripDate(run.name)}; rows are queries, columns are keys; the darkest is a weight of 1, grey is masked`}
+          picture={() => picture.current}
+        />
       </div>
       {run.roles ? (
         <HeadRoles
           run={run}
           step={step}
           selected={role}
-          onRole={(name) => navigate({ role: name || undefined })}
+          onRole={(name) => {
+            const heads = arrangeHeads(run, sort, name, step)
+            const isShown = heads.some(([row, column]) => row === layer && column === head)
+            const [first] = isShown ? [[layer, head]] : heads
+            navigate({ role: name || undefined, layer: first[0], head: first[1] })
+          }}
         />
       ) : null}
       <figure class="picture heads-picture" ref={picture}>
@@ -411,7 +420,11 @@ function HeadScatter({
         Heads as points{" "}
         <small>
           from the first layer, blue, to the last, pink
-          {run.state === "snapshot" ? "" : "; lines show their path over training"}
+          {run.state === "snapshot"
+            ? ""
+            : layers * run.measures[x].shape[2] > MAX_TRAILS
+              ? "; the line shows the path of the selected head from the first snapshot"
+              : "; lines show their paths from the first snapshot"}
         </small>
       </h2>
       <div class="toolbar">

@@ -7,6 +7,7 @@ import type { Navigate } from "../route"
 import { lastIndexUpTo, type Run } from "../run_data"
 import {
   chooseSamples,
+  MAX_COLUMNS,
   explainScore,
   parseSteps,
   SCORE_PREFIX,
@@ -190,7 +191,8 @@ export default {
   missing: "samples, which language models write during training",
   order: 70,
   component: SamplesPane,
-  hasStepSlider: true,
+  // few samples are all shown, at any step
+  hasStepSlider: (run) => (run?.samples.length ?? 0) > MAX_COLUMNS,
   applies: ({ run }) =>
     run !== null &&
     (run.samples.length > 0 ||

@@ -10,7 +10,7 @@ function createMaps(cells: number[], heads = 1): LayerMaps {
     heads,
     queries: 2,
     keys: 2,
-    causal: false,
+    visible: Uint8Array.of(1, 1, 1, 1),
     first: 0,
     signed: false,
     scale: 1,

@@ -85,3 +85,11 @@ function hueOf([red, green, blue]: [number, number, number]): number {
         : 4 + (red - green) / (max - min)
   return (60 * sector + 360) % 360
 }
+
+test("each of many heads has a colour of its own", () => {
+  for (const theme of THEMES) {
+    const colours = Array.from({ length: 32 }, (_, index) => lineColour(index, theme, 32))
+    assert.equal(new Set(colours).size, 32)
+    assert.equal(lineColour(3, theme, 8), lineColour(3, theme))
+  }
+})

@@ -53,7 +53,7 @@ test("ticks are those of the screen, at their places", () => {
       ["10", 130, "middle"],
       ["0", 23, "end"],
       ["2.0", 23, "end"],
-      ["step", 127, "end"],
+      ["step", 20, "end"], // outside of the plotting area, where no line is
     ],
   )
 })

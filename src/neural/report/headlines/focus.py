@@ -173,7 +173,10 @@ def rank_paradigms(groups: FocusGroups) -> list[Ranking]:
         has_saif = all("saif" in result.scores for group in results.values() for result in group)
         score = "saif" if has_saif else "accuracy"
         means = {name: estimate_score(group, score).value for name, group in results.items()}
-        paradigms = sorted(results, key=lambda name: -means[name])
+        # a paradigm with failed seeds is last: its mean is that of the seeds that did not fail
+        paradigms = sorted(
+            results, key=lambda name: (results[name][0].failed_seeds > 0, -means[name])
+        )
         p_values, paired_seeds = {}, min(map(len, results.values()))
         for index, first in enumerate(paradigms):
             for second in paradigms[index + 1 :]:
@@ -183,8 +186,11 @@ def rank_paradigms(groups: FocusGroups) -> list[Ranking]:
                 ]
                 finite = [value for value in differences if math.isfinite(value)]
                 paired_seeds = min(paired_seeds, len(finite))
+                failed = results[first][0].failed_seeds + results[second][0].failed_seeds
                 p_values[first, second] = (
-                    2 * mean_test(finite).above if len(finite) >= MIN_SEEDS else math.nan
+                    2 * mean_test(finite).above
+                    if len(finite) >= MIN_SEEDS and not failed
+                    else math.nan
                 )
         rankings.append(
             Ranking(
@@ -314,11 +320,11 @@ def _format_share(share: float, digits: int) -> str:
 
 
 def _format_estimate(estimate: SeedEstimate) -> str:
-    """Mean and interval as ".89 (.88 … .91)"; the interval is that of a share, within 0 and 1."""
+    """Mean and interval as ".89 (.88 … .91)"."""
     value = _format_share(estimate.value, 2)
     if not math.isfinite(estimate.low):
         return value
-    low, high = (_format_share(min(1.0, max(0.0, end)), 2) for end in (estimate.low, estimate.high))
+    low, high = (_format_share(end, 2) for end in (estimate.low, estimate.high))
     return f"{value} ({low} … {high})"
 
 
@@ -421,6 +427,6 @@ def _decode_last(text: str, steps: int, examples: int) -> list[list[float]]:
     size = len(levels) // steps // examples
     last = levels[-size * examples :]
     return [
-        [round(level / 255, 3) for level in last[start : start + size]]
+        [level / 255 for level in last[start : start + size]]  # the page rounds, once
         for start in range(0, size * examples, size)
     ]

@@ -47,6 +47,8 @@ class Roles(FigureKind):
                 "measure `relative_entropy` or maps; see `tracking`"
             )
         names = [[str(name) for name in row if name] for row in snapshot.roles]
+        if not any(names):
+            raise FigureError(f"{snapshot.name} has no heads with a role")
         columns = max(map(len, names))
         cell = (request.width - LEFT) / columns
         words = {role: word for role, (word, _) in ROLE_BADGES.items()}
