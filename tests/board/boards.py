@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 import neural
 from neural.board.app import create_app
 from neural.board.security import ServerConfig, open_listening_socket
+from neural.board.server import create_server_config
 from neural.capture.map_encoding import encode_map
 from neural.optim.catalogue import CATALOGUE
 from neural.runs.run import Run
@@ -129,9 +130,7 @@ def serve_board(root):
     """Serve a board with TOKEN on a free port of this machine; yields its address."""
     listener = open_listening_socket("127.0.0.1", 0)
     config = ServerConfig("127.0.0.1", listener.getsockname()[1], TOKEN)
-    server = uvicorn.Server(
-        uvicorn.Config(create_app(root, config), log_level="error", timeout_graceful_shutdown=1)
-    )
+    server = uvicorn.Server(create_server_config(create_app(root, config)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:

@@ -8,6 +8,7 @@ import pytest
 from neural.board.run_cache import RunCache, RunNotFoundError
 from neural.board.run_index import RunIndex
 from neural.runs.errors import RunError
+from neural.runs.folder import find_escaping_link
 from neural.runs.run import Run
 from tests.board.boards import LiveRun, write_finished_run
 
@@ -204,3 +205,32 @@ def test_a_link_to_itself_hides_no_run(tmp_path):
     (run.path / "round").symlink_to("round")
     assert list(summaries_by_name(tmp_path)) == [run.name]
     assert RunCache(RunIndex(tmp_path))[run.name].path == run.path
+
+
+def test_names_that_differ_in_invalid_bytes_have_different_ids(tmp_path):
+    for name in (b"\xff", b"\xfe"):
+        (tmp_path / os.fsdecode(name)).mkdir()
+        (tmp_path / os.fsdecode(name) / "rows.sqlite").touch()
+    assert len({entry.id for entry in RunIndex(tmp_path).list_entries()}) == 2
+
+
+def test_unchanged_runs_are_not_searched_for_links_again_until_they_are_opened(
+    tmp_path, monkeypatch
+):
+    root = tmp_path / "runs"
+    first, second = (write_finished_run(root, name, steps=(0,)) for name in ("first", "second"))
+    run_index = RunIndex(root)
+    summaries = run_index.summarize_runs()
+    searched = []
+    monkeypatch.setattr(
+        "neural.board.run_index.find_escaping_link",
+        lambda path, root: searched.append(path) or find_escaping_link(path, root),
+    )
+    assert run_index.summarize_runs() == summaries
+    assert searched == []
+    (tmp_path / "secret").write_text("{}")
+    (second.path / "notes").symlink_to(tmp_path / "secret")
+    with pytest.raises(RunError, match="not followed"):
+        RunCache(run_index)[second.name]
+    assert RunCache(run_index)[first.name].path == first.path
+    assert searched == [second.path, first.path]

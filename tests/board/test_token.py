@@ -263,7 +263,7 @@ def test_the_token_is_in_no_response_but_the_cookie(root, finished_run):
     assert TOKEN not in client.get("/", headers={"authorization": f"Bearer {TOKEN}!"}).text
 
 
-def test_an_internal_error_logs_no_token(root, monkeypatch, capfd):
+def test_an_internal_error_logs_no_token(root, monkeypatch, capfd, caplog):
     def fail(run_index):
         raise RuntimeError("an internal error")
 
@@ -276,7 +276,7 @@ def test_an_internal_error_logs_no_token(root, monkeypatch, capfd):
                 urllib.request.urlopen(request, timeout=20)
             assert refused.value.code == 500
             assert TOKEN not in refused.value.read().decode()
-    output = "".join(capfd.readouterr())
+    output = "".join(capfd.readouterr()) + caplog.text
     assert "an internal error" in output
     assert TOKEN not in output
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from neural.board.event_stream import EventBroadcaster
 from neural.board.events import encode_findings
@@ -70,6 +71,8 @@ class Board:
         self.run_index = RunIndex(root)
         self.run_cache = RunCache(self.run_index)
         self.broadcaster = EventBroadcaster(self.run_index, self.run_cache)
+        self.listener_count = 0
+        """Open event streams."""
         self.job_lock = JobLock()
         self.job_limit = TokenBucket(MAX_JOBS, JOBS_PER_SECOND, clock=clock)
 
@@ -124,16 +127,19 @@ class Board:
         """Stream of server-sent events, until the client disconnects."""
         names = list(dict.fromkeys(request.query_params.getlist("run")))
         after = _parse_step(request.query_params.get("after", "-1"))
-        if self.broadcaster.listener_count >= MAX_LISTENERS or len(names) > MAX_RUNS_PER_LISTENER:
+        if len(names) > MAX_RUNS_PER_LISTENER:
             raise HTTPException(503, "too many listeners")
         for name in names:
             # an unknown run must be status 404, which is impossible once the stream has begun
             await asyncio.to_thread(self.run_cache.__getitem__, name)
         # x-accel-buffering: nginx must not hold events back
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(
-            self.broadcaster.listen(names, after), media_type="text/event-stream", headers=headers
-        )
+        if request.method == "HEAD":  # a stream without a body would never end
+            return Response(media_type="text/event-stream", headers=headers)
+        # nothing is awaited between this check and the count
+        if self.listener_count >= MAX_LISTENERS:
+            raise HTTPException(503, "too many listeners")
+        return _EventResponse(self, self.broadcaster.listen(names, after), headers)
 
     async def generate(self, request: Request) -> Response:
         """Generated text, token by token, with the attention weights of each token."""
@@ -198,6 +204,24 @@ class Board:
             await asyncio.get_running_loop().run_in_executor(executor, read_and_encode),
             media_type=media_type,
         )
+
+
+class _EventResponse(StreamingResponse):
+    """Event stream that is counted from its creation to its end."""
+
+    def __init__(
+        self, board: Board, events: AsyncIterator[bytes], headers: Mapping[str, str]
+    ) -> None:
+        super().__init__(events, media_type="text/event-stream", headers=headers)
+        self.board = board
+        board.listener_count += 1
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events until the client disconnects."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self.board.listener_count -= 1
 
 
 def create_app(

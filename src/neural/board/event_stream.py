@@ -99,7 +99,6 @@ class EventBroadcaster:
         self.index_poller = Poller(IndexWatcher(run_index).poll, INDEX_POLL_SECONDS)
         self.run_pollers: dict[str, tuple[Poller, Poller]] = {}
         """By run name: one for its rows, one for its findings."""
-        self.listener_count = 0
         self.analysis_executor = ThreadPoolExecutor(1)
         """One thread for all analyses, so that they never occupy the threads of other requests."""
 
@@ -109,7 +108,6 @@ class EventBroadcaster:
         The first event of each run has the rows past step `after`: those that the client missed.
         """
         listener, pollers = Listener(), [self.index_poller]
-        self.listener_count += 1
         try:
             for name in names:
                 if name not in self.run_pollers:
@@ -134,7 +132,6 @@ class EventBroadcaster:
                 except TimeoutError:
                     yield b": keep-alive\n\n"
         finally:
-            self.listener_count -= 1
             for poller in pollers:
                 poller.remove(listener)
             self.run_pollers = {

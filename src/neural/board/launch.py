@@ -10,12 +10,16 @@ from __future__ import annotations
 import html
 import os
 import shutil
+import signal
 import tempfile
 import threading
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, NoReturn
+
+from neural.core.platform_support import STOP_SIGNALS
 
 REDIRECT_FILE_SECONDS = 60.0
 """Time that a browser has to read the file."""
@@ -28,6 +32,7 @@ def open_browser(url: str) -> Iterator[None]:
     folder = Path(tempfile.mkdtemp(prefix="neural-board-"))
     timer = threading.Timer(REDIRECT_FILE_SECONDS, shutil.rmtree, (folder, True))
     timer.daemon = True
+    previous_handlers = _exit_on_signals()
     try:
         path = write_redirect_file(folder, url)
         with suppress(webbrowser.Error):
@@ -37,6 +42,24 @@ def open_browser(url: str) -> Iterator[None]:
     finally:
         timer.cancel()
         shutil.rmtree(folder, ignore_errors=True)
+        for number, handler in previous_handlers.items():
+            signal.signal(number, handler)
+
+
+def _exit_on_signals() -> dict[int, Any]:
+    """Let SIGTERM and SIGHUP end the process by SystemExit; returns the previous handlers.
+
+    uvicorn raises its signals again after the shutdown: by default the process would end there,
+    without deleting the file.
+    """
+
+    def stop(number: int, _frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        return {}  # Python allows signal handlers in the main thread only
+    numbers = [number for number in STOP_SIGNALS if number != signal.SIGINT]
+    return {number: signal.signal(number, stop) for number in numbers}
 
 
 def write_redirect_file(folder: Path, url: str) -> Path:

@@ -69,11 +69,23 @@ class JobLock:
         if self._lock.locked():
             yield encode_json({"error": BUSY_MESSAGE}) + b"\n"
             return
-        # if the page is closed, this generator is closed: the job ends and the lock is released
-        async with self._lock:
+        await self._lock.acquire()
+        step: asyncio.Future[Any] | None = None
+        try:
             results = start_job()
-            while (result := await asyncio.to_thread(_next_result, results)) is not END_OF_STREAM:
+            while True:
+                step = asyncio.ensure_future(asyncio.to_thread(_next_result, results))
+                result = await asyncio.shield(step)
+                if result is END_OF_STREAM:
+                    break
                 yield encode_json(result) + b"\n"
+        finally:
+            # If the page is closed, so is this generator. A thread cannot be ended from outside:
+            # the next job waits for it.
+            if step is None or step.done():
+                self._lock.release()
+            else:
+                step.add_done_callback(lambda _: self._lock.release())
 
 
 def format_validation_error(error: ValidationError) -> str:

@@ -95,8 +95,7 @@ class RunCache:
             entry = self.run_index.find(name)
             if entry is None:
                 raise RunNotFoundError("there is no such run in this folder")
-            if entry.error:
-                raise RunError(entry.error)
+            entry.refuse_links()
             self._open_runs[name] = opened = OpenRun(entry.path)
             if len(self._open_runs) > MAX_OPEN_RUNS:
                 # not closed here: another thread may be reading it

@@ -164,7 +164,9 @@ class SecurityMiddleware:
     def _reject_request(self, scope: Scope) -> Response | None:
         """The error response to a request that fails a check, or None."""
         headers, path, query = Headers(scope=scope), scope["path"], scope["query_string"]
-        if not self.config.is_own_host(headers.get("host", "")):
+        hosts = headers.getlist("host")
+        # a request line with a host of its own, `GET http://host/`, has no path that begins with /
+        if len(hosts) != 1 or not self.config.is_own_host(hosts[0]) or not path.startswith("/"):
             return _reject(
                 421,
                 "unknown host name; open the address that `neural board` printed",
