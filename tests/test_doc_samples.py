@@ -17,6 +17,7 @@ FENCE = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.M | re.S)
 EXECUTED_LANGUAGES = {"python", "console"}
 TESTED_ELSEWHERE = {
     "data": "tests/data/test_documented_table.py",
+    "export": "tests/exports/test_documented_script.py",
     "gallery": "tests/test_gallery.py",
     "your-own-attention": "tests/test_new_project.py",
 }

@@ -74,7 +74,7 @@ def test_a_loss_that_still_falls_is_advice_with_steps_and_a_key_to_set(root):
     text = " ".join(invoke().output.split())
     assert "best valid/loss 1.29 at step 2,000" in text
     assert "1. validation loss still falls at the end (TRN007) valid/loss fell by 0.1" in text
-    assert "(steps 1,500 to 2,000)" in text
+    assert re.search(r"\(steps 1,500 to 2,000\), \d+% of its fall since step 50", text)
     assert "→ train twice as long: `--set training.steps=4000`" in text
     (group,) = json.loads(invoke("--json").output)
     (advice,) = group["advice"]

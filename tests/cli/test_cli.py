@@ -329,8 +329,8 @@ def test_explain_shows_the_error_and_the_correction():
 def test_explain_says_what_a_finding_measures_and_what_to_do():
     output = invoke("explain", "trn007").output
     assert output.startswith("TRN007: validation loss still falls at the end\n")
-    assert "The number is the share of the whole fall that came in that quarter." in output
-    assert "unit: % of the whole fall" in output
+    assert "The number is the share of the fall since the first validation" in output
+    assert "unit: % of the fall since the first validation" in output
     assert "what to do: train longer: set `training.steps`" in output
     assert "ATT008: heads have roles" in invoke("explain", "ATT008").output
     unknown = invoke("explain", "TRN07")
@@ -343,6 +343,21 @@ def test_explain_gives_formula_unit_and_bounds_of_a_measure():
     assert output.startswith("entropy\n\nEntropy of the weights, in nats: 0 is a single key")
     assert "formula: −Σ w log w.\nunit: nats\nbounds: 0 to log K" in output
     assert "did you mean `entropy`?" in invoke("explain", "entropie").output
+
+
+@pytest.mark.parametrize(
+    "role",
+    ["delimiter", "sink", "previous token", "positional", "local", "induction", "uniform", "mixed"],
+)
+def test_explain_defines_every_role(role):
+    assert invoke("explain", role).output.startswith(role)
+    assert f"\n{role}\n" in "\n" + invoke("explain", "role").output
+
+
+def test_explain_of_an_unknown_word_is_one_sentence():
+    unknown = invoke("explain", "sinkk")
+    assert unknown.exit_code == 2 and "?;" not in unknown.output
+    assert "did you mean `sink`? `neural explain` lists all" in unknown.output
 
 
 def test_explain_lists_every_finding_after_the_diagnostics():

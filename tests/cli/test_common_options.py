@@ -9,9 +9,11 @@ from click.testing import CliRunner
 
 from neural.cli import _run_selection
 from neural.cli._arguments import PROGRAM_OR_RUN, RUN, SWEEP
+from neural.cli._options import out_option, runs_option
 from neural.cli.main import main
 from neural.core.settings import Settings
 from neural.optim.catalogue import CATALOGUE
+from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.tasks.captions.task import Captions
 from neural.workflows.sweep import create_sweep
@@ -351,3 +353,92 @@ class SweepSettings(Settings):
     """Settings of the sweep above."""
 
     retries: int = 0
+
+
+@pytest.mark.parametrize("option", [out_option("Output."), runs_option()])
+def test_a_folder_that_did_not_exist_is_named(option, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    @click.command()
+    @option
+    def write(out=None, root=None):
+        (out or root).parent.mkdir(parents=True, exist_ok=True)
+
+    flag = "-o" if write.params[0].name == "out" else "--runs"
+    first, second = (CliRunner().invoke(write, [flag, "typing/eror/x"]) for _ in range(2))
+    assert first.stderr == "note: the folder typing/eror did not exist, it was created\n"
+    assert second.stderr == ""
+
+
+def test_a_misspelt_task_is_named_with_all_other_unknown_keys(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.yaml").write_text(
+        'taks: supervised\nstep: 5\nnetwork: net.neural\ntraining: {batch_size: "many"}\n'
+    )
+    result = CliRunner().invoke(main, ["train", "a.yaml"])
+    assert result.exit_code == 2
+    assert "did you mean `task`?" in result.stderr
+    for message in ("`taks` is not known", "`step` is not known", "`batch_size` must be"):
+        assert message in result.stderr
+    assert "is missing" not in result.stderr
+
+
+def test_every_seed_has_bounds():
+    seeds = {
+        name: parameter.type
+        for name, command in COMMANDS.items()
+        for parameter in command.params
+        if "--seed" in parameter.opts
+    }
+    assert len(seeds) >= 5
+    for name, kind in seeds.items():
+        with pytest.raises(click.BadParameter):
+            kind.convert("-1", None, CONTEXT)
+        with pytest.raises(click.BadParameter):
+            kind.convert("9" * 20, None, CONTEXT)
+        assert kind.convert("7", None, CONTEXT) == 7, name
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["generate", "RUN", "--attention", ""], "the name of an .npz file"),
+        (["export", "RUN", "--to", "torch", "--length", "9" * 20], "is not in the range"),
+        (["train", "PROGRAM", "--dry-run", "--set", "training.learning_rate=1e308"], "1,000,000"),
+    ],
+)
+def test_values_out_of_range_are_refused_with_a_message(words, message, tmp_path):
+    (tmp_path / "net.neural").write_text(PROGRAM, encoding="utf-8")
+    paths = {"RUN": write_language_model(tmp_path / "runs"), "PROGRAM": tmp_path / "net.neural"}
+    result = CliRunner().invoke(main, [str(paths.get(word, word)) for word in words])
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+
+
+def test_a_panic_of_a_library_is_a_message(monkeypatch, tmp_path):
+    class PanicException(BaseException):
+        """As pyo3 raises it."""
+
+    def panic(*_, **__):
+        raise PanicException("the pattern is too large")
+
+    monkeypatch.setattr("neural.runs.run.Run.open", panic)
+    path = write_language_model(tmp_path)
+    result = CliRunner().invoke(main, ["show", str(path)])
+    assert (result.exit_code, "the pattern is too large" in result.output) == (2, True)
+
+
+def test_a_full_disk_during_training_is_a_failure(monkeypatch, tmp_path):
+    def fail(prepared, *, on_start, on_step, **_):
+        with Run.open(write_language_model(tmp_path)) as run:
+            run_task = type("Task", (), {"notes": ()})()
+            on_start(run, run_task, False)
+        on_step(None)
+        raise RunError("the disk is full")
+
+    monkeypatch.setattr("neural.workflows.train.train", fail)
+    (tmp_path / "net.neural").write_text(PROGRAM, encoding="utf-8")
+    result = CliRunner().invoke(
+        main, ["train", "examples/digits.neural", "--quiet", "--runs", str(tmp_path)]
+    )
+    assert (result.exit_code, "the disk is full" in result.output) == (1, True)

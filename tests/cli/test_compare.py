@@ -53,7 +53,7 @@ def test_json_has_pairs_and_changes(folders, tmp_path):
         "head": 0,
         "divergence_bits": data["changes"][0]["divergence_bits"],
     }
-    assert {pair["verdict"] for pair in data["pairs"]} <= {"same head", "same role", "unrelated"}
+    assert {pair["verdict"] for pair in data["pairs"]} <= {"same head", "same role", "undecided"}
     assert data["tokens"] == [TEXT.split()] and data["index_p"] > 0
 
 

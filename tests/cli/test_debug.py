@@ -215,7 +215,7 @@ def test_groups_of_queries_and_keys_keep_the_mass_of_their_rows():
 
 
 def test_colours_show_two_rows_in_a_line_and_shades_the_larger_of_two(monkeypatch):
-    cells = np.array([[0.0, 1.0], [0.25, 0.0], [1.0, 0.0]])
+    cells = np.array([[0.0, 1.0], [0.25, 1.0], [1.0, 0.0]])
     assert _attention_maps.render_cells(cells) == ["░█", "█ "]
     monkeypatch.setenv("FORCE_COLOR", "1")
     first, second = _attention_maps.render_cells(cells)
@@ -227,9 +227,17 @@ def test_colours_show_two_rows_in_a_line_and_shades_the_larger_of_two(monkeypatc
     assert "48;5" not in second  # there is no row below the last
 
 
+def test_small_weights_of_many_keys_are_as_visible_as_those_of_few():
+    few = np.array([[0.1, 0.4, 0.4, 0.1]])
+    many = np.repeat(few / 25, 25, axis=1)  # 100 keys
+    assert _attention_maps.render_cells(many) == ["░" * 25 + "█" * 50 + "░" * 25]
+    assert _attention_maps.render_cells(few) == ["░██░"]
+    assert _attention_maps.render_cells(np.zeros((1, 3))) == ["   "], "a row without a weight"
+
+
 def test_negative_weights_are_marked_and_have_colours_of_their_own(monkeypatch):
-    cells = np.array([[0.0, -1.0], [0.25, -0.001], [-1.0, 0.0], [0.25, 0.0]])
-    assert _attention_maps.render_cells(cells) == ["░-", "- "]
+    cells = np.array([[0.0, -1.0], [0.25, -1.0], [-1.0, 0.0], [0.25, 1.0]])
+    assert _attention_maps.render_cells(cells) == ["░-", "-█"]
     monkeypatch.setenv("FORCE_COLOR", "1")
     first, _ = _attention_maps.render_cells(cells)
     assert f"38;5;{_attention_maps.NEGATIVE_RAMP[-1]}" in first

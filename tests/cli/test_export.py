@@ -37,6 +37,12 @@ def test_a_run_is_exported_under_its_own_name(run, tmp_path):
     assert again.exit_code == 2 and "choose another path with -o" in again.stderr
 
 
+@pytest.mark.parametrize("words", [["-o", "net.pt2"], ["--format", "torch", "-o", "net.pt2"]])
+def test_the_format_is_that_of_the_suffix_or_of_either_option(run, words):
+    result = invoke("export", run, *words, "--json")
+    assert json.loads(result.stdout)["form"] == "torch"
+
+
 def test_json_is_one_object(run):
     data = json.loads(
         invoke(
@@ -54,7 +60,8 @@ def test_json_is_one_object(run):
         (["export", "--to", "onxx"], "no export format is called `onxx`; did you mean `onnx`?"),
         (["export", "nothing", "--to", "torch"], "there is no run `nothing`"),
         (["export", "--to", "huggingface", "-o", "nowhere/out"], "nowhere/out cannot be written"),
-        (["export"], "--to"),
+        (["export"], "choose a format: --to huggingface | keras | onnx | torch, or a file such as"),
+        (["export", "-o", "net.tflite"], "choose a format: --to "),
         (["import", "none.pt", "--as", "nanogpt"], "there is no file none.pt"),
         (["import", "none.pt", "--as", "nanogtp"], "did you mean `nanogpt`?"),
         (["import", "none.pt", "--as", "nanogpt", "--set", "heads=3"], "heads"),

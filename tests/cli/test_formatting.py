@@ -1,6 +1,7 @@
 """Tables and numbers in terminal text."""
 
 import shlex
+import time
 
 import click
 import pytest
@@ -9,6 +10,7 @@ from neural.analysis.confidence_intervals import SeedEstimate
 from neural.cli._formatting import (
     format_difference,
     format_number,
+    format_scores,
     format_table,
     path_argument,
     print_section,
@@ -37,6 +39,18 @@ def test_colours_do_not_count_as_width(monkeypatch):
     assert "\x1b[32m" in first
     assert click.unstyle(first) == "ok      x"
     assert second == "broken  y"
+
+
+def test_a_colour_ends_with_its_cell():
+    (line,) = format_table([("\x1b[31mred", "plain")], indent="")
+    assert line == "\x1b[31mred\x1b[0m  plain"
+
+
+def test_a_table_of_ten_thousand_rows_takes_less_than_two_seconds():
+    rows = [(f"run-{row}", click.style("finished", fg="green"), str(row)) for row in range(10_000)]
+    started = time.process_time()
+    assert len(format_table(rows, right_aligned=(2,))) == 10_000
+    assert time.process_time() - started < 2
 
 
 def test_long_cells_are_neither_wrapped_nor_cut(monkeypatch):
@@ -87,3 +101,9 @@ def test_a_path_with_a_space_is_one_argument_of_a_printed_command(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "my runs" / "tiny"
     assert shlex.split(f"neural show {path_argument(path)}") == ["neural", "show", "my runs/tiny"]
+
+
+def test_a_line_has_three_scores_and_says_how_many_more_there_are():
+    scores = {f"valid/{name}": 0.5 for name in "abcde"}
+    assert format_scores(scores) == "valid/a 0.5  valid/b 0.5  valid/c 0.5  and 2 more"
+    assert format_scores({"valid/loss": 1.0, "valid/standard_error": 0.1}) == "valid/loss 1"

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from neural.cli.main import main
+from neural.cli.patch import _format_units
 from tests import circuits
 from tests.hugging_face_folders import save_folder
 from tests.written_runs import CHARACTERS, write_run
@@ -50,6 +51,18 @@ def test_the_tables_name_the_heads_positions_and_paths(folder, pairs_file, tmp_p
         assert any(line.split()[:3] == words for line in result.output.splitlines())
     assert "L0 h1 → L1 h0" in result.output
     assert page.read_text().count("<svg") == 2
+
+
+def test_units_are_listed_by_size_with_their_p_and_none_that_prints_as_zero():
+    def row(head, restored, p):
+        numbers = {"low": restored, "high": restored, "mismatched": 0.0, "p": p}
+        place = {"layer": 0, "head": head, "position": None, "token": None}
+        return {**place, "restored": restored, **numbers, "effect": p <= 0.05}
+
+    lines = _format_units([row(0, 0.00004, 0.5), row(1, -0.1, 0.042), row(2, 0.25, 0.3)])
+    assert lines[0] == "  1 of 3 have an effect beyond mismatched pairs (p ≤ 0.05)"
+    assert [line.split()[1:3] for line in lines[2:]] == [["h2", ".25"], ["h1", "−.10"]]
+    assert _format_units([row(0, 0.00004, 0.5)])[1:] == ["  all restore less than 0.005"]
 
 
 def test_json_alone_is_on_standard_output(folder, pairs_file):

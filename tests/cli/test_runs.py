@@ -42,15 +42,33 @@ def test_runs_are_listed_newest_last_with_state_steps_and_best_score(root):
     assert lines[1].split()[:2] == [second.name, "failed"]
 
 
+def test_only_the_newest_runs_of_a_large_folder_are_read_unless_all_are_asked_for(
+    root, monkeypatch
+):
+    names = [write_run(root, name).name for name in ("first", "second", "third")]
+    monkeypatch.setattr("neural.cli.runs.MAX_SHOWN_RUNS", 2)
+    opened = []
+    open_run = Run.open.__func__
+    monkeypatch.setattr(
+        Run, "open", classmethod(lambda cls, path: opened.append(path.name) or open_run(cls, path))
+    )
+    lines = invoke("runs").output.splitlines()
+    assert [line.split()[0] for line in lines] == ["run", *names[1:], "…"]
+    assert lines[-1] == "… and 1 older: `neural runs --all`"
+    assert opened == names[1:]
+    assert [line.split()[0] for line in invoke("runs", "--all").output.splitlines()[1:]] == names
+    assert [run["name"] for run in json.loads(invoke("runs", "--json").output)] == names
+
+
 def test_the_phases_of_a_training_are_named_with_steps_and_epochs(root):
-    path = write_run(root, scores=(0.9, 0.5, 0.4, 0.35, 0.36))
+    path = write_run(root, scores=(0.9, 0.7, 0.5, 0.48, 0.46, 0.44, 0.42, 0.40, 0.38, 0.39))
     lines = invoke("show", path).output.splitlines()
     title = lines.index("phases of valid/loss")
     assert [line.split() for line in lines[title + 1 : title + 5]] == [
-        ["rapid", "steps", "8–16", "epochs", "1–2", "-0.4"],
-        ["steady", "steps", "16–32", "epochs", "2–4", "-0.15"],
-        ["best", "steps", "32", "epochs", "4"],
-        ["after", "steps", "32–40", "epochs", "4–5", "+0.01"],
+        ["rapid", "steps", "4–12", "epochs", "0.5–1.5", "-0.4"],
+        ["steady", "steps", "12–36", "epochs", "1.5–4.5", "-0.12"],
+        ["best", "steps", "36", "epochs", "4.5"],
+        ["after", "steps", "36–40", "epochs", "4.5–5", "+0.01"],
     ]
 
 
@@ -139,6 +157,35 @@ def test_show_as_json_is_complete_and_has_no_bare_nan(root):
     assert data["curves"]["valid/loss"] == {"steps": [20, 40], "values": [0.9, None]}
     assert data["attention"]["measures"]["entropy"]["last"] == [[0.25, 1.5], [1.5, 1.5]]
     assert data["network"]["input_shape"] == "(B, 5, 6)"
+
+
+def test_show_has_what_a_program_logged_though_nothing_selects_a_best(root):
+    settings = {"task": "tracked"}
+    run = Run.create(root, "own", settings=settings, program=None, environment={})
+    run.log(1, {"train/loss": 2.0, "valid/accuracy": 0.5})
+    run.log(2, {"train/loss": 1.0, "valid/accuracy": 0.75})
+    run.finish("finished")
+    assert ["valid/accuracy", "0.75"] in [
+        line.split() for line in invoke("show").output.split("\n")
+    ]
+
+
+def test_show_of_a_language_model_has_relative_entropy_and_no_error_as_a_score(root):
+    def draw(step):
+        return {
+            "sink_excess": np.array([[1e-3 * step, 0.0]]),
+            "relative_entropy": np.array([[0.9, 0.9 - 0.01 * step]]),
+        }
+
+    run = Run.create(root, "text", settings={}, program=None, environment={})
+    run.set_metadata("attention/layers", ["blocks.0"])
+    for step in (1, 2):
+        run.log_arrays(step, draw(step))
+        run.log(step, {"valid/loss": 2.0 / step, "valid/standard_error": 0.1})
+    run.finish("finished")
+    text = invoke("show").output
+    assert "relative entropy, first snapshot → last" in text
+    assert "standard_error" not in text
 
 
 def test_a_nan_score_is_never_the_best(root):

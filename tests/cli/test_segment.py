@@ -282,6 +282,17 @@ def test_a_folder_stands_for_its_texts(folder):
     ]
 
 
+def test_files_of_the_same_name_are_told_apart_by_their_paths(folder):
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+        (folder / name / "README.md").write_text(f"A sentence about {name}.")
+    lines = invoke(
+        "a/README.md", "b/README.md", "notes.txt", "--format", "jsonl"
+    ).stdout.splitlines()
+    sources = dict.fromkeys(json.loads(line)["source"] for line in lines)
+    assert list(sources) == ["a/README.md", "b/README.md", "notes.txt"]
+
+
 def test_the_rows_of_a_file_are_texts(folder):
     rows = [{"id": number, "body": f"{TEXT} {number}"} for number in range(3)]
     (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n\n")

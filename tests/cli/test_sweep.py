@@ -112,7 +112,7 @@ def test_the_children_of_a_killed_sweep_save_and_stop(start_neural, tmp_path):
 def test_a_trial_that_cannot_train_is_named_with_its_reason(start_neural, tmp_path):
     sweep = write_sweep(
         tmp_path,
-        "experiment: tiny.neural\nset: [training.steps=50, training.learning_rate=1e30]\n"
+        "experiment: tiny.neural\nset: [training.steps=50, training.learning_rate=1e6]\n"
         "retries: 0\n",
     )
     sweep = start_neural(tmp_path, "sweep", "rates.yaml")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 
 import neural
 from neural.cli.main import main
+from neural.core.escape import escape_controls
 from neural.runs.run import Run
 from tests.hugging_face_folders import (
     TEXTS,
@@ -52,6 +54,18 @@ def test_json_has_tokens_heads_and_findings(planted):
     assert data["layers"][1]["heads"][0]["role"] == "previous token"
     assert data["layers"][1]["heads"][0]["measures"]["previous_token_mass"] > 0.9
     assert {finding["code"] for finding in data["findings"]} >= {"ATT001", "ATT008"}
+
+
+def test_names_and_tokens_of_a_model_cannot_control_the_terminal(tmp_path):
+    evil = "evil\x1b[2J\x9b\u202e"
+    tokenizer = train_tokenizer()
+    folder = save_folder(tmp_path / evil, build_gpt2(tokenizer), tokenizer)
+    for words in ([], ["--json"]):
+        result = run_command(folder, "--input", f"{TEXT} {evil}", *words)
+        assert result.exit_code == 0, result.output
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", result.output)
+        assert "evil" in plain
+        assert plain == escape_controls(plain)
 
 
 def test_the_page_and_the_run_are_written(planted, tmp_path):
@@ -313,3 +327,64 @@ def test_a_model_without_attention_is_a_message(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     result = run_command("plain_models:build", "-i", TEXT)
     assert result.exit_code == 2 and "no attention was recognised" in result.output
+
+
+def read_page_data(path):
+    """The data of a page."""
+    (text,) = re.findall(r'id="neural-data">(.*?)</script>', path.read_text("utf-8"))
+    return json.loads(text)
+
+
+def test_the_page_has_the_findings_that_are_printed(planted, tmp_path):
+    page = tmp_path / "heads.html"
+    result = run_command(planted, "--input", TEXT, "-o", page)
+    (group,) = read_page_data(page)["groups"]
+    codes = [finding["code"] for finding in group["findings"]]
+    assert codes == re.findall(r"^([A-Z]{3}\d{3})  yes", result.stdout, re.M) and codes
+
+
+def test_findings_about_several_texts_have_the_roles_of_the_table(planted):
+    data = json.loads(run_command(planted, "-i", "a dog", "-i", TEXT, "-i", TEXT, "--json").stdout)
+    with_role = sum(
+        head["role"] == "previous token" for layer in data["layers"] for head in layer["heads"]
+    )
+    (finding,) = [finding for finding in data["findings"] if finding["code"] == "ATT008"]
+    assert with_role == 1 and "L1 h0 previous token" in finding["evidence"]
+
+
+def test_a_file_of_several_lines_is_one_text_or_one_per_line(planted, tmp_path):
+    file = tmp_path / "probe.txt"
+    file.write_text(f"{TEXT}\n\na cat\n", encoding="utf-8")
+    data = json.loads(run_command(planted, "-i", file, "--json").stdout)
+    assert len(data["tokens"]) == 1
+    assert "1 of 1 texts has several lines; with --lines" in data["notes"][-1]
+    page = tmp_path / "heads.html"
+    data = json.loads(
+        run_command(planted, "-i", file, "--lines", "--json", "-o", page, "--example", "1").stdout
+    )
+    assert [row[:2] for row in data["tokens"]] == [TEXT.split()[:2], ["a", "cat"]]
+    assert not any("--lines" in note for note in data["notes"])
+    assert read_page_data(page)["runs"][0]["labels"]["keys"][:2] == ["a", "cat"]
+    result = run_command(planted, "-i", file, "--lines", "--example", "2")
+    assert result.exit_code == 2 and "example 2 does not exist: there are 2" in result.output
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_an_empty_input_is_an_error(planted, text):
+    result = run_command(planted, "--input", text)
+    assert result.exit_code == 2 and "an input is empty: give a text" in result.output
+
+
+def test_a_short_input_has_no_roles(planted):
+    result = run_command(planted, "--input", "the cat sat on the mat")
+    assert "too short to tell" in result.output
+    assert "roles need 10 tokens" in result.output and "ATT008" not in result.output
+
+
+@pytest.mark.parametrize("option", [("--ids", "abc"), ("--pair", "a", "b"), ("--max-tokens", "3")])
+def test_options_that_a_run_does_not_read_are_refused(tmp_path, option):
+    run = Run.create(tmp_path, "mine", settings={"task": "language_model"}, program=None)
+    run.finish("finished")
+    result = run_command(run.path, *option)
+    assert result.exit_code == 2
+    assert f"is a run, which {option[0]} does not apply to" in result.output

@@ -1,22 +1,36 @@
 """Small files that claim to be large or take long are refused quickly, in little memory."""
 
+import json
 import os
 import resource
+import shutil
+import signal
+import socket
 from pathlib import Path
 
 import pytest
 import torch
 
+from neural.core.errors import TaskError
 from neural.core.files import read_small_file
+from neural.data.class_folders import find_class_folders
+from neural.data.numpy_files import map_npy
 from neural.imports.nn_transformer_encoder import NnTransformerEncoder
+from neural.runs.checkpoint import read_newest
+from neural.runs.copy import copy_run
 from neural.runs.errors import RunError
 from neural.runs.run import Run
+from neural.tasks.segmentation.guess import guess_segmentation
+from neural.tasks.segmentation.pipeline import SHIPPED_SEGMENTER, load_pipeline
+from neural.workflows.copy_runs import copy_runs
+from neural.workflows.generate import load_generator
 from neural.workflows.import_model import ModelImportError, import_file
 from neural.workflows.load import ProgramError, load, parse
 from neural.workflows.load_model import build_untrained
 from tests.cpu_time import limit_cpu_time
 from tests.fuzz.bombs import BOMBS, PROGRAMS, MemoryPeak
 from tests.fuzz.targets import TARGETS
+from tests.written_runs import CHARACTERS, write_run
 
 pytestmark = pytest.mark.no_cover  # time limits: tracing takes longer
 EXTRA_MEMORY_BYTES = 1 << 30
@@ -76,6 +90,82 @@ def test_a_pipe_instead_of_a_file_is_refused_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "status.json")
     with pytest.raises(OSError, match="it is no ordinary file"):
         read_small_file(tmp_path / "status.json")
+
+
+@pytest.fixture
+def no_waiting():
+    """End a test that waits for a pipe: nobody writes to it."""
+
+    def fail(*_):
+        raise AssertionError("it waits for ever")
+
+    previous = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(5)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, previous)
+
+
+def bind_socket(path):
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+
+
+@pytest.mark.parametrize("create", [os.mkfifo, os.mkdir, bind_socket])
+@pytest.mark.parametrize(
+    "name", ["checkpoints/step-00000003.safetensors", "checkpoints/step-00000003.json"]
+)
+def test_a_pipe_instead_of_a_checkpoint_is_refused_without_waiting(
+    name, create, tmp_path, monkeypatch, no_waiting
+):
+    monkeypatch.chdir(tmp_path)  # the path of a socket has at most 107 characters
+    path = write_run(tmp_path / "runs", vocabulary=list(CHARACTERS))
+    (path / name).unlink()
+    create((path / name).relative_to(tmp_path))
+    for read in (
+        lambda: read_newest(path / "checkpoints"),
+        lambda: load_generator(path),
+        lambda: copy_run(path, tmp_path / "copy"),
+    ):
+        with pytest.raises(RunError):
+            read()
+    (refused,) = copy_runs([path.parent], tmp_path / "merged")
+    assert refused.outcome == "refused"
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal"])
+def test_a_pipe_instead_of_a_file_of_sqlite_is_refused_without_waiting(
+    suffix, tmp_path, no_waiting
+):
+    path = write_run(tmp_path)
+    rows = path / f"rows.sqlite{suffix}"
+    rows.unlink(missing_ok=True)
+    os.mkfifo(rows)
+    with pytest.raises(RunError, match=r"rows\.sqlite"):
+        Run.open(path)
+
+
+def test_a_pipe_instead_of_weights_beside_a_segmenter_is_refused_without_waiting(
+    tmp_path, no_waiting
+):
+    weights = json.loads(SHIPPED_SEGMENTER.read_text(encoding="utf-8"))["tensors"]["file"]
+    shutil.copy(SHIPPED_SEGMENTER, tmp_path / "segmenter.json")
+    os.mkfifo(tmp_path / weights)
+    with pytest.raises(TaskError, match="it is no ordinary file"):
+        load_pipeline(tmp_path / "segmenter.json")
+
+
+def test_pipes_in_a_folder_of_data_are_refused_without_waiting(tmp_path, no_waiting):
+    os.mkfifo(tmp_path / "x.npy")
+    with pytest.raises(TaskError, match="it is no ordinary file"):
+        map_npy(tmp_path / "x.npy")
+    (tmp_path / "images" / "cat").mkdir(parents=True)
+    os.mkfifo(tmp_path / "images" / "cat" / "a.png")
+    with pytest.raises(TaskError, match=r"no \.png files in class folders"):
+        find_class_folders(tmp_path / "images", [".png"])
+    for name in "abcdefghij":
+        os.mkfifo(tmp_path / f"{name}.txt")
+    assert guess_segmentation(tmp_path) is None
 
 
 def test_a_run_whose_network_is_larger_than_its_weights_is_not_built(tmp_path, limited_memory):

@@ -65,6 +65,10 @@ class CompletedString(StringParamType):
         return [CompletionItem(match) for match in matches]
 
 
+SEED = click.IntRange(0, (1 << 63) - 1)
+"""Type of an option for a random seed: what numpy and torch both accept."""
+
+
 class FiniteFloatRange(click.FloatRange):
     """A float within bounds that is neither NaN nor infinite."""
 

@@ -19,11 +19,13 @@ from neural.cli import _formatting
 from neural.core.escape import shorten
 
 COLOUR_RAMP = (16, 17, 18, 19, 20, 26, 32, 38, 44, 50, 86, 122, 158, 194, 230)
-"""Colours of the 256-colour palette, from weight 0 to weight 1."""
+"""Colours of the 256-colour palette, from weight 0 to the largest weight of a row."""
 NEGATIVE_RAMP = (16, 52, 88, 124, 160, 196, 203, 210, 217)
-"""Colours from weight 0 to weight −1."""
+"""Colours from weight 0 to the largest negative weight."""
 SHADES = " ·░▒▓█"
-"""Characters from weight 0 to weight 1, where the output has no colours."""
+"""Characters from weight 0 to the largest weight of a row, where the output has no colours."""
+MIN_LARGEST_WEIGHT = 1e-6
+"""Rows whose largest weight is below it are drawn empty."""
 TILE_WIDTH = 16
 """Columns of a small map; it is half as many lines high."""
 
@@ -49,7 +51,7 @@ def pool_weights(weights: np.ndarray, rows: int, columns: int) -> np.ndarray:
 
 
 def render_cells(cells: np.ndarray, *, cell_width: int = 1) -> list[str]:
-    """Cells from −1 to 1 as text, two rows per line, on a square-root scale.
+    """Cells as text, two rows per line, on a square-root scale to the largest cell of each row.
 
     The scale keeps small weights visible. In colour each character is an upper half block whose
     foreground is the upper row and whose background is the lower one; without colour a character
@@ -109,7 +111,9 @@ def render_map(
     cell_width = 2 if columns * 2 <= max_width else 1
     lines = []
     if keys is not None and columns == key_count and all(len(key) == 1 for key in keys):
-        lines.append(" " * margin + "".join(key.ljust(cell_width) for key in keys).rstrip())
+        lines.append(
+            " " * margin + "".join(shorten(key, 1).ljust(cell_width) for key in keys).rstrip()
+        )
     cells = pool_weights(weights, query_count, columns)
     queries_per_line = 2 if supports_colour() else 1
     map_lines = (
@@ -150,8 +154,9 @@ def format_strongest_pairs(
 
 
 def _to_levels(cells: np.ndarray) -> np.ndarray:
-    """Square roots of the magnitudes, with the sign, from −1 to 1."""
-    cells = np.clip(np.nan_to_num(cells), -1, 1)
+    """Square roots of the magnitudes as shares of the row's largest, with the sign."""
+    cells = np.nan_to_num(cells)
+    cells = cells / np.maximum(np.abs(cells).max(axis=1, keepdims=True), MIN_LARGEST_WEIGHT)
     return np.sign(cells) * np.sqrt(np.abs(cells))
 
 

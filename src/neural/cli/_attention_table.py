@@ -18,6 +18,8 @@ from neural.core.escape import shorten
 CELL_WIDTH = len("12.34→12.34")
 """Characters of a cell with the value at the first snapshot and at the last."""
 MAX_LAYER_NAME_WIDTH = 26
+DEFAULT_MEASURE = "relative_entropy"
+"""Shown head by head: from 0, one key, to 1, all keys alike."""
 
 
 def format_measures(attention: dict[str, Any]) -> list[str]:
@@ -50,7 +52,8 @@ def format_measures(attention: dict[str, Any]) -> list[str]:
 def format_heads(attention: dict[str, Any], measure: str | None) -> list[str]:
     """One measure per layer and head: first → last snapshot; only the last if space is short.
 
-    Without a name, the first bounded measure with a value per head is shown.
+    Without a name, the relative entropy is shown, or else the first bounded measure with a value
+    per head.
     """
     per_head = {
         name: summary
@@ -58,7 +61,8 @@ def format_heads(attention: dict[str, Any], measure: str | None) -> list[str]:
         if _to_array(summary["last"]).ndim == 2
     }
     bounded = [name for name, summary in per_head.items() if summary["bounded"]]
-    measure = measure or next(iter([*bounded, *per_head]), None)
+    default = [DEFAULT_MEASURE] if DEFAULT_MEASURE in per_head else [*bounded, *per_head]
+    measure = measure or next(iter(default), None)
     if measure is None:
         return []
     summary = attention["measures"][measure]

@@ -40,7 +40,13 @@ def report_errors() -> Iterator[None]:
         raise click.exceptions.Exit(130) from None  # 128 + SIGINT
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
-    except Exception as error:
+    except BaseException as error:
+        # a panic of a Rust library, such as tokenizers, is no Exception
+        is_panic = type(error).__name__ == "PanicException"
+        if not isinstance(error, Exception) and not is_panic:
+            raise
+        if is_panic:
+            raise UserError(f"a library cannot use this input: {error}") from None
         from neural.workflows.errors import describe_error  # imports the errors of all folders
 
         described = describe_error(error)

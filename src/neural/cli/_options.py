@@ -25,6 +25,7 @@ def runs_option() -> Decorator[Any]:
         "--runs",
         "root",
         type=click.Path(path_type=Path),
+        callback=_note_new_folder,
         default=Path("runs"),
         show_default=True,
         metavar="FOLDER",
@@ -38,6 +39,16 @@ def build_option() -> Decorator[Any]:
         "--build",
         metavar="MODULE:FUNCTION",
         help="Builds the model of a state dict (.pt, .safetensors).",
+    )
+
+
+def objective_option() -> Decorator[Any]:
+    """`--objective NAME`, for models without a loss on a text. Its parameter is `objective`."""
+    return click.option(
+        "--objective",
+        metavar="NAME",
+        help="What is measured of a model without a loss on a text: cosine (of two embeddings), norm, "
+        "logit:LABEL, or package.module:function.",
     )
 
 
@@ -91,7 +102,7 @@ def out_option(
             dir_okay=is_folder or "FOLDER" in metavar or metavar == "PATH",
             allow_dash=allow_stdout,
         ),
-        callback=None if allow_stdout else _refuse_dash,
+        callback=_note_new_folder if allow_stdout else _refuse_dash,
         metavar=metavar,
         default=default,
         show_default=default is not None,
@@ -99,8 +110,23 @@ def out_option(
     )
 
 
-def _refuse_dash(_ctx: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
+def _refuse_dash(ctx: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
     """Refuse `-o -` where the output is a folder or several files: `-` is never a file name."""
     if value == STANDARD_STREAM:
         raise click.BadParameter("this command cannot write to standard output; name a path")
+    return _note_new_folder(ctx, option, value)
+
+
+def _note_new_folder(
+    ctx: click.Context, _option: click.Parameter, value: Path | None
+) -> Path | None:
+    """Say at the end if the command has made the folder above the path: it may be misspelt."""
+    folder = Path() if value is None else value.parent
+
+    def note() -> None:
+        if folder.exists():
+            click.echo(f"note: the folder {folder} did not exist, it was created", err=True)
+
+    if not folder.exists():
+        ctx.call_on_close(note)
     return value

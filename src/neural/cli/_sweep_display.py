@@ -137,7 +137,11 @@ def format_points(sweep: Sweep) -> list[str]:
             for comparison in sweep.compare_with_best(points)
         ),
     ]
+    if points[0].failed_seeds:
+        verdicts[0] += f", {_describe_failures(points[0])}"
     for point, verdict in zip(points, verdicts, strict=True):
+        if point.failed_seeds and point is not points[0]:
+            verdict = _describe_failures(point)
         has_error = not math.isnan(point.standard_error)
         rows.append(
             (
@@ -145,8 +149,8 @@ def format_points(sweep: Sweep) -> list[str]:
                 _formatting.format_number(point.mean),
                 f"± {_formatting.format_number(point.standard_error)}" if has_error else "",
                 _formatting.format_number(point.last_mean),
-                str(len(point.scores)),
-                verdict if point.scores else "",
+                _count_seeds(point),
+                verdict if point.trial_count else "",
             )
         )
     score_column = len(names)
@@ -242,13 +246,27 @@ def _format_confirmation(sweep: Sweep, names: Sequence[str], metric: str) -> lis
     for point, estimate, verdict in zip(
         confirmation.points, confirmation.estimates, verdicts, strict=True
     ):
-        rows.append((*_format_values(point), str(estimate), str(estimate.seeds), verdict))
+        if point.failed_seeds:
+            verdict = f"{verdict}, {_describe_failures(point)}"
+        rows.append((*_format_values(point), str(estimate), _count_seeds(point), verdict))
     table = _formatting.format_table(rows, right_aligned=(len(names) + 1,), indent="")
     title = (
         f"confirmed with {_formatting.format_count(confirmation.seeds, 'seed')} that were not "
         "used for selection, at the last validation"
     )
     return ["", _formatting.style_heading(title), *table]
+
+
+def _count_seeds(point: GridPoint) -> str:
+    """Seeds with a score, `5`, or `3 of 5` if the others failed."""
+    total = f" of {point.trial_count}" if point.failed_seeds else ""
+    return f"{len(point.scores)}{total}"
+
+
+def _describe_failures(point: GridPoint) -> str:
+    """Why a point with failed seeds is not selected."""
+    noun = "seeds" if point.fold_count is None else "trials"
+    return f"unstable: {len(point.failed_seeds)} of {point.trial_count} {noun} failed"
 
 
 def _format_values(point: GridPoint) -> list[str]:
@@ -331,6 +349,7 @@ def _sweep_to_dict(sweep: Sweep) -> dict[str, Any]:
                 "standard_error": _nan_to_none(point.standard_error),
                 "last_mean": _nan_to_none(point.last_mean),
                 "seeds": len(point.scores),
+                "failed_seeds": len(point.failed_seeds),
                 "against_best": comparison,
                 "over_folds": {
                     name: estimate.to_dict()
@@ -366,7 +385,11 @@ def _confirmation_to_dict(sweep: Sweep) -> dict[str, Any] | None:
         "score": "last validation",
         "seeds": confirmation.seeds,
         "points": [
-            {"values": point.values, **estimate.to_dict()}
+            {
+                "values": point.values,
+                **estimate.to_dict(),
+                "failed_seeds": len(point.failed_seeds),
+            }
             for point, estimate in zip(confirmation.points, confirmation.estimates, strict=True)
         ],
         "runner_up_against_selected": {

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neural.cli import _formatting
-from neural.cli._options import build_option, json_option, out_option, runs_option
+from neural.cli._options import (
+    build_option,
+    json_option,
+    objective_option,
+    out_option,
+    runs_option,
+)
+from neural.core.escape import escape_json
 
 if TYPE_CHECKING:
     from neural.workflows.ablation_result import AblationResult
@@ -49,6 +56,7 @@ if TYPE_CHECKING:
 @click.option(
     "--length", type=click.IntRange(2), help="Tokens of a window of --data; 256 by default."
 )
+@objective_option()
 @click.option("--head", "heads", multiple=True, metavar="HEAD", help="Only this head: L1h3.")
 @click.option(
     "--pairs/--no-pairs", default=True, show_default=True, help="Also remove pairs of heads."
@@ -70,6 +78,7 @@ def command(targets: tuple[str, ...], root: Path, as_json: bool, **options: Any)
     $ neural ablate novel --over-training
     $ neural ablate ./gpt2 --data notes.txt --method zero -o heads.csv
     $ neural ablate checkpoints/checkpoint-* --data notes.txt --save
+    $ neural ablate ./minilm --data pairs.tsv --objective cosine
 
     Changes are in nats, with standard errors over examples; positive: the head helps. Beside them
     are the estimate by gradients, the head's role, and the token class that it matters most for.
@@ -109,7 +118,7 @@ def _ablate(
             **options,
         )
     if as_json:
-        click.echo(json.dumps(result.to_dict(), ensure_ascii=False))
+        click.echo(escape_json(json.dumps(result.to_dict(), ensure_ascii=False)))
     else:
         for index, section in enumerate(result.to_sections(_formatting.terminal_width())):
             click.echo("\n" * (index > 0), nl=False)

@@ -20,7 +20,7 @@ import click
 from neural.cli import _formatting
 from neural.cli._arguments import RUN
 from neural.cli._options import json_option, runs_option
-from neural.core.escape import escape_controls, escape_controls_keep_colours
+from neural.core.escape import escape_controls_keep_colours, escape_json
 
 if TYPE_CHECKING:
     from neural.analysis.check import Finding, FindingKind
@@ -72,7 +72,7 @@ def command(runs: tuple[str, ...], root: Path, as_json: bool, claims: bool) -> N
         groups = group_findings(opened_runs, claims=claims)
         if as_json:
             dicts = [_group_to_dict(group) for group in groups]
-            click.echo(escape_controls(json.dumps(dicts, indent=2, ensure_ascii=False)))
+            click.echo(escape_json(json.dumps(dicts, indent=2, ensure_ascii=False)))
         else:
             text = "\n\n".join("\n".join(_format_group(group)) for group in groups)
             click.echo(escape_controls_keep_colours(text))

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neural.cli import _formatting
-from neural.cli._options import build_option, ids_option, json_option, out_option, runs_option
+from neural.cli._arguments import SEED
+from neural.cli._options import (
+    build_option,
+    ids_option,
+    json_option,
+    objective_option,
+    out_option,
+    runs_option,
+)
 
 if TYPE_CHECKING:
     from neural.workflows.attribute import AttributionResult
@@ -39,15 +47,18 @@ SHORT_LABELS = {
     "inputs",
     multiple=True,
     metavar="TEXT|FILE",
-    help="The text; of several, the first is explained, and all are examples of faithfulness.",
+    help="The text; of several, the first is explained, and all are examples of faithfulness. With "
+    "--objective cosine the second is compared with the first.",
 )
 @ids_option()
 @click.option(
     "--position",
     type=int,
     metavar="N",
-    help="Explain the prediction after this position, from 0 or from the end (−1); the last.",
+    help="Explain the prediction after this position, from 0 or from the end (−1); the last by "
+    "default. A class has its own position.",
 )
+@objective_option()
 @click.option("--answer", metavar="TOKEN", help="Token or class; the most probable by default.")
 @click.option("--against", metavar="TOKEN", help="Explain the difference to this token's logit.")
 @click.option(
@@ -68,7 +79,7 @@ SHORT_LABELS = {
 )
 @click.option("--step", type=click.IntRange(0), help="Checkpoint of a run; the best by default.")
 @build_option()
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--seed", type=SEED, default=0, show_default=True)
 @out_option("Write a page or a figure.", metavar="FILE.html|FILE.svg")
 @runs_option()
 @json_option()
@@ -152,7 +163,9 @@ def _format_result(result: AttributionResult) -> list[str]:
     where = "" if result.position is None else f" after position {result.position}"
     lines = [
         _formatting.style_heading(result.model_name) + (f", {result.source}" * bool(result.source)),
-        f"  answer{where}: {_show(answer.text)} with probability {answer.probability:.3f}",
+        f"  answer{where}: {_show(answer.text)} with probability {answer.probability:.3f}"
+        if math.isfinite(answer.probability)
+        else f"  {answer.text}: {answer.logit:.4f}".replace("-", "−"),
     ]
     if predicted.id != answer.id:
         lines.append(
@@ -211,10 +224,11 @@ def _format_faithfulness(result: AttributionResult) -> list[str]:
             )
         )
     count = ordered[0][1].gain.seeds
+    unit = "nats" if math.isfinite(result.answer.probability) else "units of the score"
     return [
         "",
         _formatting.style_heading("faithfulness")
-        + f"  gain over random orders in nats, {_formatting.format_count(count, 'prediction')}",
+        + f"  gain over random orders in {unit}, {_formatting.format_count(count, 'prediction')}",
         *_formatting.format_table(rows, right_aligned=(1, 2, 3, 4)),
     ]
 

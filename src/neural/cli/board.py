@@ -107,6 +107,7 @@ def _serve(runs: Path, host: str, port: int, *, has_token: bool, opens_browser: 
     from neural.board.app import create_app
     from neural.board.launch import open_browser
     from neural.board.security import ServerConfig, is_loopback_host, open_listening_socket
+    from neural.board.server import create_server_config
     from neural.cli._errors import UserError
     from neural.core.errors import describe_os_error
     from neural.core.platform_support import lower_priority, share_heaps
@@ -134,19 +135,7 @@ def _serve(runs: Path, host: str, port: int, *, has_token: bool, opens_browser: 
             "http is not encrypted",
             err=True,
         )
-    uvicorn_config = uvicorn.Config(
-        create_app(runs, server_config),
-        log_config=None,
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        timeout_graceful_shutdown=1,
-        timeout_keep_alive=60,
-        limit_concurrency=400,  # further requests get status 503
-        proxy_headers=False,
-        ws="none",
-    )
+    uvicorn_config = create_server_config(create_app(runs, server_config))
     click.echo("Ctrl-C ends the board", err=True)
     # uvicorn raises KeyboardInterrupt again after the shutdown; Ctrl-C is the usual end, no error
     with (

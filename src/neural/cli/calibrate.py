@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from neural.cli import _formatting
-from neural.cli._arguments import RUN
+from neural.cli._arguments import RUN, SEED
 from neural.cli._options import json_option, runs_option
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0),
+    type=SEED,
     default=0,
     show_default=True,
     help="Seed of the assignment of documents to folds.",

@@ -14,6 +14,7 @@ import click
 
 from neural.cli._arguments import RUN
 from neural.cli._options import json_option, out_option, runs_option
+from neural.core.escape import escape_controls, escape_json
 
 if TYPE_CHECKING:
     from neural.workflows.caption import Caption
@@ -70,7 +71,7 @@ def command(
             out.mkdir(parents=True, exist_ok=True)
             files = [write_caption_plot(caption, out) for caption in captions[:MAX_SHOWN]]
         click.echo(
-            json.dumps(_captions_to_json(captions), ensure_ascii=False)
+            escape_json(json.dumps(_captions_to_json(captions), ensure_ascii=False))
             if as_json
             else "\n".join(_format_captions(captions, files))
         )
@@ -80,8 +81,11 @@ def _format_captions(captions: list[Caption], files: list[Path]) -> list[str]:
     lines = []
     for caption in captions[:MAX_SHOWN]:
         mark = {True: "  (correct)", False: "  (wrong)", None: ""}[caption.is_exact_match]
-        lines.append(f"picture {caption.picture_index}  {caption.text}{mark}")
-        words = (f"{word}@{region} {weight:.2f}" for word, region, weight in _word_regions(caption))
+        lines.append(f"picture {caption.picture_index}  {escape_controls(caption.text)}{mark}")
+        words = (
+            f"{escape_controls(word)}@{region} {weight:.2f}"
+            for word, region, weight in _word_regions(caption)
+        )
         lines.append("    " + "  ".join(words))
     hidden_count = len(captions) - MAX_SHOWN
     lines += [f"and {hidden_count} more"] if hidden_count > 0 else []

@@ -19,7 +19,7 @@ import click
 from neural.cli import _formatting
 from neural.cli._arguments import RUN
 from neural.cli._options import build_option, json_option, runs_option
-from neural.core.escape import shorten
+from neural.core.escape import escape_controls, escape_controls_keep_colours, escape_json, shorten
 
 if TYPE_CHECKING:
     from neural.runs.run import Run
@@ -80,9 +80,9 @@ def command(
         if probes or ids or heads:
             comparison = _match_models(runs, root, probes, ids, heads, **options)
             click.echo(
-                json.dumps(comparison.to_dict(), indent=1, ensure_ascii=False)
+                escape_json(json.dumps(comparison.to_dict(), indent=1, ensure_ascii=False))
                 if as_json
-                else "\n".join(_format_heads(comparison))
+                else escape_controls_keep_colours("\n".join(_format_heads(comparison)))
             )
             return
         if any(options.values()):
@@ -162,7 +162,7 @@ def _format_heads(comparison: ModelComparison) -> list[str]:
     verdicts = [pair.verdict for pair in pairs]
     counts = [
         f"{verdicts.count(verdict)} {verdict}"
-        for verdict in ("same head", "same role", "unrelated", "not tested")
+        for verdict in ("same head", "same role", "undecided", "not tested")
         if verdict in verdicts
     ]
     lines = [
@@ -284,6 +284,9 @@ def _format_groups(letters: Sequence[str], groups: list[dict[str, Any]]) -> list
     for group in groups:
         members = " ".join(letters[index] for index in group["runs"])
         verdict = _format_verdict(group["against_first"]) if group["against_first"] else ""
+        if group["failed"]:
+            failures = f"{group['failed']} of {len(group['runs'])} failed"
+            verdict = f"{verdict}, {failures}" if verdict else failures
         rows.append((members, _formatting.format_number(group["mean"]), verdict))
     subtitle = f", {groups[0]['score']}, against {rows[0][0]} by pairs of seeds"
     return [
@@ -416,7 +419,7 @@ def _format_program_diffs(letters: Sequence[str], programs: list[str | None]) ->
                 "",
                 f"the program of {letter} compared with that of {letters[0]}",
                 # the first two are the names of the files, `---` and `+++`
-                *(f"  {line}" for line in diff_lines[2:]),
+                *(f"  {escape_controls(line)}" for line in diff_lines[2:]),
             ]
     return lines
 

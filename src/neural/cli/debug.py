@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neural.cli import _formatting
-from neural.cli._arguments import PROGRAM_OR_RUN, PROGRAM_SUFFIXES, RUN
+from neural.cli._arguments import PROGRAM_OR_RUN, PROGRAM_SUFFIXES, RUN, SEED
 from neural.cli._options import out_option, runs_option
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ MAX_DRAWN_HEADS = 16
 @click.option("--network", metavar="NAME", help="The network to run, if a file has several.")
 @click.option(
     "--seed",
-    type=click.IntRange(0),
+    type=SEED,
     default=0,
     show_default=True,
     help="Seed of random weights and inputs.",
@@ -355,7 +355,7 @@ def _format_maps(
         drawn = drawable if layer is not None else drawable[:MAX_DRAWN_HEADS]
         lines = [
             "",
-            _formatting.style_heading("maps") + f", {axes}; from 0 to 1 on a square-root scale",
+            _formatting.style_heading("maps") + f", {axes}; square-root scale to the row's largest",
             *_attention_maps.render_tiles(
                 [maps[layer_index][head_index] for layer_index, head_index in drawn],
                 [f"L{layer_index} h{head_index}" for layer_index, head_index in drawn],

@@ -3,7 +3,7 @@
 Diagnostic codes, such as E0203, are explained by Markdown files with a wrong and a correct example
 (language/explanations). Finding codes, such as TRN007, are those of `neural analyze`; they are
 explained by the docstrings of their checks (analysis/checks), and measures of attention, such as
-entropy, by theirs (capture/measures).
+entropy, by theirs (capture/measures). Roles of heads are defined in analysis/head_roles.py.
 """
 
 from __future__ import annotations
@@ -35,18 +35,21 @@ KIND_DESCRIPTIONS = {
 @click.command()
 @click.argument("code", required=False, type=CODE)
 def command(code: str | None) -> None:
-    """Explain a code such as E0203, a finding such as TRN007, a measure; or list them all.
+    """Explain a code such as E0203, a finding such as TRN007, a measure, a role; or list them all.
 
     \b
     $ neural explain E0203
     $ neural explain TRN007
     $ neural explain entropy
+    $ neural explain "previous token"
+    $ neural explain role
     $ neural explain
 
     E are errors, W warnings, N notes of programs and experiments; the example message is the real
     output of the checker. ATT, CAU, EVO, FOC and TRN are findings of `neural analyze`. Measures of
-    attention have a formula, a unit and bounds.
+    attention have a formula, a unit and bounds. `role` defines all roles of heads.
     """
+    from neural.analysis.head_roles import NO_ROLES, ROLES
     from neural.capture.measures import registry as measures
     from neural.cli._errors import UserError
     from neural.core.diagnostics import render_diagnostic
@@ -55,6 +58,8 @@ def command(code: str | None) -> None:
     from neural.language import diagnostic_codes
 
     if code is None:
+        roles = ", ".join((*ROLES, *NO_ROLES))
+        click.echo(f"roles of heads, `neural explain role`:\n\n{roles}\n")
         click.echo("programs and experiments:\n")
         for name in diagnostic_codes.list_codes():
             click.echo(f"{click.style(name, bold=True)}  {diagnostic_codes.load_code(name).title}")
@@ -75,10 +80,19 @@ def command(code: str | None) -> None:
         if code.lower() in measures.names():
             click.echo(format_measure(code.lower(), measures.get(code.lower())))
             return
-        known = [*diagnostic_codes.list_codes(), *checks, *measures.names()]
-        closest = find_closest(code, known)
-        unknown = UnknownNameError("code", code, closest)
-        raise UserError(f"{unknown}; `neural explain` lists all") from None
+        role = code.lower().replace("-", " ").replace("_", " ").removesuffix(" head")
+        if role in ("role", "roles"):
+            click.echo("\n\n".join(map(format_role, (*ROLES, *NO_ROLES))))
+            return
+        if role in ROLES or role in NO_ROLES:
+            click.echo(format_role(role))
+            return
+        known = [*diagnostic_codes.list_codes(), *checks, *measures.names(), *ROLES, *NO_ROLES]
+        guess = find_closest(code, known)
+        hint = f"did you mean `{guess}`? " if guess else ""
+        raise UserError(
+            f"no code, measure or role is called `{code}`; {hint}`neural explain` lists all"
+        ) from None
     click.echo(click.style(f"{explanation.code}: {explanation.title}", bold=True) + "\n")
     click.echo(textwrap.fill(explanation.cause, 100))
     wrong, right = explanation.wrong, explanation.right
@@ -121,6 +135,21 @@ def format_measure(name: str, measure: type[Measure]) -> str:
         ("bounds", inspect.getdoc(measure.value_range) or ""),
     ]
     return _format_explanation(name, measure, facts)
+
+
+def format_role(name: str) -> str:
+    """Name and definition of a role of heads, and its threshold."""
+    from neural.analysis.head_roles import MIN_ROLE_POSITIONS, NO_ROLES, ROLES
+
+    title = click.style(name, bold=True)
+    if name not in ROLES:
+        return f"{title}\n{textwrap.fill(NO_ROLES[name], 100)}"
+    role = ROLES[name]
+    facts = f"A head has it from {role.threshold:g} on, on average over queries."
+    if name != "uniform":
+        facts += f" Inputs of fewer than {MIN_ROLE_POSITIONS} positions do not tell."
+    source = f" The measure is `{role.measure}`." if role.measure else ""
+    return f"{title}\n{textwrap.fill(f'{role.definition} {facts}{source}', 100)}"
 
 
 def _format_explanation(title: str, entry: type, facts: list[tuple[str, str]]) -> str:

@@ -29,22 +29,24 @@ class _ExportCommand(click.Command):
 @click.argument("run", required=False, type=RUN)
 @click.option(
     "--to",
+    "--format",
     "form",
     metavar="FORM",
-    required=True,
-    help="Format of the file; see below.",
+    help="Format of the file; see below. By default that of the suffix of -o.",
 )
 @out_option("File or folder to write; named after the run by default.", metavar="PATH")
 @click.option("--mask", "masked", is_flag=True, help="Add a padding mask as a second input.")
 @click.option("--scores", is_flag=True, help="Return the logits, without the last activation.")
 @click.option(
-    "--length", type=click.IntRange(1), help="Fix the length of sequences; any length by default."
+    "--length",
+    type=click.IntRange(1, 1_000_000),
+    help="Fix the length of sequences; any length by default.",
 )
 @runs_option()
 @json_option("Print one JSON object.")
 def command(
     run: str | None,
-    form: str,
+    form: str | None,
     out: Path | None,
     masked: bool,
     scores: bool,
@@ -55,20 +57,33 @@ def command(
     """Export a run's network with its best weights; the newest run by default.
 
     \b
-    $ neural export RUN --to onnx -o net.onnx
+    $ neural export RUN -o net.onnx
     $ neural export RUN --to keras
     $ neural export RUN --to huggingface -o folder
 
     The written file is read back and compared with the network at several shapes before it is put
     in place.
     """
-    from neural.cli._errors import report_errors
+    from neural.cli._errors import UserError, report_errors
 
     with report_errors():
         from neural.cli._run_selection import select_run
         from neural.exports import registry
         from neural.workflows.export import export, load_bundle
 
+        if form is None:
+            types = [registry.get(name) for name in registry.names()]
+            form = next(
+                (
+                    registry.name_of(kind)
+                    for kind in types
+                    if out and out.suffix == kind.suffix != ""
+                ),
+                None,
+            )
+        if form is None:
+            names = " | ".join(registry.names())
+            raise UserError(f"choose a format: --to {names}, or a file such as -o net.onnx")
         exporter_type = registry.get(form)
         form = registry.name_of(exporter_type)  # `hf` is huggingface
         bundle = load_bundle(
@@ -79,9 +94,12 @@ def command(
         result = export(bundle, exporter_type, path)
     if "preprocessing" in bundle.metadata:
         click.echo(
-            "note: the network takes prepared columns (filled, standardised, one-hot), which the "
-            "exported file does not prepare; `data/preprocessing` of the run has their means and "
-            "categories",
+            "note: the network takes prepared columns (filled, standardised, one-hot), not raw rows; "
+            "the metadata `preprocessing` and `classes` of the file have means, categories and class "
+            "names, and docs/export.md has a script that goes from rows to class names"
+            if form != "keras"
+            else "note: the network takes prepared columns (filled, standardised, one-hot), not raw "
+            "rows; `data/preprocessing` of the run has their means and categories",
             err=True,
         )
     if "target_scaler" in bundle.metadata:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from neural.cli._arguments import RUN, FiniteFloatRange
+from neural.cli._arguments import RUN, SEED, FiniteFloatRange
 from neural.cli._options import json_option, runs_option
+from neural.core.escape import escape_controls
 
 if TYPE_CHECKING:
     from neural.workflows.attention_export import AttentionExport
@@ -54,7 +55,7 @@ ALIASES = ("sample",)
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0),
+    type=SEED,
     default=0,
     show_default=True,
     help="Random seed; the same seed gives the same texts.",
@@ -154,13 +155,13 @@ def _generate(
                 export.add_step(step)
             # The first sample of a batch is printed while it grows, the others after it.
             if not as_json:
-                click.echo(step.texts[0], nl=False)
+                click.echo(_make_printable(step.texts[0]), nl=False)
                 sys.stdout.flush()
         if not as_json:
             click.echo()
             for index, sample in enumerate(batch_texts[1:], start=first_sample_index + 1):
                 _print_prompt(index, samples, prompt_text)
-                click.echo(sample)
+                click.echo(_make_printable(sample))
         texts += batch_texts
     seconds = time.perf_counter() - start_time
     if export is not None and attention is not None:
@@ -194,8 +195,13 @@ def _print_prompt(index: int, samples: int, prompt: str) -> None:
     """Print the prompt of sample `index` (from 0), under a heading if there are several."""
     if samples > 1:
         click.echo(f"{chr(10) if index else ''}--- {index + 1} of {samples}")
-    click.echo(prompt, nl=False)
+    click.echo(_make_printable(prompt), nl=False)
     sys.stdout.flush()
+
+
+def _make_printable(text: str) -> str:
+    """Without control characters on a terminal: the vocabulary may be of a foreign run."""
+    return escape_controls(text) if sys.stdout.isatty() else text
 
 
 def _check_attention_path(path: Path, decoder: str) -> None:
@@ -204,6 +210,8 @@ def _check_attention_path(path: Path, decoder: str) -> None:
 
     if decoder in ("compiled", "recomputed"):
         raise UserError(f"--attention needs cached decoding: leave out --decoder {decoder}")
+    if not path.name:
+        raise UserError("--attention needs the name of an .npz file")
     if not path.absolute().parent.is_dir():
         raise UserError(f"there is no folder {path.parent} for --attention")
     if path.suffix != ".npz":

@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neural.cli import _formatting
+from neural.cli._arguments import SEED
 from neural.cli._options import (
     build_option,
     implementation_option,
     json_option,
+    objective_option,
     out_option,
     runs_option,
 )
+from neural.core.escape import escape_json
 
 if TYPE_CHECKING:
     from neural.workflows.patching import PatchingResult
 
 MAX_LISTED_UNITS = 16
-"""Units with an effect that are listed for a sweep."""
-MAX_LISTED_WITHOUT_EFFECT = 3
-"""Units that are listed if none has an effect."""
+"""Units that are listed for a sweep, those that restore or oppose most."""
 SWEEP_NAMES = {
     "heads": "heads, at all positions",
     "positions": "heads × positions",
@@ -43,6 +44,7 @@ OUT_SUFFIXES = (".html", ".htm", ".svg", ".json")
     type=click.Choice(["logit_difference", "loss", "probability"]),
     help="Replaces the metric of the file.",
 )
+@objective_option()
 @click.option(
     "--sweep",
     "sweeps",
@@ -72,7 +74,7 @@ OUT_SUFFIXES = (".html", ".htm", ".svg", ".json")
 @implementation_option()
 @click.option("--batch-size", type=click.IntRange(1), help="Examples that run at once.")
 @click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed of the mismatched pairs."
+    "--seed", type=SEED, default=0, show_default=True, help="Seed of the mismatched pairs."
 )
 @out_option("Write a page (.html), the heat map (.svg) or the numbers (.json).")
 @runs_option()
@@ -94,7 +96,8 @@ def command(
     $ neural patch ./gpt2 pairs.yaml --paths --json | jq .paths
 
     MODEL is a target of `neural watch`, RUN a run by its folder or name. PAIRS.yaml has a metric and
-    pairs with the keys clean, corrupted, answer and wrong. A head has an effect if it restores more
+    pairs with the keys clean, corrupted, answer and wrong; with --objective, clean and corrupted. A
+    head has an effect if it restores more
     than the differences of other pairs do; at most 5 % of sweeps without any effect show one.
     """
     from neural.cli._errors import report_errors
@@ -108,7 +111,7 @@ def command(
     with report_errors():
         result = _patch(target, pairs, root, **options)
         if as_json:
-            click.echo(json.dumps(result.to_dict(), indent=1, ensure_ascii=False))
+            click.echo(escape_json(json.dumps(result.to_dict(), indent=1, ensure_ascii=False)))
         else:
             click.echo("\n".join(_format_result(result)))
         if out is not None:
@@ -123,6 +126,7 @@ def _patch(
     root: Path,
     *,
     metric: str | None,
+    objective: str | None,
     sweeps: tuple[str, ...],
     paths: tuple[tuple[str, str], ...],
     through: str,
@@ -141,6 +145,7 @@ def _patch(
             target,
             pairs,
             metric=metric,
+            objective=objective,
             sweeps=sweeps or None,
             paths=all_paths
             or [(*path, through) if path[1].strip().lower() != "output" else path for path in paths]
@@ -209,12 +214,11 @@ def _format_result(result: PatchingResult) -> list[str]:
 
 
 def _format_units(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The units with an effect; without a null, those that restore most."""
-    effects = [row for row in rows if row["effect"]]
-    has_test = any(row["p"] is not None for row in rows)
-    ordered = sorted(effects or rows, key=lambda row: -abs(row["restored"] or 0.0))
-    limit = MAX_LISTED_UNITS if effects or not has_test else MAX_LISTED_WITHOUT_EFFECT
-    shown = ordered[:limit]
+    """The units that restore or oppose most, with interval and p; effects that are not shown."""
+    from neural.analysis.patching_effects import EFFECT_LEVEL, MIN_EFFECT_SHARE
+
+    visible = [row for row in rows if abs(row["restored"] or 0.0) >= MIN_EFFECT_SHARE]
+    shown = sorted(visible, key=lambda row: -abs(row["restored"]))[:MAX_LISTED_UNITS]
     has_position = any(row["position"] is not None for row in rows)
     table = [("", *(["position"] if has_position else []), *_number_header(rows))]
     for row in shown:
@@ -223,11 +227,17 @@ def _format_units(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         table.append((name, *position, *_format_numbers(row, rows)))
     column = 2 if has_position else 1
     lines = _formatting.format_table(table, right_aligned=(column, column + 2))
-    hidden = len(ordered) - len(shown)
-    if has_test:
-        count = f"{len(effects)} of {len(rows)} have an effect beyond mismatched pairs"
-        lines.insert(0, f"  {count}" + ("" if effects else "; these restore most:"))
-    if hidden > 0 and (effects or not has_test):
+    if not shown:
+        lines = [f"  all restore less than {MIN_EFFECT_SHARE}"]
+    if any(row["p"] is not None for row in rows):
+        effects = sum(row["effect"] for row in rows)
+        lines.insert(
+            0,
+            f"  {effects} of {len(rows)} have an effect beyond mismatched pairs "
+            f"(p ≤ {EFFECT_LEVEL})",
+        )
+    hidden = len(visible) - len(shown)
+    if hidden > 0:
         lines.append(f"  and {hidden} more; --json or -o page.html has all")
     return lines
 

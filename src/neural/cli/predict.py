@@ -10,6 +10,7 @@ import click
 
 from neural.cli._arguments import INPUT_FILE, RUN
 from neural.cli._options import STANDARD_STREAM, json_option, out_option, runs_option
+from neural.core.escape import escape_controls, escape_json
 
 
 @click.command()
@@ -31,6 +32,7 @@ def command(
     $ neural predict songs new_songs.jsonl --json   many documents; `-` is standard input
     $ neural predict Digits rows.csv                classes and probabilities; also .npz, .npy, .tsv
     $ neural predict shop new.csv -o bought.csv     every row: identifier, class, probabilities
+    $ neural predict focus-lvml own.npz --json      classes, and the focus on every segment
     $ cat new.csv | neural predict shop - -o -      CSV, TSV or JSON lines in, CSV out
 
     Columns of a table are matched by name, in any order, if the training data had names.
@@ -64,7 +66,7 @@ def command(
             content = sys.stdin.buffer.read() if source == "-" else source
             predictions = predict_lazily(opened_run, content)
             for note in predictions.notes:
-                click.echo(f"note: {note}", err=True)
+                click.echo(f"note: {escape_controls(note)}", err=True)
             if out is not None:
                 if out == STANDARD_STREAM:
                     click.echo(format_predictions(predictions, as_json=as_json), nl=False)
@@ -75,7 +77,7 @@ def command(
             for index, prediction in enumerate(predictions.items):
                 if as_json:
                     for record in prediction.to_records():
-                        click.echo(json.dumps(record, ensure_ascii=False))
+                        click.echo(escape_json(json.dumps(record, ensure_ascii=False)))
                 else:
                     if index:
                         click.echo()

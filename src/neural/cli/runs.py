@@ -22,20 +22,24 @@ if TYPE_CHECKING:
 
 MAX_NAME_WIDTH = 40
 """Characters of a name in the table."""
+MAX_SHOWN_RUNS = 50
+"""Runs in the table without --all."""
 
 ALIASES = ("list", "ls")
 """Other names of this command."""
 
 
 @click.group(invoke_without_command=True, subcommand_metavar="[COMMAND] …")
+@click.option("--all", "show_all", is_flag=True, help=f"Not only the newest {MAX_SHOWN_RUNS}.")
 @runs_option()
-@json_option()
+@json_option("Print all runs as JSON.")
 @click.pass_context
-def command(context: click.Context, root: Path, as_json: bool) -> None:
+def command(context: click.Context, show_all: bool, root: Path, as_json: bool) -> None:
     """List runs, newest last: state, steps, best score, age; copy, merge or upgrade them.
 
     \b
     $ neural runs
+    $ neural runs --all
     $ neural runs --json | jq '.[] | select(.state == "failed") | .name'
     $ neural runs copy tiny /shared/runs
     $ neural runs merge node-1/runs node-2/runs /shared/runs
@@ -52,11 +56,13 @@ def command(context: click.Context, root: Path, as_json: bool) -> None:
     with report_errors():
         from neural.workflows.runs import runs
 
-        summaries = runs(root)
+        summaries = runs(root, newest=None if show_all or as_json else MAX_SHOWN_RUNS)
     if as_json:
         click.echo(json.dumps(summaries, indent=2))
     elif summaries:
         click.echo("\n".join(_format_runs(summaries)))
+        if summaries.older_count:
+            click.echo(f"… and {summaries.older_count:,} older: `neural runs --all`")
     else:
         click.echo(f"no runs in {root} yet; `neural train` creates one")
 

@@ -21,6 +21,7 @@ import click
 
 from neural.cli._arguments import INPUT_FILE, RUN, FiniteFloatRange
 from neural.cli._options import STANDARD_STREAM, json_option, out_option, runs_option
+from neural.core.escape import escape_controls, escape_controls_keep_colours
 
 if TYPE_CHECKING:
     from neural.tasks.segmentation.pipeline import SegmentationPipeline
@@ -202,7 +203,7 @@ def _segment(
     outputs = _resolve_outputs(files, form, out)
     pipeline = _load_pipeline(run, root)
     for note in pipeline.notes:
-        click.echo(f"note: {note}", err=True)
+        click.echo(escape_controls(f"note: {note}"), err=True)
     with _Progress(files) as progress:
         job = _SegmentJob(pipeline, segment_options, form, progress)
         for output in outputs:
@@ -372,6 +373,8 @@ class _SegmentJob:
             else:
                 lines = _format_segmentation(segmentation)
                 write("\n" * (is_shared and self.texts > 1) + "\n".join(lines) + "\n")
+        for note in segmentation.stream.notes:
+            self._progress.print(f"note: {note}")
         return segmentation.summary
 
     def _write_page(self, source: TextSource, write: Write) -> str:
@@ -387,6 +390,8 @@ class _SegmentJob:
                 self._options,
             )
             write(result.to_html())
+        for note in result.raw.notes[len(source.notes) :]:
+            self._progress.print(f"note: {note}")
         return result.summary
 
 
@@ -400,7 +405,9 @@ def _open_output(output: _Output) -> Iterator[Write]:
     from neural.core.files import open_atomic
 
     if output.path is None:
-        yield lambda text: click.echo(text, nl=False)
+        # a file goes through a pipe as it is
+        clean = escape_controls_keep_colours if sys.stdout.isatty() else str
+        yield lambda text: click.echo(clean(text), nl=False)
         return
     output.path.parent.mkdir(parents=True, exist_ok=True)
     if output.has_one_text:
@@ -473,7 +480,6 @@ def _format_rows(rows: list[tuple[str, ...]]) -> list[str]:
     The same lines as those of `format_table`, which imports rich and takes 0.5 ms per row.
     """
     from neural.cli._formatting import format_table
-    from neural.core.escape import escape_controls_keep_colours
 
     # Titles come from the text, which may hold control sequences of a terminal.
     if any("\x1b" in title for *_, title in rows):
@@ -530,7 +536,7 @@ class _Progress:
     def print(self, message: str) -> None:
         """Print a message on standard error, not into the progress line."""
         self.clear()
-        click.echo(message, err=True)
+        click.echo(escape_controls(message), err=True)
 
     def clear(self) -> None:
         """Remove the progress line, before other output."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 MAX_EVENTS = 10
 """Newest events that are printed."""
-MAX_SCORES = 3
-"""Scores of the best validation that are printed."""
 
 
 @click.command()
@@ -33,7 +31,7 @@ MAX_SCORES = 3
 @click.option(
     "--measure",
     metavar="NAME",
-    help="Measure to show head by head; the first bounded one by default.",
+    help="Measure to show head by head; relative entropy by default.",
 )
 @runs_option()
 @json_option()
@@ -96,6 +94,13 @@ def _format_run(run: Run, data: dict[str, Any], measure: str | None) -> list[str
             *_formatting.format_table(rows),
         ]
     lines += _format_curves(run)
+    if not data["best"]:  # no metric of these selects a best checkpoint
+        logged = [
+            (name, _formatting.format_number(curve["values"][-1]))
+            for name, curve in data["curves"].items()
+            if name != "train/loss"
+        ]
+        lines += _formatting.format_table(logged, right_aligned=(1,)) if logged else []
     lines += _format_phases(data["phases"])
     if data["attention"]:
         from neural.cli._attention_table import format_heads, format_measures
@@ -138,14 +143,8 @@ def _format_header(data: dict[str, Any]) -> list[str]:
     step = f"{data['step']:,}" + (f" of {data['steps']:,}" if data["steps"] else "")
     rows = [("step", f"{step}, {_formatting.format_age(data['time'])} ago")]
     if data["best"]:
-        scores = [
-            f"{name} {_formatting.format_number(value)}"
-            for name, value in data["best"]["scores"].items()
-        ]
-        more = f"  and {len(scores) - MAX_SCORES} more" if len(scores) > MAX_SCORES else ""
-        rows.append(
-            ("best", f"{'  '.join(scores[:MAX_SCORES])}{more}  (step {data['best']['step']:,})")
-        )
+        scores = _formatting.format_scores(data["best"]["scores"])
+        rows.append(("best", f"{scores}  (step {data['best']['step']:,})"))
     network = data["network"]
     if network.get("name"):
         rows.append(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from neural.cli._arguments import PROGRAM, RUN
+from neural.cli._arguments import PROGRAM, RUN, SEED
 from neural.cli._options import json_option, runs_option
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _find_value(option: str, words: list[str]) -> str:
     help="Override a key of the experiment: training.steps=500.",
 )
 @click.option("--name", metavar="TEXT", help="Name of the run, used in the name of its folder.")
-@click.option("--seed", type=int, help="Short for --set training.seed=…")
+@click.option("--seed", type=SEED, help="Short for --set training.seed=…")
 @click.option(
     "--seeds",
     type=click.IntRange(1),
@@ -160,9 +160,13 @@ def command(
         overrides += (f"training.seed={seed}",)
     if seeds is not None:
         overrides += (f"training.seeds={seeds}",)
-    if devices > 1 and "WORLD_SIZE" not in os.environ:
-        from neural.training.launch import launch_processes
+    if devices > 1 and "WORLD_SIZE" not in os.environ and not dry_run:
+        from neural.training.launch import count_devices, launch_processes
 
+        if devices > (most := count_devices()):
+            raise click.UsageError(
+                f"--devices {devices}: this machine has cores or GPUs for {most}"
+            )
         sys.exit(launch_processes(devices))
     from neural.cli._errors import report_errors
 
@@ -257,11 +261,14 @@ def _print_plan(task: Task, *, as_json: bool) -> None:
 
 def _run_training(prepared_training: PreparedTraining, form: str) -> int:
     """Train and print; `form` is text, json or quiet. Returns the exit code."""
+    from neural.cli._errors import CommandFailedError
     from neural.cli._formatting import path_argument, relative_path
+    from neural.runs.errors import RunError
     from neural.workflows.train import train
     from neural.workflows.training_progress import show_progress
 
     run_path: Path | None = None
+    has_trained = False
 
     def on_start(run: Run, task: Task, is_resumed: bool) -> None:
         nonlocal run_path
@@ -273,14 +280,24 @@ def _run_training(prepared_training: PreparedTraining, form: str) -> int:
 
     try:
         with show_progress(form, is_terminal=sys.stderr.isatty()) as show_step:
+
+            def on_step(*arguments: Any) -> None:
+                nonlocal has_trained
+                has_trained = True
+                show_step(*arguments)
+
             run, result = train(
-                prepared_training, on_start=on_start, on_step=show_step, on_warning=_print_note
+                prepared_training, on_start=on_start, on_step=on_step, on_warning=_print_note
             )
     except KeyboardInterrupt:
         if run_path is not None:
             resume_command = f"neural train --resume {path_argument(run_path)}"
             click.echo(f"stopped at once; resume with: {resume_command}", err=True)
         raise
+    except RunError as error:  # a full disk, a folder that was moved
+        if not has_trained:
+            raise
+        raise CommandFailedError(str(error)) from None
     if run is not None:
         _print_result(run, result, form)
     return 0 if result.state == "finished" else 130
@@ -291,7 +308,8 @@ def _print_note(text: str) -> None:
 
 
 def _print_result(run: Run, result: TrainingResult, form: str) -> None:
-    from neural.cli._formatting import path_argument
+    from neural.analysis.run_loading import get_monitored_metric
+    from neural.cli._formatting import format_scores, path_argument
 
     if form == "json":
         click.echo(
@@ -309,7 +327,10 @@ def _print_result(run: Run, result: TrainingResult, form: str) -> None:
     if form == "quiet":
         click.echo(run.path)
         return
-    best = "  ".join(f"{name} {value:.4f}" for name, value in result.scores.items())
+    monitored, _ = get_monitored_metric(str(run.settings.get("task", "")))
+    # the score that selected the best checkpoint comes first
+    names = sorted(result.scores, key=lambda name: name != monitored)
+    best = format_scores({name: result.scores[name] for name in names}, "{:.4f}".format)
     click.echo(f"{result.state} after step {result.step:,}" + (f"; best: {best}" if best else ""))
     if result.state == "stopped":
         click.echo(f"resume with: neural train --resume {path_argument(run.path)}")

@@ -16,6 +16,7 @@ from neural.cli._options import (
     out_option,
     runs_option,
 )
+from neural.core.escape import escape_controls, escape_controls_keep_colours
 
 if TYPE_CHECKING:
     from neural.workflows.watch_models import HeadSummary, ModelCapture
@@ -31,8 +32,6 @@ SHOWN_MEASURES = {
 """Measures in the table of heads, and the headers of their columns."""
 MAX_LISTED_HEADS = 24
 """Heads with a role that are listed without --layer."""
-PLAIN_ROLES = ("mixed", "uniform", "")
-"""Names that are no role."""
 
 
 @click.command()
@@ -45,6 +44,7 @@ PLAIN_ROLES = ("mixed", "uniform", "")
     metavar="TEXT|FILE",
     help="A text or a text file; several become one batch.",
 )
+@click.option("--lines", "by_line", is_flag=True, help="Every line of --input is a text.")
 @click.option(
     "--pair", "pairs", multiple=True, nargs=2, metavar="TEXT TEXT", help="Two sentences together."
 )
@@ -71,6 +71,12 @@ PLAIN_ROLES = ("mixed", "uniform", "")
 @click.option("--max-tokens", type=click.IntRange(1), help="Cut longer inputs.")
 @out_option("Write a page that works offline.", metavar="FILE.html")
 @click.option(
+    "--example",
+    type=click.IntRange(0),
+    default=0,
+    help="Text or image whose maps the page and --overlay show, from 0.",
+)
+@click.option(
     "--overlay",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -93,6 +99,7 @@ def command(targets: tuple[str, ...], root: Path, as_json: bool, **options: Any)
     \b
     $ neural watch ./gpt2 --input "The cat sat on the mat" -o heads.html
     $ neural watch my_package.models:build --input notes.txt --layer 2
+    $ neural watch ./bert --input sentences.txt --lines -o heads.html --example 2
     $ neural watch ./bert --pair "It rains." "I take an umbrella." --json
     $ neural watch ./vit --image cat.png --overlay attention.png --layer 5 --head 2
     $ neural watch checkpoints/checkpoint-* --input probe.txt --save
@@ -113,6 +120,7 @@ def _watch(
     root: Path,
     *,
     inputs: tuple[str, ...],
+    by_line: bool,
     pairs: tuple[tuple[str, str], ...],
     decoder_inputs: tuple[str, ...],
     ids: tuple[str, ...],
@@ -123,12 +131,15 @@ def _watch(
     implementation: str | None,
     max_tokens: int | None,
     out: Path | None,
+    example: int,
     overlay: Path | None,
     patch: tuple[int, int] | None,
     save: bool,
     name: str | None,
     as_json: bool,
 ) -> None:
+    from neural.analysis.findings import add_figures
+    from neural.report.capture_page import write_capture_page
     from neural.report.run_report import write_report
     from neural.workflows.watch_inputs import read_inputs
     from neural.workflows.watch_models import (
@@ -146,10 +157,13 @@ def _watch(
     if (overlay or patch) and not (overlay and images):
         raise click.UsageError("--overlay FILE needs --image FILE, and --patch needs both")
     is_series = len(targets) > 1
+    if is_series and example:
+        raise click.UsageError("the page of several checkpoints shows the first example only")
+    texts = read_inputs(inputs, by_line=by_line)
     captures = list(
         watch_models(
             targets,
-            texts=read_inputs(inputs),
+            texts=texts,
             pairs=pairs,
             decoder_texts=read_inputs(decoder_inputs),
             ids=ids,
@@ -158,34 +172,57 @@ def _watch(
             implementation=implementation,
             max_length=max_tokens,
             runs=root,
-            on_progress=lambda target: click.echo(f"{target} …", err=True) if is_series else None,
+            on_progress=lambda target: (
+                click.echo(escape_controls(f"{target} …"), err=True) if is_series else None
+            ),
         )
     )
     last = captures[-1]
-    _check_selection(last, layer, head)
+    _check_selection(last, layer, head, example)
+    several_lines = sum(len(text.splitlines()) > 1 for text in texts)
+    if several_lines:
+        last.notes.append(
+            f"{several_lines} of {len(texts)} texts {'has' if several_lines == 1 else 'have'} "
+            "several lines; with --lines, every line is a text of its own"
+        )
     with save_captures(captures, root if save else None, name) as run:
         findings = find_findings(run)
         if as_json:
             click.echo(format_json(to_json(last, findings)), nl=False)
         else:
-            click.echo("\n".join(_format_heads(last, layer, head)))
-            click.echo("\n".join(_format_findings(findings)))
+            lines = [*_format_heads(last, layer, head), *_format_findings(findings)]
+            # names and texts of a foreign model
+            click.echo(escape_controls_keep_colours("\n".join(lines)))
         if out is not None:
             if is_series:
                 write_report([run.path], out, title=name or last.result.model_name)
             else:
-                last.result.save(out, title=name)
+                title = name or last.result.model_name
+                write_capture_page(
+                    last.result,
+                    out,
+                    name=title,
+                    example=example,
+                    findings=add_figures(findings, [run], [title]),
+                )
             click.echo(f"{out}; open it in a browser", err=as_json)
         if overlay is not None:
             from neural.workflows.figure import figure
 
-            drawn = figure(last.result, "image", layer=layer, head=head, patch=patch)
-            click.echo(f"{drawn.save(overlay)}: {drawn.description}", err=as_json)
+            drawn = figure(
+                last.result, "image", layer=layer, head=head, patch=patch, example=example
+            )
+            click.echo(escape_controls(f"{drawn.save(overlay)}: {drawn.description}"), err=as_json)
         if save:
             click.echo(f"run {run.path}", err=as_json)
 
 
-def _check_selection(capture: ModelCapture, layer: int | None, head: int | None) -> None:
+def _check_selection(
+    capture: ModelCapture, layer: int | None, head: int | None, example: int
+) -> None:
+    batch = max(call.attention.batch for call in capture.result if call.attention is not None)
+    if example >= batch:
+        raise click.UsageError(f"example {example} does not exist: there are {batch}, from 0")
     layers = len(capture.result)
     if layer is not None and layer >= layers:
         raise click.UsageError(f"layer {layer} does not exist: there are {layers}, from 0")
@@ -196,6 +233,7 @@ def _check_selection(capture: ModelCapture, layer: int | None, head: int | None)
 
 def _format_heads(capture: ModelCapture, layer: int | None, head: int | None) -> list[str]:
     """Header, then a table: heads with a role, or all heads of the chosen layer."""
+    from neural.analysis.head_roles import MIN_ROLE_POSITIONS, ROLES_OF_NO_PATTERN, TOO_SHORT
     from neural.workflows.watch_models import summarize_heads
 
     heads = summarize_heads(capture)
@@ -205,7 +243,7 @@ def _format_heads(capture: ModelCapture, layer: int | None, head: int | None) ->
         for summary in heads
         if (layer is None or summary.layer == layer) and (head is None or summary.head == head)
     ]
-    with_role = [summary for summary in selected if summary.role not in PLAIN_ROLES]
+    with_role = [summary for summary in selected if summary.role not in ROLES_OF_NO_PATTERN]
     is_selection = layer is not None or head is not None
     shown = selected if is_selection else with_role[:MAX_LISTED_HEADS]
     parameters = sum(param.numel() for param in capture.watched.model.parameters())
@@ -219,6 +257,12 @@ def _format_heads(capture: ModelCapture, layer: int | None, head: int | None) ->
         f"{layer_count} layer{'s' * (layer_count != 1)}, {total} heads: "
         + _count_roles([summary.role for summary in heads]),
     ]
+    if not shown and any(summary.role == TOO_SHORT for summary in heads):
+        return [
+            *lines,
+            f"roles need {MIN_ROLE_POSITIONS} tokens: in shorter inputs a head has a role by chance; "
+            "--layer N shows the heads of a layer",
+        ]
     if not shown:
         is_any_uniform = any(summary.role == "uniform" for summary in heads)
         role = "another role" if is_any_uniform else "a role"
@@ -242,12 +286,15 @@ def _format_row(summary: HeadSummary, names: list[str]) -> tuple[str, ...]:
 
 def _count_roles(roles: list[str]) -> str:
     """`3 previous token, 2 induction, 7 without a role`."""
+    from neural.analysis.head_roles import ROLES_OF_NO_PATTERN, TOO_SHORT
+
     counts = {role: roles.count(role) for role in dict.fromkeys(roles)}
     named = sorted(
-        ((count, role) for role, count in counts.items() if role not in PLAIN_ROLES), reverse=True
+        ((count, role) for role, count in counts.items() if role not in ROLES_OF_NO_PATTERN),
+        reverse=True,
     )
     parts = [f"{count} {role}" for count, role in named]
-    parts += [f"{counts['uniform']} uniform"] if counts.get("uniform") else []
+    parts += [f"{counts[role]} {role}" for role in ("uniform", TOO_SHORT) if counts.get(role)]
     without = counts.get("mixed", 0) + counts.get("", 0)
     parts += [f"{without} without a role"] if without else []
     return ", ".join(parts)
