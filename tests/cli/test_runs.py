@@ -321,6 +321,28 @@ def test_compare_of_one_seed_is_undecided(root):
     assert "undecided (1 shared seed)" in invoke("compare", "first", "second").output
 
 
+@pytest.mark.parametrize(
+    ("windows", "second", "text"),
+    [
+        (64, lambda losses: losses, "0 (no interval) nats"),
+        (20, lambda losses: losses + 0.5, "0.5 (no interval) nats"),
+        (64, lambda losses: losses + np.linspace(0.4, 0.6, 64), "nats  worse"),
+    ],
+    ids=["equal losses", "one block", "an interval"],
+)
+def test_compare_of_language_models_window_by_window(windows, second, text, root):
+    first = np.linspace(1, 2, windows)
+    for name, losses in (("first", first), ("second", second(first))):
+        with Run.reopen(write_run(root, name)) as run:
+            # the best validation of these runs
+            run.log_arrays(20, {"valid/window_losses": losses.astype(np.float32)})
+            run.finish("finished")
+    result = invoke("compare", "first", "second")
+    assert result.exit_code == 0, result.output
+    (line,) = [line for line in result.output.splitlines() if line.startswith("  B − A  ")]
+    assert text in line
+
+
 def test_compare_shows_the_lines_in_which_programs_differ(root):
     write_run(root, "first")
     write_run(root, "second", program=PROGRAM.replace("Dense(6)", "Dense(7)"))

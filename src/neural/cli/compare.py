@@ -322,9 +322,14 @@ def _format_windows(letters: Sequence[str], comparisons: list[dict[str, Any] | N
         return []
     rows = []
     for letter, comparison in compared:
-        value, low, high = (format_number(comparison[key]) for key in ("value", "low", "high"))
+        value, low, high = (
+            format_number(math.nan if comparison[key] is None else comparison[key])
+            for key in ("value", "low", "high")
+        )
+        # equal losses, or fewer than two blocks of windows, have none
+        interval = "no interval" if comparison["low"] is None else f"{low} … {high}"
         rows.append(
-            (f"{letter} − {letters[0]}", f"{value} ({low} … {high}) nats", comparison["verdict"])
+            (f"{letter} − {letters[0]}", f"{value} ({interval}) nats", comparison["verdict"])
         )
     _, first_comparison = compared[0]
     subtitle = (
