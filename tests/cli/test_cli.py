@@ -54,6 +54,16 @@ def test_ctrl_c_inside_a_library_is_no_traceback(monkeypatch):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_ctrl_c_in_any_command_is_exit_code_130(monkeypatch, capsys):
+    monkeypatch.setattr(
+        "neural.cli.layers.command.callback", lambda **options: signal.raise_signal(signal.SIGINT)
+    )
+    with pytest.raises(SystemExit) as error:
+        main(["layers"])
+    assert error.value.code == 130
+    assert "Aborted" not in capsys.readouterr().err
+
+
 def test_an_error_without_ctrl_c_is_shown(monkeypatch):
     def fail(**options):
         raise ValueError("a defect")

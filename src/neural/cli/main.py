@@ -111,6 +111,8 @@ class CommandGroup(click.Group):
             with warnings.catch_warnings():
                 warnings.showwarning = show_warning
                 return super().invoke(ctx)
+        except KeyboardInterrupt:  # click would print "Aborted!" and exit with 1
+            raise click.exceptions.Exit(128 + signal.SIGINT) from None
         except BrokenEntryError as error:
             from neural.cli._errors import UserError
 
