@@ -1,5 +1,6 @@
 """Processes of torchrun: how many, how they end; a note for tasks that SLURM starts without it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -91,15 +92,19 @@ def test_a_stopped_launch_returns_130_and_leaves_no_folder(number, tmp_path, mon
     assert not any(tmp_path.iterdir())
 
 
-def test_more_devices_than_the_machine_has_are_refused(launches):
-    result = CliRunner().invoke(main, ["train", PROGRAM, "--devices", str(count_devices() + 1)])
+@pytest.mark.parametrize("options", [[], ["--dry-run"]])
+def test_more_devices_than_the_machine_has_are_refused(launches, options):
+    words = ["train", PROGRAM, "--devices", str(count_devices() + 1), *options]
+    result = CliRunner().invoke(main, words)
     assert (result.exit_code, launches) == (2, [])
     assert f"this machine has cores or GPUs for {count_devices()}" in result.output
 
 
-def test_a_dry_run_starts_no_processes(launches):
-    result = CliRunner().invoke(main, ["train", PROGRAM, "--devices", "2", "--dry-run"])
-    assert launches == []
-    assert result.exit_code in (0, 2)
+def test_a_dry_run_plans_for_all_processes_and_starts_none(launches):
+    words = ["train", PROGRAM, "--set", "training.steps=50", "--dry-run", "--json"]
+    one = json.loads(CliRunner().invoke(main, words).stdout)
+    two = json.loads(CliRunner().invoke(main, [*words, "--devices", "2"]).stdout)
+    assert (two["examples"], two["epochs"]) == (2 * one["examples"], 2 * one["epochs"])
+    assert launches == [] and "WORLD_SIZE" not in os.environ
     CliRunner().invoke(main, ["train", PROGRAM, "--devices", "2"])
     assert launches == [2]

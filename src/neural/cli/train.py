@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -160,14 +161,17 @@ def command(
         overrides += (f"training.seed={seed}",)
     if seeds is not None:
         overrides += (f"training.seeds={seeds}",)
-    if devices > 1 and "WORLD_SIZE" not in os.environ and not dry_run:
-        from neural.training.launch import count_devices, launch_processes
+    planned_processes: AbstractContextManager[None] = nullcontext()
+    if devices > 1 and "WORLD_SIZE" not in os.environ:
+        from neural.training.launch import count_devices, launch_processes, plan_processes
 
         if devices > (most := count_devices()):
             raise click.UsageError(
                 f"--devices {devices}: this machine has cores or GPUs for {most}"
             )
-        sys.exit(launch_processes(devices))
+        if not dry_run:
+            sys.exit(launch_processes(devices))
+        planned_processes = plan_processes(devices)
     from neural.cli._errors import report_errors
 
     with report_errors():
@@ -184,11 +188,12 @@ def command(
         if file is None:
             resume = str(select_run(resume or None, root, is_changed=True))
         request = TrainRequest(file, overrides, network, resume, samples, str(root))
-        prepared_training = _prepare_training(request, save_experiment, quiet=form == "quiet")
-        if dry_run:
-            _print_plan(prepared_training.task, as_json=form == "json")
-        else:
-            exit_worker(_run_training(prepared_training, form or "text"))
+        with planned_processes:
+            prepared_training = _prepare_training(request, save_experiment, quiet=form == "quiet")
+            if dry_run:
+                _print_plan(prepared_training.task, as_json=form == "json")
+                return
+        exit_worker(_run_training(prepared_training, form or "text"))
 
 
 def _prepare_training(

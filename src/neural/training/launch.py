@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -48,6 +49,16 @@ def launch_processes(count: int) -> int:
         except ChildFailedError as error:
             return max(failure.exitcode for failure in error.failures.values()) or 1
     return 0
+
+
+@contextmanager
+def plan_processes(count: int) -> Iterator[None]:
+    """Let settings count the steps of a training in `count` processes; none of them is started."""
+    os.environ["WORLD_SIZE"] = str(count)
+    try:
+        yield
+    finally:
+        del os.environ["WORLD_SIZE"]
 
 
 def count_devices() -> int:
