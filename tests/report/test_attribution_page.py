@@ -22,6 +22,11 @@ def test_one_example_is_not_a_plural():
     assert ", 1 example<" in render_attribution_page(data)
 
 
+def test_the_figure_is_dark_on_a_dark_screen_but_not_on_paper():
+    page = render_attribution_page(create_data())
+    assert "@media screen and (prefers-color-scheme: dark) { figure svg { filter: invert" in page
+
+
 def test_tokens_are_escaped_and_nothing_is_loaded():
     page = render_attribution_page(create_data())
     assert "<b>cat" not in page

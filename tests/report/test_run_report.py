@@ -62,6 +62,23 @@ def test_a_page_has_names_of_files_for_absolute_paths():
     assert remove_folders(data) == shared
 
 
+@pytest.mark.parametrize(
+    ("text", "shared"),
+    [
+        (
+            '{"file": "/home/me/a/digits.neural", "runs": "~/runs/x"}',
+            '{"file": "digits.neural", "runs": "x"}',
+        ),
+        ("--set=data=/home/me/text.txt", "--set=data=text.txt"),
+        ('train {\n  data: "/home/me/text.txt"\n}', 'train {\n  data: "text.txt"\n}'),
+        (r"file C:\\Users\\me\\text.txt", "file text.txt"),
+        ("https://example.org/a/b 3/4 m/s a/b/c ./a/b / x // comment", None),
+    ],
+)
+def test_a_page_has_names_of_files_for_absolute_paths_inside_a_text(text, shared):
+    assert remove_folders(text) == (text if shared is None else shared)
+
+
 def test_seeds_are_one_group(seeds):
     data = read_page_data(render_report(seeds))
     (group,) = data["groups"]

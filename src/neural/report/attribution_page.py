@@ -40,6 +40,7 @@ STRIP_CSS = """
 td { font-variant-numeric: tabular-nums }
 figure { margin: 0; overflow-x: auto } figure svg { background: #fff; max-width: 100%; height: auto }
 @media (max-width: 600px) { figure svg { min-width: 40rem } table { display: block; overflow-x: auto } }
+@media screen and (prefers-color-scheme: dark) { figure svg { filter: invert(.92) hue-rotate(180deg) } }
 """
 
 

@@ -68,6 +68,8 @@ ENVIRONMENT_KEYS = ("python", "platform", "cpus", "threads", "packages", "comman
 
 Absolute paths in them become names of files (`remove_folders`).
 """
+ABSOLUTE_FOLDER = re.compile(r"""(?<![\w.:/~\\-])(?:~?/|[A-Za-z]:[\\/]+)(?:[^\s"'\\/]+[\\/]+)+""")
+"""Folders at the beginning of a path such as `/home/me/`, `~/texts/` or `C:\\Users\\me\\`; no addresses."""
 
 
 def write_report(paths: Sequence[Path], out: Path, *, title: str | None = None) -> Path:
@@ -153,7 +155,7 @@ def build_run_data(run: Run, *, after_step: int = -1) -> dict[str, Any]:
         "settings": remove_folders(flatten_settings(run.settings)),
         "changed_settings": list(get_changed_settings(run)),
         "network": describe_network(run),
-        "program": run.program,
+        "program": remove_folders(run.program),
         "environment": remove_folders(
             {key: environment[key] for key in ENVIRONMENT_KEYS if environment.get(key) is not None}
         ),
@@ -170,13 +172,18 @@ def build_run_data(run: Run, *, after_step: int = -1) -> dict[str, Any]:
 
 
 def remove_folders(value: Any) -> Any:
-    """JSON data with the names of files for their absolute paths: pages are made for sharing."""
+    """JSON data with the names of files for their absolute paths: pages are made for sharing.
+
+    Also for paths inside a longer text, such as the command of a sweep's trial or a program.
+    """
     if isinstance(value, dict):
         return {key: remove_folders(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [remove_folders(item) for item in value]
-    is_path = isinstance(value, str) and (Path(value).is_absolute() or value.startswith("~"))
-    return Path(value).name if is_path else value
+    if not isinstance(value, str):
+        return value
+    is_path = "\n" not in value and (Path(value).is_absolute() or value.startswith("~"))
+    return Path(value).name if is_path else ABSOLUTE_FOLDER.sub("", value)
 
 
 def build_groups(runs: Sequence[Run], run_ids: Sequence[str]) -> list[tuple[str, ExperimentGroup]]:
