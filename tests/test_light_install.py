@@ -102,7 +102,7 @@ def test_the_page_of_an_explanation_has_a_note_instead_of_the_figure(hide):
     data = {
         "model": "m",
         "source": "",
-        "answer": {"text": "b", "probability": 0.5},
+        "answer": {"text": "b", "probability": 0.5, "logit": 0.0},
         "predicted": {"text": "b", "probability": 0.5},
         "notes": [],
         "tokens": ["a"],

@@ -57,7 +57,7 @@ class TrainingSettings(Settings):
     learning_rate: Annotated[float | None, Aliases("lr")] = Field(
         None,
         gt=0,
-        le=1e6,
+        le=1_000_000,
         description="Peak rate, in place of the optimizer's own; "
         "if the optimizer has a second rate, that is scaled by the same factor.",
     )

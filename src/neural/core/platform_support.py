@@ -37,16 +37,13 @@ CAN_MOVE_OPEN_FILES = not IS_WINDOWS
 """Whether files that are open, or mapped into memory, can be renamed, replaced and deleted."""
 CAN_FORK = hasattr(os, "fork") and not IS_MACOS
 """Whether processes can be forked. Libraries of macOS crash in forked processes."""
+IS_HANGUP_IGNORED = hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+"""Whether a closed terminal stops nothing, as in programs that `nohup` starts."""
 STOP_SIGNALS: tuple[int, ...] = (
     signal.SIGINT,
     signal.SIGTERM,
     *((signal.SIGBREAK,) if IS_WINDOWS else ()),  # type: ignore[attr-defined]
-    # a closed terminal; `nohup` starts programs that ignore it
-    *(
-        (signal.SIGHUP,)
-        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
-        else ()
-    ),
+    *(() if IS_WINDOWS or IS_HANGUP_IGNORED else (signal.SIGHUP,)),  # type: ignore[attr-defined]
 )
 """Signals that ask a process to save and stop."""
 PROC_FOLDER = Path("/proc")

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from neural.core.platform_support import count_cores
 from neural.nn.lazy_torch import torch
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def use_threads_for(model: nn.Module, batch_size: int) -> Iterator[None]:
     A number that the user has set, with OMP_NUM_THREADS or torch.set_num_threads, stays.
     """
     previous = torch.get_num_threads()
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cpus = count_cores()
     # by default torch uses all processors, or one of the two of each core
     is_default = "OMP_NUM_THREADS" not in os.environ and previous in (cpus, cpus // 2)
     is_small = count_work(model, batch_size) < MIN_PARALLEL_WORK

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from neural.core.experiment import world_size
-from neural.core.platform_support import STOP_SIGNALS, count_cores
+from neural.core.platform_support import IS_HANGUP_IGNORED, count_cores
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 
@@ -38,7 +37,7 @@ def launch_processes(count: int) -> int:
         "-m",
         "neural",
     ]
-    if getattr(signal, "SIGHUP", None) not in (None, *STOP_SIGNALS):  # under `nohup`
+    if IS_HANGUP_IGNORED:
         options.insert(0, "--signals-to-handle=SIGTERM,SIGINT,SIGQUIT")
     # torchrun would leave its own folder of logs behind
     with tempfile.TemporaryDirectory(prefix="neural-devices-") as folder:
