@@ -7,6 +7,7 @@ import torch
 import neural
 from neural.core.errors import TaskError
 from neural.runs.errors import RunError
+from neural.runs.run import Run
 from neural.tasks._text_generator import CharacterTokenizer
 from neural.workflows.attention_export import AttentionExport
 from neural.workflows.generate import load_generator
@@ -169,3 +170,12 @@ def test_text_is_generated_from_python_by_the_name_of_a_run(tmp_path):
 def test_a_number_out_of_range_is_refused_before_the_model_is_loaded(options, message, tmp_path):
     with pytest.raises(TaskError, match=message):
         neural.generate(runs=tmp_path, **options)
+
+
+@pytest.mark.parametrize("task", ["watched", "tracked"])
+def test_the_attention_of_a_model_from_elsewhere_has_no_task_to_run(task, tmp_path):
+    run = Run.create(tmp_path, "bert", settings={"task": task}, program=None, environment={})
+    run.finish("finished")
+    for use in (neural.generate, neural.evaluate, lambda path: neural.predict(path, "new.csv")):
+        with pytest.raises(RunError, match="attention of a model from elsewhere: there is no task"):
+            use(run.path)

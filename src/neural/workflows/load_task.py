@@ -136,13 +136,8 @@ def restore_task(run: Run, overrides: Sequence[str] = ()) -> Task:
 def restore_experiment(run: Run) -> Experiment:
     """The experiment, that is, the settings that a run was started with."""
     try:
-        experiment_class = _settings_class(str(run.settings.get("task", "")))
+        experiment_class = _settings_class(read_task_name(run))
     except UnknownNameError as unknown:
-        if unknown.name in CAPTURE_TASKS:
-            raise RunError(
-                f"{run.path} is the attention of a model from elsewhere: there is no task to run, and "
-                "no model in the folder"
-            ) from None
         raise RunError(f"{run.path}: {unknown}") from None
     settings = run.settings
     training = settings.get("training")
@@ -153,6 +148,19 @@ def restore_experiment(run: Run) -> Experiment:
         # an older run: its data were split by the training seed
         settings = {**settings, "split_seed": training.get("seed", 0)}
     return load_settings(experiment_class, settings, f"{run.name}/settings.json")
+
+
+def read_task_name(run: Run) -> str:
+    """Name of the task in the settings of a run; RunError if there is none to run."""
+    name = run.settings.get("task")
+    if name in CAPTURE_TASKS:
+        raise RunError(
+            f"{run.path} is the attention of a model from elsewhere: there is no task to run, and "
+            "no model in the folder"
+        )
+    if not isinstance(name, str):
+        raise RunError(f"{run.path}: its settings name no task")
+    return name
 
 
 def _settings_class(name: str) -> type[Experiment]:

@@ -19,7 +19,7 @@ from neural.runs.run import Run
 from neural.tasks.task import Task
 from neural.workflows.load import parse
 from neural.workflows.load_model import load_best_model
-from neural.workflows.load_task import restore_experiment, restore_task
+from neural.workflows.load_task import read_task_name, restore_experiment, restore_task
 
 if TYPE_CHECKING:
     from torch import nn
@@ -49,10 +49,7 @@ class TrainedRunFolder:
     @property
     def task_name(self) -> str:
         """Name of the run's task, such as `language_model`. RunError if the settings have none."""
-        name = self.run.settings.get("task")
-        if not isinstance(name, str):
-            raise RunError(f"{self.run.path}: its settings name no task")
-        return name
+        return read_task_name(self.run)
 
     def metadata(self, key: str, default: Any = None) -> Any:
         """The value of `key` in the metadata that the task saved with the run."""
