@@ -1,5 +1,8 @@
 """Maps of one step: which step, layer and head, and what is masked."""
 
+import sqlite3
+from contextlib import closing
+
 import numpy as np
 import pytest
 import torch
@@ -37,6 +40,14 @@ def test_masked_keys_are_nan_and_rows_sum_to_one(run):
 def test_a_step_without_maps_is_answered_with_the_nearest(run):
     with pytest.raises(FigureError, match=r"no maps at step 12; the nearest steps are 0, 10, 20"):
         load_run_snapshot(run, 12)
+
+
+def test_maps_whose_layers_are_unknown_are_refused(tmp_path):
+    path = write_run(tmp_path, layers=1, heads=2)
+    with closing(sqlite3.connect(path / "rows.sqlite")) as rows, rows:
+        rows.execute("UPDATE metadata SET value = '[]' WHERE key = 'attention/layers'")
+    with Run.open(path) as run, pytest.raises(FigureError, match="its attention maps cannot be"):
+        load_run_snapshot(run)
 
 
 @pytest.mark.parametrize(

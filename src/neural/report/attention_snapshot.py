@@ -137,6 +137,8 @@ def load_run_snapshot(run: Run, step: int | None = None) -> AttentionSnapshot:
     all_names = run.metadata("attention/layers") or ()
     layers = [layer for layer, name in enumerate(all_names) if name in encoded]
     names = [all_names[layer] for layer in layers]
+    if not names:
+        raise FigureError(f"{run.name}: the layers of its attention maps cannot be read")
     with add_map_location(run.path, step):
         maps = [decode_map(encoded[name], hidden=np.nan) for name in names]
     labels = load_map_labels(run) or {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from neural.report.attention_snapshot import FigureError
 from neural.report.paper_figure import (
     FONT_SIZE,
     FigureKind,
@@ -28,8 +27,6 @@ class Heads(FigureKind):
         """The maps of a layer have the same size; a long layer has small ones."""
         assert request.snapshot is not None
         maps = request.snapshot.maps
-        if not maps:
-            raise FigureError(f"{request.snapshot.name} has no attention maps at this step")
         max_heads = max(len(layer) for layer in maps)
         cell = (request.width - LEFT - GAP * max_heads) / max_heads
         heights = [cell * layer.shape[1] / layer.shape[2] for layer in maps]
