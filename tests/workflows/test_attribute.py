@@ -222,10 +222,11 @@ def test_a_position_of_a_class_is_that_which_the_model_reads():
         attribute(model, draw_ids(batch=1), position=3)
 
 
-def test_no_note_is_given_twice():
+def test_no_reason_is_given_twice():
     result = attribute(build_sequence_classifier("BERT"), draw_ids(batch=1))
-    assert any("no direct logit attribution" in note for note in result.notes)
-    assert len(result.notes) == len(set(result.notes))
+    assert any("no logit lens and no direct logit attribution" in note for note in result.notes)
+    reasons = [note.partition(": ")[2] for note in result.notes]
+    assert len(reasons) == len(set(reasons))
 
 
 def test_unknown_classes_get_a_message():

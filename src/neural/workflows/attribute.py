@@ -417,13 +417,14 @@ class _Session:
             on_failure=self._note_failure,
         )
         attribution, reason = self._attribute(tracing, index, answer_id, against_id)
+        missing: dict[str, list[str]] = {}
         if attribution is None and "direct" not in self.failures:
-            notes.append(f"no {METHODS['direct']}: {reason}")
+            missing[str(reason)] = [METHODS["direct"]]
         lens: list[LensRow] = []
         try:
             lens = read_layers(tracing, index, answer_id)
         except AttributionError as error:
-            notes.append(f"no logit lens: {error}")
+            missing.setdefault(str(error), []).append("logit lens")
         removed = self._remove_heads(tokens, tracing, index, answer_id, against_id)
         lens_ids = {token for row in lens for token, _ in row.top}
         result = AttributionResult(
@@ -444,7 +445,9 @@ class _Session:
             head_rows=self._score_heads(tracing, tokens, index, answer_id, read),
             notes=[*self.loaded.notes, *notes],
         )
-        result.notes.extend(f"no {METHODS[name]}: {text}" for name, text in self.failures.items())
+        for name, text in self.failures.items():
+            missing.setdefault(text, []).append(METHODS[name])
+        result.notes.extend(f"no {' and no '.join(names)}: {why}" for why, names in missing.items())
         if not scores:
             raise AttributionError(next(iter(self.failures.values())))
         return result
