@@ -63,6 +63,15 @@ def test_a_folder_whose_name_says_nothing_is_titled_after_its_model(folder, name
     assert load_watched_model(str(folder.rename(folder.with_name(name)))).title == title
 
 
+def test_a_link_to_a_folder_has_the_name_of_the_link(folder, monkeypatch):
+    link = folder.with_name("minilm")
+    link.symlink_to(folder, target_is_directory=True)
+    watched = load_watched_model(str(link))
+    assert (watched.name, watched.title) == ("minilm", "minilm")
+    monkeypatch.chdir(folder)
+    assert load_watched_model(".").name == "model"
+
+
 def test_pickled_and_sharded_weights_are_the_same(folder, tmp_path):
     expected = load_watched_model(str(folder)).model.state_dict()
     state = load_file(folder / WEIGHTS)

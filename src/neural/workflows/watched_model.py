@@ -290,14 +290,16 @@ def _load_hugging_face(target: str, implementation: str | None) -> WatchedModel:
     image_processor, _ = _load_optional(
         transformers.AutoImageProcessor, target, is_local, IMAGE_FILES
     )
+    # a link keeps the name that the user gave it; `.` and `..` have none
+    named = folder if folder.name not in ("", "..") else folder.resolve()
     return WatchedModel(
-        folder.resolve().name if is_folder else target,
+        named.name if is_folder else target,
         model.eval(),
         tokenizer,
         image_processor,
         source=f"{type(model).__name__} of {folder.name if is_folder else target}",
         notes=_check_missing_weights(target, model, loading_info),
-        title=_make_title(folder.resolve()) if is_folder else "",
+        title=_make_title(named) if is_folder else "",
         tokenizer_error=tokenizer_error,
     )
 
