@@ -217,6 +217,14 @@ def test_any_number_of_heads_fits_into_eighty_columns(root, heads):
     assert f"{values[11, heads - 1] * 10:.2f}" in "".join(lines)
 
 
+def test_twelve_heads_of_a_share_stand_in_one_row(root):
+    run = Run.create(root, "wide", settings={"task": "supervised"}, program=None, environment={})
+    run.set_metadata("attention/layers", ["first", "second"])
+    run.log_arrays(0, {"relative_entropy": np.full((2, 12), 0.5, dtype=np.float32)})
+    run.finish("finished")
+    assert sum(line.split()[:1] == ["L1"] for line in invoke("show").output.splitlines()) == 1
+
+
 def test_show_of_a_run_without_any_value_yet(root):
     Run.create(
         root, "new", settings={"task": "of another version"}, program="no program", environment={}

@@ -81,10 +81,10 @@ def format_heads(attention: dict[str, Any], measure: str | None) -> list[str]:
         f", in {summary['unit']}" if summary["unit"] else ""
     )
     lines = [title + (", first snapshot → last" if show_first else ", last snapshot")]
+    cells = [len(_format_cell(value, value, show_first=False)) for value in last.flat]
+    cell_width = 2 + max(len(f"h{head_count - 1}"), *cells)
     heads_per_table = (
-        head_count
-        if show_first
-        else max(1, (width - max(map(len, layer_names))) // (len("12.34") + 2))
+        head_count if show_first else max(1, (width - max(map(len, layer_names))) // cell_width)
     )
     for start in range(0, head_count, heads_per_table):
         heads = range(start, min(start + heads_per_table, head_count))
