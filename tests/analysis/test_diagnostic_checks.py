@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from neural.analysis.check import DiagnosticCheck
-from neural.analysis.checks import registry
+from neural.analysis.checks import layers_specialised, registry
 from neural.analysis.checks.duplicate_heads import mean_js_divergence
+from neural.analysis.checks.layers_specialised import LayersSpecialised
 from neural.analysis.findings import analyze_claims, analyze_runs, list_missing_claims
 from neural.analysis.head_roles import assign_head_roles, find_head_roles
 from tests.analysis.synthetic_runs import create_head_divergence, write_synthetic_run
@@ -552,3 +553,12 @@ def test_a_notebook_shows_findings_as_a_table_with_everything_escaped(tmp_path):
     assert "ATT006" in html
     assert "<img" not in html
     json.dumps([finding.to_dict() for finding in findings])
+
+
+def test_no_layer_specialises_before_its_first_high_value(tmp_path, monkeypatch):
+    steps = np.arange(0, 60, 10)
+    excess = np.full((6, 2, 2), np.nan)
+    excess[:, 0, 1] = [0.12, 0.28, 0.27, 0.33, 0.25, 0.3]  # a single level, which begins low
+    monkeypatch.setattr(layers_specialised, "load_excess_curves", lambda run: (steps, excess))
+    symptom = LayersSpecialised().find_symptom(write_synthetic_run(tmp_path, 0))
+    assert symptom is not None and symptom.text.endswith("the first at step 10 of 50")

@@ -51,6 +51,8 @@ class LayersSpecialised(DiagnosticCheck):
             last_level = estimate_last_level(curve)
             onset_index = find_onset(curve, last_level / 2) if last_level >= MIN_EXCESS else None
             if onset_index is not None and curve[0] < last_level / 2:
+                # the first level may begin lower: its mean is compared
+                onset_index += int(np.argmax(curve[onset_index:] >= last_level / 2))
                 descriptions.append(
                     f"L{layer} at step {steps[onset_index]:,} "
                     f"(divergence {round(curve[0], 2) + 0.0:.2f} → {curve[-1]:.2f})"
