@@ -343,6 +343,7 @@ def test_checkpointed_layers_have_the_same_gradients(gpt2):
         (lambda o: zero("L0 h0", examples=[9]), "`examples` has index 9, but the call has 5"),
         (lambda o: zero("L0 h0", examples=[0.7]), "`examples` has index 0.7, but the call has 5"),
         (lambda o: zero("L0 h0", examples=[0, -6]), "`examples` has index -6, but the call has 5"),
+        (lambda o: patch("L0 h0", torch.zeros(5, 3, 11, 8)), "a Tensor has no outputs of heads"),
         (lambda o: patch("L0 h0", o, rows=[9] * 5), "names example 9, but the source has 5"),
         (lambda o: patch("L0 h0", o, rows=[-6] * 5), "names example -6, but the source has 5"),
         (

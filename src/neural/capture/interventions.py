@@ -439,6 +439,11 @@ def widen(values: Tensor) -> Tensor:
 
 
 def _get_layer(outputs: HeadOutputs, call: HeadCall) -> LayerOutputs:
+    if not isinstance(outputs, HeadOutputs):
+        raise InterventionError(
+            f"a {type(outputs).__name__} has no outputs of heads: record them with "
+            "neural.record_head_outputs(model, inputs)"
+        )
     if call.layer >= len(outputs):
         raise InterventionError(
             f"the recorded outputs have {len(outputs)} layers, so none for L{call.layer}"
