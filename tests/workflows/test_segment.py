@@ -280,6 +280,7 @@ def test_parts_of_a_divided_table_have_its_header():
     for part in parts:
         is_inside = part.text.startswith("| run")
         assert part.table_header == ("| name | loss | done |" if is_inside else None)
+        assert not is_inside or part.title == "| name | loss | done |"
     assert segment_to_dict(parts[-1])["table_header"] == "| name | loss | done |"
 
 

@@ -164,7 +164,8 @@ class TextSegment:
     max_inner_probability: float
     """Largest P(boundary) inside the segment; 0 for one element."""
     title: str
-    """Its heading if it begins with one, else its first element, shortened."""
+    """Its heading if it begins with one, else the header of the table that it begins in, else its first
+    element; shortened."""
     text: str
     """The text from `overlap_start` to `end`."""
     overlap_start: int
@@ -333,6 +334,7 @@ class SegmentStream:
         text = self._buffer.slice(overlap_start, decoded.end)
         if self._counter is not None and tokens is None:
             tokens = self._counter.count(text)
+        table_header = self._find_table_header(decoded)
         segment = TextSegment(
             start=decoded.start,
             end=decoded.end,
@@ -342,12 +344,12 @@ class SegmentStream:
             if decoded.is_inside_element or decoded.start == 0
             else elements.probability(decoded.first),
             max_inner_probability=elements.max_probability(decoded.first + 1, decoded.last),
-            title=self._make_title(decoded),
+            title=self._make_title(decoded, table_header),
             text=text,
             overlap_start=overlap_start,
             tokens=tokens,
             plain_text=self._make_plain_text(overlap_start, decoded.end),
-            table_header=self._find_table_header(decoded),
+            table_header=table_header,
         )
         kept_characters = 0
         if self.options.overlap_tokens:
@@ -403,7 +405,9 @@ class SegmentStream:
         start = starts[bisect_left(starts, decoded.start) - 1]
         return self._buffer.slice(start, decoded.start).lstrip().split("\n", 1)[0].strip()
 
-    def _make_title(self, decoded: DecodedSegment) -> str:
+    def _make_title(self, decoded: DecodedSegment, table_header: str | None) -> str:
+        if table_header:
+            return make_title([table_header])
         if decoded.is_inside_element:
             lines = self._buffer.slice(decoded.start, decoded.end).split("\n")
             return make_title([line for line in lines if line.strip()] or [""])
