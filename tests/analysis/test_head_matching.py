@@ -14,6 +14,7 @@ from neural.analysis.head_matching import (
     fit_patterns,
     match_heads,
 )
+from neural.analysis.head_roles import NO_ROLES
 
 QUERIES = 24
 CAUSAL = np.tri(QUERIES, dtype=bool)
@@ -170,6 +171,14 @@ def test_equal_uniform_heads_are_no_evidence_but_a_role():
     roles = ["uniform", "uniform", *["mixed"] * 6]
     pairs = match_heads(first, second, PATTERNS, roles=(roles, roles)).pairs
     assert [pair.verdict for pair in pairs[:2]] == ["same role", "same role"]
+
+
+def test_names_that_are_no_role_are_nothing_in_common():
+    draw = np.random.default_rng(6)
+    first, second = draw_model(draw), draw_model(draw)
+    for name in (*NO_ROLES, ""):
+        matching = match_heads(first, second, PATTERNS, roles=([name] * 8, [name] * 8))
+        assert matching.counts == {"undecided": 8}
 
 
 def test_changed_heads_are_ranked_and_indices_tested():

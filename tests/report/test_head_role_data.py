@@ -3,9 +3,11 @@
 import numpy as np
 
 import tests.report_runs
+from neural.analysis.head_roles import TOO_SHORT
 from neural.report.head_role_data import NO_ROLE_DATA, collect_role_data, list_role_strengths
 from neural.report.run_report import build_run_data
 from neural.runs.run import Run
+from neural.runs.run_reader import ROLES_PREFIX
 from tests.report_runs import random_causal_maps, write_run
 
 
@@ -37,6 +39,16 @@ def test_a_head_has_its_role_with_strength_and_onset(tmp_path, monkeypatch):
 def test_a_run_without_attention_has_none(tmp_path):
     run = Run.create(tmp_path, "none", settings={}, program=None, environment={})
     assert collect_role_data(run) == NO_ROLE_DATA
+
+
+def test_pages_get_the_name_of_no_role_for_inputs_that_are_too_short(tmp_path):
+    step = {f"{ROLES_PREFIX}uniform": [[0.0, 1.0]], ROLES_PREFIX + TOO_SHORT: [[1.0, 1.0]]}
+    run = Run.create(tmp_path, "short", settings={}, program=None, environment={})
+    run.set_metadata("attention/layers", ["0"])
+    run.log_arrays(0, {name: np.array(scores, np.float32) for name, scores in step.items()})
+    run.finish("finished")
+    with Run.open(run.path) as opened:
+        assert collect_role_data(opened)["roles"] == [["mixed", "uniform"]]
 
 
 def test_updates_and_running_trainings_do_not_compute_roles(tmp_path, monkeypatch):

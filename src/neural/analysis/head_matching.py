@@ -56,7 +56,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from neural.analysis.assignment import solve_assignment
-from neural.analysis.head_roles import is_delimiter
+from neural.analysis.head_roles import NO_ROLES, is_delimiter
 from neural.core.statistical_distributions import gamma_quantile
 
 if TYPE_CHECKING:
@@ -460,7 +460,7 @@ def _test_pairs(
     is_nearest_map = _adjust(map_p_values) <= SIGNIFICANCE_LEVEL
     pairs = []
     for index, (i, j) in enumerate(matched):
-        has_same_role = roles is not None and roles[0][i] == roles[1][j] not in ("mixed", "")
+        has_same_role = roles is not None and roles[0][i] == roles[1][j] not in (*NO_ROLES, "")
         verdict: Verdict = "undecided"
         if is_copy[i, j] or is_same[index]:
             verdict = "same head"

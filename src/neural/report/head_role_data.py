@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from neural.analysis.head_roles import ROLE_THRESHOLDS, ROLES_OF_NO_PATTERN, RoleScores
+from neural.analysis.head_roles import ROLE_THRESHOLDS, ROLES_OF_NO_PATTERN, TOO_SHORT, RoleScores
 from neural.report.role_counts import count_head_roles
 from neural.runs.run import Run
 
@@ -31,7 +31,8 @@ def collect_role_data(run: Run) -> dict[str, Any]:
         return NO_ROLE_DATA
     names, roles = counts.names, counts.roles
     return {
-        "roles": names.tolist(),
+        # pages know "mixed" as the name of no role
+        "roles": np.where(names == TOO_SHORT, "mixed", names).tolist(),
         "role_strengths": list_role_strengths(names, roles),
         "role_onsets": [
             [

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import neural
-from neural.analysis.head_roles import ROLE_THRESHOLDS
+from neural.analysis.head_roles import NO_ROLES, ROLE_THRESHOLDS
 from neural.capture.map_encoding import encode_map
 from neural.core.settings import dump_settings
 from neural.report.attention_snapshot import load_run_snapshot
@@ -72,8 +72,19 @@ def test_roles_of_a_capture(tmp_path):
     assert [text for text in texts if text.startswith("h")] == [f"h{head}" for head in range(16)]
 
 
+def test_inputs_that_are_too_short_for_roles_are_counted_in_the_legend(tmp_path):
+    torch.manual_seed(0)
+    encoder = nn.TransformerEncoderLayer(32, 4, 16, batch_first=True).eval()
+    with torch.no_grad():  # no head is uniform
+        encoder.self_attn.in_proj_weight *= 5
+    texts = read_texts(
+        check_figure(neural.figure(neural.watch(encoder, torch.randn(1, 6, 32)), "roles"), tmp_path)
+    )
+    assert "too short to tell, 4 of 4" in texts
+
+
 def test_every_role_has_a_badge_and_badges_differ_in_grey():
-    assert {*ROLE_THRESHOLDS, "mixed"} == set(ROLE_BADGES)
+    assert {*ROLE_THRESHOLDS, *NO_ROLES} == set(ROLE_BADGES)
     for length in (2, 5):
         words = [word[:length] for word, _ in ROLE_BADGES.values()]
         assert len(set(words)) == len(words)

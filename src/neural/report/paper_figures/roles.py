@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from neural.analysis.head_roles import TOO_SHORT
 from neural.report.attention_snapshot import FigureError
 from neural.report.paper_figure import (
     BORDER_COLOR,
@@ -29,6 +30,7 @@ ROLE_BADGES: dict[str, tuple[str, str]] = {
     "delimiter": ("delim", "#eeb0cf"),
     "uniform": ("unif", "#f0f1f3"),
     "mixed": ("·", "#ffffff"),
+    TOO_SHORT: ("?", "#ffffff"),
 }
 """Role → word in its cell, and color. The words tell roles apart in grey."""
 LEFT, TOP, ROW_HEIGHT, LEGEND_ROW, GAP = 16.0, 12.0, 14.0, 10.0, 1.5
