@@ -4,10 +4,12 @@ import shlex
 import time
 
 import click
+import numpy as np
 import pytest
 
 from neural.analysis.confidence_intervals import SeedEstimate
 from neural.cli._formatting import (
+    draw_plot,
     format_difference,
     format_number,
     format_scores,
@@ -51,6 +53,11 @@ def test_a_table_of_ten_thousand_rows_takes_less_than_two_seconds():
     started = time.process_time()
     assert len(format_table(rows, right_aligned=(2,))) == 10_000
     assert time.process_time() - started < 2
+
+
+def test_the_axis_of_a_constant_curve_has_one_value():
+    lines = draw_plot((np.arange(3), np.full(3, 0.8)), {}, columns=20)
+    assert [line.split("┤")[0].strip() for line in lines[:8]] == [*[""] * 7, "0.8"]
 
 
 def test_long_cells_are_neither_wrapped_nor_cut(monkeypatch):

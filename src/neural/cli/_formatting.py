@@ -284,11 +284,9 @@ def draw_plot(
                 column = min(int(step) * columns // (last + 1), columns - 1)
                 cells[round((1 - height) * (rows - 1))][column] = marker
     middle = math.exp(bottom + extent / 2) if is_logarithmic else bottom + extent / 2
-    labels = {
-        0: format_number(high),
-        rows // 2: format_number(middle),
-        rows - 1: format_number(low),
-    }
+    labels = {rows - 1: format_number(low)}
+    if high > low:
+        labels |= {0: format_number(high), rows // 2: format_number(middle)}
     margin = max(map(len, labels.values()))
     lines = [
         f"  {labels.get(y, ''):>{margin}} ┤{''.join(row).rstrip(chr(_EMPTY_BRAILLE))}"
