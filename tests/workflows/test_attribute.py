@@ -1,6 +1,7 @@
 """`neural.attribute`: one prediction explained, on own runs, Hugging Face models and classifiers."""
 
 import json
+import logging
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from tests.capture.attribution_models import (
     read_logits,
 )
 from tests.circuits import build_induction, build_tokenizer, format_tokens
+from tests.hugging_face_folders import POSITIONS, build_gpt2, train_tokenizer
 from tests.written_runs import CHARACTERS, write_run
 
 
@@ -232,6 +234,17 @@ def test_no_reason_is_given_twice():
 def test_unknown_classes_get_a_message():
     with pytest.raises(TaskError, match="`cat` is not a class: 0 to 4"):
         attribute(build_classifier(), draw_ids(batch=1), answer="cat")
+
+
+def test_a_text_longer_than_the_model_reads_is_one_message(caplog):
+    tokenizer = train_tokenizer()
+    tokenizer.model_max_length = POSITIONS
+    caplog.handler.setLevel(logging.WARNING)
+    logging.getLogger("transformers").addHandler(caplog.handler)
+    with pytest.raises(TaskError, match="it has 70 tokens, and the model reads 64 at most"):
+        attribute(build_gpt2(tokenizer), "cat " * 70, tokenizer=tokenizer)
+    logging.getLogger("transformers").removeHandler(caplog.handler)
+    assert not caplog.records
 
 
 def test_files_of_other_kinds_are_refused(explained, tmp_path):

@@ -50,7 +50,7 @@ from neural.report.figures_extra import require_figures
 from neural.runs.find import DEFAULT_RUNS_DIR
 from neural.workflows.objectives import ScoredModel, embed
 from neural.workflows.token_model import MODEL_ERRORS, TokenModel, load_token_model
-from neural.workflows.watched_model import find_first_line
+from neural.workflows.watched_model import find_first_line, find_max_positions
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -352,8 +352,14 @@ def attribute(
         except MODEL_ERRORS as error:
             if isinstance(error, TaskError):
                 raise
+            longest, length = (
+                find_max_positions(getattr(loaded.model, "config", None)),
+                max(map(len, rows)),
+            )
+            limit = f"; it has {length} tokens, and the model reads {longest} at most"
             raise AttributionError(
                 f"{loaded.name} failed on this input: {find_first_line(error)}"
+                + limit * (longest is not None and length > longest)
             ) from error
     return result
 

@@ -90,7 +90,8 @@ class TokenModel:
         """Token ids of a text, with the special tokens that the tokenizer adds."""
         tokenizer = self._need_tokenizer()
         if self._is_hugging_face:
-            return [int(token) for token in tokenizer(text)["input_ids"]]
+            # not `verbose`: transformers warns of a text longer than the model's input
+            return [int(token) for token in tokenizer(text, verbose=False)["input_ids"]]
         return [int(token) for token in tokenizer.encode(text)]
 
     def encode_next(self, context: str | Sequence[int], text: str) -> list[int]:
