@@ -10,6 +10,7 @@ that is an error.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -37,6 +38,13 @@ WITHOUT = {
     "browser": "pages are not tested",
 }
 
+ASK_DRIVER = """
+from playwright.sync_api import sync_playwright
+with sync_playwright() as driver:
+    print(driver.chromium.executable_path)
+"""
+"""In a process of its own: where libraries are missing, playwright's driver does not start, either."""
+
 
 def find_part(part: str) -> str | None:
     """Path of the program, or None; for a browser also that of playwright's download."""
@@ -46,11 +54,9 @@ def find_part(part: str) -> str | None:
 
 def find_downloaded_browser() -> str | None:
     """Path of the Chromium that playwright has downloaded, if it starts on this system."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        path = driver.chromium.executable_path
-    if not Path(path).exists():
+    asked = subprocess.run([sys.executable, "-c", ASK_DRIVER], capture_output=True, text=True)
+    path = asked.stdout.strip()
+    if asked.returncode or not Path(path).exists():
         return None
     started = subprocess.run([path, "--version"], capture_output=True, check=False)
     return None if started.returncode else path
@@ -59,7 +65,8 @@ def find_downloaded_browser() -> str | None:
 def download_browser() -> None:
     """Let playwright download its Chromium; without a network that fails, quietly."""
     command = [sys.executable, "-m", "playwright", "install", "chromium"]
-    subprocess.run(command, capture_output=True, check=False, timeout=600)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        subprocess.run(command, capture_output=True, check=False, timeout=600)
 
 
 def install_packages(packages: list[str]) -> None:

@@ -55,3 +55,15 @@ def test_a_part_that_cannot_be_installed_is_named(tmp_path, ci, code):
     )
     assert done.returncode == code
     assert "There is no npm on this machine, and none could be installed" in done.stdout
+
+
+def test_a_driver_of_playwright_that_does_not_start_is_no_browser():
+    program = "import tests.set_up as set_up; print(set_up.find_part('browser'))"
+    settings = {"PATH": "", "PYTHONPATH": str(ROOT), "PLAYWRIGHT_NODEJS_PATH": sys.executable}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "")
