@@ -73,9 +73,12 @@ def install_packages(packages: list[str]) -> None:
     """Install Debian's packages, if this is Debian and the user is root."""
     if not shutil.which("apt-get") or os.geteuid() != 0:
         return
+    print(f"Installing {' and '.join(packages)}", flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
-        subprocess.run(["apt-get", "--quiet=2", *arguments], env=environment, check=False)
+        # dpkg writes three lines for each package, even if apt-get is quiet; errors go to stderr
+        command = ["apt-get", "--quiet=2", *arguments]
+        subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)
 
 
 def main() -> None:
@@ -83,7 +86,6 @@ def main() -> None:
     if not find_part(part) and part == "browser":
         download_browser()
     if not find_part(part):
-        print(f"Installing {' and '.join(PACKAGES[part])}", flush=True)
         install_packages(PACKAGES[part])
     if not find_part(part):
         print(f"There is no {part} on this machine, and none could be installed: {WITHOUT[part]}")
