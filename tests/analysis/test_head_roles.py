@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neural.analysis import head_roles
-from neural.analysis.head_roles import find_head_roles
+from neural.analysis.head_roles import assign_head_roles, find_head_roles
 from neural.runs.run import Run
 from tests.analysis.synthetic_runs import write_synthetic_run
 
@@ -47,3 +47,16 @@ def test_a_changed_run_is_read_again(tmp_path, decoded_steps):
         writer.finish("finished")
     find_head_roles(run)
     assert len(decoded_steps) == 6
+
+
+@pytest.mark.parametrize(("length", "role"), [(11, "local"), (8, "too short to tell")])
+def test_rows_of_padding_are_no_part_of_a_role(tmp_path, length, role):
+    distance = np.arange(16)[:, None] - np.arange(16)
+    weights = np.where((distance >= 0) & (distance <= 3), 1.0, 0.01)
+    weights[length:] = np.where(np.arange(16) == 5, 1.0, 0.01)  # what padding attends to
+    weights = np.where((distance >= 0) & (np.arange(16) < length), weights, 0)
+    weights /= weights.sum(axis=1, keepdims=True)
+    weights[:, length:] = np.nan
+    maps = np.stack([weights, weights])[None]
+    roles = find_head_roles(write_synthetic_run(tmp_path, 0, maps=[maps]))
+    assert assign_head_roles(roles).tolist() == [[role, role]]

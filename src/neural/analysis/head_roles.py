@@ -31,7 +31,7 @@ import numpy as np
 
 from neural.analysis.change_points import estimate_last_level, find_onset
 from neural.analysis.run_loading import MissingDataError, finite_mean, load_measure
-from neural.capture.map_encoding import add_map_location, decode_map, to_shares
+from neural.capture.map_encoding import add_map_location, decode_real_rows, to_shares
 from neural.runs.run import Run
 from neural.runs.run_reader import ROLES_PREFIX
 
@@ -244,12 +244,13 @@ def assign_head_roles(roles: dict[str, RoleScores]) -> np.ndarray:
 def load_maps(run: Run, step: int) -> list[np.ndarray]:
     """Maps of the first probe example, [head, query, key] for each layer in order.
 
-    Signed maps are returned as |w| / Σ|w|, as the measures of such mechanisms are computed.
+    Rows of padding are 0. Signed maps are returned as |w| / Σ|w|, as the measures of such
+    mechanisms are computed.
     """
     packed = run.maps(step)
     with add_map_location(run.path, step):
         return [
-            to_shares(decode_map(packed[name]))
+            to_shares(decode_real_rows(packed[name]))
             for name in run.metadata("attention/layers") or ()
             if name in packed
         ]
@@ -336,7 +337,10 @@ def _roles_from_maps(run: Run) -> dict[str, RoleScores]:
     return stack_layer_scores(
         steps,
         [
-            [dict(score_layer(stack_rows(maps[None], [labels]))) for maps in load_maps(run, step)]
+            [
+                dict(score_layer(stack_rows(maps[None], [labels], maps.any(axis=(0, 2))[None])))
+                for maps in load_maps(run, step)
+            ]
             for step in steps
         ],
     )

@@ -152,6 +152,18 @@ def decode_map(encoded: bytes, *, hidden: float = 0.0) -> Float[np.ndarray, "H Q
     return weights
 
 
+def decode_real_rows(encoded: bytes) -> Float[np.ndarray, "H Q K"]:
+    """Decode a map as `decode_map` does, with weights of 0 in the rows of padding.
+
+    A model computes these rows as well, but they say nothing about its heads. In a square map, a
+    position that no query sees is padding.
+    """
+    weights = decode_map(encoded, hidden=math.nan)
+    if weights.shape[1] == weights.shape[2]:
+        weights[:, np.isnan(weights).all(axis=(0, 1))] = 0
+    return np.nan_to_num(weights)
+
+
 def to_shares(weights: Float[np.ndarray, "H Q K"]) -> Float[np.ndarray, "H Q K"]:
     """|w| / Σ|w| of every row if weights are negative, as in dense_weights.py; else unchanged."""
     if not (weights < 0).any():

@@ -34,7 +34,7 @@ from neural.analysis.head_matching import (
 from neural.analysis.head_roles import assign_head_roles, find_head_roles
 from neural.analysis.run_loading import MissingDataError
 from neural.capture.capture_result import Capture
-from neural.capture.map_encoding import add_map_location, decode_map, is_signed_map
+from neural.capture.map_encoding import add_map_location, decode_real_rows, is_signed_map
 from neural.capture.snapshot_writer import MAX_MAP_POSITIONS
 from neural.runs.find import DEFAULT_RUNS_DIR
 from neural.runs.run import Run
@@ -285,7 +285,7 @@ def _read_snapshot(run: Run) -> ComparedModel:
             if is_signed_map(encoded[name]):
                 notes.append(f"{run.name}, {name}: signed weights are no distribution; left out")
                 continue
-            weights = decode_map(encoded[name])
+            weights = decode_real_rows(encoded[name])
             _, queries, keys = weights.shape
             axes = axis_labels.get(name)
             query_texts, key_texts = _label_stored(axes, labels, queries, keys)

@@ -107,9 +107,12 @@ def _describe_entropy_without_sink(run: Run, sinks: np.ndarray) -> str:
         return ""
     entropies = []
     for layer, maps in enumerate(layers[: len(sinks)]):
+        visible = maps.any(axis=0)  # [query, key]
+        first_key = int(visible.any(axis=0).argmax())
+        has_choice = visible.sum(axis=1) > 2  # queries that see two keys besides the first one
         for head in np.flatnonzero(sinks[layer, : len(maps)]):
-            rows = maps[head][2:]  # queries that see at least two keys besides the first one
-            entropies.append((_mean_entropy(rows), _mean_entropy(rows[:, 1:])))
+            rows = maps[head][has_choice]
+            entropies.append((_mean_entropy(rows), _mean_entropy(rows[:, first_key + 1 :])))
     with_sink, without_sink = (
         finite_mean(np.array(entropies), axis=0) if entropies else (np.nan, np.nan)
     )

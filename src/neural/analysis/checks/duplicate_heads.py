@@ -58,7 +58,8 @@ class DuplicateHeads(DiagnosticCheck):
         duplicates, pair_count, partners = [], 0, dict[tuple[int, int], list[int]]()
         for layer, maps in enumerate(layers):
             is_uniform = [_relative_entropy(head) >= MIN_UNIFORM_ENTROPY for head in maps]
-            is_sink = maps[:, :, 0].mean(axis=1) >= MIN_SINK_MASS
+            is_real = maps.any(axis=(0, 2))  # False for queries that are padding
+            is_sink = maps[:, is_real, 0].mean(axis=1) >= MIN_SINK_MASS
             for i, j in combinations(range(len(maps)), 2):
                 pair_count += 1
                 if is_sink[i] or is_sink[j]:
