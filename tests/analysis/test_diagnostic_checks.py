@@ -139,25 +139,6 @@ def test_the_entropy_of_a_sink_is_that_of_the_tokens_without_padding(tmp_path, s
     assert message in run_check("attention_sinks", run).evidence
 
 
-@pytest.mark.parametrize("real", [slice(0, 7), slice(4, T)], ids=["right", "left"])
-def test_the_entropy_of_a_sink_is_that_of_the_tokens_without_padding(tmp_path, real):
-    is_real = np.zeros(T, bool)
-    is_real[real] = True
-    # a model computes rows of padding, too: they see all keys that are not padding
-    sink = np.where(is_real, create_causal_map(lambda i, j: 10.0 if j == real.start else 1.0), 0)
-    sink /= np.maximum(sink.sum(axis=1, keepdims=True), 1e-9)
-    maps = np.where(is_real, np.stack([sink, np.where(is_real, SOFT, 0)]), np.nan)
-    arrays = {"sink_excess": create_measure(0.1, L0h0=0.9)}
-    run = write_synthetic_run(tmp_path, 0, arrays=arrays, maps=[maps[None]] * SNAPSHOTS)
-    rows = sink[real, real][2:]
-    entropy = -(rows * np.log(np.where(rows > 0, rows, 1))).sum(1).mean()
-    without_sink = np.mean([np.log(i) for i in range(2, 7)])
-    message = (
-        f"their entropy is {entropy:.1f} nats with the first key and {without_sink:.1f} without"
-    )
-    assert message in run_check("attention_sinks", run).evidence
-
-
 def test_the_entropy_of_sinks_is_not_said_of_some_of_them_only(tmp_path):
     sink = create_causal_map(lambda i, j: 10.0 * (i + 1) if j == 0 else 1.0)
     run = write_synthetic_run(
