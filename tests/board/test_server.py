@@ -128,6 +128,8 @@ def test_a_signal_deletes_the_file_with_the_token(number, tmp_path):
         [sys.executable, "-c", OPEN_BROWSER],
         env={**os.environ, "BROWSER": "true", "TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
+        # under `nohup`, processes inherit that the signal is ignored
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     )
     assert process.stdout.readline() == b"opened\n"
     assert len(list(tmp_path.glob("neural-board-*/open.html"))) == 1

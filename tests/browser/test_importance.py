@@ -101,7 +101,7 @@ def test_marks_are_at_the_steps_of_role_and_necessity(tab, report):
             int((box["x"] + box["width"] / 2 - canvas["x"]) / canvas["width"] * 20) for box in boxes
         )
 
-    assert columns(".importance-cells circle.importance-mark") == [0, 0, 0, 10]
+    assert columns(".importance-cells circle.importance-mark") == [0, 0, 10, 10]
     assert columns(".importance-cells path.importance-mark") == [10, 12], "filled: at once"
     assert tab.locator(".importance-cells .importance-arrow").count() == 1
 

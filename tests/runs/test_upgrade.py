@@ -39,6 +39,8 @@ READING_COMMANDS = (
 )
 """Commands whose last argument may be a run."""
 ARCHIVE = Path(__file__).with_name("version_2.tar.xz")
+SAFE_EXTRACTION = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+"""The archive is ours; Python 3.11.2 has no filters, and 3.12 warns without one."""
 
 
 def write_data(folder: Path) -> Path:
@@ -52,7 +54,7 @@ def write_data(folder: Path) -> Path:
 def old_run(tmp_path):
     """The run of version 2; its settings name data in this folder."""
     with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(tmp_path / "my runs", filter="data")
+        archive.extractall(tmp_path / "my runs", **SAFE_EXTRACTION)
     (path,) = (tmp_path / "my runs").iterdir()
     settings = json.loads((path / "settings.json").read_text())
     text = json.dumps({**settings, "data": str(write_data(tmp_path))}, indent=1) + "\n"

@@ -108,7 +108,8 @@ def _empty_outputs(
         empty_output(q, v),
         q.new_empty(batch, heads, queries),
         q.new_empty(batch, heads, queries, width),
-        q.new_empty(batch, heads, width, padded_keys),
+        # zeros: the kernel writes no padding, and outputs of an operator have no arbitrary values
+        q.new_zeros(batch, heads, width, padded_keys),
         q.new_empty(batch * heads, dtype=torch.uint8),
     )
 
