@@ -1,5 +1,7 @@
 """Objectives by name: a sentence encoder and a classifier without a loss on a text."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -53,6 +55,34 @@ def test_heads_are_ablated_by_the_cosine_of_pairs_of_texts(encoder):
         change = float((clean - changed).mean())
         assert result.last.change[head] == pytest.approx(change, abs=1e-6)
     assert "change of −cosine without each" in str(result)
+
+
+def plant_delimiter_head(model, tokenizer):
+    """A head of the first layer that attends to [SEP], by one coordinate of its embedding."""
+    model = copy.deepcopy(model)
+    with torch.no_grad():
+        model.embeddings.word_embeddings.weight[tokenizer.sep_token_id, 0] = 10
+        attention = model.encoder.layer[0].attention.self
+        for projection in (attention.query, attention.key):
+            projection.weight[0], projection.bias[0] = 0, 0
+        attention.query.bias[0], attention.key.weight[0, 0] = 10, 10
+    return model
+
+
+@pytest.mark.parametrize("objective", ["norm", "cosine"])
+def test_roles_beside_an_objective_are_those_of_watch_on_the_same_texts(encoder, objective):
+    tokenizer = train_tokenizer(pair_template=True)  # writes [CLS] and [SEP]
+    model = plant_delimiter_head(encoder[0], tokenizer)
+    texts = ["the cat sat on the mat and the dog sat", "a cat and a dog sat on a mat and the rug"]
+    lines = ["\t".join(texts), "\t".join(texts[::-1])] if objective == "cosine" else texts
+    result = neural.ablate(
+        model, "\n".join(lines), tokenizer=tokenizer, objective=objective, pairs=False
+    )
+    assert result.roles[0, 0] == "delimiter"
+    assert (
+        result.roles.tolist()
+        == neural.watch(model, texts, tokenizer=tokenizer).head_roles().tolist()
+    )
 
 
 def first_state_losses(model, batch):

@@ -57,6 +57,7 @@ from neural.workflows.text_losses import (
     prepare_text_losses,
     read_text,
 )
+from neural.workflows.watch_inputs import label_ids
 from neural.workflows.watched_model import WatchedModel, find_step, load_watched_model
 
 if TYPE_CHECKING:
@@ -421,6 +422,9 @@ def _prepare_text_model(
     if objective is not None:
         lines = [line for line in text.splitlines() if line.strip()][:examples]
         is_own_loss = ":" in objective and not objective.startswith("logit:")
+        batch = build_batch(objective, lines, watched.tokenizer)
+        ids = batch["input_ids"][:ROLE_EXAMPLES]
+        tokens = ids.reshape(-1, ids.shape[-1])  # the two texts of a pair are examples of attention
         return _Subject(
             step,
             Path(label).name,
@@ -428,8 +432,10 @@ def _prepare_text_model(
             explain_failures(
                 create_objective(objective, watched.model), f"the objective {objective}"
             ),
-            [build_batch(objective, lines, watched.tokenizer)],
+            [batch],
             f"{len(lines)} lines of {source}",
+            tokens=tokens,
+            labels=label_ids(watched.tokenizer, tokens),
             notes=watched.notes,
             metric=objective if is_own_loss else f"−{objective}",
         )
