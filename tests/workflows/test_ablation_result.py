@@ -54,6 +54,16 @@ def test_heads_that_raise_or_lower_a_score_are_listed_by_the_size_of_their_chang
     assert [row[:2] for row in rows[:2]] == [("L1 h0", "−0.6000"), ("L0 h1", "+0.5000")]
 
 
+def test_pairs_of_a_score_are_not_said_to_do_the_same_thing():
+    """Two heads that lower a norm may both raise it: their interaction is below 0 if one is enough."""
+    result = make_result()
+    scored = replace(result, header=replace(HEADER, metric="−norm", unit=""))
+    assert "stand in for" in result.to_sections(80)[-1].text
+    text = scored.to_sections(80)[-1].text
+    assert "stand in for" not in text and "the same thing" not in text
+    assert "removing one raises −norm more when the other is removed, too" in text
+
+
 def test_both_minus_the_sum_of_singles_is_the_interaction_in_every_printed_row():
     # measured on other examples than the changes of single heads, and rounded
     result = make_result()

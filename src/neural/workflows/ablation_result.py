@@ -121,7 +121,7 @@ class AblationResult(PrintedSections):
         if len(self.steps) > 1:
             sections.append(self._build_series_section(heads))
         if step.pairs:
-            sections.append(_build_pair_section(step.pairs, len(heads)))
+            sections.append(_build_pair_section(step.pairs, len(heads), header.metric, is_score))
         return sections
 
     def _list_heads(self) -> list[tuple[int, int]]:
@@ -175,7 +175,9 @@ def _find_strongest_class(step: ImportanceStep, head: tuple[int, int]) -> str:
     return best
 
 
-def _build_pair_section(pairs: Sequence[PairImportance], heads: int) -> PageSection:
+def _build_pair_section(
+    pairs: Sequence[PairImportance], heads: int, metric: str, is_score: bool
+) -> PageSection:
     """The pairs with the largest interactions.
 
     The sum of singles is that of the examples on which the pair was measured, of printed digits.
@@ -192,11 +194,17 @@ def _build_pair_section(pairs: Sequence[PairImportance], heads: int) -> PageSect
     ]
     count = len(pairs)
     every = heads * (heads - 1) // 2
+    # heads change a score in either direction, so the sign does not tell whether both do the same
+    meaning = (
+        f"above 0, removing one raises {metric} more when the other is removed, too; below 0, less"
+        if is_score
+        else "above 0, one head can stand in for the other; below 0, both are needed for the same "
+        "thing"
+    )
     return PageSection(
         title="pairs",
         text=f"the largest interactions of {count} measured pairs of {every}: both − first − "
-        "second\n"
-        "above 0, one head can stand in for the other; below 0, both are needed for the same thing",
+        f"second\n{meaning}",
         table_head=("", "both", "sum of singles", "interaction", "± se"),
         table_rows=rows,
     )
