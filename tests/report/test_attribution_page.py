@@ -15,6 +15,24 @@ def test_every_method_has_a_strip_with_its_number():
     assert "a note" in page
 
 
+def test_faithfulness_of_a_score_is_not_in_nats():
+    data = create_data()
+    assert "over random orders in nats" in render_attribution_page(data)
+    data["answer"] = {**data["answer"], "text": "cosine", "probability": None}
+    page = render_attribution_page(data)
+    assert "over random orders in units of the score" in page
+    for drawn in ("faithfulness (nats)", "log p of the answer"):
+        assert drawn not in page  # the figure is text in the page
+
+
+def test_heads_of_a_difference_are_drawn_as_parts_of_it():
+    data = create_data()
+    assert "direct part of the logit (2.50) by head" in render_attribution_page(data)
+    data["against"] = {"id": 1, "text": " dog", "probability": 0.1, "logit": 0.0}
+    page = render_attribution_page(data)
+    assert "direct part of the difference of the logits (2.50) by head" in page
+
+
 def test_one_example_is_not_a_plural():
     data = create_data()
     for method in data["methods"].values():

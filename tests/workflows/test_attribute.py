@@ -121,6 +121,11 @@ def test_a_run_is_explained_by_its_name(tmp_path):
     total = sum(result.parts.values())
     assert total == pytest.approx(result.answer.logit - result.against.logit, abs=1e-4)
     assert "probability" in repr(result)
+    (note,) = [note for note in result.notes if "difference" in note]
+    assert "to the logit of “e”, scores of source positions of the answer alone" in note
+    alone = neural.attribute("small", "abc abc", runs=tmp_path, answer="d")
+    assert result.scores["direct"].tolist() == alone.scores["direct"].tolist()
+    assert not any("difference" in note for note in alone.notes)
 
 
 def test_a_causal_model_is_explained_by_the_tokens_up_to_the_position():

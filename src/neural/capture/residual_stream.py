@@ -240,8 +240,8 @@ def trace_residual_stream(model: nn.Module, probe: Any) -> ResidualStream:
             logits = trace.inputs[id(logits)]
     if id(logits) not in trace.linears:
         raise AttributionError(
-            "the logits are not the output of a linear map of the residual stream (such as those "
-            "with a soft cap), so they are no sum of parts"
+            "the answer is not the output of a linear map of the residual stream (as with a soft "
+            "cap, or a score such as a cosine), so it is no sum of parts"
         )
     hidden, weight, bias = trace.linears[id(logits)]
     norm_call, is_pooled = None, False

@@ -60,7 +60,11 @@ SHORT_LABELS = {
 )
 @objective_option()
 @click.option("--answer", metavar="TOKEN", help="Token or class; the most probable by default.")
-@click.option("--against", metavar="TOKEN", help="Explain the difference to this token's logit.")
+@click.option(
+    "--against",
+    metavar="TOKEN",
+    help="Split the difference to this token's logit into parts; positions are scored for the answer.",
+)
 @click.option(
     "--method",
     "methods",

@@ -19,7 +19,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from neural.report.attribution_scores import format_gain, scale_scores
+from neural.report.attribution_scores import find_unit, format_gain, scale_scores
 from neural.report.paper_figure import (
     BORDER_COLOR,
     FONT_SIZE,
@@ -91,7 +91,9 @@ def _draw(data: dict[str, Any]) -> Figure:
     title = f"{data['model']}: {format_token(answer['text'])} {value}"
     draw_text(axes, MARGIN, 8, title, size=FONT_SIZE)
     if has_numbers:
-        draw_text(axes, width - MARGIN, top - 5, "faithfulness (nats)", align="right")
+        draw_text(
+            axes, width - MARGIN, top - 5, f"faithfulness ({find_unit(answer)})", align="right"
+        )
     for index, token in enumerate(tokens):
         draw_text(
             axes,
@@ -111,7 +113,9 @@ def _draw(data: dict[str, Any]) -> Figure:
         number = format_gain(method["faithfulness"])
         draw_text(axes, width - MARGIN, y + ROW_HEIGHT / 2, number, align="right")
     if heads.size:
-        _draw_heads(axes, heads, MARGIN, heads_top, attribution["logit"])
+        what = "difference of the logits" if data["against"] else "logit"
+        title = f"direct part of the {what} ({attribution['logit']:.2f}) by head"
+        _draw_heads(axes, heads, MARGIN, heads_top, title)
     if data["curves"]:
         _draw_curves(figure, data, width, height, curves_top)
     return figure
@@ -124,9 +128,9 @@ def _draw_cell(axes: Axes, score: float, x: float, y: float, width: float, heigh
     axes.add_patch(cell)
 
 
-def _draw_heads(axes: Axes, heads: np.ndarray, x: float, y: float, logit: float) -> None:
+def _draw_heads(axes: Axes, heads: np.ndarray, x: float, y: float, title: str) -> None:
     """Direct attribution of each head as a grid with its numbers."""
-    draw_text(axes, x, y, f"direct part of the logit ({logit:.2f}) by head", size=FONT_SIZE)
+    draw_text(axes, x, y, title.replace("-", "−"), size=FONT_SIZE)
     largest = max(float(np.nanmax(np.abs(heads), initial=0.0)), 1e-12)
     for layer, row in enumerate(heads):
         top = y + 8 + layer * HEAD_CELL
@@ -174,6 +178,8 @@ def _draw_curves(
         panel.set_title(kind, fontsize=FONT_SIZE, loc="left", color=TEXT_COLOR)
         panel.set_xlabel("share of tokens")
         if index == 0:
-            panel.set_ylabel("log p of the answer", color=MUTED_COLOR)
+            is_score = data["answer"]["probability"] is None
+            label = data["answer"]["text"] if is_score else "log p of the answer"
+            panel.set_ylabel(label, color=MUTED_COLOR)
         else:
             panel.legend(loc="upper left", bbox_to_anchor=(1.05, 1.05), handlelength=2.6)

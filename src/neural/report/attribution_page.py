@@ -22,7 +22,7 @@ from neural.core.html_document import (
     render_table,
 )
 from neural.core.optional_packages import MissingPackageError
-from neural.report.attribution_scores import format_gain, scale_scores
+from neural.report.attribution_scores import find_unit, format_gain, scale_scores
 from neural.report.figures_extra import require_figures
 from neural.report.token_text import format_token
 from neural.runs.errors import translate_errors
@@ -76,9 +76,9 @@ def _render_methods(data: dict[str, Any]) -> Html:
     """A strip of tokens per method, with its faithfulness number."""
     has_numbers = any(method["faithfulness"] for method in data["methods"].values())
     explanation = (
-        "Faithfulness: gain over random orders in nats, mean of deletion and insertion, with its "
-        "95 % interval over the examples; 0 is what a random explanation has on average. Strips "
-        "are scaled to their largest score; orange speaks against the answer."
+        f"Faithfulness: gain over random orders in {find_unit(data['answer'])}, mean of deletion "
+        "and insertion, with its 95 % interval over the examples; 0 is what a random explanation "
+        "has on average. Strips are scaled to their largest score; orange speaks against the answer."
         if has_numbers
         else "Faithfulness was not measured (--faithfulness): do not trust one strip alone."
     )

@@ -17,6 +17,11 @@ def format_gain(faithfulness: dict[str, Any] | None) -> str:
     return text.replace("-", "−")
 
 
+def find_unit(answer: dict[str, Any]) -> str:
+    """Unit of faithfulness: nats of an answer's log-probability; a score has a unit of its own."""
+    return "units of the score" if answer["probability"] is None else "nats"
+
+
 def scale_scores(values: list[float | None]) -> np.ndarray:
     """Scores divided by the largest absolute one; missing ones are NaN."""
     scores = np.array([np.nan if value is None else value for value in values], dtype=float)

@@ -422,6 +422,11 @@ class _Session:
             read=read,
             on_failure=self._note_failure,
         )
+        if against_id is not None:
+            notes.append(
+                "parts and the effects of removed heads are of the difference to the logit of "
+                f"“{self._label_answer(against_id)}”, scores of source positions of the answer alone"
+            )
         attribution, reason = self._attribute(tracing, index, answer_id, against_id)
         missing: dict[str, list[str]] = {}
         if attribution is None and "direct" not in self.failures:
@@ -571,8 +576,9 @@ class _Session:
         """AttributionError unless the class is read from this position and from no other."""
         if read is None or np.flatnonzero(read).tolist() != [position]:
             known = "" if read is None else f": {self._describe_read_positions(read)}"
+            what = "has a score" if self.subject.is_score else "predicts a class"
             raise AttributionError(
-                f"{self.loaded.name} predicts a class of the input{known}; leave the position out"
+                f"{self.loaded.name} {what} of the input{known}; leave the position out"
             )
 
     def _check_position(self, position: int | None, length: int) -> int:
