@@ -43,6 +43,14 @@ def test_matched_heads_and_the_most_changed_one_are_printed(folders):
     assert str(folders) not in result.output
 
 
+def test_identical_models_have_no_changed_head(folders):
+    result = compare(folders / "base", folders / "base", "--probe", TEXT)
+    assert result.exit_code == 0, result.output
+    changes = result.output[result.output.index("changed most") :].splitlines()
+    assert changes[1] == "  no head changed"
+    assert "4 of 4 are the same head at the same index" in changes[2]
+
+
 def test_json_has_pairs_and_changes(folders, tmp_path):
     file = tmp_path / "probe.txt"
     file.write_text(TEXT, encoding="utf-8")

@@ -31,6 +31,8 @@ MAX_SPARKLINE_WIDTH = 60
 MAX_LISTED_PAIRS = 32
 """Matched heads in the table; --json has all."""
 MAX_LISTED_CHANGES = 8
+MIN_SHOWN_CHANGE = 5e-5
+"""Divergence, in bits, below which a head has not changed: it is printed with four decimals."""
 
 
 @click.command()
@@ -202,12 +204,16 @@ def _format_changes(comparison: ModelComparison) -> list[str]:
     changes = comparison.changes[:MAX_LISTED_CHANGES]
     if not changes:
         return []
-    rows = [(format_head(*change.head), f"{change.divergence:.4f} bits") for change in changes]
+    rows = [
+        (format_head(*change.head), f"{change.divergence:.4f} bits")
+        for change in changes
+        if change.divergence >= MIN_SHOWN_CHANGE
+    ]
     p = comparison.index_p
     lines = [
         "",
         _formatting.style_heading("changed most") + ", heads with equal indices",
-        *_formatting.format_table(rows, right_aligned=(1,)),
+        *(_formatting.format_table(rows, right_aligned=(1,)) if rows else ["  no head changed"]),
     ]
     same_head_count = sum(
         pair.first == pair.second and pair.verdict == "same head" for pair in comparison.pairs
