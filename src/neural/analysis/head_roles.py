@@ -338,7 +338,7 @@ def _roles_from_maps(run: Run) -> dict[str, RoleScores]:
         steps,
         [
             [
-                dict(score_layer(stack_rows(maps[None], [labels], maps.any(axis=(0, 2))[None])))
+                dict(score_layer(stack_rows(maps[None], [labels], maps[None].max(axis=(1, 3)) > 0)))
                 for maps in load_maps(run, step)
             ]
             for step in steps
