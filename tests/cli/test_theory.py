@@ -5,8 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from neural.cli._errors import UserError
 from neural.cli.main import main
+from neural.core.errors import NeuralError
 
 
 def invoke(*words):
@@ -68,7 +68,7 @@ def test_json_has_every_value_and_the_plots_are_drawn(tmp_path):
 
 def test_measure_uses_small_steps(monkeypatch):
     def report_steps(*_, fine_steps, **__):
-        raise UserError(f"fine_steps: {fine_steps}")
+        raise NeuralError(f"fine_steps: {fine_steps}")
 
     monkeypatch.setattr("neural.tasks.focus.theory.overview.compute_overview", report_steps)
     assert "fine_steps: True" in invoke("C=3", "m=3", "--measure").stderr

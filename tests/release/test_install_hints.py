@@ -93,7 +93,7 @@ def test_every_install_command_names_this_distribution_and_an_extra_of_it():
         "uvx neural",
         'pip install "neural-lab[no-such-extra]"',
         'pip install "neural-lab[board,no-such-extra]"',
-        'raise UserError(format_install_command("no-such-extra"))',
+        'raise NeuralError(format_install_command("no-such-extra"))',
         'import_optional("pandas", feature="tables", extra="no-such-extra")',
         r"It needs `pip install \"neural[lsp]\"`.",
     ],

@@ -57,6 +57,7 @@ import numpy as np
 
 from neural.analysis.assignment import solve_assignment
 from neural.analysis.head_roles import NO_ROLES, is_delimiter
+from neural.core.errors import NeuralError
 from neural.core.statistical_distributions import gamma_quantile
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ CHUNK_WEIGHTS = 4_000_000
 """Weights of pairs of maps that are in memory together."""
 
 
-class MatchingError(ValueError):
+class MatchingError(NeuralError, ValueError):
     """The heads of two models cannot be compared; the message says why."""
 
 

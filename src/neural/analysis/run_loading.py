@@ -20,6 +20,7 @@ import numpy as np
 
 from neural.analysis.correlation import Curve
 from neural.analysis.phases import MIN_RELATIVE_RISE, MIN_SCORES_FOR_NOISE, find_phases
+from neural.core.errors import NeuralError
 from neural.core.registry import UnknownNameError
 from neural.runs.errors import RunError
 from neural.runs.run import Run
@@ -36,7 +37,7 @@ TEXT_BLOCK_COUNT = 16
 """Blocks of windows into which `load_loss_curve` splits the held-out text."""
 
 
-class MissingDataError(LookupError):
+class MissingDataError(NeuralError, LookupError):
     """A run lacks data that an analysis needs; the message says which setting records it."""
 
 

@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from neural.core.errors import NeuralError
 from neural.nn.lazy_torch import torch
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ PATTERNS = ("uniform", "diagonal", "previous")
 ALL_HEADS = "all"
 
 
-class InterventionError(ValueError):
+class InterventionError(NeuralError, ValueError):
     """An intervention does not fit the model or the input; the message says why."""
 
 

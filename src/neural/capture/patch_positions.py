@@ -17,6 +17,7 @@ from neural.capture.capture_result import Capture, CapturedCall
 from neural.capture.probe_image import ProbeImage, encode_picture
 from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import capture_calls, run_probe
+from neural.core.errors import NeuralError
 from neural.nn.lazy_torch import torch
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ PREFIX_NAMES = {"deit": ("CLS", "DIST")}
 """Names of the positions before the patches by model type; else CLS, then registers."""
 
 
-class PatchError(ValueError):
+class PatchError(NeuralError, ValueError):
     """The weights of this model cannot be drawn over its image; the message says why."""
 
 

@@ -32,6 +32,7 @@ from neural.capture.labels import check_labels
 from neural.capture.patching import MechanismPatch, patch_mechanism
 from neural.capture.recorder import Recorder
 from neural.capture.threads import EAGER_MODE, in_this_thread
+from neural.core.errors import NeuralError
 from neural.nn.kv_cache import CachedMechanism
 from neural.nn.lazy_torch import torch  # the real torch, imported at the first use
 from neural.nn.multi_head_attention import MultiHeadAttentionModule
@@ -61,7 +62,7 @@ CaptureType = TypeVar("CaptureType", bound=Capture)
 _DEFAULT_SOFTMAX: ContextVar[bool | None] = ContextVar("softmax", default=None)
 
 
-class NoAttentionError(LookupError):
+class NoAttentionError(NeuralError, LookupError):
     """A model that seems to have attention ran, and no attention call was recognised."""
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from neural.cli._errors import UserError
 from neural.cli._formatting import format_table, style_heading
+from neural.core.errors import NeuralError
 from neural.core.names import find_closest
 from neural.core.registry import Registry, UnknownNameError
 from neural.language.argument_types import EntryType
@@ -54,7 +54,7 @@ def describe_entry(name: str) -> str:
         name, [known for registry in REGISTRIES.values() for known in registry.names()]
     )
     suggestion = f"did you mean `{guess}`?" if guess else "`neural layers` lists all"
-    raise UserError(f"there is no entry `{name}`; {suggestion}")
+    raise NeuralError(f"there is no entry `{name}`; {suggestion}")
 
 
 def _format_entry(entry: type[Declaration], registry: Registry[Any]) -> Iterator[str]:

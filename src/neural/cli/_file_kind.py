@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from neural.cli._errors import UserError
+from neural.core.errors import NeuralError
 from neural.workflows.file_kind import detect_kind
 
 COMMANDS = {"experiment": "train", "program": "train", "sweep": "sweep", "study": "study"}
@@ -20,7 +20,7 @@ SOURCE_SUFFIXES = (".neural", ".yaml", ".yml", ".json")
 
 
 def require_kind(file: str, *kinds: str) -> None:
-    """Raise UserError for a folder or a file that is clearly of another kind than `kinds`.
+    """Raise NeuralError for a folder or a file that is clearly of another kind than `kinds`.
 
     All other errors, such as a missing file, are left to the function that reads it.
     """
@@ -32,7 +32,7 @@ def require_kind(file: str, *kinds: str) -> None:
     if is_folder:
         is_run = (path / "status.json").exists()
         suggestion = f"`neural train --resume {file}` resumes it" if is_run else "name a file in it"
-        raise UserError(f"{file} is a {'run ' * is_run}folder: {suggestion}")
+        raise NeuralError(f"{file} is a {'run ' * is_run}folder: {suggestion}")
     kind = detect_kind(path)
     if kind in kinds or not exists:
         return
@@ -40,6 +40,6 @@ def require_kind(file: str, *kinds: str) -> None:
         suggestion = f"`neural {COMMANDS[kind]} {file}` trains it"
         if kinds[0] in ("sweep", "study") and COMMANDS[kind] == "train":
             suggestion += f"; a {kinds[0]} is a file that names it, `experiment: {path.name}`"
-        raise UserError(f"{file} is {'an' if kind == 'experiment' else 'a'} {kind}: {suggestion}")
+        raise NeuralError(f"{file} is {'an' if kind == 'experiment' else 'a'} {kind}: {suggestion}")
     if "program" in kinds and path.suffix.lower() not in SOURCE_SUFFIXES:
-        raise UserError(f"{file} is not a program: it has no line `network NAME {{`")
+        raise NeuralError(f"{file} is not a program: it has no line `network NAME {{`")

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import click
 
-from neural.cli._errors import UserError
 from neural.cli._formatting import format_count
 from neural.core.diagnostics import Diagnostic, SourceText, render_diagnostic
-from neural.core.errors import describe_os_error
+from neural.core.errors import NeuralError, describe_os_error
 from neural.core.files import read_source_text, suggest_file, write_atomically
 
 
@@ -28,7 +27,7 @@ def read_source(path: str) -> SourceText:
     except OSError as error:
         suggestion = suggest_file(Path(path)) if isinstance(error, FileNotFoundError) else None
         hint = f"; {suggestion}" if suggestion else ""
-        raise UserError(f"{path}: {describe_os_error(error)}{hint}") from None
+        raise NeuralError(f"{path}: {describe_os_error(error)}{hint}") from None
 
 
 def write_source(path: str, text: str) -> None:
@@ -43,7 +42,7 @@ def write_source(path: str, text: str) -> None:
                 text = text.replace("\n", "\r\n")
         write_atomically(file_path, text)
     except OSError as error:
-        raise UserError(f"{path} cannot be written: {describe_os_error(error)}") from None
+        raise NeuralError(f"{path} cannot be written: {describe_os_error(error)}") from None
 
 
 def print_diagnostics(diagnostics: tuple[Diagnostic, ...], source: SourceText) -> None:

@@ -86,10 +86,7 @@ def command(targets: tuple[str, ...], root: Path, as_json: bool, **options: Any)
     result of a run is saved in its folder; its page shows it. Several models are checkpoints of
     one.
     """
-    from neural.cli._errors import report_errors
-
-    with report_errors():
-        _ablate(targets, root, as_json=as_json, **options)
+    _ablate(targets, root, as_json=as_json, **options)
 
 
 def _ablate(
@@ -101,14 +98,14 @@ def _ablate(
     as_json: bool,
     **options: Any,
 ) -> None:
-    from neural.cli._errors import UserError
     from neural.cli._run_selection import select_run
+    from neural.core.errors import NeuralError
     from neural.workflows.ablate import ablate
 
     if out is not None and out.suffix.lower() not in (".csv", ".json"):
-        raise UserError(f"{out}: name a .csv or a .json file")
+        raise NeuralError(f"{out}: name a .csv or a .json file")
     if out is not None and not out.absolute().parent.is_dir():
-        raise UserError(f"there is no folder {out.parent} for {out.name}")
+        raise NeuralError(f"there is no folder {out.parent} for {out.name}")
     with _show_progress() as on_progress:
         result = ablate(
             list(targets) or select_run(None, root),
@@ -136,8 +133,7 @@ def _write_file(path: Path, result: AblationResult) -> None:
     import csv
     import io
 
-    from neural.cli._errors import CommandFailedError
-    from neural.core.errors import describe_os_error
+    from neural.core.errors import CommandFailedError, describe_os_error
     from neural.core.files import write_atomically
 
     if path.suffix.lower() == ".json":

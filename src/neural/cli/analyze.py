@@ -58,9 +58,7 @@ def command(runs: tuple[str, ...], root: Path, as_json: bool, claims: bool) -> N
     """
     from contextlib import ExitStack
 
-    from neural.cli._errors import report_errors
-
-    with report_errors(), ExitStack() as stack:
+    with ExitStack() as stack:
         from neural.cli._run_selection import select_runs
         from neural.runs.run import Run
         from neural.workflows.analyze import group_findings

@@ -100,10 +100,7 @@ def command(target: str, root: Path, as_json: bool, **options: Any) -> None:
     that sum to it. The logit lens reads the prediction after every layer. --faithfulness replaces
     tokens in the order of each method and measures the answer's probability, against random orders.
     """
-    from neural.cli._errors import report_errors
-
-    with report_errors():
-        _attribute(target, root, as_json=as_json, **options)
+    _attribute(target, root, as_json=as_json, **options)
 
 
 def _attribute(

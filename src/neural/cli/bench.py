@@ -24,14 +24,14 @@ def command(name: str | None, options: tuple[str, ...]) -> None:
     $ neural bench attention --help        its options
     $ neural bench attention --quick --mechanism localized
     """
-    from neural.cli._errors import UserError
+    from neural.core.errors import NeuralError
     from neural.core.names import suggest_name
 
     source_root = Path(__file__).parents[3]
     folder = source_root / "benchmarks"
     files = {path.stem: path for path in sorted(folder.glob("*.py"))}
     if not files:
-        raise UserError(
+        raise NeuralError(
             f"there is no folder {folder}: benchmarks come with the source, not with the package"
         )
     if name is None:
@@ -39,7 +39,7 @@ def command(name: str | None, options: tuple[str, ...]) -> None:
         click.echo("\n".join(format_table(rows, indent="")))
         return
     if name not in files:
-        raise UserError(
+        raise NeuralError(
             f"there is no benchmark `{name}`; {suggest_name(name, files) or ', '.join(files)}"
         )
     sys.exit(subprocess.run([sys.executable, str(files[name]), *options], check=False).returncode)

@@ -59,17 +59,16 @@ def command(
     address: it has a token, which every request needs. For a token of your own (16 or more letters
     and digits), set NEURAL_BOARD_TOKEN; it is not printed.
     """
-    from neural.cli._errors import UserError, report_errors
     from neural.core.distribution import format_install_command
+    from neural.core.errors import NeuralError
 
     runs = folder or root
     if not runs.is_dir():
         hint = "; `neural train` creates it" if runs == Path("runs") else ""
-        raise UserError(f"there is no folder {runs}{hint}")
+        raise NeuralError(f"there is no folder {runs}{hint}")
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise UserError(f"the board needs two more packages: {format_install_command('board')}")
-    with report_errors():
-        _serve(runs, host, port, has_token=not no_token, opens_browser=not no_open)
+        raise NeuralError(f"the board needs two more packages: {format_install_command('board')}")
+    _serve(runs, host, port, has_token=not no_token, opens_browser=not no_open)
 
 
 def _choose_token(host: str, *, has_token: bool) -> str | None:
@@ -77,11 +76,11 @@ def _choose_token(host: str, *, has_token: bool) -> str | None:
     import os
 
     from neural.board.security import TOKEN_PATTERN, create_token, is_loopback_host
-    from neural.cli._errors import UserError
+    from neural.core.errors import NeuralError
 
     if not has_token:
         if not is_loopback_host(host):
-            raise UserError(
+            raise NeuralError(
                 f"--no-token needs a loopback address: other machines can connect to {host}; "
                 "leave out --no-token or --host"
             )
@@ -90,7 +89,7 @@ def _choose_token(host: str, *, has_token: bool) -> str | None:
     if chosen_token is None:
         return create_token()
     if not TOKEN_PATTERN.fullmatch(chosen_token):
-        raise UserError(
+        raise NeuralError(
             f"the token in {TOKEN_VARIABLE} cannot be used: it needs 16 to 256 characters, which "
             "are letters, digits, `.`, `_`, `~` or `-`"
         )
@@ -108,15 +107,14 @@ def _serve(runs: Path, host: str, port: int, *, has_token: bool, opens_browser: 
     from neural.board.launch import open_browser
     from neural.board.security import ServerConfig, is_loopback_host, open_listening_socket
     from neural.board.server import create_server_config
-    from neural.cli._errors import UserError
-    from neural.core.errors import describe_os_error
+    from neural.core.errors import NeuralError, describe_os_error
     from neural.core.platform_support import lower_priority, share_heaps
 
     token = _choose_token(host, has_token=has_token)
     try:
         listener = open_listening_socket(host, port)
     except OSError as error:
-        raise UserError(
+        raise NeuralError(
             f"cannot listen on {host}:{port}: {describe_os_error(error)}; choose another --port"
         ) from None
     port = listener.getsockname()[1]

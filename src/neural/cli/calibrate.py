@@ -64,23 +64,20 @@ def command(
     The result is saved in the run folder, with a threshold and reliability diagrams; `segment`,
     `predict` and `evaluate` use it.
     """
-    from neural.cli._errors import report_errors
+    from neural.cli._run_selection import select_run
+    from neural.runs.run import Run
+    from neural.tasks.segmentation.calibration_selection import CALIBRATION_FILE
+    from neural.workflows.calibrate import calibrate
 
-    with report_errors():
-        from neural.cli._run_selection import select_run
-        from neural.runs.run import Run
-        from neural.tasks.segmentation.calibration_selection import CALIBRATION_FILE
-        from neural.workflows.calibrate import calibrate
-
-        with Run.open(select_run(run, root)) as opened_run:
-            result = calibrate(
-                opened_run, data, folds=folds, seed=seed, allow_duplicates=allow_duplicates
-            )
-            if as_json:
-                saved_text = (opened_run.path / CALIBRATION_FILE).read_text(encoding="utf-8")
-                click.echo(json.dumps(json.loads(saved_text)))
-            else:
-                click.echo("\n".join(_format_calibration(result)))
+    with Run.open(select_run(run, root)) as opened_run:
+        result = calibrate(
+            opened_run, data, folds=folds, seed=seed, allow_duplicates=allow_duplicates
+        )
+        if as_json:
+            saved_text = (opened_run.path / CALIBRATION_FILE).read_text(encoding="utf-8")
+            click.echo(json.dumps(json.loads(saved_text)))
+        else:
+            click.echo("\n".join(_format_calibration(result)))
 
 
 def _format_calibration(result: CalibrationResult) -> list[str]:

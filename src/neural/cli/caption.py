@@ -55,26 +55,23 @@ def command(
 
     `circle@5 0.98`: while writing `circle` the model attended to region 5 with a weight of 0.98.
     """
-    from neural.cli._errors import report_errors
+    from neural.cli._run_selection import select_run
+    from neural.workflows.caption import generate_captions, write_caption_plot
 
-    with report_errors():
-        from neural.cli._run_selection import select_run
-        from neural.workflows.caption import generate_captions, write_caption_plot
+    if out is not None:
+        from neural.report.figures_extra import require_figures
 
-        if out is not None:
-            from neural.report.figures_extra import require_figures
-
-            require_figures("drawing captions")
-        captions = generate_captions(select_run(run, root), data, count=pictures)
-        files = []
-        if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-            files = [write_caption_plot(caption, out) for caption in captions[:MAX_SHOWN]]
-        click.echo(
-            escape_json(json.dumps(_captions_to_json(captions), ensure_ascii=False))
-            if as_json
-            else "\n".join(_format_captions(captions, files))
-        )
+        require_figures("drawing captions")
+    captions = generate_captions(select_run(run, root), data, count=pictures)
+    files = []
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        files = [write_caption_plot(caption, out) for caption in captions[:MAX_SHOWN]]
+    click.echo(
+        escape_json(json.dumps(_captions_to_json(captions), ensure_ascii=False))
+        if as_json
+        else "\n".join(_format_captions(captions, files))
+    )
 
 
 def _format_captions(captions: list[Caption], files: list[Path]) -> list[str]:

@@ -116,15 +116,15 @@ def command(
 
 def _fix_source(path: str, source: SourceText, network: str | None, fragment: bool) -> SourceText:
     """Apply all fixes of one check, write the file and print what changed; returns the new text."""
-    from neural.cli._errors import UserError
     from neural.cli._program_source import write_source
     from neural.core.diagnostics import SourceText, apply_fixes
+    from neural.core.errors import NeuralError
     from neural.core.escape import escape_controls
     from neural.language.check import check
     from neural.optim.catalogue import CATALOGUE
 
     if path == "-":
-        raise UserError("--fix changes a file, and `-` is none; give its name")
+        raise NeuralError("--fix changes a file, and `-` is none; give its name")
     checked = check(source.text, CATALOGUE, network=network, fragment=fragment)
     text, fixed = apply_fixes(source.text, checked.diagnostics)
     if text == source.text:
@@ -144,20 +144,19 @@ def _check_settings(path: str, form: str, reports: list[Any]) -> int:
 
     Appends a dict to `reports`, for JSON.
     """
-    from neural.cli._errors import UserError, report_errors
     from neural.cli._file_kind import require_kind
+    from neural.core.errors import NeuralError, format_error
     from neural.workflows.check import check_settings_file
     from neural.workflows.file_kind import detect_kind
 
     kind = detect_kind(Path(path)) or "experiment"
     try:
-        require_kind(path, kind)  # raises UserError for a folder
-        with report_errors():
-            report, text = check_settings_file(Path(path), kind)
-    except UserError as error:  # the other files are checked nevertheless
+        require_kind(path, kind)  # raises NeuralError for a folder
+        report, text = check_settings_file(Path(path), kind)
+    except NeuralError as error:  # the other files are checked nevertheless
         if form == "text":
-            error.show()
-        reports.append({"file": path, "ok": False, "message": error.message})
+            click.echo(format_error(error), err=True)
+        reports.append({"file": path, "ok": False, "message": format_error(error)})
         return error.exit_code
     reports.append({"file": path, "ok": True, **report})
     if form == "text":

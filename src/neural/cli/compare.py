@@ -76,9 +76,7 @@ def command(
     """
     from contextlib import ExitStack
 
-    from neural.cli._errors import report_errors
-
-    with report_errors(), ExitStack() as stack:
+    with ExitStack() as stack:
         if probes or ids or heads:
             comparison = _match_models(runs, root, probes, ids, heads, **options)
             click.echo(

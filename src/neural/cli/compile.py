@@ -35,10 +35,9 @@ def command(file: str, form: str, network: str | None, out: Path | None) -> None
     """
     import json
 
-    from neural.cli._errors import UserError
     from neural.cli._file_kind import require_kind
     from neural.cli._program_source import print_diagnostics, read_source
-    from neural.core.errors import describe_os_error
+    from neural.core.errors import NeuralError, describe_os_error
     from neural.core.files import write_atomically
     from neural.language.check import check
     from neural.language.program_json import program_to_json
@@ -62,7 +61,7 @@ def command(file: str, form: str, network: str | None, out: Path | None) -> None
         try:
             compiled = compile_network(checked.networks[0])
         except (SourceExportError, MemoryError) as error:
-            raise UserError(f"{error}; nothing was written") from None
+            raise NeuralError(f"{error}; nothing was written") from None
         text = compiled.text
         shapes = ", ".join(str(shape) for shape in compiled.shapes)
         if compiled.max_difference is None:
@@ -78,7 +77,7 @@ def command(file: str, form: str, network: str | None, out: Path | None) -> None
     try:
         write_atomically(out, text)
     except OSError as error:
-        raise UserError(f"{out}: {describe_os_error(error)}") from None
+        raise NeuralError(f"{out}: {describe_os_error(error)}") from None
     written_network = checked.networks[0]
     click.echo(
         f"{out}: {written_network.name}, {written_network.cost.parameters:,} parameters", err=True

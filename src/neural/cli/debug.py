@@ -105,10 +105,7 @@ def command(subject: str | None, run: str | None, root: Path, **options: Any) ->
     All values are measured in this pass. The weights of a program without --run are random; the
     output says so.
     """
-    from neural.cli._errors import report_errors
-
-    with report_errors():
-        _debug(subject, run, root, **options)
+    _debug(subject, run, root, **options)
 
 
 def _debug(
@@ -394,10 +391,10 @@ def _format_measures(capture: Capture, heads: list[tuple[int, int]]) -> list[str
 
 
 def _check_layer_and_head(capture: Capture, layer: int | None, head: int | None) -> None:
-    from neural.cli._errors import UserError
+    from neural.core.errors import NeuralError
 
     if layer is not None and layer >= len(capture):
-        raise UserError(
+        raise NeuralError(
             f"there is no layer {layer}: {len(capture)} have attention, numbered from 0"
         )
     head_count = (
@@ -407,26 +404,25 @@ def _check_layer_and_head(capture: Capture, layer: int | None, head: int | None)
     )
     if head is not None and head >= head_count:
         owner = "the network" if layer is None else f"layer {layer}"
-        raise UserError(f"there is no head {head}: {owner} has {head_count}")
+        raise NeuralError(f"there is no head {head}: {owner} has {head_count}")
 
 
 def _check_output_path(path: Path | None, suffix: str) -> None:
-    """Raise UserError for a wrong suffix or a missing folder, before the network runs."""
-    from neural.cli._errors import UserError
+    """Raise NeuralError for a wrong suffix or a missing folder, before the network runs."""
+    from neural.core.errors import NeuralError
 
     if path is None:
         return
     if path.suffix != suffix:
-        raise UserError(f"{path} should end in {suffix}")
+        raise NeuralError(f"{path} should end in {suffix}")
     if not path.absolute().parent.is_dir():
-        raise UserError(f"there is no folder {path.parent} for {path.name}")
+        raise NeuralError(f"there is no folder {path.parent} for {path.name}")
 
 
 def _write_files(
     subject: DebugSubject, capture: Capture, out: Path | None, npz: Path | None
 ) -> None:
-    from neural.cli._errors import CommandFailedError
-    from neural.core.errors import describe_os_error
+    from neural.core.errors import CommandFailedError, describe_os_error
     from neural.workflows.debug import write_arrays, write_page
 
     for path, write in ((npz, write_arrays), (out, write_page)):

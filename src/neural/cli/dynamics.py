@@ -25,10 +25,9 @@ import click
 
 from neural.cli import _formatting
 from neural.cli._arguments import PROGRAM, PROGRAM_SUFFIXES
-from neural.cli._errors import UserError
 from neural.cli._formatting import format_count, path_argument, relative_path
 from neural.cli._options import json_option, out_option, runs_option
-from neural.core.errors import describe_os_error
+from neural.core.errors import NeuralError, describe_os_error
 
 if TYPE_CHECKING:
     from neural.analysis.focus_claims import ClaimVerdict
@@ -108,13 +107,10 @@ def command(
         raise click.UsageError(
             f"--{ignored[0]} needs --theory; a comparison writes its plots into its own folder"
         )
-    from neural.cli._errors import report_errors
-
-    with report_errors():
-        if theory:
-            show_theory(arguments, as_json=as_json, **options)
-        else:
-            run_comparison(arguments[0], workers=workers, runs=root, as_json=as_json)
+    if theory:
+        show_theory(arguments, as_json=as_json, **options)
+    else:
+        run_comparison(arguments[0], workers=workers, runs=root, as_json=as_json)
 
 
 def run_comparison(path: str, *, workers: int | None, runs: Path, as_json: bool) -> None:
@@ -274,18 +270,18 @@ def _parse_sizes(arguments: Sequence[str]) -> tuple[int, int]:
     for argument in arguments:
         name, equals, value = argument.partition("=")
         if not equals or name not in ("C", "m"):
-            raise UserError(
+            raise NeuralError(
                 f"`{argument}`: the theory takes C=… (classes) and m=… (segments), as in C=3 m=10"
             )
         if name in sizes:
-            raise UserError(f"`{argument}`: {name} is given twice")
+            raise NeuralError(f"`{argument}`: {name} is given twice")
         try:
             sizes[name] = int(value.replace(",", "").replace("_", ""))
         except ValueError:
-            raise UserError(f"`{argument}`: {name} must be an integer, as in {name}=10") from None
+            raise NeuralError(f"`{argument}`: {name} must be an integer, as in {name}=10") from None
     missing = [name for name in ("C", "m") if name not in sizes]
     if missing:
-        raise UserError(
+        raise NeuralError(
             f"{' and '.join(missing)} missing: --theory C=3 m=10 has 3 classes and 10 segments"
         )
     return sizes["C"], sizes["m"]
@@ -298,7 +294,7 @@ def _parse_alphas(text: str | None) -> tuple[float, ...]:
     try:
         return tuple(sorted({float(number) for number in text.split(",")}))
     except ValueError:
-        raise UserError(
+        raise NeuralError(
             f"--alpha {text}: expected numbers separated by commas, as in 0.2,0.4"
         ) from None
 
@@ -309,7 +305,7 @@ def _write_plots(theory: TheoryOverview, folder: Path) -> list[Path]:
     try:
         return draw_theory_plots(theory, folder)
     except OSError as error:
-        raise UserError(f"--out {folder}: {describe_os_error(error)}") from None
+        raise NeuralError(f"--out {folder}: {describe_os_error(error)}") from None
 
 
 def _format_theory(theory: TheoryOverview) -> list[str]:

@@ -75,40 +75,37 @@ def command(
     own scores on held-out data. The page of the run shows the newest evaluation. `shipped` is the
     segmenter of the package: it is scored on any documents with known segments.
     """
-    from neural.cli._errors import report_errors
-
     if file is not None and data is not None:
         raise click.UsageError(f"{file} and --data {data} are both data: name one of them")
     if run is not None and file is None and Path(run).is_file():
         raise click.UsageError(f"{run} is a file, not a run: name it with --data {run}")
     data = data if file is None else file
-    with report_errors():
-        from neural.cli._formatting import print_section, terminal_width
-        from neural.workflows.evaluate import SHIPPED, evaluate
+    from neural.cli._formatting import print_section, terminal_width
+    from neural.workflows.evaluate import SHIPPED, evaluate
 
-        options = {
-            "data": data,
-            "threshold": threshold,
-            "decode": decode,
-            "layout": layout,
-            "allow_duplicates": allow_duplicates,
-        }
-        # A task accepts only its own options: those that were not used are left out.
-        used_options: dict[str, Any] = {
-            name: value for name, value in options.items() if value not in (None, False)
-        }
-        if run == SHIPPED:
-            evaluation = evaluate(SHIPPED, **used_options)
-        else:
-            from neural.cli._run_selection import select_run
-            from neural.runs.run import Run
+    options = {
+        "data": data,
+        "threshold": threshold,
+        "decode": decode,
+        "layout": layout,
+        "allow_duplicates": allow_duplicates,
+    }
+    # A task accepts only its own options: those that were not used are left out.
+    used_options: dict[str, Any] = {
+        name: value for name, value in options.items() if value not in (None, False)
+    }
+    if run == SHIPPED:
+        evaluation = evaluate(SHIPPED, **used_options)
+    else:
+        from neural.cli._run_selection import select_run
+        from neural.runs.run import Run
 
-            with Run.open(select_run(run, root)) as opened_run:
-                evaluation = evaluate(opened_run, **used_options)
-        if as_json:
-            click.echo(json.dumps(evaluation.to_dict(), allow_nan=False))
-            return
-        for index, section in enumerate(evaluation.to_sections(terminal_width())):
-            if index:
-                click.echo()
-            print_section(section)
+        with Run.open(select_run(run, root)) as opened_run:
+            evaluation = evaluate(opened_run, **used_options)
+    if as_json:
+        click.echo(json.dumps(evaluation.to_dict(), allow_nan=False))
+        return
+    for index, section in enumerate(evaluation.to_sections(terminal_width())):
+        if index:
+            click.echo()
+        print_section(section)

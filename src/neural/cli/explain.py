@@ -51,8 +51,8 @@ def command(code: str | None) -> None:
     """
     from neural.analysis.head_roles import NO_ROLES, ROLES
     from neural.capture.measures import registry as measures
-    from neural.cli._errors import UserError
     from neural.core.diagnostics import render_diagnostic
+    from neural.core.errors import NeuralError
     from neural.core.names import find_closest
     from neural.core.registry import UnknownNameError
     from neural.language import diagnostic_codes
@@ -90,7 +90,7 @@ def command(code: str | None) -> None:
         known = [*diagnostic_codes.list_codes(), *checks, *measures.names(), *ROLES, *NO_ROLES]
         guess = find_closest(code, known)
         hint = f"did you mean `{guess}`? " if guess else ""
-        raise UserError(
+        raise NeuralError(
             f"no code, measure or role is called `{code}`; {hint}`neural explain` lists all"
         ) from None
     click.echo(click.style(f"{explanation.code}: {explanation.title}", bold=True) + "\n")

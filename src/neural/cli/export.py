@@ -64,34 +64,28 @@ def command(
     The written file is read back and compared with the network at several shapes before it is put
     in place.
     """
-    from neural.cli._errors import UserError, report_errors
+    from neural.cli._run_selection import select_run
+    from neural.core.errors import NeuralError
+    from neural.exports import registry
+    from neural.workflows.export import export, load_bundle
 
-    with report_errors():
-        from neural.cli._run_selection import select_run
-        from neural.exports import registry
-        from neural.workflows.export import export, load_bundle
-
-        if form is None:
-            types = [registry.get(name) for name in registry.names()]
-            form = next(
-                (
-                    registry.name_of(kind)
-                    for kind in types
-                    if out and out.suffix == kind.suffix != ""
-                ),
-                None,
-            )
-        if form is None:
-            names = " | ".join(registry.names())
-            raise UserError(f"choose a format: --to {names}, or a file such as -o net.onnx")
-        exporter_type = registry.get(form)
-        form = registry.name_of(exporter_type)  # `hf` is huggingface
-        bundle = load_bundle(
-            select_run(run, root), return_logits=scores, with_mask=masked, length=length
+    if form is None:
+        types = [registry.get(name) for name in registry.names()]
+        form = next(
+            (registry.name_of(kind) for kind in types if out and out.suffix == kind.suffix != ""),
+            None,
         )
-        suffix = exporter_type.suffix
-        path = out or Path(f"{bundle.name}{suffix}" if suffix else f"{bundle.name}_{form}")
-        result = export(bundle, exporter_type, path)
+    if form is None:
+        names = " | ".join(registry.names())
+        raise NeuralError(f"choose a format: --to {names}, or a file such as -o net.onnx")
+    exporter_type = registry.get(form)
+    form = registry.name_of(exporter_type)  # `hf` is huggingface
+    bundle = load_bundle(
+        select_run(run, root), return_logits=scores, with_mask=masked, length=length
+    )
+    suffix = exporter_type.suffix
+    path = out or Path(f"{bundle.name}{suffix}" if suffix else f"{bundle.name}_{form}")
+    result = export(bundle, exporter_type, path)
     if "preprocessing" in bundle.metadata:
         click.echo(
             "note: the network takes prepared columns (filled, standardised, one-hot), not raw rows; "

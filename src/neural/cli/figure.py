@@ -79,29 +79,26 @@ def command(
     Text stays text in SVG and PDF; the same run gives the same bytes. Without --layer and --head,
     the head with a role whose weights are the most concentrated is drawn.
     """
-    from neural.cli._errors import report_errors
+    from neural.cli._run_selection import select_runs
+    from neural.report.figures_extra import require_figures
+    from neural.workflows.figure import figure
 
-    with report_errors():
-        from neural.cli._run_selection import select_runs
-        from neural.report.figures_extra import require_figures
-        from neural.workflows.figure import figure
+    require_figures("neural figure")
+    from neural.report.paper_figures import registry
 
-        require_figures("neural figure")
-        from neural.report.paper_figures import registry
-
-        registry.get(kind)  # an unknown kind is reported before runs are searched
-        drawn = figure(
-            select_runs(runs, root),
-            kind,
-            step=step,
-            layer=layer,
-            head=head,
-            metrics=metrics,
-            patch=patch,
-            width=width,
-            height=height,
-        )
-        path = drawn.save(out)
+    registry.get(kind)  # an unknown kind is reported before runs are searched
+    drawn = figure(
+        select_runs(runs, root),
+        kind,
+        step=step,
+        layer=layer,
+        head=head,
+        metrics=metrics,
+        patch=patch,
+        width=width,
+        height=height,
+    )
+    path = drawn.save(out)
     inches = drawn.size_in_inches
     if as_json:
         described = {"kind": kind, "description": drawn.description, "inches": inches}

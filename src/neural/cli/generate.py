@@ -92,10 +92,7 @@ def command(run: str | None, **options: Any) -> None:
 
     When the context is full, generation continues from its last half.
     """
-    from neural.cli._errors import report_errors
-
-    with report_errors():
-        _generate(run, **options)
+    _generate(run, **options)
 
 
 def _generate(
@@ -205,22 +202,21 @@ def _make_printable(text: str) -> str:
 
 
 def _check_attention_path(path: Path, decoder: str) -> None:
-    """Raise UserError for a wrong path or decoder, before text is generated."""
-    from neural.cli._errors import UserError
+    """Raise NeuralError for a wrong path or decoder, before text is generated."""
+    from neural.core.errors import NeuralError
 
     if decoder in ("compiled", "recomputed"):
-        raise UserError(f"--attention needs cached decoding: leave out --decoder {decoder}")
+        raise NeuralError(f"--attention needs cached decoding: leave out --decoder {decoder}")
     if not path.name:
-        raise UserError("--attention needs the name of an .npz file")
+        raise NeuralError("--attention needs the name of an .npz file")
     if not path.absolute().parent.is_dir():
-        raise UserError(f"there is no folder {path.parent} for --attention")
+        raise NeuralError(f"there is no folder {path.parent} for --attention")
     if path.suffix != ".npz":
-        raise UserError(f"--attention writes an .npz file: {path.with_suffix('.npz')}")
+        raise NeuralError(f"--attention writes an .npz file: {path.with_suffix('.npz')}")
 
 
 def _write_attention(export: AttentionExport, path: Path) -> None:
-    from neural.cli._errors import CommandFailedError
-    from neural.core.errors import describe_os_error
+    from neural.core.errors import CommandFailedError, describe_os_error
 
     try:
         export.write(path)

@@ -49,14 +49,11 @@ def command(
     num_heads, norm_first (default false) and activation (default relu); a nanoGPT checkpoint does
     not contain its characters, which are read from `text`.
     """
-    from neural.cli._errors import report_errors
+    from neural.imports import registry
+    from neural.workflows.import_model import import_file
 
-    with report_errors():
-        from neural.imports import registry
-        from neural.workflows.import_model import import_file
-
-        importer = registry.get(kind.replace(".", "_"), ignore_case=True)
-        imported = import_file(file, importer, overrides, runs=root, output=out)
+    importer = registry.get(kind.replace(".", "_"), ignore_case=True)
+    imported = import_file(file, importer, overrides, runs=root, output=out)
     if as_json:
         click.echo(
             json.dumps(

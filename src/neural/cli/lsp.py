@@ -26,14 +26,13 @@ def command(stdio: bool, tcp: int | None) -> None:
 
     Supports .neural programs; of experiments in YAML it reports errors in the settings.
     """
-    from neural.cli._errors import UserError
     from neural.core.distribution import format_install_command
-    from neural.core.errors import describe_os_error
+    from neural.core.errors import NeuralError, describe_os_error
 
     if stdio and tcp:
         raise click.UsageError("--stdio and --tcp exclude each other")
     if find_spec("pygls") is None:
-        raise UserError(
+        raise NeuralError(
             f"the language server needs one more package: {format_install_command('lsp')}"
         )
     from neural.lsp.server import server
@@ -45,6 +44,6 @@ def command(stdio: bool, tcp: int | None) -> None:
     try:
         server.start_tcp("127.0.0.1", tcp)
     except OSError as error:
-        raise UserError(
+        raise NeuralError(
             f"cannot listen on 127.0.0.1:{tcp}: {describe_os_error(error)}; choose another --tcp"
         ) from None

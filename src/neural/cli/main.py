@@ -21,10 +21,10 @@ from typing import Any
 import click
 
 from neural import __version__
+from neural.core.errors import EXIT_STOPPED, find_user_error, format_error
 from neural.core.escape import escape_controls
 from neural.core.names import find_closest
 from neural.core.platform_support import make_output_encodable
-from neural.core.registry import BrokenEntryError
 
 
 class CommandGroup(click.Group):
@@ -84,7 +84,7 @@ class CommandGroup(click.Group):
             except Exception:
                 # a library that is interrupted may raise an error of its own (pydantic does)
                 if interrupts:
-                    sys.exit(128 + signal.SIGINT)
+                    sys.exit(EXIT_STOPPED)
                 raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -103,7 +103,7 @@ class CommandGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command.
 
-        A plugin (a layer or mechanism of another package) that fails to load becomes a message.
+        An error that the user can correct becomes a message and an exit code, here for all commands.
         """
         no_colour = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
         ctx.color = True if os.environ.get("FORCE_COLOR") else False if no_colour else ctx.color
@@ -112,11 +112,13 @@ class CommandGroup(click.Group):
                 warnings.showwarning = show_warning
                 return super().invoke(ctx)
         except KeyboardInterrupt:  # click would print "Aborted!" and exit with 1
-            raise click.exceptions.Exit(128 + signal.SIGINT) from None
-        except BrokenEntryError as error:
-            from neural.cli._errors import UserError
-
-            raise UserError(str(error)) from None
+            raise click.exceptions.Exit(EXIT_STOPPED) from None
+        except BaseException as error:
+            user_error = find_user_error(error)
+            if user_error is None:
+                raise
+            click.echo(format_error(user_error), err=True)
+            raise click.exceptions.Exit(user_error.exit_code) from None
 
 
 @contextmanager

@@ -33,14 +33,10 @@ def command(name: str, into: Path, attention: str) -> None:
 
     Existing files are never overwritten. Nothing is installed: the commands for that are printed.
     """
-    from neural.cli._errors import UserError
     from neural.cli._formatting import format_table, relative_path, style_heading
-    from neural.workflows.new import ProjectError, create_project
+    from neural.workflows.new import create_project
 
-    try:
-        project = create_project(name, into, attention)
-    except ProjectError as error:
-        raise UserError(str(error)) from None
+    project = create_project(name, into, attention)
     path = relative_path(project.path.resolve())
     click.echo(style_heading(str(path)))
     file_rows = [

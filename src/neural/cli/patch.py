@@ -100,24 +100,21 @@ def command(
     head has an effect if it restores more
     than the differences of other pairs do; at most 5 % of sweeps without any effect show one.
     """
-    from neural.cli._errors import report_errors
-
     if out is not None and out.suffix.lower() not in OUT_SUFFIXES:
         raise click.UsageError(f"{out}: name it {out.with_suffix('.html')}, .svg or .json")
     if options["through"] != "all" and not options["paths"]:
         raise click.UsageError("--through belongs to --path: name the two heads")
     if options["paths"] and options["all_paths"]:
         raise click.UsageError("--path and --paths cannot be used together: choose one of them")
-    with report_errors():
-        result = _patch(target, pairs, root, **options)
-        if as_json:
-            click.echo(escape_json(json.dumps(result.to_dict(), indent=1, ensure_ascii=False)))
-        else:
-            click.echo("\n".join(_format_result(result)))
-        if out is not None:
-            saved = result.save(out)
-            hint = "; open it in a browser" if out.suffix.lower() != ".json" else ""
-            click.echo(f"{saved}{hint}", err=as_json)
+    result = _patch(target, pairs, root, **options)
+    if as_json:
+        click.echo(escape_json(json.dumps(result.to_dict(), indent=1, ensure_ascii=False)))
+    else:
+        click.echo("\n".join(_format_result(result)))
+    if out is not None:
+        saved = result.save(out)
+        hint = "; open it in a browser" if out.suffix.lower() != ".json" else ""
+        click.echo(f"{saved}{hint}", err=as_json)
 
 
 def _patch(

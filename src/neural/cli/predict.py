@@ -39,46 +39,44 @@ def command(
     Probabilities are calibrated if the run is (`neural calibrate`). Language models write text with
     `neural generate`.
     """
-    from neural.cli._errors import UserError, report_errors
+    from neural.core.errors import NeuralError
 
     if run is not None and source is None and (run == "-" or Path(run).is_file()):
         run, source = None, run
-    with report_errors():
-        from neural.cli._formatting import print_section, terminal_width
-        from neural.cli._run_selection import select_run
-        from neural.runs.run import Run
-        from neural.workflows.predict import describe_input, predict_lazily
-        from neural.workflows.prediction_files import (
-            find_writer,
-            format_predictions,
-            save_predictions,
-        )
+    from neural.cli._formatting import print_section, terminal_width
+    from neural.cli._run_selection import select_run
+    from neural.runs.run import Run
+    from neural.workflows.predict import describe_input, predict_lazily
+    from neural.workflows.prediction_files import (
+        find_writer,
+        format_predictions,
+        save_predictions,
+    )
 
-        if out is not None and out != STANDARD_STREAM:
-            find_writer(out)  # an unknown suffix is an error before any work
-        with Run.open(select_run(run, root)) as opened_run:
-            if source is None:
-                name = run or opened_run.name
-                raise UserError(
-                    f"{name} needs an input: {describe_input(opened_run)}\n"
-                    f"  neural predict {name} FILE"
-                )
-            content = sys.stdin.buffer.read() if source == "-" else source
-            predictions = predict_lazily(opened_run, content)
-            for note in predictions.notes:
-                click.echo(f"note: {escape_controls(note)}", err=True)
-            if out is not None:
-                if out == STANDARD_STREAM:
-                    click.echo(format_predictions(predictions, as_json=as_json), nl=False)
-                else:
-                    count = save_predictions(predictions, out)
-                    click.echo(f"wrote {out}, {count:,} row{'s' * (count != 1)}", err=True)
-                return
-            for index, prediction in enumerate(predictions.items):
-                if as_json:
-                    for record in prediction.to_records():
-                        click.echo(escape_json(json.dumps(record, ensure_ascii=False)))
-                else:
-                    if index:
-                        click.echo()
-                    print_section(prediction.to_section(terminal_width()))
+    if out is not None and out != STANDARD_STREAM:
+        find_writer(out)  # an unknown suffix is an error before any work
+    with Run.open(select_run(run, root)) as opened_run:
+        if source is None:
+            name = run or opened_run.name
+            raise NeuralError(
+                f"{name} needs an input: {describe_input(opened_run)}\n  neural predict {name} FILE"
+            )
+        content = sys.stdin.buffer.read() if source == "-" else source
+        predictions = predict_lazily(opened_run, content)
+        for note in predictions.notes:
+            click.echo(f"note: {escape_controls(note)}", err=True)
+        if out is not None:
+            if out == STANDARD_STREAM:
+                click.echo(format_predictions(predictions, as_json=as_json), nl=False)
+            else:
+                count = save_predictions(predictions, out)
+                click.echo(f"wrote {out}, {count:,} row{'s' * (count != 1)}", err=True)
+            return
+        for index, prediction in enumerate(predictions.items):
+            if as_json:
+                for record in prediction.to_records():
+                    click.echo(escape_json(json.dumps(record, ensure_ascii=False)))
+            else:
+                if index:
+                    click.echo()
+                print_section(prediction.to_section(terminal_width()))

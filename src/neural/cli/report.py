@@ -40,36 +40,31 @@ def command(
     The page is one file that works offline. Runs that differ in their seed alone are drawn as one
     line with a band; the folder of a sweep stands for all of its runs.
     """
-    from neural.cli._errors import UserError, report_errors
-    from neural.report.pdf_export import BrowserError, find_browser, print_to_pdf
+    from neural.report.pdf_export import find_browser, print_to_pdf
 
     if pdf and out == STANDARD_STREAM:
         raise click.UsageError("--pdf is written beside the page: name a file with -o")
-    try:
-        if pdf:
-            find_browser()  # raises BrowserError before the report is written
-        with report_errors():
-            from neural.cli._run_selection import select_runs
-            from neural.report.figures_extra import require_figures
-            from neural.report.run_report import render_report, write_report
+    if pdf:
+        find_browser()  # raises BrowserError before the report is written
+    from neural.cli._run_selection import select_runs
+    from neural.report.figures_extra import require_figures
+    from neural.report.run_report import render_report, write_report
 
-            if plots is not None:
-                require_figures("--plots")
-            paths = select_runs(runs, root)
-            if out == STANDARD_STREAM:
-                click.echo(render_report(paths, title=title))
-            else:
-                write_report(paths, out, title=title)
-                size = _format_size(out)
-                click.echo(f"{out}  {size}, {format_count(paths, 'run')}; open it in a browser")
-            if plots is not None:
-                _draw_plots(paths, plots, to_stderr=out == STANDARD_STREAM)
-        if pdf:
-            pdf_path = out.with_suffix(".pdf")
-            print_to_pdf(out, pdf_path)
-            click.echo(f"{pdf_path}  {_format_size(pdf_path)}")
-    except BrowserError as error:
-        raise UserError(str(error)) from None
+    if plots is not None:
+        require_figures("--plots")
+    paths = select_runs(runs, root)
+    if out == STANDARD_STREAM:
+        click.echo(render_report(paths, title=title))
+    else:
+        write_report(paths, out, title=title)
+        size = _format_size(out)
+        click.echo(f"{out}  {size}, {format_count(paths, 'run')}; open it in a browser")
+    if plots is not None:
+        _draw_plots(paths, plots, to_stderr=out == STANDARD_STREAM)
+    if pdf:
+        pdf_path = out.with_suffix(".pdf")
+        print_to_pdf(out, pdf_path)
+        click.echo(f"{pdf_path}  {_format_size(pdf_path)}")
 
 
 def _draw_plots(paths: list[Path], folder: Path, *, to_stderr: bool) -> None:

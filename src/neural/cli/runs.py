@@ -48,15 +48,12 @@ def command(context: click.Context, show_all: bool, root: Path, as_json: bool) -
     `lost`: the process of the run ended without saving a result; `neural train --resume RUN`
     resumes it.
     """
-    from neural.cli._errors import report_errors
-
     if context.invoked_subcommand is not None:
         return
 
-    with report_errors():
-        from neural.workflows.runs import runs
+    from neural.workflows.runs import runs
 
-        summaries = runs(root, newest=None if show_all or as_json else MAX_SHOWN_RUNS)
+    summaries = runs(root, newest=None if show_all or as_json else MAX_SHOWN_RUNS)
     if as_json:
         click.echo(json.dumps(summaries, indent=2))
     elif summaries:
@@ -92,12 +89,10 @@ def copy_command(
     A copy appears complete or not at all, its checkpoints are verified, and it can be resumed. An
     older copy of the same run is replaced, a newer one is kept. Exit code 2 if one was refused.
     """
-    from neural.cli._errors import report_errors
     from neural.cli._run_selection import select_run_or_sweep
 
-    with report_errors():
-        sources = [select_run_or_sweep(name, root, is_changed=True) for name in runs]
-        sys.exit(2 if _copy_and_print(sources, target, rename, as_json) else 0)
+    sources = [select_run_or_sweep(name, root, is_changed=True) for name in runs]
+    sys.exit(2 if _copy_and_print(sources, target, rename, as_json) else 0)
 
 
 @command.command(name="merge")
@@ -130,21 +125,19 @@ def merge_command(
     The rules are those of `neural runs copy`. Copies of one run that were trained separately are
     not mixed: the second is refused, or gets another name with --rename.
     """
-    from neural.cli._errors import report_errors
     from neural.workflows.copy_runs import copy_repeatedly
 
-    with report_errors():
-        if seconds is None:
-            has_refused = _copy_and_print(folders, target, rename, as_json)
-        else:
-            has_refused = False
+    if seconds is None:
+        has_refused = _copy_and_print(folders, target, rename, as_json)
+    else:
+        has_refused = False
 
-            def copy() -> None:
-                nonlocal has_refused
-                has_refused = _copy_and_print(folders, target, rename, as_json, only_changes=True)
+        def copy() -> None:
+            nonlocal has_refused
+            has_refused = _copy_and_print(folders, target, rename, as_json, only_changes=True)
 
-            copy_repeatedly(copy, seconds)
-        sys.exit(2 if has_refused else 0)
+        copy_repeatedly(copy, seconds)
+    sys.exit(2 if has_refused else 0)
 
 
 @command.command(name="upgrade")
@@ -159,17 +152,14 @@ def upgrade_command(runs: tuple[str, ...], root: Path) -> None:
     The new folder has `-upgraded` after its name, and all curves, measures, maps and checkpoints.
     The old folder is kept.
     """
-    from neural.cli._errors import report_errors
     from neural.cli._formatting import relative_path
     from neural.cli._run_selection import select_run
+    from neural.runs.upgrade import upgrade_run
 
-    with report_errors():
-        from neural.runs.upgrade import upgrade_run
-
-        for name in runs:
-            path = select_run(name, root, is_changed=True)
-            click.echo(f"upgraded: {relative_path(upgrade_run(path))}")
-            click.echo(f"the old folder is kept: {relative_path(path)}", err=True)
+    for name in runs:
+        path = select_run(name, root, is_changed=True)
+        click.echo(f"upgraded: {relative_path(upgrade_run(path))}")
+        click.echo(f"the old folder is kept: {relative_path(path)}", err=True)
 
 
 def _copy_and_print(

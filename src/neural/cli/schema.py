@@ -31,18 +31,13 @@ def command(task: str | None, form: str) -> None:
     An editor with YAML support then completes and checks a file that starts with
     `# yaml-language-server: $schema=experiment.schema.json`.
     """
-    from neural.cli._errors import UserError
     from neural.core.experiment import Experiment
-    from neural.core.registry import UnknownNameError
     from neural.core.schema import build_json_schema, format_tables
     from neural.tasks import registry
 
-    try:
-        # `lm` is language_model
-        names = [registry.name_of(registry.get(task))] if task else registry.names()
-        settings_types = {name: registry.get(name).Settings for name in names}
-    except UnknownNameError as error:
-        raise UserError(str(error)) from None
+    # `lm` is language_model
+    names = [registry.name_of(registry.get(task))] if task else registry.names()
+    settings_types = {name: registry.get(name).Settings for name in names}
     if form == "json":
         schema = build_json_schema(Experiment, "task", settings_types)
         click.echo(json.dumps(schema, indent=2, ensure_ascii=False))

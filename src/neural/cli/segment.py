@@ -172,10 +172,7 @@ def command(files: tuple[str, ...], **options: Any) -> None:
     respect --min, --max and --max-tokens. If one of several texts cannot be segmented, the others
     are, and the exit code is 1.
     """
-    from neural.cli._errors import report_errors
-
-    with report_errors():
-        _segment(files, **options)
+    _segment(files, **options)
 
 
 def _segment(
@@ -189,12 +186,12 @@ def _segment(
     root: Path,
     **options: Any,
 ) -> None:
-    from neural.cli._errors import CommandFailedError, UserError
+    from neural.core.errors import CommandFailedError, NeuralError
     from neural.tasks.segmentation.segment_stream import SegmentOptions
     from neural.workflows.segment_files import find_input_files
 
     if min_elements and max_elements and min_elements > max_elements:
-        raise UserError(f"--min {min_elements} must not be larger than --max {max_elements}")
+        raise NeuralError(f"--min {min_elements} must not be larger than --max {max_elements}")
     segment_options = SegmentOptions(
         min_elements=min_elements, max_elements=max_elements, **options
     )
@@ -242,14 +239,14 @@ class _Output:
 
 def _resolve_outputs(files: list[InputFile], form: str, out: Path | None) -> list[_Output]:
     """Output of each file. Errors are raised before any reading."""
-    from neural.cli._errors import UserError
+    from neural.core.errors import NeuralError
 
     is_single = len(files) == 1
     if form == "html" and any(file.has_rows for file in files):
-        raise UserError("--format html is for files with one text, not for rows of .jsonl files")
+        raise NeuralError("--format html is for files with one text, not for rows of .jsonl files")
     if out is None or out == STANDARD_STREAM:
         if form == "html" and not is_single:
-            raise UserError("several pages need a folder: name a folder with --out")
+            raise NeuralError("several pages need a folder: name a folder with --out")
         return [_Output(None, files)]
     is_one_file = not out.is_dir() and (
         is_single or (form in ("json", "jsonl") and out.suffix in (".json", ".jsonl"))
@@ -258,19 +255,19 @@ def _resolve_outputs(files: list[InputFile], form: str, out: Path | None) -> lis
         outputs = [_Output(out, files)]
     else:
         if out.exists() and not out.is_dir():
-            raise UserError(f"--out {out} is a file; for several files name a folder")
+            raise NeuralError(f"--out {out} is a file; for several files name a folder")
         names = [file.name for file in files]
         duplicate = next((name for name in names if names.count(name) > 1), None)
         if duplicate is not None:
-            raise UserError(f"two of the files are called {duplicate}: use two output folders")
+            raise NeuralError(f"two of the files are called {duplicate}: use two output folders")
         outputs = [_Output(out / f"{file.name}{OUTPUT_SUFFIXES[form]}", [file]) for file in files]
     inputs = {file.path.absolute() for file in files if file.path is not None}
     for output in outputs:
         assert output.path is not None
         if output.path.absolute() in inputs:
-            raise UserError(f"--out {output.path} is an input file; name another one")
+            raise NeuralError(f"--out {output.path} is an input file; name another one")
         if is_one_file and not output.path.absolute().parent.is_dir():
-            raise UserError(f"there is no folder {output.path.parent} for --out")
+            raise NeuralError(f"there is no folder {output.path.parent} for --out")
     return outputs
 
 
@@ -296,9 +293,8 @@ class _SegmentJob:
 
     def write_output(self, output: _Output) -> None:
         """Segment the texts of one output. Errors of its file are CommandFailedError."""
-        from neural.cli._errors import CommandFailedError
         from neural.cli._formatting import relative_path
-        from neural.core.errors import describe_os_error
+        from neural.core.errors import CommandFailedError, describe_os_error
 
         texts, failures, summary = self.texts, self.failures, ""
         try:
@@ -328,8 +324,7 @@ class _SegmentJob:
     @contextmanager
     def _catch_errors(self, *, is_file: bool = False) -> Iterator[None]:
         """Count and print an error; a file whose rows cannot be read counts as one text."""
-        from neural.cli._errors import UserError
-        from neural.core.errors import TaskError
+        from neural.core.errors import TaskError, format_error
 
         try:
             yield
@@ -339,7 +334,7 @@ class _SegmentJob:
             self.texts += is_file
             self.failures += 1
             self._progress.clear()
-            UserError(str(error)).show()
+            click.echo(format_error(error), err=True)
 
     def _write_text(self, text_input: TextInput, write: Write, *, is_shared: bool = False) -> str:
         """Segment one text; returns a summary in one line.

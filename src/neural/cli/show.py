@@ -45,29 +45,26 @@ def command(run: str | None, measure: str | None, root: Path, as_json: bool) -> 
 
     Also works during training. For the folder of a sweep its trials are shown.
     """
-    from neural.cli._errors import report_errors
+    from neural.analysis.run_summary import describe_run
+    from neural.cli._run_selection import select_run_or_sweep
+    from neural.runs.run import Run
+    from neural.workflows.sweep import TRIALS_FILE, open_sweep
 
-    with report_errors():
-        from neural.analysis.run_summary import describe_run
-        from neural.cli._run_selection import select_run_or_sweep
-        from neural.runs.run import Run
-        from neural.workflows.sweep import TRIALS_FILE, open_sweep
+    path = select_run_or_sweep(run, root)
+    if (path / TRIALS_FILE).exists():
+        from neural.cli._sweep_display import format_sweep
 
-        path = select_run_or_sweep(run, root)
-        if (path / TRIALS_FILE).exists():
-            from neural.cli._sweep_display import format_sweep
-
-            click.echo(format_sweep(open_sweep(path), as_json=as_json))
-            return
-        with Run.open(path) as opened_run:
-            data = describe_run(opened_run)
-            _check_measure(measure, data)
-            page = (
-                json.dumps(data, indent=2)
-                if as_json
-                else "\n".join(_format_run(opened_run, data, measure))
-            )
-            click.echo(escape_controls_keep_colours(page))
+        click.echo(format_sweep(open_sweep(path), as_json=as_json))
+        return
+    with Run.open(path) as opened_run:
+        data = describe_run(opened_run)
+        _check_measure(measure, data)
+        page = (
+            json.dumps(data, indent=2)
+            if as_json
+            else "\n".join(_format_run(opened_run, data, measure))
+        )
+        click.echo(escape_controls_keep_colours(page))
 
 
 def _check_measure(measure: str | None, data: dict[str, Any]) -> None:

@@ -97,14 +97,10 @@ def command(
     Started again with the same files, it resumes: finished trials are not trained again. Exit
     codes: 0 all trained, 1 some failed, 2 errors in the files, 130 stopped.
     """
-    from neural.cli._errors import report_errors
     from neural.cli._file_kind import require_kind
 
     require_kind(file, "study")
-    with report_errors():
-        sys.exit(
-            _run_study(file, overrides, runner, workers, root, new, dry_run, plan, form or "text")
-        )
+    sys.exit(_run_study(file, overrides, runner, workers, root, new, dry_run, plan, form or "text"))
 
 
 def _run_study(

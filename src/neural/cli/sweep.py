@@ -97,13 +97,11 @@ def command(
         raise click.UsageError("a resumed sweep keeps its folds: leave --folds out")
     if overrides and resume is not None:
         raise click.UsageError("a resumed sweep keeps its settings: leave --set out")
-    from neural.cli._errors import report_errors
     from neural.cli._file_kind import require_kind
 
     if file is not None:
         require_kind(file, "sweep", *(() if folds is None else ("experiment", "program")))
-    with report_errors():
-        _run_sweep(file, overrides, runner, workers, root, resume, confirm, folds, dry_run, as_json)
+    _run_sweep(file, overrides, runner, workers, root, resume, confirm, folds, dry_run, as_json)
 
 
 def _run_sweep(

@@ -58,18 +58,15 @@ def command(run: str | None, measure: str | None, every: float, once: bool, root
     Works in any terminal, also over SSH. Ends with the run or with Ctrl-C, which does not affect
     the run.
     """
-    from neural.cli._errors import report_errors
+    from neural.cli._run_selection import select_run
+    from neural.runs.run import Run
 
-    with report_errors():
-        from neural.cli._run_selection import select_run
-        from neural.runs.run import Run
-
-        with Run.open(select_run(run, root)) as opened_run:
-            check_measure(opened_run, measure)
-            if once or not sys.stdout.isatty():
-                click.echo("\n".join(render_frame(opened_run, measure)))
-            else:
-                _follow(opened_run, measure, every)
+    with Run.open(select_run(run, root)) as opened_run:
+        check_measure(opened_run, measure)
+        if once or not sys.stdout.isatty():
+            click.echo("\n".join(render_frame(opened_run, measure)))
+        else:
+            _follow(opened_run, measure, every)
 
 
 def _follow(run: Run, measure: str | None, interval: float) -> None:

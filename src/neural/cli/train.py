@@ -172,28 +172,25 @@ def command(
         if not dry_run:
             sys.exit(launch_processes(devices))
         planned_processes = plan_processes(devices)
-    from neural.cli._errors import report_errors
+    from neural.cli._run_selection import select_run
+    from neural.training.launch import exit_worker
+    from neural.workflows.guess_experiment import is_data
+    from neural.workflows.train import TrainRequest
 
-    with report_errors():
-        from neural.cli._run_selection import select_run
-        from neural.training.launch import exit_worker
-        from neural.workflows.guess_experiment import is_data
-        from neural.workflows.train import TrainRequest
-
-        if save_experiment is not None:
-            if file is None or not is_data(Path(file)):
-                raise click.UsageError("--save-experiment writes the experiment guessed for data")
-            if save_experiment.exists():
-                raise click.UsageError(f"{save_experiment} exists; name another file")
-        if file is None:
-            resume = str(select_run(resume or None, root, is_changed=True))
-        request = TrainRequest(file, overrides, network, resume, samples, str(root))
-        with planned_processes:
-            prepared_training = _prepare_training(request, save_experiment, quiet=form == "quiet")
-            if dry_run:
-                _print_plan(prepared_training.task, as_json=form == "json")
-                return
-        exit_worker(_run_training(prepared_training, form or "text"))
+    if save_experiment is not None:
+        if file is None or not is_data(Path(file)):
+            raise click.UsageError("--save-experiment writes the experiment guessed for data")
+        if save_experiment.exists():
+            raise click.UsageError(f"{save_experiment} exists; name another file")
+    if file is None:
+        resume = str(select_run(resume or None, root, is_changed=True))
+    request = TrainRequest(file, overrides, network, resume, samples, str(root))
+    with planned_processes:
+        prepared_training = _prepare_training(request, save_experiment, quiet=form == "quiet")
+        if dry_run:
+            _print_plan(prepared_training.task, as_json=form == "json")
+            return
+    exit_worker(_run_training(prepared_training, form or "text"))
 
 
 def _prepare_training(
@@ -236,8 +233,7 @@ def _format_guess(file: str | None, guess: ExperimentGuess) -> list[str]:
 
 def _write_experiment(path: Path, guess: ExperimentGuess) -> None:
     """Write the guess as an experiment file; its `data` is relative to the file's folder."""
-    from neural.cli._errors import UserError
-    from neural.core.errors import describe_os_error
+    from neural.core.errors import NeuralError, describe_os_error
     from neural.core.files import write_atomically
 
     data = Path(os.path.relpath(str(guess.settings["data"]), path.absolute().parent))
@@ -247,7 +243,7 @@ def _write_experiment(path: Path, guess: ExperimentGuess) -> None:
     try:
         write_atomically(path, text)
     except OSError as error:
-        raise UserError(f"{path}: {describe_os_error(error)}") from None
+        raise NeuralError(f"{path}: {describe_os_error(error)}") from None
     click.echo(f"written: {path}", err=True)
 
 
@@ -266,8 +262,8 @@ def _print_plan(task: Task, *, as_json: bool) -> None:
 
 def _run_training(prepared_training: PreparedTraining, form: str) -> int:
     """Train and print; `form` is text, json or quiet. Returns the exit code."""
-    from neural.cli._errors import CommandFailedError
     from neural.cli._formatting import path_argument, relative_path
+    from neural.core.errors import CommandFailedError
     from neural.runs.errors import RunError
     from neural.workflows.train import train
     from neural.workflows.training_progress import show_progress

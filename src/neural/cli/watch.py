@@ -109,10 +109,7 @@ def command(targets: tuple[str, ...], root: Path, as_json: bool, **options: Any)
     --build, or a run. Several targets are checkpoints of one model: they become one run, with a
     slider over their steps.
     """
-    from neural.cli._errors import report_errors
-
-    with report_errors():
-        _watch(targets, root, as_json=as_json, **options)
+    _watch(targets, root, as_json=as_json, **options)
 
 
 def _watch(

@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
+from neural.core.errors import NeuralError
 from neural.core.names import find_closest, normalize_name, to_snake_case
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ MAX_LISTED_NAMES = 40
 """An error lists the known names if there are not more than this."""
 
 
-class UnknownNameError(LookupError):
+class UnknownNameError(NeuralError, LookupError):
     """The registry has no such name. `noun` is the kind of entry, `guess` the closest name.
 
     `choices` are the known names, which the message lists.
@@ -49,7 +50,7 @@ class UnknownNameError(LookupError):
         self.noun, self.name, self.guess, self.choices = noun, name, guess, tuple(choices)
 
 
-class BrokenEntryError(ImportError):
+class BrokenEntryError(NeuralError, ImportError):
     """An entry of another package cannot be loaded. The message names the package and the cause."""
 
 

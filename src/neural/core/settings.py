@@ -36,6 +36,7 @@ from neural.core.diagnostics import (
     SourceText,
     render_diagnostic,
 )
+from neural.core.errors import NeuralError
 from neural.core.names import find_closest
 from neural.core.registry import UnknownNameError
 from neural.core.settings_errors import (
@@ -227,7 +228,7 @@ class Settings(BaseModel):
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
 
-class SettingsError(ValueError):
+class SettingsError(NeuralError, ValueError):
     """Invalid settings. The message renders all errors, each in its text: the file or a `--set`."""
 
     def __init__(self, *diagnostics_by_source: tuple[SourceText, tuple[Diagnostic, ...]]) -> None:

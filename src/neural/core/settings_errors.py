@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from neural.core.diagnostics import Diagnostic, DiagnosticCollector, Fix, Label, SourceText
+from neural.core.errors import NeuralError
 from neural.core.names import find_closest, suggest_name
 from neural.core.settings_fields import (
     MAX_COUNT,
@@ -56,7 +57,7 @@ _YAML_1_1_BOOLS = {  # in YAML 1.2 these words are texts
 }
 
 
-class SettingsConflictError(ValueError):
+class SettingsConflictError(NeuralError, ValueError):
     """Values that contradict each other: a message, the keys concerned, and a help."""
 
     def __init__(self, message: str, *keys: str, help: str | None = None) -> None:  # noqa: A002  # reads best
@@ -64,7 +65,7 @@ class SettingsConflictError(ValueError):
         self.keys, self.help = keys, help
 
 
-class SettingsConflictErrors(ValueError):
+class SettingsConflictErrors(NeuralError, ValueError):
     """All conflicts of one section."""
 
     def __init__(self, conflicts: list[SettingsConflictError]) -> None:

@@ -20,12 +20,13 @@ from ruamel.yaml import events as yaml_events
 from ruamel.yaml.error import YAMLError
 
 from neural.core.diagnostics import DiagnosticCollector, Label, SourceSpan, SourceText
+from neural.core.errors import NeuralError
 
 _TAB_INDENT = re.compile(r" *\t")
 _PLAIN_KEY = re.compile(r"[ \w.-]+")
 
 
-class YamlSyntaxError(Exception):
+class YamlSyntaxError(NeuralError):
     """A text that is not valid YAML: message, span and help."""
 
     def __init__(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from neural.core.errors import NeuralError
 from neural.core.names import find_closest
 from neural.core.registry import Registry
 
@@ -23,7 +24,7 @@ MAX_LISTED_CHOICES = 4
 """Up to this many choices are named in the error message; more are listed in its help."""
 
 
-class InvalidArgumentError(Exception):
+class InvalidArgumentError(NeuralError):
     """A value that an argument does not accept.
 
     `expected` is what it accepts, `got` the value; `suggestion` is corrected text to replace it.

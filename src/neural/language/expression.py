@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from neural.core.diagnostics import DiagnosticCollector
+from neural.core.errors import NeuralError
 from neural.core.registry import Registry
 from neural.language.binder import Binder
 from neural.language.declaration import Declaration
@@ -18,7 +19,7 @@ from neural.language.syntax import CallExpression, LayerStatement
 DeclarationT = TypeVar("DeclarationT", bound=Declaration)
 
 
-class InvalidCallError(ValueError):
+class InvalidCallError(NeuralError, ValueError):
     """A text that is not a call of a registry entry. The message says why."""
 
 

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
+from neural.core.errors import NeuralError
+
 Dim = int | str
 """A size, or the name of a size that the program leaves open, such as "T"."""
 Shape = tuple[Dim, ...]
 """Shape of one example: `("T", 64)` is a sequence of any length with 64 features."""
 
 
-class ShapeError(ValueError):
+class ShapeError(NeuralError, ValueError):
     """A layer cannot be applied: shapes or arguments do not fit.
 
     `code` is the diagnostic code, `at` names the arguments to underline, `notes` are labels for

@@ -23,6 +23,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from neural.core.errors import NeuralError
+
 LEVELS = ("baseline", "avx2", "avx512", "avx512_vnni")
 """Instruction sets, from the slowest to the fastest; the order of the bits in levels.cpp."""
 LIBRARY_NAMES = ("libneural_kernels.so", "libneural_kernels.dylib", "libneural_kernels.dll")
@@ -37,7 +39,7 @@ _forced_level: str | None = None
 """Level of the innermost `force_level` block."""
 
 
-class NativeLibraryError(RuntimeError):
+class NativeLibraryError(NeuralError, RuntimeError):
     """`NEURAL_KERNELS` or `NEURAL_NATIVE_LIBRARY` asks for something that is not there."""
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neural.core.errors import NeuralError
 from neural.language.layer import Layer
 from neural.language.network import Network
 from neural.native.library import NativeFunction, native_available
@@ -39,7 +40,7 @@ DEFAULT_CONTEXT = 1024
 _sample_tokens = NativeFunction("sample_tokens", "p iii p i ppp")
 
 
-class DecodingError(ValueError):
+class DecodingError(NeuralError, ValueError):
     """The network does not predict a next token, or not with this decoder."""
 
 

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from neural.core.errors import NeuralError
 from neural.core.platform_support import is_superuser
 
 BROWSER_COMMANDS = (
@@ -21,7 +22,7 @@ BROWSER_COMMANDS = (
 PRINT_TIMEOUT_SECONDS = 120
 
 
-class BrowserError(Exception):
+class BrowserError(NeuralError):
     """No browser was found, or it failed to print; the message says how to go on."""
 
 

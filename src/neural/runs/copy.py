@@ -21,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from neural.core.errors import NeuralError
 from neural.core.files import open_ordinary_file, read_small_file
 from neural.core.platform_support import (
     CAN_MOVE_OPEN_FILES,
@@ -62,7 +63,7 @@ NO_LOCK_ERRORS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)
 COPIED_WHILE_RUNNING = "copied while it was running"
 
 
-class _SourceChangedError(Exception):
+class _SourceChangedError(NeuralError):
     """The writer replaced or deleted a file that was being copied."""
 
 

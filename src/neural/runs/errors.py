@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from neural.core.errors import NeuralError
+
 DISK_FULL = (
     "the disk is full; free some space and try again; a training resumes from its last checkpoint"
 )
@@ -42,7 +44,7 @@ SQLITE_REASONS = {
 """Messages for SQLite result codes, extended or primary."""
 
 
-class RunError(Exception):
+class RunError(NeuralError):
     """A run folder cannot be written or read; the message says why and what to do."""
 
 

@@ -14,6 +14,7 @@ from itertools import product
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from neural.core.errors import NeuralError
 from neural.nn.lazy_torch import torch
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 Case = Mapping[str, Any]
 
 
-class ContractError(AssertionError):
+class ContractError(NeuralError, AssertionError):
     """A broken rule, with an explanation."""
 
     def __init__(self, message: str, cause: str = "") -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from neural.core.errors import EXIT_FAILED, NeuralError
 from neural.core.experiment import TrainingSettings
 from neural.runs.run import Run
 
@@ -18,8 +19,10 @@ OUT_OF_MEMORY_MESSAGES = (
 RuntimeError; its class OutOfMemoryError, a subclass, is for accelerators only.)"""
 
 
-class TrainingError(RuntimeError):
+class TrainingError(NeuralError, RuntimeError):
     """Training failed; saved checkpoints remain."""
+
+    exit_code = EXIT_FAILED
 
 
 class DivergenceError(TrainingError):

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from neural.core.diagnostics import Diagnostic, SourceText, render_diagnostic
+from neural.core.errors import find_user_error, format_error
 from neural.core.files import read_source_text
 from neural.core.html_document import render_preformatted
 from neural.language.check import check as check_text
 from neural.language.check import check_to_json
 from neural.language.summary import format_summary
 from neural.optim.catalogue import CATALOGUE
-from neural.workflows.errors import describe_error
 from neural.workflows.file_kind import detect_kind
 
 SETTINGS_SUFFIXES = (".yaml", ".yml")
@@ -88,10 +88,11 @@ def check(
     try:
         data, text = check_settings_file(path, detect_kind(path) or "experiment")
     except Exception as error:
-        described = describe_error(error)
-        if described is None:
+        user_error = find_user_error(error)
+        if user_error is None:
             raise
-        data, text = {"message": described.message}, described.message
+        text = format_error(user_error)
+        data = {"message": text}
     is_ok = "message" not in data
     return CheckReport(str(path), is_ok, (), text, {"file": str(path), "ok": is_ok, **data})
 

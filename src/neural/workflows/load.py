@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neural.core.diagnostics import Diagnostic, SourceText, render_diagnostic
+from neural.core.errors import NeuralError
 from neural.core.files import read_source_text
 from neural.language.check import CheckResult, check
 from neural.language.network import Network
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from neural.nn.build import NetworkModule
 
 
-class ProgramError(ValueError):
+class ProgramError(NeuralError, ValueError):
     """A program has errors; the message shows all of them like `neural check`.
 
         try:

@@ -18,7 +18,7 @@ from pathlib import Path
 from string import Template
 from unicodedata import normalize
 
-from neural.core.errors import describe_os_error
+from neural.core.errors import NeuralError, describe_os_error
 from neural.core.files import write_atomically
 from neural.core.names import to_snake_case
 from neural.core.registry import UnknownNameError
@@ -47,7 +47,7 @@ MAX_NAME_LENGTH = 60
 """Longer names of packages and mechanisms are refused."""
 
 
-class ProjectError(ValueError):
+class ProjectError(NeuralError, ValueError):
     """The project cannot be created; nothing was written."""
 
 

@@ -11,8 +11,8 @@ import json
 import sys
 from typing import Any
 
+from neural.core.errors import EXIT_STOPPED, find_user_error, format_error
 from neural.training.parent_watch import watch_parent
-from neural.workflows.errors import EXIT_STOPPED, describe_error
 from neural.workflows.train import TrainRequest, prepare_training, train
 
 
@@ -30,11 +30,11 @@ def run_request(request: dict[str, Any]) -> int:
     except KeyboardInterrupt:
         return EXIT_STOPPED
     except Exception as error:
-        described = describe_error(error)
-        if described is None:
+        user_error = find_user_error(error)
+        if user_error is None:
             raise
-        print(described.message, file=sys.stderr)
-        return described.exit_code
+        print(format_error(user_error), file=sys.stderr)
+        return user_error.exit_code
     if run is not None:
         print(run.path)
     return 0 if result.state == "finished" else EXIT_STOPPED

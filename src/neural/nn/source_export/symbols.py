@@ -20,11 +20,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from neural.core.errors import NeuralError
 from neural.nn import lazy_torch
 from neural.nn.source_export.scopes import NameUse, binding_name, bound_names
 
 
-class SourceExportError(ValueError):
+class SourceExportError(NeuralError, ValueError):
     """The source of a network cannot be exported; the message names the obstacle."""
 
 
