@@ -25,7 +25,7 @@ from typing import Any
 from pages import create_weights, write_ours
 
 from neural.report.pdf_export import find_browser
-from neural.report.run_report import write_report
+from neural.report.run_report import write_run_page
 
 sys.path.append(str(Path(__file__).parents[1]))
 from tests.report_runs import write_run
@@ -43,7 +43,7 @@ BUNDLE_FILES = ("neural.js", "neural.css", "widget.js")
 def write_pages(folder: Path, *, quick: bool) -> dict[str, Path]:
     """The pages by name."""
     run = write_run(folder, positions=64, snapshots=SLIDER_STEPS + 1)
-    pages = {"one run": write_report([run], folder / "one.html")}
+    pages = {"one run": write_run_page([run], folder / "one.html")}
     pages["capture"] = folder / "capture.html"
     pages["capture"].write_text(
         write_ours(create_weights(256), [f"t{position}" for position in range(256)]),
@@ -56,7 +56,7 @@ def write_pages(folder: Path, *, quick: bool) -> dict[str, Path]:
         for number in range(count)
         for seed in range(SEEDS)
     ]
-    pages[f"{len(runs)} runs"] = write_report(runs, folder / "many.html")
+    pages[f"{len(runs)} runs"] = write_run_page(runs, folder / "many.html")
     return pages
 
 

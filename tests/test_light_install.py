@@ -119,7 +119,9 @@ def test_figures_and_plots_of_runs_name_the_extra_before_they_search_for_runs(hi
     with expect_message("figures"):
         neural.figure("no such run", runs=tmp_path)
     with expect_message("figures"):
-        neural.report("no such run", tmp_path / "r.html", plots=tmp_path / "plots", runs=tmp_path)
+        neural.write_report(
+            "no such run", tmp_path / "r.html", plots=tmp_path / "plots", runs=tmp_path
+        )
     assert not (tmp_path / "r.html").exists()
 
 

@@ -10,10 +10,10 @@ Training
     neural.sklearn              the same as scikit-learn estimators
 
 Runs: a run is the folder of one training, named by its path or a part of its name
-    runs()                      all runs of a folder
+    list_runs()                 all runs of a folder
     open_run(run)               settings, curves, attention and checkpoints of a run
     predict(run, data), evaluate(run, data), generate(run, prompt)
-    analyze(run), report(run), export(run, format)
+    analyze(run), write_report(run), export(run, format)
     figure(run, kind)           a figure for a paper, as SVG, PDF or PNG
 
 Text and other models
@@ -44,113 +44,78 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neural import sklearn as sklearn
-    from neural.capture.intervene import intervene, record_head_outputs
-    from neural.exports._export_run import export
-    from neural.nn.attend import attend
-    from neural.runs.find import open_run
+    from neural.capture.intervene import intervene as intervene
+    from neural.capture.intervene import record_head_outputs as record_head_outputs
+    from neural.exports._export_run import export as export
+    from neural.nn.attend import attend as attend
+    from neural.runs.find import open_run as open_run
     from neural.workflows import interventions as interventions
-    from neural.workflows.ablate import ablate
-    from neural.workflows.analyze import analyze
-    from neural.workflows.attribute import attribute
-    from neural.workflows.check import check
-    from neural.workflows.evaluate import evaluate
-    from neural.workflows.figure import figure
-    from neural.workflows.fit import fit
-    from neural.workflows.generate import generate
-    from neural.workflows.load import Blueprint, ProgramError, load, parse
-    from neural.workflows.patching import patch
-    from neural.workflows.predict import predict
-    from neural.workflows.report import report
-    from neural.workflows.runs import runs
-    from neural.workflows.segment import Segmenter, segment
-    from neural.workflows.track import track
-    from neural.workflows.watch import watch
-    from neural.workflows.widget import widget
+    from neural.workflows.ablate import ablate as ablate
+    from neural.workflows.analyze import analyze as analyze
+    from neural.workflows.attribute import attribute as attribute
+    from neural.workflows.check import check as check
+    from neural.workflows.evaluate import evaluate as evaluate
+    from neural.workflows.figure import figure as figure
+    from neural.workflows.fit import fit as fit
+    from neural.workflows.generate import generate as generate
+    from neural.workflows.load import Blueprint as Blueprint
+    from neural.workflows.load import ProgramError as ProgramError
+    from neural.workflows.load import load as load
+    from neural.workflows.load import parse as parse
+    from neural.workflows.patching import patch as patch
+    from neural.workflows.predict import predict as predict
+    from neural.workflows.report import write_report as write_report
+    from neural.workflows.runs import list_runs as list_runs
+    from neural.workflows.segment import Segmenter as Segmenter
+    from neural.workflows.segment import segment as segment
+    from neural.workflows.track import track as track
+    from neural.workflows.watch import watch as watch
+    from neural.workflows.widget import widget as widget
 
-__all__ = [
-    "Blueprint",
-    "ProgramError",
-    "Segmenter",
-    "ablate",
-    "analyze",
-    "attend",
-    "attribute",
-    "check",
-    "evaluate",
-    "export",
-    "figure",
-    "fit",
-    "generate",
-    "intervene",
-    "load",
-    "open_run",
-    "parse",
-    "patch",
-    "predict",
-    "record_head_outputs",
-    "report",
-    "runs",
-    "segment",
-    "track",
-    "watch",
-    "widget",
-]
+_MODULES = {
+    "Blueprint": "workflows.load",
+    "ProgramError": "workflows.load",
+    "Segmenter": "workflows.segment",
+    "ablate": "workflows.ablate",
+    "analyze": "workflows.analyze",
+    "attend": "nn.attend",
+    "attribute": "workflows.attribute",
+    "check": "workflows.check",
+    "evaluate": "workflows.evaluate",
+    "export": "exports._export_run",
+    "figure": "workflows.figure",
+    "fit": "workflows.fit",
+    "generate": "workflows.generate",
+    "intervene": "capture.intervene",
+    "interventions": "workflows.interventions",
+    "list_runs": "workflows.runs",
+    "load": "workflows.load",
+    "open_run": "runs.find",
+    "parse": "workflows.load",
+    "patch": "workflows.patching",
+    "predict": "workflows.predict",
+    "record_head_outputs": "capture.intervene",
+    "segment": "workflows.segment",
+    "sklearn": "sklearn",
+    "track": "workflows.track",
+    "watch": "workflows.watch",
+    "widget": "workflows.widget",
+    "write_report": "workflows.report",
+}
+"""Public name → module that has it, or that it is; imported at the first use."""
+__all__ = [name for name in _MODULES if name not in ("interventions", "sklearn")]
 __version__ = "0.2.0"
 
 
-class _Package(ModuleType):
-    """The package `neural`, in which `report` and `runs` are functions although folders too.
-
-    When Python imports `neural.runs.run`, it assigns the folder to the attribute `runs` of the
-    package. That assignment is left out here. Imports still work: they look modules up by their
-    full name.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in __all__ and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
-
-
 def __getattr__(name: str) -> Any:
-    module: Any
-    if name == "sklearn":
-        return import_module(f"{__name__}.{name}")
-    if name == "interventions":
-        from neural.workflows import interventions
-
-        return interventions
-    if name == "attend":
-        from neural.nn import attend as module
-    elif name in ("intervene", "record_head_outputs"):
-        from neural.capture import intervene as module
-    elif name == "export":
-        from neural.exports import _export_run as module
-    elif name == "patch":
-        from neural.workflows import patching as module
-    elif name == "Segmenter":
-        from neural.workflows import segment as module
-    elif name == "open_run":
-        from neural.runs import find as module
-    elif name in ("Blueprint", "ProgramError", "load", "parse"):
-        from neural.workflows import load as module
-    elif name in __all__:  # a command: its module has its name
-        from neural import workflows
-
-        module = import_module(f"{workflows.__name__}.{name}")
-    else:
+    if name not in _MODULES:
         raise AttributeError(f"module 'neural' has no attribute '{name}'")
-    value = getattr(module, name)
-    folder = sys.modules.get(f"{__name__}.{name}")
-    if folder is not None:
-        value.__dict__ = vars(folder)  # so that `neural.runs.find` is the module, as usual
+    module = import_module(f"{__name__}.{_MODULES[name]}")
+    value = getattr(module, name, module)
     if "IPython" in sys.modules:
         from neural.workflows.notebook import register_html_reprs
 
@@ -160,13 +125,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [
-        *__all__,
-        "interventions",
-        "sklearn",
-        "__doc__",
-        "__file__",
-        "__name__",
-        "__path__",
-        "__version__",
-    ]
+    return [*_MODULES, "__doc__", "__file__", "__name__", "__path__", "__version__"]

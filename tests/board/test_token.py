@@ -22,7 +22,7 @@ from starlette.websockets import WebSocketDisconnect
 from neural.board.app import create_app
 from neural.board.launch import open_browser
 from neural.board.security import ServerConfig
-from neural.report.run_report import write_report
+from neural.report.run_report import write_run_page
 from neural.runs.run import Run
 from tests.board.boards import (
     AUTHORIZATION,
@@ -288,7 +288,7 @@ def test_a_report_and_the_run_folder_have_no_token_after_the_board_was_used(
     client = create_client(root)
     for path in ("/", "/api/runs", f"/api/runs/{finished_run.name}/findings"):
         assert client.get(path).status_code == 200
-    report = write_report([finished_run.path], tmp_path / "report.html")
+    report = write_run_page([finished_run.path], tmp_path / "report.html")
     files = [report, *(path for path in root.rglob("*") if path.is_file())]
     assert len(files) > 3
     assert not [path for path in files if TOKEN.encode() in path.read_bytes()]

@@ -6,7 +6,7 @@ import pytest
 import tests.report_runs
 from neural.capture.map_encoding import decode_map, encode_map
 from neural.report.html_page import render_page
-from neural.report.run_report import build_attention_page_data, write_report
+from neural.report.run_report import build_attention_page_data, write_run_page
 from neural.runs.run import Run
 from tests.report_runs import random_causal_maps, write_run
 
@@ -49,7 +49,7 @@ def run_path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(run_path):
-    return write_report([run_path], run_path.parent / "report.html").as_uri()
+    return write_run_page([run_path], run_path.parent / "report.html").as_uri()
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 from neural.core.settings import dump_settings
 from neural.report.html_page import render_page
-from neural.report.run_report import build_attention_page_data, build_page_data, write_report
+from neural.report.run_report import build_attention_page_data, build_page_data, write_run_page
 from neural.runs.run import Run
 from neural.tasks.language_model.task import LanguageModel
 from tests.report_runs import write_run
@@ -88,7 +88,7 @@ def odd_report(tmp_path_factory):
         write_curves(root, name, {"train/loss": points, "valid/loss": points}, task=name)
         for name, points in ODD_CURVES.items()
     ]
-    return write_report(paths, root / "report.html").as_uri(), [path.name for path in paths]
+    return write_run_page(paths, root / "report.html").as_uri(), [path.name for path in paths]
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def report(tmp_path_factory):
         write_curves(root, "high", higher),
         write_curves(root, "high", {"train/loss": {1: 8.0, 100: 5.0}}, seed=1),
     ]
-    return write_report(paths, root / "report.html").as_uri()
+    return write_run_page(paths, root / "report.html").as_uri()
 
 
 def find_chart(tab, name):
@@ -368,7 +368,7 @@ def test_rounding_errors_do_not_use_the_whole_colour_scale(tab, tmp_path):
 
 
 def test_labels_of_heads_do_not_overlap(tab, tmp_path):
-    page = write_report([write_run(tmp_path)], tmp_path / "report.html").as_uri()
+    page = write_run_page([write_run(tmp_path)], tmp_path / "report.html").as_uri()
     tab.goto(f"{page}#/attention")
     tab.locator(".scatter .point").first.wait_for()
     boxes = tab.evaluate("""() => [...document.querySelectorAll('.scatter .point text')]
@@ -386,7 +386,7 @@ def test_labels_of_heads_do_not_overlap(tab, tmp_path):
 
 
 def test_charts_are_drawn_in_view_and_all_of_them_before_printing(tab, tmp_path):
-    page = write_report([write_run(tmp_path)], tmp_path / "report.html").as_uri()
+    page = write_run_page([write_run(tmp_path)], tmp_path / "report.html").as_uri()
     tab.set_viewport_size({"width": 600, "height": 300})
     tab.goto(f"{page}#/curves")
     tab.locator(".plot canvas").first.wait_for()

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from neural.report.run_report import write_report
+from neural.report.run_report import write_run_page
 from neural.runs.run import Run
 from tests.report_runs import write_run
 
@@ -24,7 +24,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(run):
-    return write_report([run], run.parent / "report.html")
+    return write_run_page([run], run.parent / "report.html")
 
 
 def open_pane(tab, report, address):
@@ -187,7 +187,7 @@ def test_the_menu_works_with_the_keyboard(tab, report):
 
 def test_names_are_text_in_the_file(tab, tmp_path):
     run = write_run(tmp_path, layers=1, heads=2, positions=4, nasty=True)
-    report = write_report([run], tmp_path / "report.html")
+    report = write_run_page([run], tmp_path / "report.html")
     open_pane(tab, report, "attention?step=30")
     tab.wait_for_selector(".heads canvas")
     label = tab.locator(".detail summary[aria-label^=Save]").get_attribute("aria-label")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neural.analysis.findings import analyze_runs
-from neural.report.run_report import write_report
+from neural.report.run_report import write_run_page
 from neural.runs.run import Run
 from tests.analysis.symptomatic_runs import write_attention_run, write_training_runs
 from tests.analysis.synthetic_runs import write_seeds
@@ -23,7 +23,7 @@ def sick(tmp_path_factory):
         write_focus_run(root, "soft", focus_confidence=0.5),
         write_focus_run(root, focus_accuracy_class_1=0.1, cell_ft=0.3),
     ]
-    return write_report([run.path for run in runs], root / "report.html"), runs
+    return write_run_page([run.path for run in runs], root / "report.html"), runs
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def seeds(tmp_path_factory):
         }
 
     runs = write_seeds(root, 5, create_data)
-    return write_report([run.path for run in runs], root / "report.html"), runs
+    return write_run_page([run.path for run in runs], root / "report.html"), runs
 
 
 def open_findings(tab, report, width=1280):

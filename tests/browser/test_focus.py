@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from neural.report.run_report import write_report
+from neural.report.run_report import write_run_page
 from neural.runs.run import Run
 from tests.focus_runs import CLASSES, EXAMPLE_COUNT, STEPS, create_weights, write_sweep
 
@@ -17,7 +17,7 @@ def sweep(tmp_path_factory):
     """The runs of three paradigms with five seeds, and the address of their report."""
     root = tmp_path_factory.mktemp("sweep")
     paths = write_sweep(root)
-    return paths, write_report(paths, root / "report.html").as_uri()
+    return paths, write_run_page(paths, root / "report.html").as_uri()
 
 
 def read_weights(tab):
@@ -173,7 +173,7 @@ def test_nothing_is_cut_at_any_width(tab, sweep, width):
 
 def test_runs_that_recorded_nothing_still_have_scores(tab, tmp_path):
     paths = write_sweep(tmp_path, seeds=1, recorded=False)
-    tab.goto(f"{write_report(paths, tmp_path / 'report.html').as_uri()}#/focus")
+    tab.goto(f"{write_run_page(paths, tmp_path / 'report.html').as_uri()}#/focus")
     tab.locator("[data-score='saif'] .mean").first.wait_for()
     tab.get_by_text("These runs recorded no examples.").wait_for()
     assert tab.locator(".slider").count() == 0

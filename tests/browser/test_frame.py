@@ -12,7 +12,7 @@ import pytest
 from neural.core.settings import dump_settings
 from neural.report.html_page import PLACEHOLDER
 from neural.report.pdf_export import print_to_pdf
-from neural.report.run_report import write_report
+from neural.report.run_report import write_run_page
 from neural.runs.run import Run
 from neural.tasks.language_model.task import LanguageModel
 from tests.report_runs import write_run
@@ -43,7 +43,7 @@ def report(tmp_path_factory):
         write_run(root, "cut", layers=1, heads=2, calibrated=True, task="segmentation"),
         *(write_plain_run(root, "plain", seed=seed) for seed in (0, 1)),
     ]
-    return write_report(paths, root / "report.html").as_uri()
+    return write_run_page(paths, root / "report.html").as_uri()
 
 
 def to_path(url):
@@ -378,7 +378,7 @@ def many(tmp_path_factory):
         for number in range(40)
         for seed in (0, 1)
     ]
-    return write_report(paths, root / "report.html").as_uri()
+    return write_run_page(paths, root / "report.html").as_uri()
 
 
 def test_many_runs_are_printed_on_at_most_eight_pages(many, tmp_path):

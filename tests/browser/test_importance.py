@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from neural.report.run_report import write_report
+from neural.report.run_report import write_run_page
 from tests.analysis.symptomatic_runs import write_attention_run
 from tests.board.boards import AUTHORIZATION, serve_board
 from tests.browser.test_export import read_texts, save
@@ -29,7 +29,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(run):
-    return write_report([run.path], run.path.parent / "report.html")
+    return write_run_page([run.path], run.path.parent / "report.html")
 
 
 def open_importance(tab, report, query="", width=1280):
@@ -169,14 +169,14 @@ def test_it_fits_the_screen_in_both_themes(tab, report, width, theme):
 def test_many_heads_are_cut_until_all_are_asked_for(tab, tmp_path):
     path = write_run(tmp_path, layers=8, heads=8)
     write_importance_file(path, np.random.default_rng(0).normal(size=(3, 8, 8)))
-    open_importance(tab, write_report([path], tmp_path / "many.html"))
+    open_importance(tab, write_run_page([path], tmp_path / "many.html"))
     assert tab.locator(".importance-heads li").count() == 36
     tab.get_by_label("all 64 heads").check()
     tab.wait_for_function("document.querySelectorAll('.importance-heads li').length == 64")
 
 
 def test_runs_without_a_measurement_have_no_such_view(tab, tmp_path):
-    report = write_report([write_run(tmp_path, layers=1, heads=2)], tmp_path / "none.html")
+    report = write_run_page([write_run(tmp_path, layers=1, heads=2)], tmp_path / "none.html")
     tab.goto(f"{report.as_uri()}#/overview")
     tab.locator("nav button").first.wait_for()
     assert tab.get_by_role("button", name="Importance", exact=True).count() == 0

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from neural.report.run_report import write_report
+from neural.report.run_report import write_run_page
 from neural.runs.evaluation_file import save_evaluation
 from tests.analysis.synthetic_runs import write_synthetic_run
 from tests.report_runs import write_run
@@ -44,7 +44,7 @@ def runs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(runs):
-    return write_report(runs, runs[0].parent / "report.html", title=TITLE).as_uri()
+    return write_run_page(runs, runs[0].parent / "report.html", title=TITLE).as_uri()
 
 
 def read_headlines(tab):
@@ -171,7 +171,7 @@ def test_folds_are_one_row_with_their_own_table(tab, tmp_path):
         for label, by_fold in scores.items()
         for fold, score in enumerate(by_fold, 1)
     ]
-    tab.goto(write_report(paths, tmp_path / "report.html").as_uri())
+    tab.goto(write_run_page(paths, tmp_path / "report.html").as_uri())
     tab.locator(".fold-table").wait_for()
     assert tab.locator(".run-table tbody tr").count() == 2
     assert tab.locator(".run-table tbody td:nth-child(3)").all_inner_texts() == ["3 folds"] * 2

@@ -4,7 +4,7 @@ import statistics
 
 import pytest
 
-from neural.report.run_report import write_report
+from neural.report.run_report import write_run_page
 from tests.report_runs import NASTY, write_run
 
 PANES = ["Overview", "Curves", "Measures", "Attention", "Findings", "Calibration", "Samples"]
@@ -15,7 +15,7 @@ def report(tmp_path_factory):
     """The report of a run with 6 layers, 6 heads and 64 positions."""
     root = tmp_path_factory.mktemp("runs")
     path = write_run(root, positions=64, snapshots=6, calibrated=True)
-    return write_report([path], root / "report.html").as_uri()
+    return write_run_page([path], root / "report.html").as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def nasty(tmp_path_factory):
         write_run(root, layers=2, heads=2, seed=seed, nasty=True, calibrated=True)
         for seed in (0, 1)
     ]
-    return write_report(paths, root / "report.html", title=NASTY).as_uri()
+    return write_run_page(paths, root / "report.html", title=NASTY).as_uri()
 
 
 def read_head_maps(tab):
@@ -177,7 +177,7 @@ def test_runs_of_two_tasks_share_a_page_but_no_chart(tab, tmp_path):
     language_model = write_run(tmp_path, "written", layers=2, heads=2)
     segmenter = write_run(tmp_path, "cut", layers=2, heads=2, calibrated=True, task="segmentation")
     tab.goto(
-        write_report([language_model, segmenter], tmp_path / "report.html").as_uri() + "#/curves"
+        write_run_page([language_model, segmenter], tmp_path / "report.html").as_uri() + "#/curves"
     )
     tab.get_by_text("runs of the task language_model").wait_for()
     assert tab.locator("figure", has_text="train/loss").locator(".legend").count() == 0

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from neural.report.run_report import write_report
+from neural.report.run_report import write_run_page
 from neural.tasks.segmentation.decoding import decode_boundaries
 from neural.tasks.segmentation.metrics import registry as metrics
 from tests.report_runs import NASTY, score_boundaries, write_run, write_segmentation_run
@@ -18,7 +18,7 @@ def report(tmp_path_factory):
     root = tmp_path_factory.mktemp("runs")
     first = write_segmentation_run(root, quality=2.0, calibrated=True, nasty=True)
     second = write_segmentation_run(root, "other", quality=6.0, nasty=True, attention=None)
-    return write_report([first, second], root / "report.html").as_uri()
+    return write_run_page([first, second], root / "report.html").as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def samples(tmp_path_factory):
     """A language model with eight samples."""
     root = tmp_path_factory.mktemp("runs")
     path = write_run(root, layers=1, heads=1, positions=5, snapshots=8)
-    return write_report([path], root / "report.html").as_uri()
+    return write_run_page([path], root / "report.html").as_uri()
 
 
 def read_page_data(tab):
@@ -204,7 +204,7 @@ def test_samples_of_several_steps_are_visible_at_once(tab, samples):
 
 def test_a_language_model_without_samples_says_how_to_get_them(tab, tmp_path):
     path = write_run(tmp_path, layers=1, heads=1, positions=5, snapshots=1, samples=False)
-    tab.goto(f"{write_report([path], tmp_path / 'report.html').as_uri()}#/samples")
+    tab.goto(f"{write_run_page([path], tmp_path / 'report.html').as_uri()}#/samples")
     tab.get_by_text("No samples").wait_for()
     assert "--samples" in tab.locator("main").inner_text()
 

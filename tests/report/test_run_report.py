@@ -16,7 +16,7 @@ from neural.report.run_report import (
     pack_curve,
     remove_folders,
     render_report,
-    write_report,
+    write_run_page,
 )
 from neural.runs.errors import RunError
 from neural.runs.evaluation_file import save_evaluation
@@ -117,7 +117,7 @@ def test_a_run_without_attention_has_a_page_too(tmp_path):
 
 def test_six_layers_six_heads_and_forty_snapshots_take_less_than_5_MB(tmp_path):
     path = write_run(tmp_path, positions=64, snapshots=40)  # of noise: real maps are smaller
-    out = write_report([path], tmp_path / "report.html")
+    out = write_run_page([path], tmp_path / "report.html")
     assert out.stat().st_size < 5_000_000
     run = read_page_data(out.read_text(encoding="utf-8"))["runs"][0]
     assert len(run["map_steps"]) == 40
@@ -130,7 +130,7 @@ def test_a_report_needs_a_run():
 
 def test_an_unwritable_page_is_a_run_error(seeds, tmp_path):
     with pytest.raises(RunError, match=r"missing/report\.html cannot be written"):
-        write_report(seeds[:1], tmp_path / "missing" / "report.html")
+        write_run_page(seeds[:1], tmp_path / "missing" / "report.html")
 
 
 def test_a_snapshot_is_a_page_of_one_step():

@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
 
 
 def test_runs_are_a_list_that_prints_as_a_table(folder):
-    runs = neural.runs(folder)
+    runs = neural.list_runs(folder)
     assert [run["kind"] for run in runs] == ["broken", "run", "run"]
     lines = repr(runs).splitlines()
     assert lines[0].split() == ["run", "state", "step", "best"]
@@ -35,10 +35,10 @@ def test_runs_are_a_list_that_prints_as_a_table(folder):
 
 
 def test_runs_are_a_frame_with_pandas(folder, monkeypatch):
-    frame = neural.runs(folder).to_dataframe()
+    frame = neural.list_runs(folder).to_dataframe()
     assert len(frame) == 3
     assert frame["valid/loss"].notna().sum() == 2
-    runs = neural.runs(folder)
+    runs = neural.list_runs(folder)
     monkeypatch.setattr("neural.workflows.runs.find_spec", lambda name: None)
     with pytest.raises(TaskError, match="needs pandas"):
         runs.to_dataframe()
@@ -46,10 +46,10 @@ def test_runs_are_a_frame_with_pandas(folder, monkeypatch):
 
 def test_a_folder_without_runs_says_so(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert repr(neural.runs()) == "no runs in runs"
-    assert "no runs in runs" in neural.runs()._repr_html_()
+    assert repr(neural.list_runs()) == "no runs in runs"
+    assert "no runs in runs" in neural.list_runs()._repr_html_()
     with pytest.raises(RunError, match="there is no folder other"):
-        neural.runs("other")
+        neural.list_runs("other")
 
 
 def test_a_run_is_opened_by_a_part_of_its_name(folder, monkeypatch):
@@ -116,7 +116,7 @@ def test_runs_that_differ_by_their_seed_are_analyzed_together(folder):
 
 
 def test_a_report_is_written_and_its_path_returned(folder, tmp_path):
-    path = neural.report("seed-1", tmp_path / "page.html", title="A page", runs=folder)
+    path = neural.write_report("seed-1", tmp_path / "page.html", title="A page", runs=folder)
     assert path == tmp_path / "page.html"
     assert "<title>A page</title>" in path.read_text()
     assert isinstance(path, Path)
@@ -134,21 +134,21 @@ def test_a_large_folder_is_read_once_and_changes_are_noticed(tmp_path, monkeypat
         with Run.create(folder, name, settings={}, program=None, environment={}) as run:
             run.log(1, {"train/loss": 1.0})
             run.finish("finished")
-    first = neural.runs(folder)
+    first = neural.list_runs(folder)
     opened = []
     open_run = Run.open.__func__
     monkeypatch.setattr(
         Run, "open", classmethod(lambda cls, path: opened.append(path.name) or open_run(cls, path))
     )
-    assert neural.runs(folder) == first
+    assert neural.list_runs(folder) == first
     assert opened == []
     with Run.reopen(first[1]["path"]) as run:
         run.log(5, {"train/loss": 0.5})
         run.finish("stopped")
     shutil.rmtree(first[0]["path"])
     opened.clear()
-    changed = neural.runs(folder)
+    changed = neural.list_runs(folder)
     assert [summary["state"] for summary in changed] == ["stopped", "finished"]
     assert opened == [changed[0]["name"]]
     next((tmp_path / "cache" / "runs").iterdir()).write_text("{", encoding="utf-8")
-    assert neural.runs(folder) == changed
+    assert neural.list_runs(folder) == changed

@@ -179,7 +179,7 @@ def test_analyze_and_report_work_on_the_run(tmp_path):
     with neural.track(model, PROBE, every=5, run=tmp_path / "mine") as tracker:
         train(model, optimizer, 20, lambda loss: tracker.step(loss=loss))
     assert neural.analyze(tracker.path) is not None
-    page = neural.report(tracker.path, tmp_path / "report.html")
+    page = neural.write_report(tracker.path, tmp_path / "report.html")
     assert "encoder.self_attn" in page.read_text(encoding="utf-8")
 
 

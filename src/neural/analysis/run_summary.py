@@ -309,7 +309,7 @@ def to_json_numbers(array: np.ndarray) -> Any:
     return float(array) if np.isfinite(array) else None
 
 
-def list_runs(root: Path) -> list[Path]:
+def find_run_folders(root: Path) -> list[Path]:
     """All folders in `root` that are not hidden: runs, sweeps and others.
 
     Sorted by name; names of runs start with the date, so the oldest comes first.

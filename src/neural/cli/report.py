@@ -48,7 +48,7 @@ def command(
         find_browser()  # raises BrowserError before the report is written
     from neural.cli._run_selection import select_runs
     from neural.report.figures_extra import require_figures
-    from neural.report.run_report import render_report, write_report
+    from neural.report.run_report import render_report, write_run_page
 
     if plots is not None:
         require_figures("--plots")
@@ -56,7 +56,7 @@ def command(
     if out == STANDARD_STREAM:
         click.echo(render_report(paths, title=title))
     else:
-        write_report(paths, out, title=title)
+        write_run_page(paths, out, title=title)
         size = _format_size(out)
         click.echo(f"{out}  {size}, {format_count(paths, 'run')}; open it in a browser")
     if plots is not None:

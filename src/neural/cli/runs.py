@@ -51,9 +51,9 @@ def command(context: click.Context, show_all: bool, root: Path, as_json: bool) -
     if context.invoked_subcommand is not None:
         return
 
-    from neural.workflows.runs import runs
+    from neural.workflows.runs import list_runs
 
-    summaries = runs(root, newest=None if show_all or as_json else MAX_SHOWN_RUNS)
+    summaries = list_runs(root, newest=None if show_all or as_json else MAX_SHOWN_RUNS)
     if as_json:
         click.echo(json.dumps(summaries, indent=2))
     elif summaries:

@@ -137,7 +137,7 @@ def _watch(
 ) -> None:
     from neural.analysis.findings import add_figures
     from neural.report.capture_page import write_capture_page
-    from neural.report.run_report import write_report
+    from neural.report.run_report import write_run_page
     from neural.workflows.watch_inputs import read_inputs
     from neural.workflows.watch_models import (
         find_findings,
@@ -192,7 +192,7 @@ def _watch(
             click.echo(escape_controls_keep_colours("\n".join(lines)))
         if out is not None:
             if is_series:
-                write_report([run.path], out, title=name or last.result.model_name)
+                write_run_page([run.path], out, title=name or last.result.model_name)
             else:
                 title = name or last.result.model_name
                 write_capture_page(

@@ -4,7 +4,7 @@ A run is the folder of one training; its rows are logged scalars and measures by
 a statement of the analyses in analysis/ with its evidence. Maps are attention weights, measures are
 statistics of them by layer and head. Samples are generated texts.
 
-    write_report([Path("runs/…")], Path("report.html"))
+    write_run_page([Path("runs/…")], Path("report.html"))
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ ABSOLUTE_FOLDER = re.compile(r"""(?<![\w.:/~\\-])(?:~?/|[A-Za-z]:[\\/]+)(?:[^\s"
 """Folders at the beginning of a path such as `/home/me/`, `~/texts/` or `C:\\Users\\me\\`; no addresses."""
 
 
-def write_report(paths: Sequence[Path], out: Path, *, title: str | None = None) -> Path:
+def write_run_page(paths: Sequence[Path], out: Path, *, title: str | None = None) -> Path:
     """Write the report of some runs atomically; RunError if a run cannot be read."""
     html = render_report(paths, title=title)
     with translate_errors(f"{out} cannot be written"):

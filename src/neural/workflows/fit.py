@@ -61,7 +61,7 @@ EXPERIMENT_SUFFIXES = (".yaml", ".yml")
 class FitResult(PrintedSections):
     """Result of `neural.fit`: the trained model, its run, predictions and scores.
 
-    It can be passed to all functions that take a run, such as `neural.report(result)`.
+    It can be passed to all functions that take a run, such as `neural.write_report(result)`.
     """
 
     run: Run

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from neural.report.figures_extra import require_figures
 from neural.report.pdf_export import find_browser, print_to_pdf
-from neural.report.run_report import write_report
+from neural.report.run_report import write_run_page
 from neural.runs.errors import translate_errors
 from neural.runs.find import DEFAULT_RUNS_DIR, RunName, to_run_names
 from neural.runs.run import Run
 from neural.workflows.sweep import resolve_run_paths
 
 
-def report(
+def write_report(
     run: RunName | Sequence[RunName] | None = None,
     output: str | Path = "report.html",
     *,
@@ -26,8 +26,8 @@ def report(
 ) -> Path:
     """Write a page about runs: settings, curves, attention, findings. Returns its path.
 
-        neural.report("Digits", "digits.html")
-        neural.report(["seed-0", "seed-1"], "seeds.html", plots="plots")
+        neural.write_report("Digits", "digits.html")
+        neural.write_report(["seed-0", "seed-1"], "seeds.html", plots="plots")
 
     `run` is a run, its name or path, a sweep, or a list of them; the newest run by default. The
     page is one file that works offline. `plots` is a folder for the curves as PNG and SVG files.
@@ -40,7 +40,7 @@ def report(
         find_browser()  # raises BrowserError before the report is written
     output = Path(output)
     paths = resolve_run_paths(to_run_names(run), Path(runs))
-    write_report(paths, output, title=title)
+    write_run_page(paths, output, title=title)
     if plots is not None:
         from neural.report.plots import draw_plots  # imports matplotlib
 

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from neural.analysis.run_summary import list_runs, summarize_run
+from neural.analysis.run_summary import find_run_folders, summarize_run
 from neural.core.errors import TaskError, describe_os_error
 from neural.core.files import write_atomically
 from neural.core.html_document import render_paragraph, render_table
@@ -82,12 +82,12 @@ def _format_row(summary: dict[str, Any]) -> tuple[str, str, str, str]:
     return summary["name"], summary["state"], steps, score
 
 
-def runs(folder: str | Path = DEFAULT_RUNS_DIR, *, newest: int | None = None) -> RunTable:
+def list_runs(folder: str | Path = DEFAULT_RUNS_DIR, *, newest: int | None = None) -> RunTable:
     """All runs and sweeps of a folder, newest last; with `newest`, only so many.
 
-        neural.runs()                                  # prints as a table
-        [run["name"] for run in neural.runs() if run["state"] == "failed"]
-        neural.runs().to_dataframe()                   # with pandas
+        neural.list_runs()                                  # prints as a table
+        [run["name"] for run in neural.list_runs() if run["state"] == "failed"]
+        neural.list_runs().to_dataframe()                   # with pandas
 
     Each is a dict with name, path, kind (run, sweep or broken), state, step and best validation.
     RunError if the folder cannot be read; the default folder may be missing.
@@ -99,7 +99,7 @@ def runs(folder: str | Path = DEFAULT_RUNS_DIR, *, newest: int | None = None) ->
             return RunTable([], folder)
         raise RunError(f"there is no folder {folder}")
     try:
-        paths = list_runs(folder)
+        paths = find_run_folders(folder)
         shown = paths if newest is None else paths[max(0, len(paths) - newest) :]
         return RunTable(_summarize_folders(folder, shown), folder, len(paths) - len(shown))
     except OSError as error:
