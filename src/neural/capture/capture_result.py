@@ -35,7 +35,7 @@ from neural.capture.statistics import (
     measure_pairs,
     measure_rows,
 )
-from neural.core.text_table import format_number, format_table
+from neural.core.table import format_number, format_table
 from neural.nn.attention.self import Self
 from neural.nn.kernel_dispatch import no_kernels
 from neural.nn.lazy_torch import torch

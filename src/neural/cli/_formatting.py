@@ -18,7 +18,7 @@ import click
 
 from neural.core.escape import escape_controls, escape_controls_keep_colours
 from neural.core.platform_support import quote_argument
-from neural.core.text_table import format_number, is_numeric
+from neural.core.table import format_number, is_numeric
 
 if TYPE_CHECKING:
     import numpy as np

@@ -20,7 +20,7 @@ import numpy as np
 from neural.core.escape import escape_controls
 from neural.core.metadata_fields import MetadataField
 from neural.core.names import suggest_name
-from neural.core.text_table import format_number, format_table
+from neural.core.table import format_number, format_table
 from neural.runs import checkpoint
 from neural.runs.checkpoint import Checkpoint, CheckpointInfo
 from neural.runs.errors import RunError, RunWarning, translate_errors

@@ -26,7 +26,7 @@ from neural.core.experiment import Experiment
 from neural.core.experiment_guess import ExperimentGuess
 from neural.core.metadata_fields import MetadataField
 from neural.core.page_section import PageSection
-from neural.core.printed_sections import PrintedSections
+from neural.core.result import Result
 from neural.nn.lazy_torch import torch
 from neural.optim.optimizer import Optimizer
 from neural.optim.optimizer_factory import create_optimizer
@@ -107,7 +107,7 @@ class TabularPrediction(Prediction, Protocol):
 
 
 @dataclass(frozen=True, repr=False)
-class Predictions(PrintedSections):
+class Predictions(Result):
     """Result of `Task.predict` and of `neural.predict`; prints as a table."""
 
     items: Iterable[Prediction]
@@ -146,7 +146,7 @@ class Evaluation(Protocol):
 
 
 @dataclass(frozen=True, repr=False)
-class HeldOutScores(PrintedSections):
+class HeldOutScores(Result):
     """Scores of a task on its own validation data: the default evaluation."""
 
     run_name: str

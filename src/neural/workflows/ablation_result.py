@@ -13,7 +13,7 @@ import numpy as np
 
 from neural.core.errors import TaskError
 from neural.core.page_section import PageSection
-from neural.core.printed_sections import PrintedSections
+from neural.core.result import Result
 from neural.runs.importance_file import (
     ImportanceHeader,
     ImportanceStep,
@@ -28,7 +28,7 @@ PLAIN_ROLES = ("mixed", "")
 
 
 @dataclass(frozen=True, repr=False)
-class AblationResult(PrintedSections):
+class AblationResult(Result):
     """Importance of the heads of one model, at one or several checkpoints; prints as tables."""
 
     name: str

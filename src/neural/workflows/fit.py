@@ -24,7 +24,7 @@ from neural.core.errors import TaskError
 from neural.core.experiment import TrainingSettings
 from neural.core.experiment_guess import ExperimentGuess
 from neural.core.page_section import PageSection
-from neural.core.printed_sections import PrintedSections
+from neural.core.result import Result
 from neural.core.settings import flatten_settings, load_settings
 from neural.optim.catalogue import CATALOGUE
 from neural.runs.find import DEFAULT_RUNS_DIR
@@ -58,7 +58,7 @@ EXPERIMENT_SUFFIXES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FitResult(PrintedSections):
+class FitResult(Result):
     """Result of `neural.fit`: the trained model, its run, predictions and scores.
 
     It can be passed to all functions that take a run, such as `neural.write_report(result)`.

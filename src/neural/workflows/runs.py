@@ -18,7 +18,7 @@ from neural.analysis.run_summary import find_run_folders, summarize_run
 from neural.core.errors import TaskError, describe_os_error
 from neural.core.files import write_atomically
 from neural.core.html_document import render_paragraph, render_table
-from neural.core.text_table import format_number, format_table
+from neural.core.table import format_number, format_table
 from neural.data.downloads import cache_folder
 from neural.runs.errors import RunError
 from neural.runs.find import DEFAULT_RUNS_DIR, RUN_MARKER

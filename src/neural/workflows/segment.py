@@ -18,7 +18,7 @@ import numpy as np
 
 from neural.core.errors import TaskError
 from neural.core.page_section import PageSection
-from neural.core.printed_sections import PrintedSections
+from neural.core.result import Result
 from neural.tasks.segmentation.boundary_encoding import Boundaries
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.document_stream import ElementTable, ScoredElements
@@ -91,7 +91,7 @@ def segment_to_dict(segment: TextSegment) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class SegmentationResult(PrintedSections):
+class SegmentationResult(Result):
     """Segmentation of one text: a sequence of segments, which prints as a table."""
 
     raw: RawText

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from neural.core.errors import TaskError
 from neural.core.page_section import PageSection
-from neural.core.printed_sections import PrintedSections
+from neural.core.result import Result
 from neural.core.statistical_distributions import student_t_quantile
 from neural.tasks.language_model.block_means import estimate_mean_by_blocks
 from neural.tasks.language_model.corpus import EncodedText, Vocabulary, encode_text, find_text
@@ -64,7 +64,7 @@ class LossEstimate:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class LanguageModelEvaluation(PrintedSections):
+class LanguageModelEvaluation(Result):
     """Losses of a run and of the baselines."""
 
     run_name: str

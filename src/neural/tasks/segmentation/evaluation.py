@@ -15,7 +15,7 @@ from typing import Any
 
 from neural.core.errors import TaskError
 from neural.core.page_section import PageSection
-from neural.core.printed_sections import PrintedSections
+from neural.core.result import Result
 from neural.tasks.segmentation.confidence_intervals import ConfidenceInterval, SourceClusters
 from neural.tasks.segmentation.evaluation_data import (
     EvaluationData,
@@ -54,7 +54,7 @@ The JSON output (`to_dict`) contains all scores.
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SegmentationEvaluation(PrintedSections):
+class SegmentationEvaluation(Result):
     """Scores of a pipeline and of all baselines on documents."""
 
     table: ScoreTable

@@ -18,7 +18,7 @@ import numpy as np
 from neural.core.escape import shorten
 from neural.core.optional_packages import MissingPackageError
 from neural.core.page_section import PageSection
-from neural.core.printed_sections import PrintedSections
+from neural.core.result import Result
 from neural.data.dataset import ExampleSplit
 from neural.data.targets import (
     IGNORE_INDEX,
@@ -116,7 +116,7 @@ class Calibration:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SupervisedEvaluation(PrintedSections):
+class SupervisedEvaluation(Result):
     """Scores of a run and of the baselines."""
 
     run_name: str

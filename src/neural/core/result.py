@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from neural.core.html_document import Html, render_paragraph, render_section, render_table
 from neural.core.page_section import PageSection
-from neural.core.text_table import MAX_SHOWN_ROWS, format_number, format_section
+from neural.core.table import MAX_SHOWN_ROWS, format_number, format_section
 
 REPR_WIDTH = 100
 """Characters per line."""
 
 
-class PrintedSections:
+class Result:
     """A result with `to_sections`; its repr is the text of these sections."""
 
     def to_sections(self, width: int) -> list[PageSection]:

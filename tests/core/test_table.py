@@ -1,8 +1,8 @@
 """Tables of plain text, and results that print themselves."""
 
 from neural.core.page_section import PageSection
-from neural.core.printed_sections import PrintedSections
-from neural.core.text_table import format_number, format_section, format_table
+from neural.core.result import Result
+from neural.core.table import format_number, format_section, format_table
 
 
 def test_columns_are_aligned_and_control_characters_escaped():
@@ -41,7 +41,7 @@ def test_numbers_have_four_digits():
     ]
 
 
-class Scores(PrintedSections):
+class Scores(Result):
     def to_sections(self, width):
         return [
             PageSection(
