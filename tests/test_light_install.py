@@ -23,7 +23,6 @@ from neural.data.sources.images import Images
 from neural.report.attribution_page import render_attribution_page
 from neural.tasks.focus.paradigms.auto import Auto
 from neural.workflows import study_report
-from neural.workflows.attribute import AttributionResult
 from neural.workflows.caption import Caption, write_caption_plot
 from neural.workflows.watch_images import _load_image
 from tests.tasks.networks import build_network
@@ -87,14 +86,6 @@ def test_a_missing_package_whose_name_begins_alike_is_not_hidden(tmp_path, monke
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="'no_such'"):
         import_optional("no_such_extra", feature="drawing", extra="figures")
-
-
-@pytest.mark.parametrize("suffix", ["svg", "pdf", "png"])
-def test_a_figure_of_an_explanation_names_the_extra(hide, tmp_path, suffix):
-    hide("matplotlib")
-    result = SimpleNamespace(to_dict=dict)
-    with expect_message("figures"):
-        AttributionResult.save(result, tmp_path / f"why.{suffix}")
 
 
 def test_the_page_of_an_explanation_has_a_note_instead_of_the_figure(hide):

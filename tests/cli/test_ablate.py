@@ -60,7 +60,7 @@ def test_files(run_path, tmp_path):
         (("--head", "L3h0"), "there is no head L3 h0"),
         (("--head", "third"), "is not a head: write `L1 h3`"),
         (("--step", "11"), "it has kept 10, 20"),
-        (("-o", "heads.txt"), "name a .csv or a .json file"),
+        (("-o", "heads.txt"), "name a .csv, .json or .html file"),
         (("-o", "no/such/heads.csv"), "there is no folder"),
         (("--data", "no.txt"), "there is no file no.txt"),
         (("--examples", "1"), "x>=2"),

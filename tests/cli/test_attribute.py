@@ -41,7 +41,8 @@ def test_the_tables_explain_the_answer(folder, text):
     assert "all 15 parts sum to 23.99" in output
     assert "the logit is 23.99" in output
     parts = output[output.index("direct logit attribution\n") :].splitlines()
-    assert parts[2].split()[:2] == ["L1", "h0"]
+    first_row = next(index for index, line in enumerate(parts) if "if removed" in line) + 1
+    assert parts[first_row].split()[:2] == ["L1", "h0"]
 
 
 def test_json_is_all_of_standard_output(folder, text):

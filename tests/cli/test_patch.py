@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from neural.cli.main import main
-from neural.cli.patch import _format_units
+from neural.workflows.patching_result import build_units_section
 from tests import circuits
 from tests.hugging_face_folders import save_folder
 from tests.written_runs import CHARACTERS, write_run
@@ -59,10 +59,11 @@ def test_units_are_listed_by_size_with_their_p_and_none_that_prints_as_zero():
         place = {"layer": 0, "head": head, "position": None, "token": None}
         return {**place, "restored": restored, **numbers, "effect": p <= 0.05}
 
-    lines = _format_units([row(0, 0.00004, 0.5), row(1, -0.1, 0.042), row(2, 0.25, 0.3)])
-    assert lines[0] == "  1 of 3 have an effect beyond mismatched pairs (p ≤ 0.05)"
-    assert [line.split()[1:3] for line in lines[2:]] == [["h2", ".25"], ["h1", "−.10"]]
-    assert _format_units([row(0, 0.00004, 0.5)])[1:] == ["  all restore less than 0.005"]
+    rows = [row(0, 0.00004, 0.5), row(1, -0.1, 0.042), row(2, 0.25, 0.3)]
+    section = build_units_section("heads", rows)
+    assert section.text == "\n1 of 3 have an effect beyond mismatched pairs (p ≤ 0.05)"
+    assert [cells[:2] for cells in section.table_rows] == [("L0 h2", ".25"), ("L0 h1", "−.10")]
+    assert build_units_section("heads", rows[:1]).text.endswith("all restore less than 0.005")
 
 
 def test_json_alone_is_on_standard_output(folder, pairs_file):

@@ -1,8 +1,17 @@
 """Tables of plain text, and results that print themselves."""
 
+import math
+
 from neural.core.page_section import PageSection
 from neural.core.result import Result
-from neural.core.table import format_number, format_section, format_table
+from neural.core.table import (
+    Column,
+    Table,
+    format_number,
+    format_section,
+    format_signed,
+    format_table,
+)
 
 
 def test_columns_are_aligned_and_control_characters_escaped():
@@ -59,3 +68,28 @@ def test_html_of_a_result_is_escaped():
     assert "<h4>&lt;run&gt;</h4>" in page
     assert "on a &amp; b" in page
     assert "<td>&lt;b&gt;</td><td>0.25</td>" in page
+
+
+def test_changes_have_a_sign():
+    assert [format_signed(value) for value in (0.5, -0.25, math.nan, None)] == [
+        "+0.5000",
+        "−0.2500",
+        "–",
+        "–",
+    ]
+
+
+def test_a_table_gives_records_csv_a_section_and_a_dataframe():
+    columns = (Column("layer"), Column("standard_error", "± se", "nats", "over examples"))
+    table = Table(columns, [(0, 0.25), (1, None)])
+    assert table.to_records()[0] == {"layer": 0, "standard_error": 0.25}
+    assert table.to_csv() == "layer,standard_error\n0,0.25\n1,\n"
+    section = table.to_section("heads")
+    assert list(section.table_head) == ["layer", "± se"]
+    assert section.table_rows == [["0", "0.25"], ["1", "–"]]
+    frame = table.to_dataframe()
+    assert frame["standard_error"].isna().tolist() == [False, True]
+    assert frame.attrs == {
+        "units": {"standard_error": "nats"},
+        "meanings": {"standard_error": "over examples"},
+    }

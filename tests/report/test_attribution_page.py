@@ -2,7 +2,7 @@
 
 import re
 
-from neural.report.attribution_page import render_attribution_page, write_attribution_page
+from neural.report.attribution_page import render_attribution_page
 from tests.report.attribution_data import create_data
 
 
@@ -65,8 +65,3 @@ def test_what_was_not_measured_is_said():
     page = render_attribution_page(create_data(faithfulness=False, attribution=False))
     assert "Faithfulness was not measured" in page
     assert "Direct logit attribution</h2>" not in page
-
-
-def test_it_is_written_as_a_file(tmp_path):
-    path = write_attribution_page(create_data(), tmp_path / "why.html")
-    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")

@@ -13,7 +13,7 @@ from neural.runs.importance_file import (
     ImportanceStep,
     PairImportance,
 )
-from neural.workflows.ablation_result import AblationResult, format_change
+from neural.workflows.ablation_result import AblationResult
 
 HEADER = ImportanceHeader("7 windows", "mean", 7, ("a", "b"), (2, 1), chance_loss=3.0)
 
@@ -86,7 +86,7 @@ def test_several_steps_are_a_table_of_the_most_important_heads():
 
 def test_rows_and_json_have_every_head_once_per_step():
     result = make_result((10, 20))
-    rows = result.to_rows()
+    rows = result.tables["heads"].to_records()
     places = [(row["step"], row["layer"], row["head"]) for row in rows]
     assert places == [(step, *head) for step in (10, 20) for head in ((0, 0), (0, 1), (1, 0))]
     assert rows[4]["role"] == "induction" and rows[1]["role"] == ""  # of the last step only
@@ -95,7 +95,3 @@ def test_rows_and_json_have_every_head_once_per_step():
     data = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert data["roles"] == [["mixed", "induction"], ["first"]]
     assert data["steps"][1]["change"] == [[0.01, 0.5], [-0.4]]
-
-
-def test_changes_have_a_sign():
-    assert [format_change(value) for value in (0.5, -0.25, math.nan)] == ["+0.5000", "−0.2500", "–"]

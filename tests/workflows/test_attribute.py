@@ -10,7 +10,7 @@ import torch
 import neural
 from neural.capture.attribution import trace_attention
 from neural.capture.explanations import METHODS
-from neural.core.errors import TaskError
+from neural.core.errors import NeuralError, TaskError
 from neural.workflows.attribute import attribute
 from tests.capture.attribution_models import (
     build_classifier,
@@ -90,7 +90,7 @@ def test_data_and_tables_hold_everything(explained):
     frame = explained.to_dataframe()
     assert frame["token"].tolist() == explained.tokens
     assert set(METHODS) <= set(frame.columns)
-    heads = explained.heads_to_dataframe()
+    heads = explained.to_dataframe("heads")
     assert len(heads) == 8
     assert heads["direct"].sum() == pytest.approx(np.nansum(explained.head_parts))
 
@@ -253,5 +253,5 @@ def test_a_text_longer_than_the_model_reads_is_one_message(caplog):
 
 
 def test_files_of_other_kinds_are_refused(explained, tmp_path):
-    with pytest.raises(TaskError, match=r"ends with \.html"):
+    with pytest.raises(NeuralError, match=r"name it \.html"):
         explained.save(tmp_path / "page.txt")

@@ -61,7 +61,11 @@ def test_the_residual_stream_moves_from_the_changed_token_to_the_answer(zoo):
 
 def test_all_paths_between_the_heads_that_matter_are_the_edges_of_the_circuit(zoo):
     pairs = circuits.draw_pairs(5, seed=3)
-    rows = neural.patch(zoo, list_pairs(pairs), sweeps="heads", paths=True).list_path_rows()
+    rows = (
+        neural.patch(zoo, list_pairs(pairs), sweeps="heads", paths=True)
+        .tables["paths"]
+        .to_records()
+    )
     effects = {(row["sender"], row["receiver"]) for row in rows if row["effect"]}
     assert effects == {("L0 h1", "L1 h0"), ("L1 h0", "output")}
     assert {(row["sender"], row["receiver"]) for row in rows} == effects | {("L0 h1", "output")}
@@ -70,7 +74,7 @@ def test_all_paths_between_the_heads_that_matter_are_the_edges_of_the_circuit(zo
 def test_chosen_paths_lead_through_one_input(zoo):
     pairs = list_pairs(circuits.draw_pairs(4, seed=4))
     paths = [("L0 h1", "L1 h0", "k"), ("L0 h1", "L1 h0", "q"), ("L0 h1", "L1 h0")]
-    rows = neural.patch(zoo, pairs, sweeps="heads", paths=paths).list_path_rows()
+    rows = neural.patch(zoo, pairs, sweeps="heads", paths=paths).tables["paths"].to_records()
     assert [row["restored"] for row in rows] == pytest.approx([1, 0, 1], abs=1e-4)
 
 

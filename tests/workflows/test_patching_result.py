@@ -7,7 +7,7 @@ import pytest
 
 from neural.analysis.patching_effects import UnitEffects
 from neural.capture.path_patching import LocatedHead
-from neural.core.errors import TaskError
+from neural.core.errors import NeuralError
 from neural.workflows.patching_pairs import TokenPair
 from neural.workflows.patching_result import (
     PatchingResult,
@@ -77,7 +77,7 @@ def test_arrays_have_a_place_for_every_head(result):
 
 
 def test_rows_name_units_and_tokens(result):
-    rows = result.list_rows("positions")
+    rows = result.tables["positions"].to_records()
     assert rows[3]["position"] == 1
     assert rows[3]["token"] == " <b>/ dog"
     assert rows[3]["effect"] is True
@@ -105,13 +105,13 @@ def test_files_are_written_by_their_ending(result, tmp_path, suffix):
 
 
 def test_other_endings_are_a_message(result, tmp_path):
-    with pytest.raises(TaskError, match=r"result\.html"):
+    with pytest.raises(NeuralError, match=r"name it \.html"):
         result.save(tmp_path / "result.pdf")
-    with pytest.raises(TaskError, match="cannot be written"):
+    with pytest.raises(NeuralError, match="no such file"):
         result.save(tmp_path / "none" / "result.html")
 
 
 def test_the_text_of_a_result_counts_effects(result):
     assert "1 of 2 pairs" in repr(result)
-    assert "heads: 2 of 3 with an effect" in repr(result)
+    assert "2 of 3 have an effect" in repr(result)
     assert str(result.paths.paths[0]) == "L0 h1 → L1 h0 (k)"

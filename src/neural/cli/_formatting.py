@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from neural.analysis.confidence_intervals import SeedEstimate
     from neural.core.page_section import PageSection
+    from neural.core.result import Result
 
 STATE_COLOURS = {
     "running": "cyan",
@@ -122,6 +123,16 @@ def format_scores(
     ]
     more = f"  and {len(texts) - MAX_SCORES} more" if len(texts) > MAX_SCORES else ""
     return "  ".join(texts[:MAX_SCORES]) + more
+
+
+def print_result(result: Result, *, as_json: bool = False) -> None:
+    """Print the sections of a result, or its data as JSON."""
+    if as_json:
+        click.echo(result.to_json())
+        return
+    for index, section in enumerate(result.to_sections(terminal_width())):
+        click.echo("\n" * (index > 0), nl=False)
+        print_section(section)
 
 
 def print_section(section: PageSection) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,10 +17,9 @@ from neural.cli._options import (
     out_option,
     runs_option,
 )
-from neural.core.escape import escape_json
 
 if TYPE_CHECKING:
-    from neural.workflows.ablation_result import AblationResult
+    pass
 
 
 @click.command()
@@ -102,8 +100,8 @@ def _ablate(
     from neural.core.errors import NeuralError
     from neural.workflows.ablate import ablate
 
-    if out is not None and out.suffix.lower() not in (".csv", ".json"):
-        raise NeuralError(f"{out}: name a .csv or a .json file")
+    if out is not None and out.suffix.lower() not in (".csv", ".json", ".html"):
+        raise NeuralError(f"{out}: name a .csv, .json or .html file")
     if out is not None and not out.absolute().parent.is_dir():
         raise NeuralError(f"there is no folder {out.parent} for {out.name}")
     with _show_progress() as on_progress:
@@ -114,41 +112,12 @@ def _ablate(
             on_progress=on_progress,
             **options,
         )
-    if as_json:
-        click.echo(escape_json(json.dumps(result.to_dict(), ensure_ascii=False)))
-    else:
-        for index, section in enumerate(result.to_sections(_formatting.terminal_width())):
-            click.echo("\n" * (index > 0), nl=False)
-            _formatting.print_section(section)
+    _formatting.print_result(result, as_json=as_json)
     if out is not None:
-        _write_file(out, result)
-        click.echo(f"written: {out}", err=as_json)
+        click.echo(f"written: {result.save(out)}", err=as_json)
     if result.saved is not None:
         saved = _formatting.relative_path(result.saved)
         click.echo(f"saved in {saved}; `neural report {saved.name}` shows it", err=True)
-
-
-def _write_file(path: Path, result: AblationResult) -> None:
-    """Write a row per head and step, or everything as JSON."""
-    import csv
-    import io
-
-    from neural.core.errors import CommandFailedError, describe_os_error
-    from neural.core.files import write_atomically
-
-    if path.suffix.lower() == ".json":
-        text = json.dumps(result.to_dict(), ensure_ascii=False, indent=1) + "\n"
-    else:
-        rows = result.to_rows()
-        buffer = io.StringIO()
-        writer = csv.DictWriter(buffer, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        text = buffer.getvalue()
-    try:
-        write_atomically(path, text)
-    except OSError as error:
-        raise CommandFailedError(f"{path}: {describe_os_error(error)}") from None
 
 
 @contextmanager

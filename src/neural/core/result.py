@@ -1,30 +1,137 @@
-"""Base class of results that print themselves as sections: text in Python, tables in notebooks.
+"""Base class of what functions return that answer a question.
 
-A section (page_section.py) is a heading with a text, a table or both.
+result = neural.ablate("novel")
+result                            prints itself, in a terminal and in a notebook
+result.to_dict()                  everything as data for JSON
+result.to_dataframe()             its main table; `result.tables` has all of them
+result.save("heads.csv")          .json, .csv, .html, and .svg, .pdf, .png where there is a figure
 """
 
 from __future__ import annotations
 
-from neural.core.html_document import Html, render_paragraph, render_section, render_table
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from neural.core.errors import CommandFailedError, NeuralError, describe_os_error
+from neural.core.escape import escape_json
+from neural.core.files import write_atomically
+from neural.core.html_document import (
+    Html,
+    render_document,
+    render_paragraph,
+    render_section,
+    render_table,
+)
 from neural.core.page_section import PageSection
-from neural.core.table import MAX_SHOWN_ROWS, format_number, format_section
+from neural.core.table import MAX_SHOWN_ROWS, Table, format_number, format_section
 
 REPR_WIDTH = 100
 """Characters per line."""
+FIGURE_SUFFIXES = (".svg", ".pdf", ".png")
+HTML_SUFFIXES = (".html", ".htm")
 
 
 class Result:
-    """A result with `to_sections`; its repr is the text of these sections."""
+    """Prints itself; gives data, tables and files. A subclass has sections, data and tables."""
 
     def to_sections(self, width: int) -> list[PageSection]:
         """Texts and tables to print in a terminal of `width` columns."""
         raise NotImplementedError
+
+    def build_dict(self) -> dict[str, Any]:
+        """All data by name; numbers may be NaN."""
+        raise NotImplementedError
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """Tables by name, the main one first."""
+        return {}
+
+    def render_page(self) -> str:
+        """An HTML page that opens offline; by default what is printed."""
+        first, *_ = sections = self.to_sections(REPR_WIDTH)
+        body = [Html(render_page_section(section)) for section in sections]
+        return render_document(first.title or type(self).__name__, "", body)
+
+    def draw(self, path: Path) -> Path | None:
+        """Write a figure for a paper, if the result has one."""
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All data for JSON; NaN and infinities become None."""
+        return to_json_data(self.build_dict())
+
+    def to_json(self) -> str:
+        """JSON text without control characters, safe to print."""
+        return escape_json(json.dumps(self.to_dict(), indent=1, ensure_ascii=False))
+
+    def to_dataframe(self, table: str | None = None) -> Any:
+        """A pandas DataFrame of the main table, or of the one called `table`."""
+        return self.get_table(table).to_dataframe()
+
+    def get_table(self, name: str | None = None) -> Table:
+        """The main table, or the one with this name; NeuralError if there is none."""
+        tables = self.tables
+        if name is None and tables:
+            return next(iter(tables.values()))
+        if name not in tables:
+            known = ", ".join(tables) or "none"
+            raise NeuralError(f"no table is called `{name}`", hint=f"tables: {known}")
+        return tables[name]
+
+    def save(self, path: str | Path) -> Path:
+        """Write all data (.json), the main table (.csv), a page (.html) or a figure.
+
+        NeuralError for another suffix, or if the file cannot be written.
+        """
+        path = Path(path)
+        suffix = path.suffix.lower()
+        if suffix in FIGURE_SUFFIXES:
+            saved = self.draw(path)
+            if saved is not None:
+                return saved
+        elif suffix in (".json", ".csv", *HTML_SUFFIXES):
+            text = (
+                self.render_page()
+                if suffix in HTML_SUFFIXES
+                else f"{self.to_json()}\n"
+                if suffix == ".json"
+                else self.get_table().to_csv()
+            )
+            try:
+                write_atomically(path, text, durable=False)
+            except OSError as error:
+                raise CommandFailedError(f"{path}: {describe_os_error(error)}") from None
+            return path
+        has_figure = type(self).draw is not Result.draw
+        figures = f", or {', '.join(FIGURE_SUFFIXES)} for a figure" * has_figure
+        raise NeuralError(f"{path}: name it .html, .json or .csv{figures}")
 
     def __repr__(self) -> str:
         return "\n\n".join(format_section(section) for section in self.to_sections(REPR_WIDTH))
 
     def _repr_html_(self) -> str:
         return "\n".join(map(render_page_section, self.to_sections(REPR_WIDTH)))
+
+
+def to_json_data(value: Any) -> Any:
+    """The same data with plain numbers, lists and texts; NaN and infinities become None."""
+    if isinstance(value, Mapping):
+        return {str(key): to_json_data(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json_data(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if hasattr(value, "to_dict"):
+        return to_json_data(value.to_dict())
+    if hasattr(value, "tolist"):  # arrays and numbers of NumPy
+        return to_json_data(value.tolist())
+    return str(value)
 
 
 def render_page_section(section: PageSection) -> str:

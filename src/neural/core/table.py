@@ -1,13 +1,20 @@
-"""Plain text tables, as objects print themselves in Python: no colours, no borders.
+"""Tables of results, and plain text for them: no colours, no borders.
 
-print(format_table([("run", "loss"), ("small", "0.31")], right_aligned=(1,)))
+    table = Table((Column("change", unit="nats", format=format_signed),), [(0.25,), (0.5,)])
+    table.to_dataframe(), table.to_csv(), table.to_section("heads")
+
+A column knows its name, unit, meaning and format once, for the terminal, pages, CSV and pandas.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from neural.core.escape import escape_controls
 from neural.core.page_section import PageSection
@@ -66,3 +73,85 @@ def format_number(value: float | None) -> str:
     if value is None or math.isnan(value):
         return "–"
     return f"{value:.4g}" if value == 0 or 1e-3 <= abs(value) < 1e5 else f"{value:.2e}"
+
+
+def format_cell(value: Any) -> str:
+    """Text as it is, numbers with four significant digits, a dash for None and NaN."""
+    if isinstance(value, float) or value is None:
+        return format_number(value)
+    return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table."""
+
+    name: str
+    """Key in records, CSV and DataFrames."""
+    title: str | None = None
+    """Header for people; the name if None."""
+    unit: str = ""
+    meaning: str = ""
+    """What the values are, in a sentence."""
+    format: Callable[[Any], str] = format_cell
+    """Text of a value."""
+
+    @property
+    def header(self) -> str:
+        """The title, else the name in words."""
+        return self.name.replace("_", " ") if self.title is None else self.title
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows with a value for every column."""
+
+    columns: tuple[Column, ...]
+    rows: Sequence[Sequence[Any]]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """A dict per row."""
+        names = [column.name for column in self.columns]
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
+
+    def to_dataframe(self) -> Any:
+        """A pandas DataFrame; its `attrs` have the units and meanings of the columns."""
+        import pandas  # slow to import
+
+        frame = pandas.DataFrame(list(self.rows), columns=[column.name for column in self.columns])
+        frame.attrs["units"] = {column.name: column.unit for column in self.columns if column.unit}
+        frame.attrs["meanings"] = {
+            column.name: column.meaning for column in self.columns if column.meaning
+        }
+        return frame
+
+    def to_csv(self) -> str:
+        """Comma-separated values with a line of names; None is an empty cell."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow([column.name for column in self.columns])
+        writer.writerows(self.rows)
+        return buffer.getvalue()
+
+    def to_section(self, title: str = "", text: str = "") -> PageSection:
+        """The table as people read it, under a heading."""
+        rows = [
+            [column.format(value) for column, value in zip(self.columns, row, strict=True)]
+            for row in self.rows
+        ]
+        return PageSection(
+            title=title,
+            text=text,
+            table_head=[column.header for column in self.columns],
+            table_rows=rows,
+        )
+
+
+def format_signed(value: float | None) -> str:
+    """A change with its sign and four decimals; a dash for None and NaN."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value:+.4f}".replace("-", "−")

@@ -1,6 +1,6 @@
 """Explanations of one prediction as one HTML page that opens offline.
 
-write_attribution_page(result.to_dict(), Path("why.html"))
+render_attribution_page(result.to_dict())
 
 Token strips need no script: the score of a token is the opacity of its background, blue where it
 speaks for the answer and orange where it speaks against it. The figure (attribution_figure.py) is
@@ -10,10 +10,8 @@ embedded as SVG.
 from __future__ import annotations
 
 from html import escape
-from pathlib import Path
 from typing import Any
 
-from neural.core.files import write_atomically
 from neural.core.html_document import (
     Html,
     render_document,
@@ -25,7 +23,6 @@ from neural.core.optional_packages import MissingPackageError
 from neural.report.attribution_scores import find_unit, format_gain, scale_scores
 from neural.report.figures_extra import require_figures
 from neural.report.token_text import format_token
-from neural.runs.errors import translate_errors
 
 MAX_SHOWN_PARTS = 24
 """Parts of the logit that are listed, the largest first; one row has the sum of the others."""
@@ -42,13 +39,6 @@ figure { margin: 0; overflow-x: auto } figure svg { background: #fff; max-width:
 @media (max-width: 600px) { figure svg { min-width: 40rem } table { display: block; overflow-x: auto } }
 @media screen and (prefers-color-scheme: dark) { figure svg { filter: invert(.92) hue-rotate(180deg) } }
 """
-
-
-def write_attribution_page(data: dict[str, Any], path: Path) -> Path:
-    """Write the page; RunError if the file cannot be written."""
-    with translate_errors(f"{path} cannot be written"):
-        write_atomically(path, render_attribution_page(data), durable=False)
-    return path
 
 
 def render_attribution_page(data: dict[str, Any]) -> str:

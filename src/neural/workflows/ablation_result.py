@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from neural.core.errors import TaskError
 from neural.core.page_section import PageSection
 from neural.core.result import Result
+from neural.core.table import Column, Table, format_signed
 from neural.runs.importance_file import (
     ImportanceHeader,
     ImportanceStep,
@@ -46,8 +45,8 @@ class AblationResult(Result):
         """Importance at the last step."""
         return self.steps[-1]
 
-    def to_dict(self) -> dict[str, Any]:
-        """All numbers as data for JSON, in the format of `importance.json`; NaN becomes None."""
+    def build_dict(self) -> dict[str, Any]:
+        """All numbers, in the format of `importance.json`."""
         return {
             "name": self.name,
             **encode_header(self.header),
@@ -59,37 +58,45 @@ class AblationResult(Result):
             "steps": [encode_step(step, self.header.heads) for step in self.steps],
         }
 
-    def to_rows(self) -> list[dict[str, Any]]:
-        """A dict per step, layer and head."""
-        names = dict.fromkeys(name for step in self.steps for name in step.classes)
+    @property
+    def tables(self) -> dict[str, Table]:
+        """`heads`: a row per step, layer and head."""
+        unit, names = (
+            self.header.unit,
+            list(dict.fromkeys(n for s in self.steps for n in s.classes)),
+        )
+        columns = [
+            Column("step"),
+            Column("layer"),
+            Column("head"),
+            Column("path", meaning="the attention module"),
+            Column("role", meaning="what the head does at the last step"),
+            Column(
+                "change", unit=unit, meaning="of the loss without the head", format=format_signed
+            ),
+            Column("standard_error", "± se", unit, "over the examples", "{:.4f}".format),
+            Column("gradient", unit=unit, meaning="estimate of the change", format=format_signed),
+        ]
+        for name in names:
+            columns.append(
+                Column(name, unit=unit, meaning=f"change for {name}", format=format_signed)
+            )
+            columns.append(Column(f"{name}, se", unit=unit, meaning="its standard error"))
         rows = []
         for step in self.steps:
             for layer, head in self._list_heads():
-                row = {
-                    "step": step.step,
-                    "layer": layer,
-                    "head": head,
-                    "path": self.header.layers[layer],
-                    "role": str(self.roles[layer, head]) if step is self.last else "",
-                    "change": float(step.change[layer, head]),
-                    "standard_error": float(step.se[layer, head]),
-                    "gradient": float(step.gradient[layer, head]),
-                }
+                row: list[Any] = [step.step, layer, head, self.header.layers[layer]]
+                row.append(str(self.roles[layer, head]) if step is self.last else "")
+                row += (
+                    float(array[layer, head]) for array in (step.change, step.se, step.gradient)
+                )
                 for name in names:
                     values = step.classes.get(name)
                     is_known = values is not None
-                    row[name] = float(values.change[layer, head]) if is_known else math.nan
-                    row[f"{name}, se"] = float(values.se[layer, head]) if is_known else math.nan
+                    row.append(float(values.change[layer, head]) if is_known else math.nan)
+                    row.append(float(values.se[layer, head]) if is_known else math.nan)
                 rows.append(row)
-        return rows
-
-    def to_dataframe(self) -> Any:
-        """A pandas DataFrame of `to_rows`. TaskError if pandas is not installed."""
-        if find_spec("pandas") is None:
-            raise TaskError("to_dataframe needs pandas: pip install pandas")
-        import pandas  # optional, and slow to import
-
-        return pandas.DataFrame(self.to_rows())
+        return {"heads": Table(tuple(columns), rows)}
 
     def to_sections(self, width: int) -> list[PageSection]:
         """A table of the heads at the last step, and one of pairs."""
@@ -133,9 +140,9 @@ class AblationResult(Result):
         step, role = self.last, str(self.roles[head])
         return (
             f"L{head[0]} h{head[1]}",
-            format_change(step.change[head]),
+            format_signed(step.change[head]),
             f"{step.se[head]:.4f}",
-            format_change(step.gradient[head]),
+            format_signed(step.gradient[head]),
             "" if role in PLAIN_ROLES else role,
             _find_strongest_class(step, head),
         )
@@ -146,7 +153,7 @@ class AblationResult(Result):
             (
                 f"{step.step:,}",
                 f"{step.loss:.4f}",
-                *(format_change(step.change[head]) for head in shown),
+                *(format_signed(step.change[head]) for head in shown),
             )
             for step in self.steps
         ]
@@ -159,11 +166,6 @@ class AblationResult(Result):
         )
 
 
-def format_change(value: float) -> str:
-    """A change of the loss with its sign and four decimals."""
-    return "–" if not math.isfinite(value) else f"{value:+.4f}".replace("-", "−")
-
-
 def _find_strongest_class(step: ImportanceStep, head: tuple[int, int]) -> str:
     """The token class for which a head matters clearly more than for all targets, or nothing."""
     best, largest = "", 0.0
@@ -171,7 +173,7 @@ def _find_strongest_class(step: ImportanceStep, head: tuple[int, int]) -> str:
         excess = values.change[head] - step.change[head]
         error = math.hypot(values.se[head], step.se[head])
         if math.isfinite(error) and excess > max(2 * error, largest):
-            best, largest = f"{name} {format_change(values.change[head])}", excess
+            best, largest = f"{name} {format_signed(values.change[head])}", excess
     return best
 
 
@@ -185,9 +187,9 @@ def _build_pair_section(
     rows = [
         (
             f"L{pair.first[0]} h{pair.first[1]}, L{pair.second[0]} h{pair.second[1]}",
-            format_change(pair.both),
-            format_change(round(pair.both, 4) - round(pair.interaction, 4)),
-            format_change(pair.interaction),
+            format_signed(pair.both),
+            format_signed(round(pair.both, 4) - round(pair.interaction, 4)),
+            format_signed(pair.interaction),
             f"{pair.interaction_se:.4f}",
         )
         for pair in pairs[:MAX_LISTED_PAIRS]

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neural.analysis.confidence_intervals import SeedEstimate, estimate_mean
+from neural.analysis.confidence_intervals import estimate_mean
 from neural.capture.attribution import AttentionTracing, LogitAttribution, trace_attention
 from neural.capture.explanations import (
     METHODS,
@@ -44,10 +44,9 @@ from neural.capture.residual_stream import AttributionError
 from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import assume_softmax
 from neural.core.errors import TaskError
-from neural.core.optional_packages import import_optional
 from neural.nn.lazy_torch import torch
-from neural.report.figures_extra import require_figures
 from neural.runs.find import DEFAULT_RUNS_DIR
+from neural.workflows.attribution_result import Answer, AttributionResult, Faithfulness
 from neural.workflows.objectives import ScoredModel, embed
 from neural.workflows.token_model import MODEL_ERRORS, TokenModel, load_token_model
 from neural.workflows.watched_model import find_first_line, find_max_positions
@@ -65,230 +64,6 @@ HEAD_CHUNK = 64
 """Heads that are removed in one batch."""
 MAX_NAMED_POSITIONS = 5
 """Positions that a note names."""
-FIGURE_FORMATS = (".svg", ".pdf", ".png")
-
-
-@dataclass(frozen=True)
-class Faithfulness:
-    """How much better than random orders a method is, over the examples; nats, 0 is random."""
-
-    gain: SeedEstimate
-    """Mean of both gains, with its 95 % interval; NaN bounds with one example."""
-    deletion: SeedEstimate
-    insertion: SeedEstimate
-    here: float
-    """The gain for the prediction that is shown."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON data."""
-
-        def convert(estimate: SeedEstimate) -> dict[str, float | None]:
-            return {
-                "value": _to_json(estimate.value),
-                "low": _to_json(estimate.low),
-                "high": _to_json(estimate.high),
-            }
-
-        return {
-            **convert(self.gain),
-            "deletion": convert(self.deletion),
-            "insertion": convert(self.insertion),
-            "examples": self.gain.seeds,
-            "this_prediction": _to_json(self.here),
-        }
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A token or class with its probability, or a score."""
-
-    id: int
-    text: str
-    probability: float
-    """NaN of a score."""
-    logit: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON data."""
-        return {**vars(self), "probability": _to_json(self.probability)}
-
-
-@dataclass(frozen=True)
-class AttributionResult:
-    """Explanations of one prediction."""
-
-    model_name: str
-    source: str
-    """Where the weights come from."""
-    tokens: list[str]
-    """Texts of the source positions: the input up to the position, if attention is causal."""
-    token_ids: list[int]
-    position: int | None
-    """Position whose prediction is explained; None for a class."""
-    answer: Answer
-    against: Answer | None
-    """With it, the parts are those of the difference of the two logits."""
-    predicted: Answer
-    """The most probable answer."""
-    scores: dict[str, np.ndarray]
-    """Score of each source position, by method."""
-    attribution: LogitAttribution | None
-    """Direct logit attribution; None if the model does not allow it."""
-    removed_heads: np.ndarray
-    """[layer, head]: by how much the logit (or difference) falls if the head is zeroed."""
-    head_agreement: float
-    """Correlation over heads of the direct attribution and `removed_heads`; NaN if undefined."""
-    lens: list[LensRow]
-    lens_tokens: dict[int, str]
-    head_rows: dict[str, list[np.ndarray]]
-    """By method, "value_weighted" and "gradient_attention": (H, T) scores of each layer's heads."""
-    faithfulness: dict[str, Faithfulness] = field(default_factory=dict)
-    examples: list[ExampleFaithfulness] = field(default_factory=list)
-    """Curves; the first are those of the prediction that is shown."""
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def parts(self) -> dict[str, float]:
-        """Parts of the logit by name; they sum to it."""
-        if self.attribution is None:
-            return {}
-        return {part.name: float(part.values[0]) for part in self.attribution.parts}
-
-    @property
-    def head_parts(self) -> np.ndarray:
-        """[layer, head]: direct attribution of each head; NaN where a layer has fewer heads."""
-        layers = [] if self.attribution is None else self.attribution.heads
-        heads = max((layer.shape[1] for layer in layers), default=0)
-        values = np.full((len(layers), heads), np.nan)
-        for index, layer in enumerate(layers):
-            values[index, : layer.shape[1]] = layer[0].sum(-1)
-        return values
-
-    def __repr__(self) -> str:
-        return (
-            f"{self.model_name}: {self.answer.text!r} with probability "
-            f"{self.answer.probability:.3f}; scores of {len(self.tokens)} positions by "
-            f"{len(self.scores)} methods"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as data for JSON; NaN becomes None."""
-        attribution = self.attribution
-        return {
-            "model": self.model_name,
-            "source": self.source,
-            "tokens": self.tokens,
-            "token_ids": self.token_ids,
-            "position": self.position,
-            "answer": self.answer.to_dict(),
-            "against": None if self.against is None else self.against.to_dict(),
-            "predicted": self.predicted.to_dict(),
-            "methods": {
-                name: {
-                    "label": METHODS[name],
-                    "scores": [_to_json(value) for value in values],
-                    "faithfulness": self.faithfulness[name].to_dict()
-                    if name in self.faithfulness
-                    else None,
-                }
-                for name, values in self.scores.items()
-            },
-            "logit_attribution": None
-            if attribution is None
-            else {
-                "logit": _to_json(attribution.logits[0]),
-                "sum": _to_json(attribution.total[0]),
-                "parts": [
-                    {"name": part.name, "kind": part.kind, "value": _to_json(part.values[0])}
-                    for part in attribution.parts
-                ],
-                "heads": _list_grid(self.head_parts),
-                "sources": [_list_grid(layer[0]) for layer in attribution.heads],
-                "agreement": _to_json(self.head_agreement),
-            },
-            "removed_heads": _list_grid(self.removed_heads),
-            "lens": [
-                {
-                    "layer": row.name,
-                    "probability": row.probability,
-                    "rank": row.rank,
-                    "top": [
-                        {"id": token, "text": self.lens_tokens[token], "probability": probability}
-                        for token, probability in row.top
-                    ],
-                }
-                for row in self.lens
-            ],
-            "head_rows": {
-                name: [_list_grid(layer) for layer in layers]
-                for name, layers in self.head_rows.items()
-            },
-            "curves": self._curves_to_dict(),
-            "notes": self.notes,
-        }
-
-    def _curves_to_dict(self) -> dict[str, Any] | None:
-        """Deletion and insertion curves of the prediction that is shown."""
-        if not self.examples:
-            return None
-        first = self.examples[0]
-        random = {
-            kind: np.mean([getattr(curves, kind) for curves in first.random], axis=0).tolist()
-            for kind in ("deletion", "insertion")
-        }
-        return {
-            "shares": first.shares.tolist(),
-            "random": random,
-            "methods": {
-                name: {
-                    "deletion": curves.deletion.tolist(),
-                    "insertion": curves.insertion.tolist(),
-                }
-                for name, curves in first.curves.items()
-            },
-        }
-
-    def to_dataframe(self) -> Any:
-        """A pandas DataFrame with a row per source position: token, and the score of each method.
-
-        TaskError if pandas is not installed.
-        """
-        pandas = import_optional("pandas", feature="to_dataframe", install="pandas")
-        columns: dict[str, Any] = {"position": range(len(self.tokens)), "token": self.tokens}
-        return pandas.DataFrame({**columns, **self.scores})
-
-    def heads_to_dataframe(self) -> Any:
-        """A pandas DataFrame with a row per head: direct part of the logit, effect if removed."""
-        pandas = import_optional("pandas", feature="heads_to_dataframe", install="pandas")
-        direct = self.head_parts
-        rows = [
-            {
-                "layer": layer,
-                "head": head,
-                "direct": float(direct[layer, head]) if direct.size else math.nan,
-                "removed": float(self.removed_heads[layer, head]),
-            }
-            for layer, head in np.argwhere(np.isfinite(self.removed_heads)).tolist()
-        ]
-        return pandas.DataFrame(rows, columns=["layer", "head", "direct", "removed"])
-
-    def save(self, path: str | Path) -> Path:
-        """Write a page (.html) that opens offline, or a figure (.svg, .pdf, .png)."""
-        path = Path(path)
-        suffix = path.suffix.lower()
-        if suffix in FIGURE_FORMATS:
-            require_figures(f"drawing {path.name}")
-            from neural.report.attribution_figure import draw_attribution
-
-            return draw_attribution(self.to_dict()).save(path)
-        if suffix not in (".html", ".htm"):
-            raise AttributionError(
-                f"{path}: the name ends with .html for a page, or with "
-                f"{', '.join(FIGURE_FORMATS)} for a figure"
-            )
-        from neural.report.attribution_page import write_attribution_page
-
-        return write_attribution_page(self.to_dict(), path)
 
 
 def attribute(
@@ -781,11 +556,3 @@ def _correlate_heads(attribution: LogitAttribution | None, removed: np.ndarray) 
     if len(direct) < 3 or not direct.std() or not effects.std():
         return math.nan
     return float(np.corrcoef(direct, effects)[0, 1])
-
-
-def _to_json(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def _list_grid(values: np.ndarray) -> list[list[float | None]]:
-    return [[_to_json(value) for value in row] for row in values]

@@ -6,25 +6,33 @@ result.to_dataframe(), result.to_dict(), result.save("page.html")
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from neural.analysis.patching_effects import UnitEffects
+from neural.analysis.patching_effects import EFFECT_LEVEL, MIN_EFFECT_SHARE, UnitEffects
 from neural.capture.path_patching import LocatedHead, Through
-from neural.core.errors import TaskError
 from neural.core.files import write_atomically
-from neural.report.patching_plot import render_page, render_svg
+from neural.core.page_section import PageSection
+from neural.core.result import Result, to_json_data
+from neural.core.table import Column, Table
+from neural.report.patching_plot import format_share, format_token, render_page, render_svg
 from neural.workflows.patching_pairs import METRIC_UNITS, TokenPair
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
+
+
+MAX_LISTED_UNITS = 16
+"""Units that are printed for a sweep, those that restore or oppose most."""
+SWEEP_NAMES = {
+    "heads": "heads, at all positions",
+    "positions": "heads × positions",
+    "residual": "residual stream × positions",
+}
 
 
 class Unit(NamedTuple):
@@ -113,8 +121,8 @@ class PathEffects:
     effects: UnitEffects
 
 
-@dataclass(frozen=True, eq=False)
-class PatchingResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class PatchingResult(Result):
     """The result of a patching experiment; `result["heads"]` is a sweep."""
 
     model: str
@@ -142,40 +150,33 @@ class PatchingResult:
             raise KeyError(f"no sweep `{kind}`: there are {', '.join(self.sweeps)}")
         return self.sweeps[kind]
 
-    def __repr__(self) -> str:
-        used = int(self.is_used.sum())
-        sweeps = ", ".join(
-            f"{kind}: {int(sweep.effects.has_effect.sum())} of {len(sweep.units)} with an effect"
+    @property
+    def tables(self) -> dict[str, Table]:
+        """`units`: a row per patched unit of all sweeps; then each sweep, and `paths`."""
+        sweeps = {
+            kind: [
+                (kind, *self._name(unit).values(), *_list_numbers(sweep.effects, index))
+                for index, unit in enumerate(sweep.units)
+            ]
             for kind, sweep in self.sweeps.items()
-        )
-        return (
-            f"patching of {self.model}, {self.metric}, {used} of {len(self.pairs)} pairs; {sweeps}"
-        )
-
-    def list_rows(self, kind: str | None = None) -> list[dict[str, Any]]:
-        """A row per unit: names, restored share, interval, p."""
-        rows = []
-        for name, sweep in self.sweeps.items():
-            if kind in (None, name):
-                for index, unit in enumerate(sweep.units):
-                    rows.append(
-                        {"sweep": name, **self._name(unit), **_get_row(sweep.effects, index)}
-                    )
-        return rows
-
-    def list_path_rows(self) -> list[dict[str, Any]]:
-        """A row per path."""
-        if self.paths is None:
-            return []
-        return [
-            {
-                "sender": str(path.sender),
-                "receiver": str(path.receiver),
-                "through": path.through,
-                **_get_row(self.paths.effects, index),
-            }
-            for index, path in enumerate(self.paths.paths)
-        ]
+        }
+        names = map(Column, ("sweep", "layer", "head", "position", "token"))
+        columns = (*names, *EFFECT_COLUMNS)
+        tables = {"units": Table(columns, [row for rows in sweeps.values() for row in rows])}
+        tables |= {kind: Table(columns, rows) for kind, rows in sweeps.items()}
+        if self.paths is not None:
+            names = map(Column, ("sender", "receiver", "through"))
+            rows = [
+                (
+                    str(path.sender),
+                    str(path.receiver),
+                    path.through,
+                    *_list_numbers(self.paths.effects, index),
+                )
+                for index, path in enumerate(self.paths.paths)
+            ]
+            tables["paths"] = Table((*names, *EFFECT_COLUMNS), rows)
+        return tables
 
     def _name(self, unit: Unit) -> dict[str, Any]:
         position = None if unit.position is None else len(self.labels) + unit.position
@@ -186,16 +187,9 @@ class PatchingResult:
             "token": None if position is None else self.labels[position],
         }
 
-    def to_dataframe(self, kind: str | None = None) -> Any:
-        """A pandas DataFrame with a row per unit; `kind` selects a sweep, or "paths"."""
-        if find_spec("pandas") is None:
-            raise TaskError("to_dataframe needs pandas: pip install pandas")
-        import pandas  # optional, and slow to import
-
-        return pandas.DataFrame(self.list_path_rows() if kind == "paths" else self.list_rows(kind))
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON data; NaN becomes None."""
+    def build_dict(self) -> dict[str, Any]:
+        """Pairs, and a row for every unit and path."""
+        tables = {kind: table.to_records() for kind, table in self.tables.items()}
         return {
             "model": self.model,
             "source": self.source,
@@ -205,9 +199,9 @@ class PatchingResult:
                 {
                     "clean": _join_labels(pair.clean_labels),
                     "corrupted": _join_labels(pair.corrupted_labels),
-                    "clean_metric": _to_json(clean),
-                    "corrupted_metric": _to_json(corrupted),
-                    "used": bool(is_used),
+                    "clean_metric": clean,
+                    "corrupted_metric": corrupted,
+                    "used": is_used,
                 }
                 for pair, clean, corrupted, is_used in zip(
                     self.pairs, self.clean, self.corrupted, self.is_used, strict=True
@@ -215,42 +209,117 @@ class PatchingResult:
             ],
             "layers": self.layers,
             "tokens": self.labels,
-            "sweeps": {kind: self.list_rows(kind) for kind in self.sweeps},
-            "paths": self.list_path_rows(),
+            "sweeps": {kind: tables[kind] for kind in self.sweeps},
+            "paths": tables.get("paths", []),
             "notes": self.notes,
         }
 
-    def save(self, path: str | Path) -> Path:
-        """Write a page (.html), the heat map (.svg) or the numbers (.json). Returns the path."""
-        path = Path(path)
-        suffix = path.suffix.lower()
-        data = self.to_dict()
-        if suffix in (".html", ".htm"):
-            content = render_page(data)
-        elif suffix == ".svg":
-            content = render_svg(data)
-        elif suffix == ".json":
-            content = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-        else:
-            raise TaskError(
-                f"{path}: write .html, .svg or .json, such as {path.with_suffix('.html')}"
-            )
-        try:
-            write_atomically(path, content, durable=False)
-        except OSError as error:
-            raise TaskError(f"{path} cannot be written: {error.strerror}") from None
+    def to_sections(self, width: int) -> list[PageSection]:
+        """A table of the units that restore most for every sweep, and one of the paths."""
+        used = int(self.is_used.sum())
+        clean, corrupted = (values[self.is_used].mean() for values in (self.clean, self.corrupted))
+        source = f"{self.source}\n" if self.source else ""
+        text = (
+            f"{source}{used} of {len(self.pairs)} pair{'s' * (len(self.pairs) != 1)}; mean "
+            f"{self.metric}: clean {clean:.3g}, corrupted {corrupted:.3g}".replace("-", "−")
+        )
+        notes = [f"note: {note}" for note in self.notes]
+        sections = [PageSection(title=self.model, text="\n".join([text, *notes]))]
+        tables = self.tables
+        sections += [
+            build_units_section(title, tables[kind].to_records())
+            for kind, title in SWEEP_NAMES.items()
+            if kind in self.sweeps
+        ]
+        rows = tables["paths"].to_records() if self.paths is not None else []
+        if rows:
+            cells = [
+                (
+                    f"{row['sender']} → {row['receiver']}",
+                    row["through"],
+                    *_format_numbers(row, rows),
+                )
+                for row in rows
+            ]
+            head = ("path", "through", *_number_header(rows))
+            sections.append(PageSection(title="paths", table_head=head, table_rows=cells))
+        return sections
+
+    def render_page(self) -> str:
+        """Heat maps of all sweeps, with their numbers."""
+        return render_page(self.to_dict())
+
+    def draw(self, path: Path) -> Path | None:
+        """The heat map as SVG."""
+        if path.suffix.lower() != ".svg":
+            return None
+        write_atomically(path, render_svg(self.to_dict()), durable=False)
         return path
 
 
-def _get_row(effects: UnitEffects, index: int) -> dict[str, Any]:
-    """The numbers of one unit; NaN becomes None."""
-    names = ("restored", "standard_error", "low", "high", "mismatched", "p")
-    row: dict[str, Any] = {name: _to_json(getattr(effects, name)[index]) for name in names}
-    return {**row, "effect": bool(effects.has_effect[index])}
+EFFECT_COLUMNS = (
+    Column("restored", meaning="share of the clean metric that is restored"),
+    Column("standard_error", meaning="over the pairs"),
+    Column("low", meaning="95 % interval"),
+    Column("high", meaning="95 % interval"),
+    Column("mismatched", "other pairs", meaning="share that differences of other pairs restore"),
+    Column("p", meaning="against mismatched pairs, corrected for all units of the sweep"),
+    Column("effect", meaning="whether p is at most .05"),
+)
 
 
-def _to_json(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+def _list_numbers(effects: UnitEffects, index: int) -> tuple[Any, ...]:
+    """The values of EFFECT_COLUMNS for one unit; NaN becomes None."""
+    names = [column.name for column in EFFECT_COLUMNS[:-1]]
+    values = to_json_data([getattr(effects, name)[index] for name in names])
+    return (*values, bool(effects.has_effect[index]))
+
+
+def build_units_section(title: str, rows: Sequence[Mapping[str, Any]]) -> PageSection:
+    """The units that restore or oppose most, with interval and p; effects that are not shown."""
+    visible = [row for row in rows if abs(row["restored"] or 0.0) >= MIN_EFFECT_SHARE]
+    shown = sorted(visible, key=lambda row: -abs(row["restored"]))[:MAX_LISTED_UNITS]
+    has_position = any(row["position"] is not None for row in rows)
+    cells = []
+    for row in shown:
+        name = f"L{row['layer']}" + ("" if row["head"] is None else f" h{row['head']}")
+        position = (
+            [f"{row['position']} `{format_token(row['token'] or '')}`"] if has_position else []
+        )
+        cells.append((name, *position, *_format_numbers(row, rows)))
+    lines = []
+    if any(row["p"] is not None for row in rows):
+        effects = sum(row["effect"] for row in rows)
+        lines.append(
+            f"{effects} of {len(rows)} have an effect beyond mismatched pairs (p ≤ {EFFECT_LEVEL})"
+        )
+    if not shown:
+        lines.append(f"all restore less than {MIN_EFFECT_SHARE}")
+    if len(visible) > len(shown):
+        hidden = len(visible) - len(shown)
+        lines.append(f"the {len(shown)} largest; {hidden} more with --json or -o page.html")
+    return PageSection(
+        title=title,
+        text="\n".join(["", *lines]) if lines else "",
+        table_head=("", *(["position"] if has_position else []), *_number_header(rows)),
+        table_rows=cells,
+    )
+
+
+def _number_header(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    has_null = any(row["mismatched"] is not None for row in rows)
+    return ("restored", "95 % interval", *(("other pairs", "p") if has_null else ()))
+
+
+def _format_numbers(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    interval = ""
+    if row["low"] is not None:
+        interval = f"{format_share(row['low'])} … {format_share(row['high'])}"
+    numbers = (format_share(row["restored"]), interval)
+    if len(_number_header(rows)) == 2:
+        return numbers
+    p = "" if row["p"] is None else f"{row['p']:.2g}"
+    return (*numbers, format_share(row["mismatched"]), p)
 
 
 def _join_labels(labels: Sequence[str]) -> str:
