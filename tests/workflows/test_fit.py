@@ -120,13 +120,6 @@ def test_history_is_a_frame_with_a_row_per_step(fitted):
     assert np.isfinite(fitted.history["valid/loss"].iloc[-1])
 
 
-def test_history_is_a_dict_of_lists_without_pandas(fitted, monkeypatch):
-    monkeypatch.setattr("neural.workflows.fit.find_spec", lambda name: None)
-    history = type(fitted)(fitted.run, fitted.result, fitted.model, fitted.task).history
-    assert isinstance(history, dict)
-    assert {len(column) for column in history.values()} == {40}
-
-
 def test_a_frame_is_matched_by_column_names(X, numbers, tmp_path):
     frame = pandas.DataFrame(X, columns=COLUMNS)
     labels = pandas.Series(NAMES[numbers], name="species")

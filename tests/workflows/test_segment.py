@@ -243,7 +243,7 @@ def test_token_budgets_from_python():
     assert "at most 40 tokens (words)" in result.summary
     data = result.to_dict()
     assert [part["tokens"] for part in data["segments"]] == [part.tokens for part in result]
-    assert result[-1].title in result.to_html()
+    assert result[-1].title in result.render_page()
 
 
 def test_a_token_budget_holds_for_a_script_without_spaces():
@@ -286,7 +286,7 @@ def test_parts_of_a_divided_table_have_its_header():
 
 def test_the_page_of_divided_elements_has_every_part_of_them_once():
     text = "```\n" + "".join(f"value_{number} = {number}\n" for number in range(50)) + "```\n"
-    page = neural.segment(text, max_tokens=30, markup="markdown").to_html()
+    page = neural.segment(text, max_tokens=30, markup="markdown").render_page()
     assert page.count("<section") > 3
     for number in range(50):
         assert page.count(f"value_{number} = ") >= 1

@@ -6,7 +6,6 @@ place of a run is the segmenter that comes with the package.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +79,7 @@ def command(
     if run is not None and file is None and Path(run).is_file():
         raise click.UsageError(f"{run} is a file, not a run: name it with --data {run}")
     data = data if file is None else file
-    from neural.cli._formatting import print_section, terminal_width
+    from neural.cli._formatting import print_result
     from neural.workflows.evaluate import SHIPPED, evaluate
 
     options = {
@@ -102,10 +101,4 @@ def command(
 
         with Run.open(select_run(run, root)) as opened_run:
             evaluation = evaluate(opened_run, **used_options)
-    if as_json:
-        click.echo(json.dumps(evaluation.to_dict(), allow_nan=False))
-        return
-    for index, section in enumerate(evaluation.to_sections(terminal_width())):
-        if index:
-            click.echo()
-        print_section(section)
+    print_result(evaluation, as_json=as_json)

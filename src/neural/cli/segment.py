@@ -384,7 +384,7 @@ class _SegmentJob:
                 self._pipeline,
                 self._options,
             )
-            write(result.to_html())
+            write(result.render_page())
         for note in result.raw.notes[len(source.notes) :]:
             self._progress.print(f"note: {note}")
         return result.summary

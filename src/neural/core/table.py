@@ -12,7 +12,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,6 +148,23 @@ class Table:
             table_head=[column.header for column in self.columns],
             table_rows=rows,
         )
+
+
+def tabulate_scores(scores: Mapping[str, Mapping[str, Any]]) -> Table:
+    """A row per predictor and score; `scores` are estimates with value, low and high, by both."""
+    columns = (
+        Column("predictor"),
+        Column("score"),
+        Column("value"),
+        Column("low", meaning="95 % interval"),
+        Column("high", meaning="95 % interval"),
+    )
+    rows = [
+        (predictor, name, estimate.value, estimate.low, estimate.high)
+        for predictor, row in scores.items()
+        for name, estimate in row.items()
+    ]
+    return Table(columns, rows)
 
 
 def format_signed(value: float | None) -> str:

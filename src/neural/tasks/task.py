@@ -27,6 +27,7 @@ from neural.core.experiment_guess import ExperimentGuess
 from neural.core.metadata_fields import MetadataField
 from neural.core.page_section import PageSection
 from neural.core.result import Result
+from neural.core.table import Column, Table
 from neural.nn.lazy_torch import torch
 from neural.optim.optimizer import Optimizer
 from neural.optim.optimizer_factory import create_optimizer
@@ -119,6 +120,18 @@ class Predictions(Result):
         """A dict for every document or example."""
         return [record for prediction in self.items for record in prediction.to_records()]
 
+    def build_dict(self) -> dict[str, Any]:
+        """All predictions."""
+        return {"predictions": self.to_records(), "notes": self.notes}
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """`predictions`: a row per document or example."""
+        records = self.to_records()
+        names = list(dict.fromkeys(name for record in records for name in record))
+        rows = [[record.get(name) for name in names] for record in records]
+        return {"predictions": Table(tuple(map(Column, names)), rows)}
+
     def to_sections(self, width: int) -> list[PageSection]:
         """A table for every document, or one for all examples of a file."""
         return [prediction.to_section(width) for prediction in self.items]
@@ -135,16 +148,6 @@ def check_options(
             )
 
 
-class Evaluation(Protocol):
-    """Result of `Task.evaluate_run`."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """All scores as JSON."""
-
-    def to_sections(self, width: int) -> list[PageSection]:
-        """Texts and tables to print in a terminal of `width` columns."""
-
-
 @dataclass(frozen=True, repr=False)
 class HeldOutScores(Result):
     """Scores of a task on its own validation data: the default evaluation."""
@@ -154,9 +157,14 @@ class HeldOutScores(Result):
     scores: Mapping[str, float]
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def build_dict(self) -> dict[str, Any]:
         """Scores by name."""
-        return {"run": self.run_name, "scores": dict(self.scores), "notes": list(self.notes)}
+        return {"run": self.run_name, "scores": self.scores, "notes": self.notes}
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """`scores` by name."""
+        return {"scores": Table((Column("score"), Column("value")), list(self.scores.items()))}
 
     def to_sections(self, width: int) -> list[PageSection]:
         """One table."""
@@ -380,7 +388,7 @@ class Task(ABC):
         return "a file"
 
     @classmethod
-    def evaluate_run(cls, run: TrainedRun, **options: Any) -> Evaluation:
+    def evaluate_run(cls, run: TrainedRun, **options: Any) -> Result:
         """Scores on data the model was not trained on; by default those of `evaluate`.
 
         `options` are the options of `neural evaluate` that the user gave: `data`, `threshold`,

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from neural.core.errors import TaskError
+from neural.core.result import Result
 from neural.runs.evaluation_file import save_evaluation
 from neural.runs.find import DEFAULT_RUNS_DIR, RunName, open_run
 from neural.tasks import registry as tasks
-from neural.tasks.task import Evaluation
 from neural.workflows.trained_run import TrainedRunFolder
 
 SHIPPED = "shipped"
@@ -25,7 +25,7 @@ def evaluate(
     *,
     runs: str | Path = DEFAULT_RUNS_DIR,
     **options: Any,
-) -> Evaluation:
+) -> Result:
     """Scores of a run on data it was not trained on, beside baselines.
 
         neural.evaluate("Digits")                       # its own held-out data; prints as a table
@@ -45,7 +45,7 @@ def evaluate(
     return evaluate_opened(TrainedRunFolder(open_run(run, runs=runs)), **options)
 
 
-def evaluate_shipped(data: Any = None, **options: Any) -> Evaluation:
+def evaluate_shipped(data: Any = None, **options: Any) -> Result:
     """Scores of the shipped segmenter on the documents of the file or folder `data`."""
     from neural.tasks.segmentation import evaluation
 
@@ -59,7 +59,7 @@ def evaluate_shipped(data: Any = None, **options: Any) -> Evaluation:
     return evaluation.evaluate_shipped(str(data), **options)
 
 
-def evaluate_opened(opened: TrainedRunFolder, **options: Any) -> Evaluation:
+def evaluate_opened(opened: TrainedRunFolder, **options: Any) -> Result:
     """As `evaluate`, for a run that is open; `options` may have `data`."""
     evaluation = tasks.get(opened.task_name).evaluate_run(opened, **options)
     with suppress(OSError):  # the folder may be read-only; the evaluation is complete without it

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from neural.core.experiment_guess import ExperimentGuess
 from neural.core.page_section import PageSection
 from neural.core.result import Result
 from neural.core.settings import flatten_settings, load_settings
+from neural.core.table import Column, Table
 from neural.optim.catalogue import CATALOGUE
 from neural.runs.find import DEFAULT_RUNS_DIR
 from neural.runs.run import Run
@@ -33,7 +33,7 @@ from neural.tasks.focus.predict import predict_focus
 from neural.tasks.focus.task import Focus
 from neural.tasks.supervised.predict import PredictedRows, predict_arrays
 from neural.tasks.supervised.task import Supervised, SupervisedSettings
-from neural.tasks.task import Evaluation, Task
+from neural.tasks.task import Task
 from neural.training.engine import TrainingProgress, TrainingResult
 from neural.workflows.evaluate import evaluate_opened
 from neural.workflows.guess_experiment import is_data
@@ -75,16 +75,28 @@ class FitResult(Result):
 
     @cached_property
     def history(self) -> Any:
-        """All metrics by step: a pandas DataFrame, or a dict of lists if pandas is missing.
+        """All metrics by step, as a pandas DataFrame.
 
         The column `step`, then one column per metric; NaN where a metric was not measured.
         """
-        columns = collect_history(self.run)
-        if find_spec("pandas") is None:
-            return columns
-        import pandas  # optional, and slow to import
+        return self.to_dataframe()
 
-        return pandas.DataFrame(columns)
+    @property
+    def tables(self) -> dict[str, Table]:
+        """`history`: a row per step, a column per metric."""
+        columns = collect_history(self.run)
+        rows = list(zip(*columns.values(), strict=True))
+        return {"history": Table(tuple(map(Column, columns)), rows)}
+
+    def build_dict(self) -> dict[str, Any]:
+        """How the training ended, and the scores of the best validation."""
+        result = self.result
+        return {
+            "run": self.run.name,
+            "state": result.state,
+            "step": result.step,
+            "scores": result.scores,
+        }
 
     def predict(self, X: Any) -> np.ndarray:
         """The predicted class of every example, by name if the labels had names, or the values.
@@ -103,7 +115,7 @@ class FitResult(Result):
         """
         return self._predict(X).class_probabilities()
 
-    def evaluate(self, X: Any = None, y: Any = None, **options: Any) -> Evaluation:
+    def evaluate(self, X: Any = None, y: Any = None, **options: Any) -> Result:
         """Scores on `X` and `y` beside baselines, as in `neural.evaluate`.
 
         Without `X`, on the examples that were held out. TaskError if there are none, or if examples

@@ -19,6 +19,7 @@ import numpy as np
 from neural.core.errors import TaskError
 from neural.core.page_section import PageSection
 from neural.core.result import Result
+from neural.core.table import Column, Table
 from neural.tasks.segmentation.boundary_encoding import Boundaries
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.document_stream import ElementTable, ScoredElements
@@ -143,7 +144,7 @@ class SegmentationResult(Result):
             )
         ]
 
-    def to_html(self) -> str:
+    def render_page(self) -> str:
         """Self-contained HTML page with the probability curve in the margin."""
         from neural.report.segmentation_page import SegmentView, render_segmentation_page
 
@@ -184,8 +185,15 @@ class SegmentationResult(Result):
             )
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: segments with their texts, elements with their probabilities."""
+    @property
+    def tables(self) -> dict[str, Table]:
+        """`segments`: offsets, probability, title and text."""
+        names = ("start", "end", "probability", "title", "text")
+        rows = [[getattr(segment, name) for name in names] for segment in self.segments]
+        return {"segments": Table(tuple(map(Column, names)), rows)}
+
+    def build_dict(self) -> dict[str, Any]:
+        """Segments with their texts, elements with their probabilities."""
         text, encoding = self.raw.text, self.raw.encoding
         segments, byte_offset = [], 0
         for segment in self.segments:

@@ -20,6 +20,7 @@ from neural.core.errors import TaskError
 from neural.core.page_section import PageSection
 from neural.core.result import Result
 from neural.core.statistical_distributions import student_t_quantile
+from neural.core.table import Table, tabulate_scores
 from neural.tasks.language_model.block_means import estimate_mean_by_blocks
 from neural.tasks.language_model.corpus import EncodedText, Vocabulary, encode_text, find_text
 from neural.tasks.language_model.ngram_baselines import NgramBaselines
@@ -57,10 +58,9 @@ class LossEstimate:
         half_width = -student_t_quantile(blocks - 1, 0.025) * error if blocks > 1 else math.nan
         return cls(value=mean, low=mean - half_width, high=mean + half_width)
 
-    def to_dict(self) -> dict[str, float | None]:
-        """Plain data for JSON, with None for NaN."""
-        ends = {"value": self.value, "low": self.low, "high": self.high}
-        return {key: None if math.isnan(end) else end for key, end in ends.items()}
+    def to_dict(self) -> dict[str, float]:
+        """Value and ends of the interval."""
+        return {"value": self.value, "low": self.low, "high": self.high}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -79,8 +79,13 @@ class LanguageModelEvaluation(Result):
     """Standard error of the loss of the run, in nats; NaN with fewer than 32 windows."""
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; `scores` are those of the run alone."""
+    @property
+    def tables(self) -> dict[str, Table]:
+        """`scores`: the loss of the run and the baselines."""
+        return {"scores": tabulate_scores({name: {"loss": e} for name, e in self.losses.items()})}
+
+    def build_dict(self) -> dict[str, Any]:
+        """Losses and lifts; `scores` are those of the run alone."""
         loss = self.losses["this run"].value
         error = {} if math.isnan(self.standard_error) else {"standard_error": self.standard_error}
         return {
@@ -93,9 +98,9 @@ class LanguageModelEvaluation(Result):
                 "perplexity": _exponentiate(loss) if loss < MAX_EXPONENT else None,
                 **error,
             },
-            "losses": {name: estimate.to_dict() for name, estimate in self.losses.items()},
-            "lifts": {name: estimate.to_dict() for name, estimate in self.lifts.items()},
-            "notes": list(self.notes),
+            "losses": self.losses,
+            "lifts": self.lifts,
+            "notes": self.notes,
         }
 
     def to_sections(self, width: int) -> list[PageSection]:

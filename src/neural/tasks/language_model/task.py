@@ -21,6 +21,7 @@ from neural.core.errors import TaskError
 from neural.core.experiment import Experiment, NonNegativeInt, PositiveInt
 from neural.core.experiment_guess import ExperimentGuess
 from neural.core.metadata_fields import NUMBER, TEXTS, MetadataField
+from neural.core.result import Result
 from neural.core.settings_errors import SettingsConflictError
 from neural.data.input_checks import get_pad_id, get_vocabulary_size
 from neural.language.network import Network
@@ -53,7 +54,7 @@ from neural.tasks.language_model.text_windows import (
     TextWindows,
     compute_window_losses,
 )
-from neural.tasks.task import Evaluation, Predictions, TrainedRun, check_options
+from neural.tasks.task import Predictions, TrainedRun, check_options
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -429,7 +430,7 @@ class LanguageModel(ProgramTask):
         return ""
 
     @classmethod
-    def evaluate_run(cls, run: TrainedRun, **options: Any) -> Evaluation:
+    def evaluate_run(cls, run: TrainedRun, **options: Any) -> Result:
         """Loss, bits and perplexity beside n-gram models, on held-out or other text."""
         check_options(run, options, ("data", "allow_duplicates"))
         return evaluate(run, **options)

@@ -16,6 +16,7 @@ from typing import Any
 from neural.core.errors import TaskError
 from neural.core.page_section import PageSection
 from neural.core.result import Result
+from neural.core.table import Table, tabulate_scores
 from neural.tasks.segmentation.confidence_intervals import ConfidenceInterval, SourceClusters
 from neural.tasks.segmentation.evaluation_data import (
     EvaluationData,
@@ -69,8 +70,8 @@ class SegmentationEvaluation(Result):
     notes: tuple[str, ...]
     """Warnings for the user, one sentence each."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, with None for NaN."""
+    def build_dict(self) -> dict[str, Any]:
+        """Scores of all segmenters, and the lifts of the model."""
         return {
             "segmenter": self.pipeline.name,
             "data": self.data.description,
@@ -79,8 +80,13 @@ class SegmentationEvaluation(Result):
             "calibration": self.pipeline.calibration.name(),
             "smooth_calibration_error": self.calibration_error and self.calibration_error.to_dict(),
             "notes": list(self.notes),
-            **replace_nan(self.table.to_dict()),
+            **self.table.to_dict(),
         }
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """`scores` of the model and the baselines."""
+        return {"scores": tabulate_scores(self.table.rows)}
 
     def to_sections(self, width: int) -> list[PageSection]:
         """Two tables to print: all scores, and those of the model with intervals and lifts.
@@ -254,13 +260,6 @@ def evaluate_pipeline(
         calibration_error=estimate_smooth_error(probabilities, data.truths) if has_gaps else None,
         notes=tuple(notes),
     )
-
-
-def replace_nan(value: Any) -> Any:
-    """The same nested dict with None for NaN."""
-    if isinstance(value, dict):
-        return {key: replace_nan(item) for key, item in value.items()}
-    return None if isinstance(value, float) and value != value else value
 
 
 def _format_interval(interval: ConfidenceInterval) -> str:

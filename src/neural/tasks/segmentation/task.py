@@ -29,6 +29,7 @@ from neural.core.experiment_guess import ExperimentGuess
 from neural.core.metadata_fields import MetadataField, is_text, list_of, mapping_of
 from neural.core.page_section import PageSection, SectionRun
 from neural.core.registry import UnknownNameError
+from neural.core.result import Result
 from neural.core.settings_errors import format_validation_error
 from neural.nn.head_similarity import measure_head_similarity
 from neural.nn.lazy_torch import functional, torch
@@ -84,7 +85,7 @@ from neural.tasks.segmentation.model import (
 )
 from neural.tasks.segmentation.prediction import predict_documents
 from neural.tasks.segmentation.settings import SegmentationSettings, apply_preset
-from neural.tasks.task import Evaluation, Predictions, Task, TrainedRun
+from neural.tasks.task import Predictions, Task, TrainedRun
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -520,7 +521,7 @@ class Segmentation(Task):
         return "a text file, or documents in .jsonl or .ref; `-` is standard input"
 
     @classmethod
-    def evaluate_run(cls, run: TrainedRun, **options: Any) -> Evaluation:
+    def evaluate_run(cls, run: TrainedRun, **options: Any) -> Result:
         """Scores of a run and of all baselines on held-out documents; see `evaluation.evaluate`."""
         return evaluate(run, **options)
 

@@ -19,6 +19,7 @@ from neural.core.escape import shorten
 from neural.core.optional_packages import MissingPackageError
 from neural.core.page_section import PageSection
 from neural.core.result import Result
+from neural.core.table import Table, tabulate_scores
 from neural.data.dataset import ExampleSplit
 from neural.data.targets import (
     IGNORE_INDEX,
@@ -36,7 +37,6 @@ from neural.tasks.segmentation.calibration_error import (
     simulate_perfect_model,
 )
 from neural.tasks.segmentation.confidence_intervals import ConfidenceInterval, JackknifeEstimate
-from neural.tasks.segmentation.evaluation import replace_nan
 from neural.tasks.segmentation.probability import compute_confidence
 from neural.tasks.supervised.baselines import (
     MAX_TRAINING_NUMBERS,
@@ -135,25 +135,27 @@ class SupervisedEvaluation(Result):
     calibration: Calibration | None = None
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, with None for unknown ends of intervals."""
-        return replace_nan(
-            {
-                "run": self.run_name,
-                "data": self.description,
-                "rows": _scores_to_dict(self.scores),
-                "lifts": _scores_to_dict(self.lifts),
-                "better": {
-                    name: "low" if name in LOWER_IS_BETTER else "high"
-                    for name in self.scores[RUN_NAME]
-                },
-                "interval_basis": self.interval_basis,
-                "classes": list(self.classes),
-                "confusion": None if self.confusion is None else self.confusion.tolist(),
-                "calibration": None if self.calibration is None else self.calibration.to_dict(),
-                "notes": list(self.notes),
-            }
-        )
+    def build_dict(self) -> dict[str, Any]:
+        """Scores of the run and the baselines, lifts, confusions, calibration."""
+        return {
+            "run": self.run_name,
+            "data": self.description,
+            "rows": _scores_to_dict(self.scores),
+            "lifts": _scores_to_dict(self.lifts),
+            "better": {
+                name: "low" if name in LOWER_IS_BETTER else "high" for name in self.scores[RUN_NAME]
+            },
+            "interval_basis": self.interval_basis,
+            "classes": self.classes,
+            "confusion": self.confusion,
+            "calibration": self.calibration,
+            "notes": self.notes,
+        }
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """`scores` of the run and the baselines."""
+        return {"scores": tabulate_scores(self.scores)}
 
     def to_sections(self, width: int) -> list[PageSection]:
         """Tables of scores, lifts and confusions."""

@@ -25,6 +25,7 @@ from neural.core.metadata_fields import (
     TEXTS,
     MetadataField,
 )
+from neural.core.result import Result
 from neural.core.settings_errors import SettingsConflictError
 from neural.core.settings_fields import ValueDescription
 from neural.data.dataset import Dataset
@@ -51,7 +52,7 @@ from neural.tasks.supervised.data_summary import summarize_data
 from neural.tasks.supervised.evaluation import evaluate
 from neural.tasks.supervised.guess import guess_supervised
 from neural.tasks.supervised.predict import describe_rows, predict_rows
-from neural.tasks.task import Evaluation, Predictions, TrainedRun, check_options
+from neural.tasks.task import Predictions, TrainedRun, check_options
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -449,7 +450,7 @@ class Supervised(ProgramTask):
         return describe_rows(run)
 
     @classmethod
-    def evaluate_run(cls, run: TrainedRun, **options: Any) -> Evaluation:
+    def evaluate_run(cls, run: TrainedRun, **options: Any) -> Result:
         """Scores beside a constant and a linear baseline; see `evaluation.evaluate`."""
         check_options(run, options, ("data", "allow_duplicates"))
         return evaluate(run, **options)
