@@ -22,7 +22,6 @@ RUN python -m pip install --no-cache-dir --no-deps --require-hashes --requiremen
 FROM ${BASE}
 # PyTorch without CUDA, a tenth of the size. torch alone comes from this index; every other file has a known hash.
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
-# the extra board serves the live page
 RUN --mount=type=bind,from=build,source=/dist,target=/dist \
     --mount=type=bind,source=constraints.txt,target=/constraints.txt \
     --mount=type=bind,source=release/locks/image.txt,target=/image.txt \

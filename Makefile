@@ -1,5 +1,5 @@
 # make demo    installs, then shows the laboratory at work
-# make install  the package with board and figures in .venv, without what only tests need
+# make install  the package in .venv, without what only tests need
 # make test    installs everything, then linter, formatter, types and all tests
 # make check   the linter, formatter and types alone;  make pytest   the tests alone
 # make integrations  the adapters with LangChain, LlamaIndex and Haystack themselves
@@ -52,7 +52,7 @@ $(VENV)/installed: pyproject.toml constraints.txt src/neural/__init__.py $(NATIV
 	$(PYTHON) -m venv $(VENV)
 	$(if $(CI),$(BIN)/python -m pip $(LOCKED_INSTALL)/tests.txt)
 	$(if $(CI)$(TORCH_INDEX),$(BIN)/python -m pip install --quiet $(if $(TORCH_INDEX),--no-deps --index-url $(TORCH_INDEX)) $(TORCH))
-	$(BIN)/python -m pip install --quiet $(if $(CI),--no-deps --no-build-isolation,--constraint constraints.txt) --editable '.[board,figures]'
+	$(BIN)/python -m pip install --quiet $(if $(CI),--no-deps --no-build-isolation,--constraint constraints.txt) --editable .
 	@# a plain path entry: the import hook beside it would hide copies of the package on PYTHONPATH
 	@$(BIN)/python -c 'import pathlib, sysconfig; pth = pathlib.Path(sysconfig.get_path("purelib"), "_editable_skbc_neural_lab.pth"); \
 	pth.write_text("".join(line for line in pth.open() if not line.startswith("import ")))'

@@ -5,7 +5,7 @@
 | file | packages | used by |
 |---|---|---|
 | build.txt | what compiles and packs `neural` | `make dist`, `make wheels`, CI, Dockerfile |
-| image.txt | `neural-lab[board]` | Dockerfile |
+| image.txt | `neural-lab` | Dockerfile |
 | tests.txt | everything that `make test` installs | CI |
 | integrations.txt | what `make integrations` adds to it | CI |
 | tools.txt | tools of a release | `make dist`, `make wheels`, `make lint-release` |
@@ -27,8 +27,8 @@ ROOT = Path(__file__).parents[1]
 LOCKS = ROOT / "release" / "locks"
 SOURCES = {
     "build": "release/locks/build.in",
-    "image": "pyproject.toml --extra board",
-    "tests": "pyproject.toml release/locks/build.in --extra board --extra dev --extra figures",
+    "image": "pyproject.toml",
+    "tests": "pyproject.toml release/locks/build.in --extra dev",
     "integrations": "pyproject.toml --extra haystack --extra langchain --extra llama-index",
     "tools": "release/locks/tools.in release/locks/build.in",
 }

@@ -81,8 +81,3 @@ def test_the_development_extra_has_every_package_of_all():
     (line,) = PROJECT["optional-dependencies"]["all"]
     for extra in line.rstrip("]").partition("[")[2].split(","):
         assert {parse_name(package) for package in EXTRAS[extra]} <= developers, extra
-
-
-@pytest.mark.parametrize("name", ["matplotlib", "pillow", "scikit-learn", "scipy"])
-def test_packages_of_extras_are_not_always_installed(name):
-    assert name not in {parse_name(line) for line in PROJECT["dependencies"]}

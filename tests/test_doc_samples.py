@@ -152,13 +152,7 @@ MEASURED_LINE = re.compile(r"^  time  +.*\n", re.M)
 """The line of a plan that depends on the machine."""
 
 OPTIONAL_PACKAGES = {
-    "pandas": r"to_dataframe\(|as_frame=",
-    "neural-lab[sklearn]": r"\bsklearn\b|\blinear +majority\b",
-    "neural-lab[figures]": r"matplotlib|neural\.report\.\w*plot|neural[ .]figure|--plots|reliability_\w+\.svg",
-    "neural-lab[theory]": r"scipy|paradigm=auto|--theory",
-    "neural-lab[images]": r"\bPIL\b|--image\b",
     "neural-lab[export]": r"--to (?:onnx|keras)",
-    "neural-lab[board]": r"neural board",
 }
 """What a sample may need beside the package itself: package → what is written in such a sample."""
 
@@ -262,9 +256,9 @@ def test_a_page_says_how_to_install_what_its_samples_need(page):
 
 
 def test_a_missing_hint_is_found():
-    sample = "```python\nfrom sklearn.datasets import load_iris\n```\n"
-    assert list_missing_hints(sample) == ["neural-lab[sklearn]"]
-    assert list_missing_hints('`pip install "neural-lab[sklearn]"`\n\n' + sample) == []
+    sample = "```console\n$ neural export iris --to onnx\n```\n"
+    assert list_missing_hints(sample) == ["neural-lab[export]"]
+    assert list_missing_hints('`pip install "neural-lab[export]"`\n\n' + sample) == []
 
 
 def test_commands_with_exact_output_are_in_the_pages():

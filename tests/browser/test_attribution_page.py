@@ -2,7 +2,7 @@
 
 from click.testing import CliRunner
 
-from neural.cli.attribute import command
+from neural.cli.main import main
 from tests.circuits import build_induction, build_tokenizer, format_tokens
 from tests.hugging_face_folders import save_folder
 
@@ -15,7 +15,7 @@ def test_the_strips_show_the_source_of_the_answer(tab, tmp_path):
     words = format_tokens(batch.tokens[0, : position + 1]).split()
     page = tmp_path / "why.html"
     options = ["--input", " ".join(words), "--faithfulness", "--examples", "2", "-o", str(page)]
-    result = CliRunner().invoke(command, [str(folder), *options])
+    result = CliRunner().invoke(main, ["attribute", str(folder), *options])
     assert result.exit_code == 0, result.output
     tab.goto(page.as_uri())
     strips = tab.locator("[data-method]")

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import urllib.parse
 import urllib.request
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ import uvicorn
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
-from neural.cli.board import command
+from neural.cli.main import main
 from tests.board.boards import write_finished_run
 
 
@@ -43,17 +42,8 @@ def served_apps(monkeypatch):
 
 
 def test_a_missing_folder_is_an_error(tmp_path):
-    result = CliRunner().invoke(command, [str(tmp_path / "none")])
+    result = CliRunner().invoke(main, ["board", str(tmp_path / "none")])
     assert (result.exit_code, "there is no folder" in result.output) == (2, True)
-
-
-def test_without_its_packages_the_board_names_the_command_that_gets_them(runs, monkeypatch):
-    monkeypatch.setattr(
-        "neural.cli.board.find_spec", lambda name: None if name == "uvicorn" else find_spec(name)
-    )
-    result = CliRunner().invoke(command, [str(runs)])
-    assert result.exit_code == 2
-    assert 'pip install "neural-lab[board]"' in result.output
 
 
 def test_a_port_in_use_is_an_error(runs):
@@ -61,7 +51,7 @@ def test_a_port_in_use_is_an_error(runs):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         result = CliRunner().invoke(
-            command, [str(runs), "--no-open", "--port", str(taken.getsockname()[1])]
+            main, ["board", str(runs), "--no-open", "--port", str(taken.getsockname()[1])]
         )
     assert result.exit_code == 2
     assert "choose another --port" in result.output
@@ -76,7 +66,7 @@ def split_address(output):
 
 def test_a_loopback_address_needs_the_printed_token(runs, served_apps):
     handlers = list(logging.getLogger("uvicorn").handlers)
-    result = CliRunner().invoke(command, ["--runs", str(runs), "--port", "0", "--no-open"])
+    result = CliRunner().invoke(main, ["board", "--runs", str(runs), "--port", "0", "--no-open"])
     assert result.exit_code == 0
     address, token = split_address(result.output)
     assert logging.getLogger("uvicorn").handlers == handlers, (
@@ -102,7 +92,7 @@ def test_the_browser_opens_a_private_file_and_not_the_url_with_the_token(
         )
 
     monkeypatch.setattr("webbrowser.open", open_in_browser)
-    result = CliRunner().invoke(command, ["--runs", str(runs), "--port", "0"])
+    result = CliRunner().invoke(main, ["board", "--runs", str(runs), "--port", "0"])
     address, token = split_address(result.output)
     ((url, path, page, mode, folder_mode),) = opened
     assert token not in url
@@ -113,14 +103,16 @@ def test_the_browser_opens_a_private_file_and_not_the_url_with_the_token(
 
 
 def test_without_a_token_only_a_loopback_address_is_served(runs, served_apps):
-    result = CliRunner().invoke(command, [str(runs), "--port", "0", "--no-open", "--no-token"])
+    result = CliRunner().invoke(
+        main, ["board", str(runs), "--port", "0", "--no-open", "--no-token"]
+    )
     assert result.exit_code == 0
     assert "every user of this machine" in result.output
     address, token = split_address(result.output)
     assert token == ""
     assert TestClient(served_apps[0], base_url=address).get("/api/runs").status_code == 200
     public = ["--host", "0.0.0.0", "--no-token"]
-    result = CliRunner().invoke(command, [str(runs), "--port", "0", "--no-open", *public])
+    result = CliRunner().invoke(main, ["board", str(runs), "--port", "0", "--no-open", *public])
     assert result.exit_code == 2
     assert "other machines can connect to 0.0.0.0" in result.output
 
@@ -128,7 +120,7 @@ def test_without_a_token_only_a_loopback_address_is_served(runs, served_apps):
 def test_a_token_of_the_environment_is_used_and_not_printed(runs, served_apps, monkeypatch):
     token = "chosen-by-the-user-0123456789"
     monkeypatch.setenv("NEURAL_BOARD_TOKEN", token)
-    result = CliRunner().invoke(command, [str(runs), "--port", "0", "--no-open"])
+    result = CliRunner().invoke(main, ["board", str(runs), "--port", "0", "--no-open"])
     assert result.exit_code == 0
     assert token not in result.output
     client = TestClient(served_apps[0], base_url=split_address(result.output)[0])
@@ -140,7 +132,7 @@ def test_a_token_of_the_environment_is_used_and_not_printed(runs, served_apps, m
 )
 def test_a_weak_token_of_the_environment_is_refused_and_not_shown(runs, monkeypatch, token):
     monkeypatch.setenv("NEURAL_BOARD_TOKEN", token)
-    result = CliRunner().invoke(command, [str(runs), "--port", "0", "--no-open"])
+    result = CliRunner().invoke(main, ["board", str(runs), "--port", "0", "--no-open"])
     assert result.exit_code == 2
     assert "16 to 256 characters" in result.output
     assert not token or token not in result.output
@@ -148,7 +140,7 @@ def test_a_weak_token_of_the_environment_is_refused_and_not_shown(runs, monkeypa
 
 def test_another_address_prints_a_token_that_is_then_required(runs, served_apps):
     result = CliRunner().invoke(
-        command, [str(runs), "--no-open", "--port", "0", "--host", "0.0.0.0"]
+        main, ["board", str(runs), "--no-open", "--port", "0", "--host", "0.0.0.0"]
     )
     address, token = split_address(result.output)
     assert len(token) >= 32

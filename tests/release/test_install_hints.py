@@ -86,13 +86,13 @@ def test_every_install_command_names_this_distribution_and_an_extra_of_it():
     "line",
     [
         "pip install neural",
-        "pip install 'neural[board]'",
+        "pip install 'neural[lsp]'",
         'python -m pip install --upgrade "neural[lsp]"',
         "uv pip install torch neural",
         "pipx install neural",
         "uvx neural",
         'pip install "neural-lab[no-such-extra]"',
-        'pip install "neural-lab[board,no-such-extra]"',
+        'pip install "neural-lab[lsp,no-such-extra]"',
         'raise NeuralError(format_install_command("no-such-extra"))',
         'import_optional("pandas", feature="tables", extra="no-such-extra")',
         r"It needs `pip install \"neural[lsp]\"`.",
@@ -105,7 +105,7 @@ def test_a_wrong_command_is_found(line):
 @pytest.mark.parametrize(
     "line",
     [
-        'pip install "neural-lab[board,lsp]"',
+        'pip install "neural-lab[notebook,lsp]"',
         "pip install neural-lab",
         "`pip install .` installs the command `neural`",
         'pip install -e ".[dev]"           # registers attention="fading" in neural',
@@ -119,7 +119,7 @@ def test_a_correct_command_is_accepted(line):
 
 def test_the_name_in_messages_is_that_of_the_project():
     assert PROJECT["name"] == DISTRIBUTION_NAME
-    assert format_install_command("board") == 'pip install "neural-lab[board]"'
+    assert format_install_command("lsp") == 'pip install "neural-lab[lsp]"'
 
 
 def test_messages_take_the_name_from_one_module():

@@ -39,8 +39,8 @@ def test_versions_are_those_of_the_constraints(lock):
 def test_every_requirement_of_the_tests_is_locked():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     extras = project["project"]["optional-dependencies"]
-    required = [*project["project"]["dependencies"], *extras["dev"], *extras["board"]]
-    required += [*extras["figures"], *project["build-system"]["requires"]]
+    required = [*project["project"]["dependencies"], *extras["dev"]]
+    required += project["build-system"]["requires"]
     names = {normalize(re.match(r"[\w.-]+", requirement)[0]) for requirement in required}
     assert names - read_pins(LOCKS["tests"]).keys() == {"torch"}
 

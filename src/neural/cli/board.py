@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -59,15 +58,12 @@ def command(
     address: it has a token, which every request needs. For a token of your own (16 or more letters
     and digits), set NEURAL_BOARD_TOKEN; it is not printed.
     """
-    from neural.core.distribution import format_install_command
     from neural.core.errors import NeuralError
 
     runs = folder or root
     if not runs.is_dir():
         hint = "; `neural train` creates it" if runs == Path("runs") else ""
         raise NeuralError(f"there is no folder {runs}{hint}")
-    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise NeuralError(f"the board needs two more packages: {format_install_command('board')}")
     _serve(runs, host, port, has_token=not no_token, opens_browser=not no_open)
 
 

@@ -103,4 +103,4 @@ def _format_calibration(result: CalibrationResult) -> list[str]:
     ]
     files = ", ".join(file.name for file in result.files)
     lines.append(f"saved: {files} in {_formatting.relative_path(result.files[0].parent)}")
-    return [*lines, *(f"note: {note}" for note in result.notes)]
+    return lines

@@ -58,10 +58,6 @@ def command(
     from neural.cli._run_selection import select_run
     from neural.workflows.caption import generate_captions, write_caption_plot
 
-    if out is not None:
-        from neural.report.figures_extra import require_figures
-
-        require_figures("drawing captions")
     captions = generate_captions(select_run(run, root), data, count=pictures)
     files = []
     if out is not None:

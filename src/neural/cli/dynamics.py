@@ -137,9 +137,7 @@ def run_comparison(path: str, *, workers: int | None, runs: Path, as_json: bool)
     if exit_code == 130:  # stopped by Ctrl-C or SIGTERM
         click.echo(f"resume with: neural dynamics {path_argument(sweep.path)}", err=True)
         sys.exit(exit_code)
-    groups, verdicts, files = dynamics.compare_paradigms(
-        sweep, on_warning=lambda text: click.echo(f"note: {text}", err=True)
-    )
+    groups, verdicts, files = dynamics.compare_paradigms(sweep)
     if as_json:
         data = {
             "folder": str(sweep.path),
@@ -239,12 +237,6 @@ def show_theory(
 
     `arguments` are `C=…` and `m=…`; the other parameters are the options of `command`.
     """
-    from neural.core.optional_packages import import_optional
-    from neural.report.figures_extra import require_figures
-
-    import_optional("scipy", feature="--theory", extra="theory")
-    if out is not None:
-        require_figures("--out")
     from neural.tasks.focus.theory.overview import compute_overview
     from neural.tasks.focus.theory.setting import LinearSetting
 

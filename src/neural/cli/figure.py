@@ -16,17 +16,9 @@ class _FigureCommand(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section with the name and summary of every kind."""
-        from neural.core.optional_packages import MissingPackageError
-        from neural.report.figures_extra import require_figures
+        from neural.report.paper_figures import registry
 
         with formatter.section("Kinds"):
-            try:
-                require_figures("neural figure")
-            except MissingPackageError as missing:
-                formatter.write(f"  {missing}\n")  # not wrapped: it has a command to copy
-                return
-            from neural.report.paper_figures import registry
-
             formatter.write_dl([(name, registry.get(name).summary()) for name in registry.names()])
 
 
@@ -80,11 +72,8 @@ def command(
     the head with a role whose weights are the most concentrated is drawn.
     """
     from neural.cli._run_selection import select_runs
-    from neural.report.figures_extra import require_figures
-    from neural.workflows.figure import figure
-
-    require_figures("neural figure")
     from neural.report.paper_figures import registry
+    from neural.workflows.figure import figure
 
     registry.get(kind)  # an unknown kind is reported before runs are searched
     drawn = figure(

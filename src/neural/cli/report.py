@@ -47,11 +47,8 @@ def command(
     if pdf:
         find_browser()  # raises BrowserError before the report is written
     from neural.cli._run_selection import select_runs
-    from neural.report.figures_extra import require_figures
     from neural.report.run_report import render_report, write_run_page
 
-    if plots is not None:
-        require_figures("--plots")
     paths = select_runs(runs, root)
     if out == STANDARD_STREAM:
         click.echo(render_report(paths, title=title))

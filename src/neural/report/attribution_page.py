@@ -19,9 +19,7 @@ from neural.core.html_document import (
     render_section,
     render_table,
 )
-from neural.core.optional_packages import MissingPackageError
 from neural.report.attribution_scores import find_unit, format_gain, scale_scores
-from neural.report.figures_extra import require_figures
 from neural.report.token_text import format_token
 
 MAX_SHOWN_PARTS = 24
@@ -98,10 +96,6 @@ def _render_methods(data: dict[str, Any]) -> Html:
 
 
 def _render_figure(data: dict[str, Any]) -> Html:
-    try:
-        require_figures("the figure")
-    except MissingPackageError as missing:  # the page shows the same numbers without it
-        return render_section("Figure", render_paragraph(str(missing)))
     from neural.report.attribution_figure import draw_attribution
 
     svg = draw_attribution(data)._repr_svg_()

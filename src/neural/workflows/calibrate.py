@@ -18,8 +18,6 @@ from pathlib import Path
 import numpy as np
 
 from neural.core.errors import TaskError
-from neural.core.optional_packages import MissingPackageError
-from neural.report.figures_extra import require_figures
 from neural.runs.errors import translate_errors
 from neural.runs.run import Run
 from neural.tasks.segmentation.calibration_selection import (
@@ -51,7 +49,6 @@ class CalibrationResult:
     data: EvaluationData
     pipeline: SegmentationPipeline
     files: tuple[Path, ...]
-    notes: tuple[str, ...] = ()
     """What was not saved, and why."""
 
 
@@ -106,23 +103,17 @@ def calibrate(
         f1=f1,
     )
     with translate_errors(f"the calibration cannot be saved in {run.path}"):
-        files, notes = [calibration.save(run.path)], []
-        try:
-            files += save_diagrams(calibration, run.path)
-        except MissingPackageError as missing:  # the calibration does not depend on its diagrams
-            notes.append(str(missing))
+        files = [calibration.save(run.path), *save_diagrams(calibration, run.path)]
     return CalibrationResult(
         calibration=calibration,
         data=held_out,
         pipeline=pipeline,
         files=tuple(files),
-        notes=tuple(notes),
     )
 
 
 def save_diagrams(calibration: RunCalibration, folder: Path) -> list[Path]:
     """Draw the reliability diagrams as SVG and PNG. Returns the paths."""
-    require_figures("drawing reliability diagrams")
     from neural.report.reliability_plot import draw_reliability
 
     choices: dict[str, CalibrationChoice | None] = {

@@ -17,7 +17,6 @@ import numpy as np
 from neural.core.errors import TaskError
 from neural.nn.lazy_torch import torch
 from neural.report.caption_attention import CaptionAttention
-from neural.report.figures_extra import require_figures
 from neural.runs.run import Run
 from neural.tasks.captions.data import NO_REGION, read_regions
 from neural.tasks.captions.model import GeneratedCaption
@@ -77,7 +76,6 @@ def generate_captions(
 
 def write_caption_plot(caption: Caption, folder: Path) -> Path:
     """Draw picture, words and attention as a PNG in an existing folder; returns its path."""
-    require_figures("drawing captions")
     from neural.report.caption_plots import draw_caption
 
     words = re.sub(r"\W+", "-", caption.text)[:60].strip("-") or "empty"

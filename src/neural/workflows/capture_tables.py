@@ -34,11 +34,9 @@ def build_dataframe(capture: Capture) -> Any:
     """A DataFrame with a row per layer and head: layer, head, path, role, and all measures.
 
     A measure of a whole layer, such as `head_diversity`, has the same value in all rows of the
-    layer. TaskError if pandas is not installed.
+    layer.
     """
-    if find_spec("pandas") is None:
-        raise TaskError("to_dataframe needs pandas: pip install pandas")
-    import pandas  # optional, and slow to import
+    import pandas  # slow to import
 
     arrays = capture.measure_arrays()
     rows = [

@@ -39,9 +39,7 @@ from neural.analysis.focus_results import (
 from neural.analysis.significance import format_p_value
 from neural.core.errors import TaskError
 from neural.core.files import write_atomically
-from neural.core.optional_packages import MissingPackageError
 from neural.nn.lazy_torch import torch
-from neural.report.figures_extra import require_figures
 from neural.runs.checkpoint import EMA_PREFIX, select_weights
 from neural.runs.errors import RunError
 from neural.runs.run import Run
@@ -138,24 +136,16 @@ def evaluate_run(path: Path) -> FocusResult:
 def compare_paradigms(
     sweep: Sweep,
     on_progress: Callable[[str], None] = lambda text: None,
-    on_warning: Callable[[str], None] = lambda text: None,
 ) -> tuple[FocusGroups, list[ClaimVerdict], list[Path]]:
     """Evaluate all runs and write the report.
 
     Returns the results by (paradigm, number of segments), a verdict for each claim, and the files.
-    Without the extra `figures` there are no plots, and a warning says so.
     """
     groups = group_results(collect_results(sweep, on_progress))
     verdicts, folder = evaluate_claims(groups), sweep.path / RESULTS_FOLDER
-    try:
-        require_figures("drawing plots")
-    except MissingPackageError as missing:  # table and report do not depend on the plots
-        on_warning(str(missing))
-        files = []
-    else:
-        from neural.report.focus_plots import draw_focus_plots
+    from neural.report.focus_plots import draw_focus_plots  # imports matplotlib
 
-        files = draw_focus_plots(groups, sweep.path, folder)
+    files = draw_focus_plots(groups, sweep.path, folder)
     write_atomically(
         folder / "table.json", json.dumps(to_json(groups, verdicts), indent=1) + "\n", durable=False
     )

@@ -15,7 +15,6 @@ from neural.report.attention_snapshot import (
     load_capture_snapshot,
     load_run_snapshot,
 )
-from neural.report.figures_extra import require_figures
 from neural.runs.find import DEFAULT_RUNS_DIR, RunName, to_run_names
 from neural.runs.run import Run
 from neural.workflows.sweep import resolve_run_paths
@@ -59,7 +58,6 @@ def figure(
     RunError if a run, step, layer, head, metric or kind does not exist, MissingPackageError
     without the extra `figures`.
     """
-    require_figures("drawing a figure")
     from neural.report.paper_figure import FigureRequest, parse_length  # imports matplotlib
     from neural.report.paper_figures import registry
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from neural.report.figures_extra import require_figures
 from neural.report.pdf_export import find_browser, print_to_pdf
 from neural.report.run_report import write_run_page
 from neural.runs.errors import translate_errors
@@ -32,10 +31,8 @@ def write_report(
     `run` is a run, its name or path, a sweep, or a list of them; the newest run by default. The
     page is one file that works offline. `plots` is a folder for the curves as PNG and SVG files.
     `pdf` also writes a PDF beside the page, with a browser on this machine. RunError if a run
-    cannot be read, MissingPackageError for `plots` without the extra `figures`.
+    cannot be read.
     """
-    if plots is not None:
-        require_figures("drawing plots")
     if pdf:
         find_browser()  # raises BrowserError before the report is written
     output = Path(output)

@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +42,7 @@ class RunTable(list[dict[str, Any]]):
 
     def to_dataframe(self) -> Any:
         """A pandas DataFrame with one row per run; the best validation is in columns of its own."""
-        if find_spec("pandas") is None:
-            raise TaskError("to_dataframe needs pandas: pip install pandas")
-        import pandas  # optional, and slow to import
+        import pandas  # slow to import
 
         rows = []
         for summary in self:

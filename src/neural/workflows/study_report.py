@@ -32,8 +32,6 @@ from neural.core.html_document import (
     render_verdict,
     render_with_detail,
 )
-from neural.core.optional_packages import MissingPackageError
-from neural.report.figures_extra import require_figures
 from neural.runs.errors import translate_errors
 from neural.runs.run import Run
 from neural.workflows.sweep import Sweep
@@ -99,11 +97,7 @@ def write_study_report(sweep: Sweep) -> StudyReport | None:
 
 
 def _draw_plots(runs: list[Run], folder: Path) -> tuple[list[Path], list[str]]:
-    """Files, and why plots were skipped: without the extra `figures`, all of them."""
-    try:
-        require_figures("drawing plots")
-    except MissingPackageError as missing:
-        return [], [str(missing)]
+    """Files, and why plots were skipped."""
     from neural.report.plots import draw_plots
 
     return draw_plots(runs, folder)

@@ -19,7 +19,6 @@ import numpy as np
 from neural.capture.patch_positions import PIXELS_INPUT, find_pixels
 from neural.capture.probe_image import encode_picture
 from neural.core.files import format_missing_file
-from neural.core.optional_packages import import_optional
 from neural.data.sources.images import FORMATS
 from neural.nn.lazy_torch import torch
 from neural.workflows.watch_inputs import WatchInput
@@ -99,7 +98,6 @@ def paint_pictures(capture: Capture, prepared: WatchInput) -> None:
 
 
 def _load_image(path: Path) -> Image:
-    import_optional("PIL", feature="reading images", extra="images")
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     if not path.is_file():

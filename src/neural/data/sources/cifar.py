@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from neural.core.errors import TaskError
-from neural.core.optional_packages import import_optional
 from neural.data.downloads import Download, fetch
 from neural.data.image_conversion import PIXEL_SCALE, ImageConverter
 from neural.data.safe_pickle import load_plain_pickle
@@ -153,10 +152,11 @@ def fit_images(x: np.ndarray, network: Network, data_name: str) -> np.ndarray:
     ):
         return x.reshape(len(x), *network.input)  # type: ignore[arg-type]  # all are integers
     converter = ImageConverter(network, data_name)
-    pillow = import_optional("PIL.Image", feature="resizing images", extra="images")
+    from PIL import Image
+
     return np.stack(
         [
-            converter.convert(pillow.fromarray(image), f"picture {index}")
+            converter.convert(Image.fromarray(image), f"picture {index}")
             for index, image in enumerate(x)
         ]
     )

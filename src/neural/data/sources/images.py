@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from neural.core.errors import TaskError
-from neural.core.optional_packages import import_optional
 from neural.data.class_folders import LabelledFiles, find_class_folders, has_class_folders
 from neural.data.image_conversion import PIXEL_SCALE, ImageConverter
 from neural.data.source import DataLocation, DataSource, Examples
@@ -56,11 +55,12 @@ class Images(DataSource):
 
 def load_images(labelled: LabelledFiles, converter: ImageConverter) -> dict[str, np.ndarray]:
     """Arrays of images, `x`, and their class numbers, `y`."""
-    pillow = import_optional("PIL.Image", feature="reading images", extra="images")
+    from PIL import Image
+
     images = []
     for file in labelled.files:
         try:
-            with pillow.open(file, formats=FORMATS) as image:
+            with Image.open(file, formats=FORMATS) as image:
                 if image.width * image.height > MAX_PIXELS:
                     raise TaskError(
                         f"{converter.data_name}: {file.parent.name}/{file.name} has "

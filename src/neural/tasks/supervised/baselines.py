@@ -4,7 +4,7 @@ Both are fitted on the training rows of the run. A row is one prediction (an exa
 The constant baseline predicts the class shares (`majority`: its most likely class is the largest
 one), or the mean of the values (`mean`). The linear baseline (`linear`) is multinomial logistic
 regression or ridge regression on standardised inputs, with the default regularisation of
-scikit-learn, which must be installed for it (the extra `sklearn`). Features of a row:
+scikit-learn. Features of a row:
 
 - numbers: all inputs of an example, flattened; their mean over positions if the length is open
 - token ids: how often each id occurs in an example
@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from neural.core.optional_packages import import_optional
 from neural.data.input_checks import get_pad_id, get_vocabulary_size
 from neural.language.network import Network
 
@@ -45,11 +44,6 @@ class FittedRows:
     """(rows, features), dense or sparse; None if there is no linear baseline."""
     truth: NDArray
     """Class numbers, (rows,), or 0 and 1, or values, (rows, units)."""
-
-
-def require_linear_baseline() -> None:
-    """MissingPackageError if scikit-learn, which fits the linear baseline, is not installed."""
-    import_optional("sklearn", feature="the linear baseline", extra="sklearn")
 
 
 def extract_features(

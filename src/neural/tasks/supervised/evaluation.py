@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neural.core.escape import shorten
-from neural.core.optional_packages import MissingPackageError
 from neural.core.page_section import PageSection
 from neural.core.result import Result
 from neural.core.table import Table, tabulate_scores
@@ -45,7 +44,6 @@ from neural.tasks.supervised.baselines import (
     extract_features,
     predict_constant,
     predict_linear,
-    require_linear_baseline,
 )
 from neural.tasks.supervised.batch_inputs import find_real_predictions, get_model_inputs
 from neural.tasks.supervised.evaluation_data import EvaluationExamples, load_evaluation_data
@@ -243,12 +241,6 @@ def evaluate(
     held_out = load_evaluation_data(run, data, allow_duplicates=allow_duplicates)
     model = run.load_model()
     notes, has_features = [*held_out.notes], held_out.train is not None
-    if has_features:
-        try:
-            require_linear_baseline()
-        except MissingPackageError as missing:
-            has_features = False
-            notes.append(f"there is no linear baseline: {missing}")
     rows = collect_rows(
         held_out, held_out.split, held_out.indices, model, has_features=has_features
     )

@@ -21,7 +21,6 @@ from pydantic import Field
 
 from neural.core.errors import TaskError
 from neural.core.experiment_guess import ExperimentGuess
-from neural.core.optional_packages import import_optional
 from neural.core.settings import Settings, read_settings
 from neural.data.class_folders import ClassFolders, find_class_folders, has_class_folders
 from neural.data.dataset import split_dataset
@@ -329,11 +328,12 @@ def _has_classes(cells: TableCells, target: int) -> bool:
 
 def _guess_images(path: Path, folders: ClassFolders) -> ExperimentGuess:
     files = folders.train.files
-    pillow = import_optional("PIL.Image", feature="reading images", extra="images")
+    from PIL import Image
+
     sizes, modes = [], set()
     for file in files[:: max(1, len(files) // MEASURED_IMAGES)]:
         try:
-            with pillow.open(file, formats=IMAGE_FORMATS) as image:
+            with Image.open(file, formats=IMAGE_FORMATS) as image:
                 sizes.append(min(image.size))
                 modes.add(image.mode)
         except Exception:  # decoders raise many types on a broken image

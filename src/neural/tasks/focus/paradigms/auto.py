@@ -7,7 +7,6 @@ long each schedule takes with C classes and m segments.
 
 from __future__ import annotations
 
-from neural.core.optional_packages import import_optional
 from neural.tasks.focus.paradigm import Paradigm
 from neural.tasks.focus.paradigms import registry
 from neural.tasks.focus.paradigms.annealed import Annealed
@@ -35,7 +34,6 @@ class Auto(Lvml):
         real images the segments of different classes are found at different times, and a sudden
         switch comes too early for some classes.
         """
-        import_optional("scipy", feature="the paradigm `auto`", extra="theory")
         from neural.tasks.focus.theory.advice import recommend_schedule
         from neural.tasks.focus.theory.setting import LinearSetting
         from neural.tasks.focus.theory.trajectory import create_flow
