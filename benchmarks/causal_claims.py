@@ -41,23 +41,23 @@ from neural.analysis.confidence_intervals import (
     estimate_share,
 )
 from neural.analysis.correlation import SIGNIFICANCE_LEVEL, SMALL_CORRELATION
-from neural.analysis.head_necessity import decide_necessity, load_roles
-from neural.analysis.head_roles import (
+from neural.capture.head_importance import HeadImportance, measure_head_importance
+from neural.capture.intervene import intervene, record_head_outputs
+from neural.capture.interventions import HeadOutputs, patch, replace_by_mean
+from neural.core.experiment import Experiment
+from neural.findings.head_necessity import decide_necessity, load_roles
+from neural.findings.head_roles import (
     ROLE_THRESHOLDS,
     find_head_roles,
 )
-from neural.analysis.importance_statistics import (
+from neural.findings.importance_statistics import (
     compare_with_permutations,
     correlate_heads,
     count_effective_heads,
     find_half_rise,
     measure_gini,
 )
-from neural.analysis.run_loading import load_measure
-from neural.capture.head_importance import HeadImportance, measure_head_importance
-from neural.capture.intervene import intervene, record_head_outputs
-from neural.capture.interventions import HeadOutputs, patch, replace_by_mean
-from neural.core.experiment import Experiment
+from neural.findings.run_loading import load_measure
 from neural.runs.importance_file import (
     ImportanceHeader,
     ImportanceRecord,

@@ -8,9 +8,9 @@ snapshots, which are checkpoints, too:
 
     truth       the end of the steepest fall of the loss on repeated symbols between two snapshots;
                 none if that loss ends above half of the chance loss. Attention is not used
-    role        since when the most important induction head has had its role (analysis/head_roles.py)
+    role        since when the most important induction head has had its role (findings/head_roles.py)
     half        since when that head has had half of its last importance, or more
-    necessary   since when it has been necessary (analysis/head_necessity.py): the first signs
+    necessary   since when it has been necessary (findings/head_necessity.py): the first signs
 
 A step agrees with the truth if it is at most one snapshot away.
 """
@@ -35,9 +35,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "examples/induction"))
 from repeat_symbols import COPIES, generate_repeats
 
 from neural.analysis.change_points import estimate_last_level, find_onset
-from neural.analysis.head_necessity import HeadIndex, load_necessity, load_roles
-from neural.analysis.head_roles import format_head
 from neural.capture.token_classes import find_repeated_pairs
+from neural.findings.head_necessity import HeadIndex, load_necessity, load_roles
+from neural.findings.head_roles import format_head
 from neural.runs.run import Run
 from neural.workflows.ablate import ablate
 from neural.workflows.load_model import load_weights

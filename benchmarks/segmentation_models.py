@@ -35,7 +35,7 @@ def measure_model(name: str, seed: int, epochs: int, *, long: bool) -> dict[str,
     import numpy as np
     import torch
 
-    from neural.analysis.run_summary import find_best_validation
+    from neural.findings.run_summary import find_best_validation
     from neural.runs.run import Run
     from neural.tasks.segmentation.inference import compute_logits
     from neural.tasks.segmentation.settings import SegmentationSettings

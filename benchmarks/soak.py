@@ -52,8 +52,8 @@ from board import (
     wait_until,
 )
 
-from neural.analysis.run_summary import MAX_CURVE_POINTS
 from neural.capture.map_encoding import encode_map
+from neural.findings.run_summary import MAX_CURVE_POINTS
 from neural.runs.run import Run
 
 GOALS = {

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 import neural
-from neural.analysis.head_roles import ROLE_THRESHOLDS
 from neural.cli.main import main
+from neural.findings.head_roles import ROLE_THRESHOLDS
 from tests.segmentation_runs import write_songs
 
 ROOT = Path(__file__).parents[1]

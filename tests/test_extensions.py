@@ -19,7 +19,7 @@ ENTRY_POINTS = {
     "neural.capture.measures": "own_weight = peaklab.own_weight:OwnWeight",
     "neural.optim.schedules": "Staircase = peaklab.staircase:Staircase",
     "neural.exports": "numpy_weights = peaklab.numpy_weights:NumpyWeights",
-    "neural.analysis.checks": "low_accuracy = peaklab.low_accuracy:LowAccuracy",
+    "neural.findings.checks": "low_accuracy = peaklab.low_accuracy:LowAccuracy",
 }
 EXPERIMENT = """task: peak_position
 name: peaks

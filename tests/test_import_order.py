@@ -22,6 +22,7 @@ ORDER = (
     "capture",
     "training",
     "analysis",
+    "findings",
     "report",
     "workflows",
     "sklearn",
@@ -150,7 +151,7 @@ def test_torch_is_imported_lazily(file):
     assert not keep_torch(imported), "import it from neural.nn.lazy_torch"
 
 
-@select("analysis", "report")
+@select("analysis", "findings", "report")
 def test_analysis_and_report_read_any_run_without_training(file):
     assert not [name for name in find_imports(parse(file)) if name.startswith("neural.training")]
 

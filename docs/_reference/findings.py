@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from neural.analysis.check import AnalysisCheck
-from neural.analysis.checks import registry
+from neural.findings.check import AnalysisCheck
+from neural.findings.checks import registry
 
 from .markdown import docstring, join_paragraphs, table
 

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from neural.analysis.check import CorrelationCheck
-from neural.analysis.checks import registry
 from neural.analysis.confidence_intervals import SeedEstimate
 from neural.analysis.correlation import (
     Association,
@@ -21,6 +19,8 @@ from neural.analysis.correlation import (
     spearman,
 )
 from neural.core.ranks import rank_values
+from neural.findings.check import CorrelationCheck
+from neural.findings.checks import registry
 
 
 def create_curves(

@@ -5,12 +5,12 @@ import re
 import numpy as np
 import pytest
 
-from neural.analysis.findings import analyze_runs
+from neural.findings.findings import analyze_runs
 from neural.report.run_report import write_run_page
 from neural.runs.run import Run
-from tests.analysis.symptomatic_runs import write_attention_run, write_training_runs
-from tests.analysis.synthetic_runs import write_seeds
-from tests.analysis.test_focus_checks import write_run as write_focus_run
+from tests.findings.symptomatic_runs import write_attention_run, write_training_runs
+from tests.findings.synthetic_runs import write_seeds
+from tests.findings.test_focus_checks import write_run as write_focus_run
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from neural.report.run_report import write_run_page
-from tests.analysis.symptomatic_runs import write_attention_run
 from tests.board.boards import AUTHORIZATION, serve_board
 from tests.browser.test_export import read_texts, save
+from tests.findings.symptomatic_runs import write_attention_run
 from tests.importance_files import create_story, write_importance_file
 from tests.report_runs import write_run
 

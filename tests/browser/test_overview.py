@@ -7,7 +7,7 @@ import pytest
 
 from neural.report.run_report import write_run_page
 from neural.runs.evaluation_file import save_evaluation
-from tests.analysis.synthetic_runs import write_synthetic_run
+from tests.findings.synthetic_runs import write_synthetic_run
 from tests.report_runs import write_run
 
 DATE = re.compile(r"\d{4}-\d\d-\d\d_\d\d")

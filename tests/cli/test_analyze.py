@@ -11,7 +11,7 @@ from neural.cli.main import main
 from neural.core.settings import Settings
 from neural.workflows.sweep import create_sweep
 from neural.workflows.sweep_trials import Trial
-from tests.analysis.synthetic_runs import write_synthetic_run
+from tests.findings.synthetic_runs import write_synthetic_run
 
 SNAPSHOTS = 6
 FALLING = np.linspace(3, 1, SNAPSHOTS)[:, None, None] * np.ones((1, 1, 2))

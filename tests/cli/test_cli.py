@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from neural.analysis.checks import registry as checks
 from neural.capture.measures import registry as measures
 from neural.cli.main import main
+from neural.findings.checks import registry as checks
 from tests.programs import CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR
 
 ROOT = Path(__file__).parents[2]

@@ -8,11 +8,11 @@ import pytest
 from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
-from neural.analysis.checks import registry as checks
 from neural.capture.measures import registry as measures
 from neural.cli._arguments import CODE, ENTRY, PROGRAM, RUN
 from neural.cli._catalogue import REGISTRIES
 from neural.cli.main import main
+from neural.findings.checks import registry as checks
 from neural.language import diagnostic_codes
 
 RUNS = ["2026-11-15_10-00-00_words", "2026-11-16_10-00-00_digits"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from neural.analysis.check import DiagnosticCheck, FindingKind, Symptom
+from neural.findings.check import DiagnosticCheck, FindingKind, Symptom
 
 
 class LowAccuracy(DiagnosticCheck):

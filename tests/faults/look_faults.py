@@ -2,7 +2,7 @@
 
 from tests.faults.fault import Fault
 
-DIAGNOSES = "tests/analysis/test_diagnostic_checks.py::"
+DIAGNOSES = "tests/findings/test_diagnostic_checks.py::"
 INSPECTION = "tests/workflows/test_model_inspection.py::"
 INTERVENE = "tests/capture/test_intervene.py::"
 FOREIGN = "tests/capture/test_foreign_models.py::"
@@ -12,21 +12,21 @@ MEASURES = "tests/contract/test_measures.py::"
 LOOK_FAULTS = (
     Fault(
         "a uniform head counts as local",
-        "analysis/head_roles.py:_excess_mass",
+        "findings/head_roles.py:_excess_mass",
         "(mass - expected) / (1 - expected)",
         "mass",
         (DIAGNOSES + "test_roles_from_maps",),
     ),
     Fault(
         "rows without a choice make heads alike",
-        "analysis/checks/duplicate_heads.py:mean_js_divergence",
+        "findings/checks/duplicate_heads.py:mean_js_divergence",
         "np.where(choice, each, np.nan)",
         "each",
         (DIAGNOSES + "test_divergence_by_hand",),
     ),
     Fault(
         "a loss is read as if it should grow",
-        "analysis/checks/patience.py:Patience.find_symptom",
+        "findings/checks/patience.py:Patience.find_symptom",
         "score.curve.values if score.larger else -score.curve.values",
         "score.curve.values",
         (DIAGNOSES + "test_a_best_score_after_a_plateau_needs_patience",),

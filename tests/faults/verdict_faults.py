@@ -2,22 +2,22 @@
 
 from tests.faults.fault import Fault
 
-CLAIMS = "tests/analysis/test_focus_claims.py::"
+CLAIMS = "tests/findings/test_focus_claims.py::"
 PAIRED = "tests/analysis/test_significance.py::"
 SWEEP = "tests/workflows/test_sweep.py::"
-JUDGE = "tests/analysis/test_sample_quality.py::"
+JUDGE = "tests/findings/test_sample_quality.py::"
 
 VERDICT_FAULTS = (
     Fault(
         "one comparison speaks for all",
-        "analysis/focus_claims.py:_ClaimTest.tails",
+        "findings/focus_claims.py:_ClaimTest.tails",
         "max((_known(tails.above) for tails in known))",
         "min((_known(tails.above) for tails in known))",
         (CLAIMS + "test_against_several_paradigms_every_interval_must_pass",),
     ),
     Fault(
         "never is the earliest",
-        "analysis/focus_claims.py:_time_or_inf",
+        "findings/focus_claims.py:_time_or_inf",
         "math.inf if math.isnan(time) else time",
         "0.0 if math.isnan(time) else time",
         (CLAIMS + "test_never_is_later_than_any_step",),
@@ -45,7 +45,7 @@ VERDICT_FAULTS = (
     ),
     Fault(
         "loops are as good as real text",
-        "analysis/quality/distance_from_real.py:DistanceFromReal.compute_scores",
+        "findings/quality/distance_from_real.py:DistanceFromReal.compute_scores",
         "bits + average(real.bits) * repeated",
         "bits",
         (JUDGE + "test_repetition_adds_the_bits_of_real_text_to_the_distance",),

@@ -211,8 +211,8 @@ def study(data: bytes) -> None:
 
 def npz(data: bytes) -> None:
     """Named arrays: as training data, as inputs for prediction, as results of an experiment."""
-    from neural.analysis.focus_results import read_result
     from neural.data.sources.npz import Npz
+    from neural.findings.focus_results import read_result
     from neural.tasks.supervised.inputs import _load_arrays
 
     path = write_file("data.npz", data)
@@ -315,9 +315,9 @@ def run(data: bytes) -> None:
     With the name `rows`, the content is rows for a new rows.sqlite. The run is shown on a terminal
     and as a page, and its experiment is restored.
     """
-    from neural.analysis.run_summary import describe_run
     from neural.cli.show import _format_run
     from neural.cli.top import render_frame
+    from neural.findings.run_summary import describe_run
     from neural.report.html_page import encode_json
     from neural.report.run_report import build_page_data
     from neural.workflows.load_task import restore_experiment

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from neural.analysis.focus_results import read_result
 from neural.core.errors import TaskError
 from neural.core.settings import SettingsError
 from neural.data.numpy_files import map_npy
 from neural.data.sources.cifar import Cifar
 from neural.data.sources.images import Images
 from neural.data.sources.npz import Npz
+from neural.findings.focus_results import read_result
 from neural.runs import checkpoint
 from neural.runs.errors import RunError
 from neural.runs.run import Run

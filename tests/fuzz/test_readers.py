@@ -43,8 +43,8 @@ CACHE = "a file in the cache, which is the user's own (NEURAL_CACHE)"
 PROCESS = "a message between processes of the same user"
 USERS_TEXT = "a text of any content: it is decoded and not parsed"
 READERS: dict[str, tuple[str, ...] | str] = {
-    "analysis/focus_results.py": ("npz",),
-    "analysis/run_summary.py": ("run",),
+    "findings/focus_results.py": ("npz",),
+    "findings/run_summary.py": ("run",),
     "board/app.py": ("board_request",),
     "board/events.py": "JSON that the board itself encoded",
     "callbacks/huggingface.py": "a path that the same callback wrote into the user's output folder",

@@ -2,7 +2,7 @@
 
 from neural.report.headline import ExperimentGroup
 from neural.report.run_report import analyze_group
-from tests.analysis.synthetic_runs import write_synthetic_run
+from tests.findings.synthetic_runs import write_synthetic_run
 
 
 def write_group(root, label="model", *, seeds=1, folds=0, scores=None, **data):

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 import neural
-from neural.analysis.capture_roles import find_capture_roles
 from neural.capture.attention_call import AttentionCall
 from neural.capture.capture_result import Capture, CapturedCall
 from neural.capture.map_encoding import decode_map, encode_map
+from neural.findings.capture_roles import find_capture_roles
 from neural.report import capture_page
 from neural.report.capture_page import build_capture_page_data
 from neural.report.page_data import compress_step

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from neural.analysis.confidence_intervals import estimate_mean
-from neural.analysis.focus_results import FocusResult
+from neural.findings.focus_results import FocusResult
 from neural.report.focus_data import (
     MAX_SHOWN_STEPS,
     build_focus_data,

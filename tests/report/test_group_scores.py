@@ -14,7 +14,7 @@ from neural.report.group_scores import (
     rank_groups,
 )
 from neural.report.headline import describe_scores
-from tests.analysis.synthetic_runs import write_synthetic_run
+from tests.findings.synthetic_runs import write_synthetic_run
 from tests.report.experiments import write_group
 
 

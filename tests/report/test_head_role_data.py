@@ -3,7 +3,7 @@
 import numpy as np
 
 import tests.report_runs
-from neural.analysis.head_roles import TOO_SHORT
+from neural.findings.head_roles import TOO_SHORT
 from neural.report.head_role_data import NO_ROLE_DATA, collect_role_data, list_role_strengths
 from neural.report.run_report import build_run_data
 from neural.runs.run import Run

@@ -11,7 +11,7 @@ from neural.report.importance_data import format_command, load_importance_data
 from neural.report.run_report import build_run_data
 from neural.runs.importance_file import IMPORTANCE_FILE
 from neural.runs.run import Run
-from tests.analysis.synthetic_runs import write_synthetic_run
+from tests.findings.synthetic_runs import write_synthetic_run
 from tests.importance_files import create_story, write_importance_file
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from neural.analysis.correlation import Curve
-from neural.analysis.run_loading import MissingDataError
+from neural.findings.run_loading import MissingDataError
 from neural.report.plots import average_curves, draw_plots
-from tests.analysis.synthetic_runs import write_synthetic_run
+from tests.findings.synthetic_runs import write_synthetic_run
 
 
 def write_run(root, seed, snapshots=5, **settings):

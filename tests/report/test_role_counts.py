@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from neural.analysis.head_roles import ROLE_THRESHOLDS
+from neural.findings.head_roles import ROLE_THRESHOLDS
 from neural.report.role_counts import ROLE_DESCRIPTIONS, count_head_roles, describe_roles
-from tests.analysis.synthetic_runs import write_synthetic_run
+from tests.findings.synthetic_runs import write_synthetic_run
 
 SNAPSHOTS = 10
 

@@ -22,7 +22,7 @@ from neural.runs.errors import RunError
 from neural.runs.evaluation_file import save_evaluation
 from neural.runs.run import Run
 from neural.workflows.analyze import group_findings
-from tests.analysis.synthetic_runs import write_synthetic_run
+from tests.findings.synthetic_runs import write_synthetic_run
 from tests.report_runs import random_causal_maps, write_run
 
 

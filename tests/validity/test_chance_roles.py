@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import neural
-from neural.analysis.head_roles import MIN_ROLE_POSITIONS, ROLES_OF_NO_PATTERN
+from neural.findings.head_roles import MIN_ROLE_POSITIONS, ROLES_OF_NO_PATTERN
 
 WORDS = "abcdefghijklmnopqrstuvwxyz.,;:-!"
 LENGTHS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 64)

@@ -9,7 +9,7 @@ import functools
 import numpy as np
 import pytest
 
-from neural.analysis.checks import registry
+from neural.findings.checks import registry
 from tests.validity.fake_run import FakeRun
 from tests.validity.test_head_necessity import (
     draw_takeover,

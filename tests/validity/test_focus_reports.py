@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from neural.analysis.focus_claims import LVML_HARD_HYBRID, SAIF_TOLERANCE, evaluate_claims
-from neural.analysis.focus_results import FocusResult, group_results
+from neural.findings.focus_claims import LVML_HARD_HYBRID, SAIF_TOLERANCE, evaluate_claims
+from neural.findings.focus_results import FocusResult, group_results
 
 SIZES = (5, 10, 20)
 SEED_STD, OWN_STD = 0.01, 0.008

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from neural.analysis.head_matching import match_heads
+from neural.findings.head_matching import match_heads
 from tests.validity.tiny_transformers import (
     LENGTH,
     TinyTransformer,

@@ -1,4 +1,4 @@
-"""Error rates of decisions about the importance of heads (analysis/head_necessity.py).
+"""Error rates of decisions about the importance of heads (findings/head_necessity.py).
 
 Changes of examples are simulated: with mean 0 or a known mean, normal or skewed, the same examples
 at every checkpoint. What the models have learned is 2 nats, so the smallest relevant change is .02.
@@ -8,7 +8,7 @@ The seeds here are not those with which bounds were chosen.
 import numpy as np
 import pytest
 
-from neural.analysis.head_necessity import decide_necessity, find_takeovers
+from neural.findings.head_necessity import decide_necessity, find_takeovers
 from neural.runs.importance_file import ImportanceHeader, ImportanceRecord
 
 EXAMPLES, CHECKPOINTS = 64, 20

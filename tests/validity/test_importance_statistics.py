@@ -1,4 +1,4 @@
-"""Error rates, power and bias of analysis/importance_statistics.py, on simulated heads.
+"""Error rates, power and bias of findings/importance_statistics.py, on simulated heads.
 
 Models have 3 layers of 8 heads, as in benchmarks/causal_claims.py, and studies five of them.
 """
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from neural.analysis.confidence_intervals import estimate_mean
-from neural.analysis.importance_statistics import (
+from neural.findings.importance_statistics import (
     compare_with_permutations,
     correlate_heads,
     find_half_rise,

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 import neural
-from neural.analysis.head_necessity import decide_necessity, find_redundant_pairs
 from neural.capture.head_importance import measure_head_importance
 from neural.capture.intervene import intervene, record_head_outputs
 from neural.capture.interventions import patch, replace_by_mean, replace_pattern, zero
 from neural.capture.path_patching import patch_path
+from neural.findings.head_necessity import decide_necessity, find_redundant_pairs
 from neural.runs.importance_file import (
     ImportanceHeader,
     ImportanceStep,

@@ -7,17 +7,17 @@ from functools import cache
 import numpy as np
 import pytest
 
-from neural.analysis.checks.balanced_entropy import (
+from neural.data.sources.handbook import read_handbook
+from neural.findings.checks.balanced_entropy import (
     BITS_METRIC,
     QUALITY_METRIC,
     REPETITION_METRIC,
     BalancedEntropy,
     load_quality_curve,
 )
-from neural.analysis.quality import registry
-from neural.analysis.quality_measure import ReferenceTexts
-from neural.analysis.sample_quality import REAL_TEXT_KEY, measure_quality
-from neural.data.sources.handbook import read_handbook
+from neural.findings.quality import registry
+from neural.findings.quality_measure import ReferenceTexts
+from neural.findings.sample_quality import REAL_TEXT_KEY, measure_quality
 
 SAMPLE_COUNT, LENGTH = 10, 300
 DISTANCE = registry.get("distance_from_real")()

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy, layer_norm
 
-from neural.analysis.head_matching import ModelHeads, build_patterns
+from neural.findings.head_matching import ModelHeads, build_patterns
 
 VOCABULARY, WIDTH, LENGTH = 24, 32, 32
 

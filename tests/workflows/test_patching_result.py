@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from neural.analysis.patching_effects import UnitEffects
 from neural.capture.path_patching import LocatedHead
 from neural.core.errors import NeuralError
+from neural.findings.patching_effects import UnitEffects
 from neural.workflows.patching_pairs import TokenPair
 from neural.workflows.patching_result import (
     PatchingResult,

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import neural
-from neural.analysis.findings import FindingList
 from neural.core.errors import TaskError
+from neural.findings.findings import FindingList
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.workflows.analyze import Analysis, FindingGroup

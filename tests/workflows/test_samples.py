@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from neural.analysis.sample_quality import REAL_TEXT_KEY, SAMPLES_KEY
 from neural.cli.main import main
 from neural.core.errors import TaskError
 from neural.core.settings import dump_settings
+from neural.findings.sample_quality import REAL_TEXT_KEY, SAMPLES_KEY
 from neural.optim.catalogue import CATALOGUE
 from neural.runs.run import Run
 from neural.tasks.supervised.task import Supervised

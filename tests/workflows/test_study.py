@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from neural.analysis.checks import registry
 from neural.core.errors import TaskError
 from neural.core.settings import SettingsError
+from neural.findings.checks import registry
 from neural.runs.run import Run
 from neural.workflows.study import open_or_create_study, read_study
 from neural.workflows.study_report import study_as_dict, write_study_report

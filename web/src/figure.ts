@@ -1,6 +1,6 @@
 // A figure: the picture of a finding or of a headline.
 //
-// Data of a figure come from Python: `figure` of a finding (analysis/check.py) or of a headline
+// Data of a figure come from Python: `figure` of a finding (findings/check.py) or of a headline
 // (report/headlines/). `kind` is the name of the file in src/figures/ that draws it; nothing else
 // has to be edited to add a kind. The default export of the file describes the figure:
 //

@@ -1,6 +1,6 @@
 """The board: a local web server that shows the runs of a folder and streams changes to the browser.
 
-A run is the folder of one training. A finding is a result of the analyses in neural/analysis.
+A run is the folder of one training. A finding is a result of the analyses in neural/findings.
 
 security      host, origin, token and size checks of every request; security headers
 launch        opens the browser without showing the token to other users

@@ -1,7 +1,7 @@
 """The board, a local web page that shows the runs of a folder, as one ASGI application.
 
 A run is the folder of one training; its rows are logged scalars and attention measures by step. A
-finding is a result of the analyses in neural/analysis.
+finding is a result of the analyses in neural/findings.
 
 GET  /                              the page; the view is in the URL fragment
 GET  /bundle/neural.js, neural.css  script and style sheet of the page

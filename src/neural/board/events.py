@@ -20,10 +20,10 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from neural.analysis.findings import add_figures, analyze_runs
 from neural.board.responses import encode_json, format_error
 from neural.board.run_cache import OpenRun, RunCache
 from neural.board.run_index import RunIndex
+from neural.findings.findings import add_figures, analyze_runs
 from neural.report.run_report import build_run_data, findings_to_dicts
 from neural.runs.errors import RunError
 from neural.runs.run import Run

@@ -3,7 +3,7 @@
 The distance is the squared Hellinger distance 1 − Σⱼ √(pⱼ qⱼ) of the weights p and q that two heads
 give to the keys j, averaged over rows (queries). It is 0 if the heads are equal and 1 if they share
 no key. Unlike the Jensen–Shannon divergence it needs only a matrix product of square roots, so all
-pairs of heads cost little more than the weights themselves. analysis/layer_divergence.py uses the
+pairs of heads cost little more than the weights themselves. findings/layer_divergence.py uses the
 matrix to compare layers, independently of the order of their heads.
 """
 

@@ -141,7 +141,7 @@ def _complete_entries(ctx: click.Context, incomplete: str) -> Iterator[str]:
 def _complete_codes(ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Diagnostic codes, such as E0203, then codes of findings, such as TRN007, then measures."""
     yield from sorted(file.stem for file in (PACKAGE / "language" / "explanations").glob("*.md"))
-    checks = (PACKAGE / "analysis" / "checks").glob("[!_]*.py")
+    checks = (PACKAGE / "findings" / "checks").glob("[!_]*.py")
     sources = (file.read_text(encoding="utf-8") for file in checks)
     yield from sorted(
         code

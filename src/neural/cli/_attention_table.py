@@ -1,6 +1,6 @@
 """Attention of a run as tables: all measures, and one measure head by head.
 
-`attention` is the entry of that name in `neural.analysis.run_summary.describe_run`. A measure is a
+`attention` is the entry of that name in `neural.findings.run_summary.describe_run`. A measure is a
 number per head, (layers, heads), or per layer, such as the entropy of the weights; a bounded
 measure has a finite range. A snapshot is the attention captured at one training step. `L1 h0` is
 head 0 of the second layer.

@@ -1,9 +1,9 @@
 """`neural analyze`: what to do about runs, and the findings behind it.
 
-A finding (neural.analysis.check) is a warning or note about these runs, or a claim about all
+A finding (neural.findings.check) is a warning or note about these runs, or a claim about all
 trainings of this kind, tested over seeds. Its `supported` is yes, no or undecided; its `number` is
 an estimate with a confidence interval; its code is that of the check, such as EVO001. Advice
-(neural.analysis.advice) is what to do about the runs: it comes first.
+(neural.findings.advice) is what to do about the runs: it comes first.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from neural.cli._options import json_option, runs_option
 from neural.core.escape import escape_controls_keep_colours, escape_json
 
 if TYPE_CHECKING:
-    from neural.analysis.check import Finding, FindingKind
-    from neural.analysis.findings import FindingList
+    from neural.findings.check import Finding, FindingKind
+    from neural.findings.findings import FindingList
     from neural.runs.run import Run
     from neural.workflows.analyze import FindingGroup
 
@@ -88,7 +88,7 @@ def _group_to_dict(group: FindingGroup) -> dict[str, Any]:
 
 def _format_group(group: FindingGroup) -> list[str]:
     from neural.analysis.confidence_intervals import MIN_SEEDS
-    from neural.analysis.run_loading import get_seed
+    from neural.findings.run_loading import get_seed
 
     runs, findings = group.runs, group.findings
     seeds = ", ".join(str(seed) for seed in (get_seed(run) for run in runs) if seed is not None)
@@ -138,7 +138,7 @@ def _format_group(group: FindingGroup) -> list[str]:
 def _format_run(run: Run) -> str:
     """Name, state and steps of a run, and its best validation."""
     from neural.analysis.confidence_intervals import format_number
-    from neural.analysis.run_summary import find_best_validation
+    from neural.findings.run_summary import find_best_validation
 
     best = find_best_validation(run)
     best_text = (

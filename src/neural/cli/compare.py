@@ -146,7 +146,7 @@ def _match_models(
 
 def _format_heads(comparison: ModelComparison) -> list[str]:
     """Both models, a table of matched heads, and the heads that changed most."""
-    from neural.analysis.head_roles import format_head
+    from neural.findings.head_roles import format_head
 
     first, second = comparison.first, comparison.second
     rows = [
@@ -196,8 +196,8 @@ def _format_heads(comparison: ModelComparison) -> list[str]:
 
 def _format_changes(comparison: ModelComparison) -> list[str]:
     """Heads with equal indices, the most changed first; nothing for different architectures."""
-    from neural.analysis.head_matching import SIGNIFICANCE_LEVEL
-    from neural.analysis.head_roles import format_head
+    from neural.findings.head_matching import SIGNIFICANCE_LEVEL
+    from neural.findings.head_roles import format_head
 
     changes = comparison.changes[:MAX_LISTED_CHANGES]
     if not changes:

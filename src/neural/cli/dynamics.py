@@ -30,8 +30,8 @@ from neural.cli._options import json_option, out_option, runs_option
 from neural.core.errors import NeuralError, describe_os_error
 
 if TYPE_CHECKING:
-    from neural.analysis.focus_claims import ClaimVerdict
-    from neural.analysis.focus_results import FocusGroups
+    from neural.findings.focus_claims import ClaimVerdict
+    from neural.findings.focus_results import FocusGroups
     from neural.tasks.focus.theory.overview import TheoryOverview
     from neural.workflows.sweep import Sweep
 
@@ -192,7 +192,7 @@ def _format_comparison(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _format_warnings(groups: FocusGroups) -> list[str]:
-    from neural.analysis.focus_checks import find_focus_warnings
+    from neural.findings.focus_checks import find_focus_warnings
 
     return [
         line

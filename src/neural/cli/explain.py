@@ -2,8 +2,8 @@
 
 Diagnostic codes, such as E0203, are explained by Markdown files with a wrong and a correct example
 (language/explanations). Finding codes, such as TRN007, are those of `neural analyze`; they are
-explained by the docstrings of their checks (analysis/checks), and measures of attention, such as
-entropy, by theirs (capture/measures). Roles of heads are defined in analysis/head_roles.py.
+explained by the docstrings of their checks (findings/checks), and measures of attention, such as
+entropy, by theirs (capture/measures). Roles of heads are defined in findings/head_roles.py.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import click
 from neural.cli._arguments import CODE
 
 if TYPE_CHECKING:
-    from neural.analysis.check import AnalysisCheck
     from neural.capture.measure import Measure
     from neural.core.diagnostics import Diagnostic, SourceText
+    from neural.findings.check import AnalysisCheck
     from neural.language.diagnostic_codes import CodeExample
 
 SETTINGS_CODE_PREFIX = "E08"
@@ -49,12 +49,12 @@ def command(code: str | None) -> None:
     output of the checker. ATT, CAU, EVO, FOC and TRN are findings of `neural analyze`. Measures of
     attention have a formula, a unit and bounds. `role` defines all roles of heads.
     """
-    from neural.analysis.head_roles import NO_ROLES, ROLES
     from neural.capture.measures import registry as measures
     from neural.core.diagnostics import render_diagnostic
     from neural.core.errors import NeuralError
     from neural.core.names import find_closest
     from neural.core.registry import UnknownNameError
+    from neural.findings.head_roles import NO_ROLES, ROLES
     from neural.language import diagnostic_codes
 
     if code is None:
@@ -112,7 +112,7 @@ def command(code: str | None) -> None:
 
 def load_checks_by_code() -> dict[str, type[AnalysisCheck]]:
     """The checks of `neural analyze` by the code of their findings, in its order."""
-    from neural.analysis.checks import registry
+    from neural.findings.checks import registry
 
     checks = (registry.get(name) for name in registry.names())
     return {check.code: check for check in sorted(checks, key=lambda check: check.code)}
@@ -139,7 +139,7 @@ def format_measure(name: str, measure: type[Measure]) -> str:
 
 def format_role(name: str) -> str:
     """Name and definition of a role of heads, and its threshold."""
-    from neural.analysis.head_roles import MIN_ROLE_POSITIONS, NO_ROLES, ROLES
+    from neural.findings.head_roles import MIN_ROLE_POSITIONS, NO_ROLES, ROLES
 
     title = click.style(name, bold=True)
     if name not in ROLES:

@@ -1,8 +1,8 @@
 """`neural show`: one run: progress, settings, curves, phases, attention, events.
 
-`data` is the dict of `neural.analysis.run_summary.describe_run`. A measure
+`data` is the dict of `neural.findings.run_summary.describe_run`. A measure
 (neural.capture.measures) is a number per attention head, such as its entropy; it is bounded if its
-range is finite. A phase (neural.analysis.phases) is a range of steps in which the validation score
+range is finite. A phase (neural.findings.phases) is a range of steps in which the validation score
 changes in one way: rapid, steady, plateau, dip, recovery. A sweep is a folder of runs, its trials.
 """
 
@@ -45,8 +45,8 @@ def command(run: str | None, measure: str | None, root: Path, as_json: bool) -> 
 
     Also works during training. For the folder of a sweep its trials are shown.
     """
-    from neural.analysis.run_summary import describe_run
     from neural.cli._run_selection import select_run_or_sweep
+    from neural.findings.run_summary import describe_run
     from neural.runs.run import Run
     from neural.workflows.sweep import TRIALS_FILE, open_sweep
 

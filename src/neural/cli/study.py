@@ -167,8 +167,8 @@ def _print_report(sweep: Sweep, form: str) -> None:
 
 
 def _format_report(sweep: Sweep, report: StudyReport | None) -> list[str]:
-    from neural.analysis.findings import format_findings
     from neural.cli._sweep_display import format_trials
+    from neural.findings.findings import format_findings
 
     lines = format_trials(sweep)
     if report is None:

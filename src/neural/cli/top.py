@@ -123,7 +123,7 @@ def _render_events(run: Run) -> list[str]:
 
 def _render_header(run: Run) -> list[str]:
     """Name, state, progress bar and best score."""
-    from neural.analysis.run_summary import find_best_validation, get_current_step
+    from neural.findings.run_summary import find_best_validation, get_current_step
 
     status, steps = run.status, run.metadata("steps")
     step = get_current_step(run)

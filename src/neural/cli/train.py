@@ -309,8 +309,8 @@ def _print_note(text: str) -> None:
 
 
 def _print_result(run: Run, result: TrainingResult, form: str) -> None:
-    from neural.analysis.run_loading import get_monitored_metric
     from neural.cli._formatting import format_scores, path_argument
+    from neural.findings.run_loading import get_monitored_metric
 
     if form == "json":
         click.echo(

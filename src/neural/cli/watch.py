@@ -135,7 +135,7 @@ def _watch(
     name: str | None,
     as_json: bool,
 ) -> None:
-    from neural.analysis.findings import add_figures
+    from neural.findings.findings import add_figures
     from neural.report.capture_page import write_capture_page
     from neural.report.run_report import write_run_page
     from neural.workflows.watch_inputs import read_inputs
@@ -230,7 +230,7 @@ def _check_selection(
 
 def _format_heads(capture: ModelCapture, layer: int | None, head: int | None) -> list[str]:
     """Header, then a table: heads with a role, or all heads of the chosen layer."""
-    from neural.analysis.head_roles import MIN_ROLE_POSITIONS, ROLES_OF_NO_PATTERN, TOO_SHORT
+    from neural.findings.head_roles import MIN_ROLE_POSITIONS, ROLES_OF_NO_PATTERN, TOO_SHORT
     from neural.workflows.watch_models import summarize_heads
 
     heads = summarize_heads(capture)
@@ -283,7 +283,7 @@ def _format_row(summary: HeadSummary, names: list[str]) -> tuple[str, ...]:
 
 def _count_roles(roles: list[str]) -> str:
     """`3 previous token, 2 induction, 7 without a role`."""
-    from neural.analysis.head_roles import ROLES_OF_NO_PATTERN, TOO_SHORT
+    from neural.findings.head_roles import ROLES_OF_NO_PATTERN, TOO_SHORT
 
     counts = {role: roles.count(role) for role in dict.fromkeys(roles)}
     named = sorted(
@@ -298,7 +298,7 @@ def _count_roles(roles: list[str]) -> str:
 
 
 def _format_findings(findings: Any) -> list[str]:
-    from neural.analysis.findings import format_findings
+    from neural.findings.findings import format_findings
 
     lines = list(format_findings(findings))
     return ["", _formatting.style_heading("findings"), *(lines or ["  nothing notable"])]

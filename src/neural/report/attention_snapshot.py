@@ -14,18 +14,18 @@ from functools import cached_property
 
 import numpy as np
 
-from neural.analysis.capture_roles import find_capture_roles
-from neural.analysis.head_roles import (
+from neural.capture.capture_result import Capture
+from neural.capture.labels import AxisLabels
+from neural.capture.map_encoding import add_map_location, decode_map, to_shares
+from neural.capture.snapshot_writer import MAX_MAP_POSITIONS
+from neural.findings.capture_roles import find_capture_roles
+from neural.findings.head_roles import (
     ROLES_OF_NO_PATTERN,
     assign_head_roles,
     find_head_roles,
     format_head,
 )
-from neural.analysis.run_loading import MissingDataError, finite_mean
-from neural.capture.capture_result import Capture
-from neural.capture.labels import AxisLabels
-from neural.capture.map_encoding import add_map_location, decode_map, to_shares
-from neural.capture.snapshot_writer import MAX_MAP_POSITIONS
+from neural.findings.run_loading import MissingDataError, finite_mean
 from neural.report.image_attention import ImageAttention, load_capture_image, load_run_image
 from neural.report.page_data import load_map_labels
 from neural.runs.errors import RunError

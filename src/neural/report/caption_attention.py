@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neural.analysis.run_loading import MissingDataError
 from neural.capture.map_encoding import add_map_location, decode_map
+from neural.findings.run_loading import MissingDataError
 from neural.runs.run import Run
 
 CAPTION_ATTENTION_NAME = "focus"

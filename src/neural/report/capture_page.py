@@ -14,9 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from neural.analysis.capture_roles import score_capture
-from neural.analysis.findings import FindingList
-from neural.analysis.head_roles import NO_ROLES, TOO_SHORT, assign_head_roles
 from neural.capture.capture_result import Capture, CapturedCall
 from neural.capture.labels import AxisLabels
 from neural.capture.map_encoding import encode_map
@@ -24,6 +21,9 @@ from neural.capture.measures import registry
 from neural.capture.snapshot_writer import MAX_MAP_POSITIONS
 from neural.capture.vector_encoding import encode_vectors
 from neural.core.files import write_atomically
+from neural.findings.capture_roles import score_capture
+from neural.findings.findings import FindingList
+from neural.findings.head_roles import NO_ROLES, TOO_SHORT, assign_head_roles
 from neural.report.head_role_data import list_role_strengths
 from neural.report.html_page import render_page
 from neural.report.image_attention import build_capture_page_image

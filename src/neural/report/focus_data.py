@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neural.analysis.focus_checks import find_focus_warnings
-from neural.analysis.focus_claims import ClaimVerdict, count_tests, evaluate_claims
-from neural.analysis.focus_results import (
+from neural.core.registry import UnknownNameError
+from neural.findings.focus_checks import find_focus_warnings
+from neural.findings.focus_claims import ClaimVerdict, count_tests, evaluate_claims
+from neural.findings.focus_results import (
     TIME_SCORES,
     FocusGroups,
     FocusResult,
@@ -34,7 +35,6 @@ from neural.analysis.focus_results import (
     list_segment_counts,
     load_results,
 )
-from neural.core.registry import UnknownNameError
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.tasks.focus.paradigms import registry as paradigms

@@ -21,13 +21,13 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from neural.analysis.correlation import Curve
-from neural.analysis.focus_results import (
+from neural.findings.focus_results import (
     FocusGroups,
     FocusResult,
     estimate_score,
     list_segment_counts,
 )
-from neural.analysis.run_loading import MissingDataError, load_scalar_curve
+from neural.findings.run_loading import MissingDataError, load_scalar_curve
 from neural.report.plots import PLOT_STYLE, average_curves, save_figure
 from neural.runs.run import Run
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from neural.analysis.confidence_intervals import SeedEstimate, estimate_mean
 from neural.analysis.cross_validation import average_seeds, compare_folds, estimate_fold_mean
-from neural.analysis.run_loading import get_monitored_metric, get_seed
-from neural.analysis.run_summary import find_best_validation
 from neural.analysis.significance import PairedComparison, compare_pairs
 from neural.data.splits import Fold
+from neural.findings.run_loading import get_monitored_metric, get_seed
+from neural.findings.run_summary import find_best_validation
 from neural.runs.run import Run
 
 

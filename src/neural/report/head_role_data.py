@@ -1,6 +1,6 @@
 """Roles of a run's heads as page data: names, how clear each role is, and since which step.
 
-The roles are those of analysis/head_roles.py. Computing them reads all maps of a run, so the page
+The roles are those of findings/head_roles.py. Computing them reads all maps of a run, so the page
 data of a training that is still running have none.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from neural.analysis.head_roles import ROLE_THRESHOLDS, ROLES_OF_NO_PATTERN, TOO_SHORT, RoleScores
+from neural.findings.head_roles import ROLE_THRESHOLDS, ROLES_OF_NO_PATTERN, TOO_SHORT, RoleScores
 from neural.report.role_counts import count_head_roles
 from neural.runs.run import Run
 

@@ -2,7 +2,7 @@
 
 An experiment is all runs of one task on one data set. Its groups are runs that differ only by
 their seed, or by the fold of a cross-validation. A headline is written from findings
-(analysis/findings.py) and recorded scores, so it says nothing that the page does not show.
+(findings/findings.py) and recorded scores, so it says nothing that the page does not show.
 
 A file in report/headlines/, named like a task, writes the headlines of that task; other tasks have
 the headline of `HeadlineWriter`: their best score.
@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from neural.analysis.check import FigureData, Finding, ViewLink
 from neural.analysis.confidence_intervals import MIN_SEEDS, format_number
-from neural.analysis.findings import FindingList
-from neural.analysis.run_summary import get_current_step
+from neural.findings.check import FigureData, Finding, ViewLink
+from neural.findings.findings import FindingList
+from neural.findings.run_summary import get_current_step
 from neural.language.declaration import RegistryEntry
 from neural.report.group_scores import (
     GroupScore,

@@ -1,7 +1,7 @@
 """Importance of a run's heads over training as page data (`importance.json`, `neural ablate`).
 
 The importance of a head is the change of the loss when it is removed. The page shows it as a
-picture of heads and steps, with the decisions of analysis/head_necessity.py. Arrays are [step,
+picture of heads and steps, with the decisions of findings/head_necessity.py. Arrays are [step,
 layer, head], 32-bit floats in base64, as measures are (report/page_data.py).
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from neural.analysis.head_necessity import (
+from neural.findings.head_necessity import (
     MIN_EXAMPLES,
     HeadNecessity,
     find_redundant_pairs,
@@ -21,8 +21,8 @@ from neural.analysis.head_necessity import (
     has_importance,
     load_necessity,
 )
-from neural.analysis.run_loading import MissingDataError
-from neural.analysis.run_summary import to_json_numbers
+from neural.findings.run_loading import MissingDataError
+from neural.findings.run_summary import to_json_numbers
 from neural.runs.importance_file import PairImportance
 from neural.runs.run import Run
 

@@ -21,8 +21,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from neural.analysis.run_loading import get_monitored_metric
-from neural.analysis.sample_quality import REAL_TEXT_KEY, SAMPLES_KEY, describe_measures
 from neural.capture.map_encoding import (
     MAP_HEADER,
     add_map_location,
@@ -35,6 +33,8 @@ from neural.capture.measures import registry
 from neural.capture.vector_encoding import VECTORS_KEY, check_vectors
 from neural.core.errors import TaskError
 from neural.core.registry import UnknownNameError
+from neural.findings.run_loading import get_monitored_metric
+from neural.findings.sample_quality import REAL_TEXT_KEY, SAMPLES_KEY, describe_measures
 from neural.report.image_attention import load_image_page_data
 from neural.report.segmentation_data import load_segmentation_data
 from neural.runs.errors import RunError

@@ -27,14 +27,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neural.analysis.correlation import Curve
-from neural.analysis.run_loading import (
+from neural.core.files import open_atomic
+from neural.findings.run_loading import (
     MissingDataError,
     group_experiments,
     load_mean_curve,
     load_measure,
     load_scalar_curve,
 )
-from neural.core.files import open_atomic
 from neural.runs.run import Run
 
 ExperimentGroups = Mapping[str, Sequence[Run]]

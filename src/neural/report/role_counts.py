@@ -1,6 +1,6 @@
 """Heads with a role at the end of a training, counted for sentences such as "5 of 16 heads".
 
-The roles are those of analysis/head_roles.py. A uniform head has no role: it attends to everything.
+The roles are those of findings/head_roles.py. A uniform head has no role: it attends to everything.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neural.analysis.check import FigureData, ViewLink
-from neural.analysis.figure_data import build_head_grid, mark_head
-from neural.analysis.head_roles import (
+from neural.findings.check import FigureData, ViewLink
+from neural.findings.figure_data import build_head_grid, mark_head
+from neural.findings.head_roles import (
     MAX_LOCAL_DISTANCE,
     ROLE_THRESHOLDS,
     ROLES_OF_NO_PATTERN,
@@ -21,7 +21,7 @@ from neural.analysis.head_roles import (
     assign_head_roles,
     find_head_roles,
 )
-from neural.analysis.run_loading import MissingDataError, has_attention
+from neural.findings.run_loading import MissingDataError, has_attention
 from neural.report.headline import capitalize
 from neural.runs.run import Run
 

@@ -1,7 +1,7 @@
 """Runs as one HTML file that works offline: settings, curves, attention, findings, samples.
 
 A run is the folder of one training; its rows are logged scalars and measures by step. A finding is
-a statement of the analyses in analysis/ with its evidence. Maps are attention weights, measures are
+a statement of the analyses in findings/ with its evidence. Maps are attention weights, measures are
 statistics of them by layer and head. Samples are generated texts.
 
     write_run_page([Path("runs/…")], Path("report.html"))
@@ -19,21 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from neural.analysis.findings import RUN_KINDS, FindingList, add_figures, analyze_runs
-from neural.analysis.run_loading import get_seed, group_experiments
-from neural.analysis.run_summary import (
-    describe_network,
-    downsample_curve,
-    get_changed_settings,
-    list_checkpoints,
-    summarize_run,
-)
 from neural.capture.labels import AxisLabels
 from neural.capture.map_encoding import encode_map
 from neural.capture.vector_encoding import MAX_VECTOR_BYTES, count_vector_bytes
 from neural.core.files import write_atomically
 from neural.core.registry import UnknownNameError
 from neural.core.settings import flatten_settings
+from neural.findings.findings import RUN_KINDS, FindingList, add_figures, analyze_runs
+from neural.findings.run_loading import get_seed, group_experiments
+from neural.findings.run_summary import (
+    describe_network,
+    downsample_curve,
+    get_changed_settings,
+    list_checkpoints,
+    summarize_run,
+)
 from neural.report.group_scores import build_cross_validation, get_fold
 from neural.report.head_role_data import NO_ROLE_DATA, collect_role_data
 from neural.report.headline import ExperimentGroup, HeadlineWriter
@@ -308,7 +308,7 @@ def _build_experiment(task: str, data: str, groups: Sequence[ExperimentGroup]) -
 def findings_to_dicts(findings: FindingList) -> list[dict[str, Any]]:
     """Findings as JSON data; their numbers also as text with interval and unit.
 
-    `advice_rank` is the place among the advice (analysis/advice.py), from 1; None elsewhere.
+    `advice_rank` is the place among the advice (findings/advice.py), from 1; None elsewhere.
     """
     ranks = {advice.code: rank for rank, advice in enumerate(findings.advice, 1)}
     return [

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from neural.analysis.run_summary import find_best_validation
 from neural.core.errors import TaskError
+from neural.findings.run_summary import find_best_validation
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.tasks.segmentation.calibration_selection import RunCalibration

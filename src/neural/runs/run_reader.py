@@ -43,7 +43,7 @@ HALVES_PREFIX = "halves/"
 """Prefix of array names. The array holds a measure's mean over all heads, on each half of the
 probe; their difference shows how much the measure depends on the examples."""
 ROLES_PREFIX = "roles/"
-"""Prefix of array names. The array holds the scores of one role (analysis/head_roles.py), from all
+"""Prefix of array names. The array holds the scores of one role (findings/head_roles.py), from all
 examples of a capture; a training has none, its roles are computed from measures and maps."""
 HEAD_DIVERGENCE_KEY = "heads/divergence"
 """Array name: distances between the attention of all pairs of heads, layer after layer."""

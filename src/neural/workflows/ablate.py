@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neural.analysis.capture_roles import find_capture_roles
 from neural.capture.head_importance import (
     HeadImportance,
     ImportanceError,
@@ -35,6 +34,7 @@ from neural.capture.token_classes import find_token_classes
 from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import NoAttentionError, assume_softmax
 from neural.capture.watch import watch as capture_attention
+from neural.findings.capture_roles import find_capture_roles
 from neural.nn.lazy_torch import torch
 from neural.runs.errors import RunError, SeveralRunsError
 from neural.runs.find import DEFAULT_RUNS_DIR, RUN_MARKER, find_run

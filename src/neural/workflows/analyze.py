@@ -1,6 +1,6 @@
 """Analyze runs: findings with evidence and advice. Called by `neural analyze` and Python.
 
-A finding (neural.analysis.check) is a warning or note about these runs, or a claim about all
+A finding (neural.findings.check) is a warning or note about these runs, or a claim about all
 trainings of this kind, tested over seeds.
 """
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from neural.analysis.advice import AdviceList, advise
-from neural.analysis.findings import (
+from neural.findings.advice import AdviceList, advise
+from neural.findings.findings import (
     FINDING_KINDS,
     RUN_KINDS,
     FindingList,
@@ -21,7 +21,7 @@ from neural.analysis.findings import (
     format_findings,
     list_missing_claims,
 )
-from neural.analysis.run_loading import group_experiments
+from neural.findings.run_loading import group_experiments
 from neural.runs.find import DEFAULT_RUNS_DIR, RunName, to_run_names
 from neural.runs.run import Run
 from neural.workflows.sweep import resolve_run_paths

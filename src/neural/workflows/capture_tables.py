@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neural.analysis.capture_roles import find_capture_roles
 from neural.capture.capture_result import Capture, CapturedCall
 from neural.capture.measures import registry
 from neural.core.errors import TaskError
+from neural.findings.capture_roles import find_capture_roles
 
 if TYPE_CHECKING:
     from neural.capture.attention_call import AttentionCall

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from neural.analysis.confidence_intervals import SeedEstimate
-from neural.analysis.run_loading import get_monitored_metric
-from neural.analysis.run_summary import (
+from neural.analysis.significance import compare_pairs, decide_verdict
+from neural.core.statistical_distributions import student_t_quantile
+from neural.findings.run_loading import get_monitored_metric
+from neural.findings.run_summary import (
     downsample_curve,
     find_best_validation,
     get_effective_settings,
     summarize_attention,
     summarize_run,
 )
-from neural.analysis.significance import compare_pairs, decide_verdict
-from neural.core.statistical_distributions import student_t_quantile
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.tasks.language_model.block_means import estimate_mean_by_blocks

@@ -6,7 +6,7 @@
 
 Heads are compared only if their maps have the same queries and keys. The layers of a model with an
 encoder and a decoder therefore fall into groups, and heads are matched within each group.
-analysis/head_matching.py defines the divergence, the null and the verdicts.
+findings/head_matching.py defines the divergence, the null and the verdicts.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from neural.analysis.capture_roles import find_capture_roles
-from neural.analysis.head_matching import (
+from neural.capture.capture_result import Capture
+from neural.capture.map_encoding import add_map_location, decode_real_rows, is_signed_map
+from neural.capture.snapshot_writer import MAX_MAP_POSITIONS
+from neural.findings.capture_roles import find_capture_roles
+from neural.findings.head_matching import (
     DEFAULT_RESOLUTION,
     RESOLUTION_PER_KEY_8_BITS,
     HeadChange,
@@ -31,11 +34,8 @@ from neural.analysis.head_matching import (
     build_patterns,
     match_heads,
 )
-from neural.analysis.head_roles import assign_head_roles, find_head_roles
-from neural.analysis.run_loading import MissingDataError
-from neural.capture.capture_result import Capture
-from neural.capture.map_encoding import add_map_location, decode_real_rows, is_signed_map
-from neural.capture.snapshot_writer import MAX_MAP_POSITIONS
+from neural.findings.head_roles import assign_head_roles, find_head_roles
+from neural.findings.run_loading import MissingDataError
 from neural.runs.find import DEFAULT_RUNS_DIR
 from neural.runs.run import Run
 from neural.workflows.watch_models import ModelCapture, watch_models

@@ -4,7 +4,7 @@ In the task `focus` an example is m segments; one of them, the foreground, decid
 model learns focus weights, a distribution over the segments, and a classifier; a paradigm (soft,
 hard, lvml, …) is a way to combine both into a loss. SAIF is the share of test examples whose focus
 weight on the foreground and probability of the true class are both above a threshold. Claims
-(analysis/focus_claims.py) are statements about paradigms that the results support or refute.
+(findings/focus_claims.py) are statements about paradigms that the results support or refute.
 
 runs/2026-11-16_05-00-00_compare/        a sweep like any other (sweep.py)
   dynamics/<run>.npz                     results of each model on the test examples
@@ -21,9 +21,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from neural.analysis.focus_checks import find_focus_warnings
-from neural.analysis.focus_claims import ClaimVerdict, count_tests, evaluate_claims
-from neural.analysis.focus_results import (
+from neural.analysis.significance import format_p_value
+from neural.core.errors import TaskError
+from neural.core.files import write_atomically
+from neural.core.optional_packages import MissingPackageError
+from neural.findings.focus_checks import find_focus_warnings
+from neural.findings.focus_claims import ClaimVerdict, count_tests, evaluate_claims
+from neural.findings.focus_results import (
     RESULTS_FOLDER,
     TIME_SCORES,
     FocusGroups,
@@ -36,9 +40,6 @@ from neural.analysis.focus_results import (
     measure_speed,
     read_result,
 )
-from neural.analysis.significance import format_p_value
-from neural.core.errors import TaskError
-from neural.core.files import write_atomically
 from neural.nn.lazy_torch import torch
 from neural.runs.checkpoint import EMA_PREFIX, select_weights
 from neural.runs.errors import RunError

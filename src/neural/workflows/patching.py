@@ -8,7 +8,7 @@
 The model runs on the corrupted input, and what one unit wrote on the clean input is patched in: a
 head, a head at one position, or the residual stream before a block at one position. The restored
 share of the metric is averaged over the pairs, and compared with that of other, mismatched pairs
-(analysis/patching_effects.py). Many units run in one batch: each example has its own patch.
+(findings/patching_effects.py). Many units run in one batch: each example has its own patch.
 """
 
 from __future__ import annotations
@@ -21,14 +21,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neural.analysis.confidence_intervals import estimate_mean, format_number
-from neural.analysis.patching_effects import (
-    MAX_BLOCK_SIZE,
-    UnitEffects,
-    can_decide,
-    estimate_effects,
-    find_weak_pairs,
-    make_blocks,
-)
 from neural.capture.blocks import find_blocks, patch_residual, record_residual
 from neural.capture.intervene import intervene, record_head_outputs
 from neural.capture.interventions import (
@@ -49,6 +41,14 @@ from neural.capture.path_patching import (
 )
 from neural.capture.watch import NoAttentionError, assume_softmax
 from neural.core.errors import TaskError
+from neural.findings.patching_effects import (
+    MAX_BLOCK_SIZE,
+    UnitEffects,
+    can_decide,
+    estimate_effects,
+    find_weak_pairs,
+    make_blocks,
+)
 from neural.nn.lazy_torch import torch
 from neural.runs.find import DEFAULT_RUNS_DIR
 from neural.workflows.objectives import ScoredModel

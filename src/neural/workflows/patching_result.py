@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from neural.analysis.patching_effects import EFFECT_LEVEL, MIN_EFFECT_SHARE, UnitEffects
 from neural.capture.path_patching import LocatedHead, Through
 from neural.core.files import write_atomically
 from neural.core.page_section import PageSection
 from neural.core.result import Result, to_json_data
 from neural.core.table import Column, Table
+from neural.findings.patching_effects import EFFECT_LEVEL, MIN_EFFECT_SHARE, UnitEffects
 from neural.report.patching_plot import format_share, format_token, render_page, render_svg
 from neural.workflows.patching_pairs import METRIC_UNITS, TokenPair
 

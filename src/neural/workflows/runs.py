@@ -13,12 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from neural.analysis.run_summary import find_run_folders, summarize_run
 from neural.core.errors import TaskError, describe_os_error
 from neural.core.files import write_atomically
 from neural.core.html_document import render_paragraph, render_table
 from neural.core.table import format_number, format_table
 from neural.data.downloads import cache_folder
+from neural.findings.run_summary import find_run_folders, summarize_run
 from neural.runs.errors import RunError
 from neural.runs.find import DEFAULT_RUNS_DIR, RUN_MARKER
 from neural.runs.folder import ROWS_FILE

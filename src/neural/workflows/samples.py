@@ -1,6 +1,6 @@
 """Sample texts of a language model at each validation, and their quality: `generation/…` metrics.
 
-The quality is measured against training and validation text (analysis/sample_quality.py), and once
+The quality is measured against training and validation text (findings/sample_quality.py), and once
 for excerpts of the training text, for comparison. The texts depend only on the weights and the
 seed, so a resumed run has the same metrics as one that was never interrupted.
 """
@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import Field
 
-from neural.analysis.quality_measure import ReferenceTexts
-from neural.analysis.sample_quality import (
+from neural.core.errors import TaskError
+from neural.core.experiment import NonNegativeInt, PositiveInt
+from neural.core.settings import Settings
+from neural.findings.quality_measure import ReferenceTexts
+from neural.findings.sample_quality import (
     REAL_TEXT_KEY,
     SAMPLES_KEY,
     measure_quality,
     measure_real_text,
 )
-from neural.core.errors import TaskError
-from neural.core.experiment import NonNegativeInt, PositiveInt
-from neural.core.settings import Settings
 from neural.runs.run import Run
 from neural.tasks._text_generator import SAMPLE_BATCH_SIZE, CharacterTokenizer, TextGenerator
 from neural.tasks.language_model.task import LanguageModel

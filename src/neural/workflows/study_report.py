@@ -2,7 +2,7 @@
 
 A study (study.py) is a sweep of language models over training texts and seeds: one training, a
 trial, for each pair. A finding is a claim about attention, its verdict and the measured number
-(analysis/findings.py). Samples are texts that the models generated at every validation.
+(findings/findings.py). Samples are texts that the models generated at every validation.
 """
 
 from __future__ import annotations
@@ -14,12 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neural.analysis.check import Finding
 from neural.analysis.confidence_intervals import SeedEstimate, estimate_mean, format_number
-from neural.analysis.findings import analyze_claims, format_findings_markdown
-from neural.analysis.run_loading import get_dataset_name, get_seed, group_experiments
-from neural.analysis.run_summary import find_best_validation
-from neural.analysis.sample_quality import REAL_TEXT_KEY, SAMPLES_KEY
 from neural.core.files import write_atomically
 from neural.core.html_document import (
     Html,
@@ -32,6 +27,11 @@ from neural.core.html_document import (
     render_verdict,
     render_with_detail,
 )
+from neural.findings.check import Finding
+from neural.findings.findings import analyze_claims, format_findings_markdown
+from neural.findings.run_loading import get_dataset_name, get_seed, group_experiments
+from neural.findings.run_summary import find_best_validation
+from neural.findings.sample_quality import REAL_TEXT_KEY, SAMPLES_KEY
 from neural.runs.errors import translate_errors
 from neural.runs.run import Run
 from neural.workflows.sweep import Sweep

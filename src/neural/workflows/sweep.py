@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neural.analysis.run_loading import get_monitored_metric
-from neural.analysis.run_summary import find_best_validation, load_last_score
 from neural.core.files import write_atomically
 from neural.core.redaction import has_secrets
 from neural.core.settings import Settings, dump_settings
 from neural.data.splits import Fold
+from neural.findings.run_loading import get_monitored_metric
+from neural.findings.run_summary import find_best_validation, load_last_score
 from neural.runs.errors import RunError, translate_errors
 from neural.runs.find import RUN_MARKER, SWEEP_MARKER, Choose, find_folder
 from neural.runs.folder import PRIVATE_FOLDER_MODE, publish_folder, read_json_file

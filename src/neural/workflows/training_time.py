@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from neural.analysis.run_loading import has_attention
+from neural.findings.run_loading import has_attention
 from neural.nn.lazy_torch import torch
 from neural.runs.run import Run
 from neural.tasks.task import Task

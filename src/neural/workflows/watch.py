@@ -55,7 +55,7 @@ class WatchResult(Capture):
         `neural explain role` defines the roles. "mixed" for heads without one of them, "too short
         to tell" for inputs of fewer than 10 positions, "" where a layer has fewer heads.
         """
-        from neural.analysis.capture_roles import find_capture_roles
+        from neural.findings.capture_roles import find_capture_roles
 
         return find_capture_roles(self)
 

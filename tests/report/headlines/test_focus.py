@@ -5,9 +5,9 @@ import base64
 import numpy as np
 import pytest
 
-from neural.analysis.focus_claims import FOCUS_CLAIMS, evaluate_claims
-from neural.analysis.focus_results import FocusResult, group_results
 from neural.analysis.significance import format_p_value
+from neural.findings.focus_claims import FOCUS_CLAIMS, evaluate_claims
+from neural.findings.focus_results import FocusResult, group_results
 from neural.report.headlines.focus import (
     _decode_last,
     describe_test,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from neural.analysis.checks.loss_above_chance import CHANCE_LOSS_KEY
-from neural.analysis.sample_quality import SAMPLES_KEY
+from neural.findings.checks.loss_above_chance import CHANCE_LOSS_KEY
+from neural.findings.sample_quality import SAMPLES_KEY
 from neural.report.headlines.language_model import LanguageModel
 from tests.report.experiments import write_group
 

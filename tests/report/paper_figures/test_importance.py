@@ -5,7 +5,7 @@ import pytest
 
 import neural
 from neural.report.attention_snapshot import FigureError
-from tests.analysis.symptomatic_runs import write_attention_run
+from tests.findings.symptomatic_runs import write_attention_run
 from tests.importance_files import write_importance_file
 from tests.report.paper_figures.figure_files import check_figure, read_texts
 from tests.report_runs import write_run

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 import neural
-from neural.analysis.head_roles import NO_ROLES, ROLE_THRESHOLDS
 from neural.capture.map_encoding import encode_map
 from neural.core.settings import dump_settings
+from neural.findings.head_roles import NO_ROLES, ROLE_THRESHOLDS
 from neural.report.attention_snapshot import load_run_snapshot
 from neural.report.paper_figures.roles import ROLE_BADGES
 from neural.runs.run import Run

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from neural.analysis.run_loading import MissingDataError
 from neural.cli.main import main
 from neural.core.errors import TaskError
 from neural.core.experiment import TrackingSettings, TrainingSettings
+from neural.findings.run_loading import MissingDataError
 from neural.optim.catalogue import CATALOGUE
 from neural.report.caption_attention import load_caption_attention
 from neural.report.caption_plots import draw_run_caption

@@ -13,7 +13,7 @@ interface Props {
   onRole: (role: string) => void
 }
 
-/** What the names mean, for tooltips (neural/analysis/head_roles.py defines them). */
+/** What the names mean, for tooltips (neural/findings/head_roles.py defines them). */
 export const ROLE_DESCRIPTIONS: Record<string, string> = {
   uniform: "attends to all visible keys alike: no role",
   mixed: "none of the known roles",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from neural.analysis.check import ViewLink
+from neural.findings.check import ViewLink
 from neural.report.group_scores import load_group_score
 from neural.report.headline import (
     ExperimentGroup,

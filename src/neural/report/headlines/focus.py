@@ -27,17 +27,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from neural.analysis.check import FigureData, ViewLink
 from neural.analysis.confidence_intervals import MIN_SEEDS, SeedEstimate, estimate_mean
-from neural.analysis.focus_claims import evaluate_superiority
-from neural.analysis.focus_results import (
+from neural.analysis.significance import SIGNIFICANCE_LEVEL, format_p_value, mean_test
+from neural.findings.check import FigureData, ViewLink
+from neural.findings.focus_claims import evaluate_superiority
+from neural.findings.focus_results import (
     FocusGroups,
     FocusResult,
     estimate_score,
     list_segment_counts,
     pair_by_seed,
 )
-from neural.analysis.significance import SIGNIFICANCE_LEVEL, format_p_value, mean_test
 from neural.report.focus_data import (
     FocusComparison,
     build_focus_data,

@@ -1,6 +1,6 @@
 """Headlines of language models: how many heads found a role, and how far the loss fell.
 
-The roles of heads are those of analysis/head_roles.py. Without attention the loss is the headline;
+The roles of heads are those of findings/head_roles.py. Without attention the loss is the headline;
 with several settings, their losses are.
 """
 
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from neural.analysis.check import FigureData, ViewLink
 from neural.analysis.confidence_intervals import format_number
-from neural.analysis.run_loading import LOSS_METRIC
-from neural.analysis.sample_quality import SAMPLES_KEY
+from neural.findings.check import FigureData, ViewLink
+from neural.findings.run_loading import LOSS_METRIC
+from neural.findings.sample_quality import SAMPLES_KEY
 from neural.report.headline import (
     ExperimentGroup,
     Headline,

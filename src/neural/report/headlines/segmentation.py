@@ -13,10 +13,10 @@ from itertools import chain
 
 import numpy as np
 
-from neural.analysis.check import FigureData, ViewLink
 from neural.core.errors import TaskError
 from neural.core.files import read_small_file
 from neural.core.json_values import parse_json
+from neural.findings.check import FigureData, ViewLink
 from neural.report.group_scores import rank_groups
 from neural.report.headline import (
     ExperimentGroup,

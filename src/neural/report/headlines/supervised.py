@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from neural.analysis.check import ViewLink
 from neural.analysis.confidence_intervals import format_number
+from neural.findings.check import ViewLink
 from neural.report.group_scores import GroupScore, load_group_score
 from neural.report.headline import (
     ExperimentGroup,

@@ -9,13 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neural.analysis.correlation import Curve
-from neural.analysis.run_loading import (
+from neural.core.names import suggest_name
+from neural.findings.run_loading import (
     MissingDataError,
     group_experiments,
     load_mean_curve,
     load_scalar_curve,
 )
-from neural.core.names import suggest_name
 from neural.report.attention_snapshot import FigureError
 from neural.report.paper_figure import FigureKind, FigureRequest
 from neural.report.plots import average_curves

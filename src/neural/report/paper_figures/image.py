@@ -11,8 +11,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from neural.analysis.head_roles import format_head
 from neural.capture.probe_image import ProbeImage
+from neural.findings.head_roles import format_head
 from neural.report.attention_snapshot import AttentionSnapshot, FigureError
 from neural.report.paper_figure import (
     BORDER_COLOR,

@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neural.analysis.head_necessity import HeadIndex, HeadNecessity, load_necessity, load_roles
-from neural.analysis.head_roles import format_head
-from neural.analysis.run_loading import MissingDataError
+from neural.findings.head_necessity import HeadIndex, HeadNecessity, load_necessity, load_roles
+from neural.findings.head_roles import format_head
+from neural.findings.run_loading import MissingDataError
 from neural.report.attention_snapshot import FigureError
 from neural.report.paper_figure import (
     MUTED_COLOR,

@@ -7,8 +7,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from neural.analysis.head_roles import format_head
 from neural.capture.map_encoding import to_shares
+from neural.findings.head_roles import format_head
 from neural.report.attention_snapshot import FigureError
 from neural.report.paper_figure import (
     FONT_SIZE,

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from neural.analysis.head_roles import TOO_SHORT
+from neural.findings.head_roles import TOO_SHORT
 from neural.report.attention_snapshot import FigureError
 from neural.report.paper_figure import (
     BORDER_COLOR,
@@ -40,7 +40,7 @@ class Roles(FigureKind):
     """Role of every head at one step: a row per layer, a column per head, and a legend."""
 
     def draw(self, request: FigureRequest) -> Figure:
-        """Roles are those of analysis/head_roles.py, from all snapshots up to the step."""
+        """Roles are those of findings/head_roles.py, from all snapshots up to the step."""
         snapshot = request.snapshot
         assert snapshot is not None
         if snapshot.roles is None:

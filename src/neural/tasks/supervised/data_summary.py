@@ -1,6 +1,6 @@
 """Facts about the data that a run saves, so that its scores can be judged without the data.
 
-The checks TRN004 to TRN006 (analysis/checks) read them: the loss and the accuracy of the best
+The checks TRN004 to TRN006 (findings/checks) read them: the loss and the accuracy of the best
 constant prediction on the validation examples, and the scales of the input features.
 """
 
