@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from neural.analysis.confidence_intervals import MIN_SEEDS, SeedEstimate, estimate_mean
 from neural.analysis.correlation import Curve, correlate
 from neural.findings.head_roles import format_head
+from neural.findings.record import Record
 from neural.findings.run_loading import (
     MissingDataError,
     count_attention_layers,
@@ -26,7 +27,6 @@ from neural.findings.run_loading import (
     select_one_per_seed,
 )
 from neural.language.declaration import RegistryEntry
-from neural.runs.run import Run
 
 Supported = Literal["yes", "no", "undecided"]
 FindingKind = Literal["claim", "warning", "note"]
@@ -45,7 +45,7 @@ MAX_QUOTED_RUNS = 3
 FigureData = dict[str, Any]
 """Data of a picture on the page: `kind` is the name of a file in web/src/figures/.
 
-All values are JSON data. Only a run is given as the `Run` itself: `add_figures` (findings.py)
+All values are JSON data. Only a run is given as the record itself: `add_figures` (findings.py)
 replaces it by the id that the run has on the page.
 """
 
@@ -101,7 +101,7 @@ class Finding:
     """The number of a single run as a reader would say it: "5 of 16 heads"."""
     missing: str = ""
     """Why there is no verdict: "needs 5 seeds, has 1"; the evidence says it if empty."""
-    symptoms: tuple[tuple[Run, Symptom], ...] = field(default=(), repr=False, compare=False)
+    symptoms: tuple[tuple[Record, Symptom], ...] = field(default=(), repr=False, compare=False)
     """For warnings and notes, the affected runs with their symptoms; not part of the JSON data."""
 
     @property
@@ -173,7 +173,7 @@ class AnalysisCheck(RegistryEntry):
     """Layers with attention that a check of attention needs, such as 2 to compare layers."""
 
     @classmethod
-    def applies_to(cls, run: Run) -> bool:
+    def applies_to(cls, run: Record) -> bool:
         """Whether the check is about this kind of run; if not, nothing is said about it.
 
         Checks of attention (codes ATT… and EVO…) are for runs in which attention was measured, in
@@ -185,7 +185,7 @@ class AnalysisCheck(RegistryEntry):
         # old runs may have measures but not the list of layers: they are not left out
         return has_attention(run) and (not layers or layers >= cls.min_layers)
 
-    def build_figure(self, finding: Finding, runs: Sequence[Run]) -> FigureData | None:
+    def build_figure(self, finding: Finding, runs: Sequence[Record]) -> FigureData | None:
         """The picture of a finding of this check about `runs`; None if it has none.
 
         Called only for pages. By default the number with its interval, beside 0.
@@ -201,18 +201,18 @@ class AnalysisCheck(RegistryEntry):
             "rows": [{"label": label, "number": finding.number.to_dict()}],
         }
 
-    def list_links(self, finding: Finding, runs: Sequence[Run]) -> list[ViewLink]:
+    def list_links(self, finding: Finding, runs: Sequence[Record]) -> list[ViewLink]:
         """Views of the page that show what a finding of this check is about."""
         return []
 
-    def analyze(self, runs: Sequence[Run]) -> Finding | None:
+    def analyze(self, runs: Sequence[Record]) -> Finding | None:
         """The finding; None if there is nothing to report, "undecided" where the runs lack data."""
         try:
             return self.check_runs(select_one_per_seed(runs))
         except MissingDataError as missing:
             return self.create_finding("undecided", estimate_mean([]), str(missing))
 
-    def check_runs(self, runs: Sequence[Run]) -> Finding | None:
+    def check_runs(self, runs: Sequence[Record]) -> Finding | None:
         """The finding about runs with different seeds; MissingDataError where data is missing."""
         raise NotImplementedError
 
@@ -247,14 +247,14 @@ class DiagnosticCheck(AnalysisCheck):
     kind: ClassVar[FindingKind] = "warning"
     importance: ClassVar[Importance] = "low"
 
-    def build_figure(self, finding: Finding, runs: Sequence[Run]) -> FigureData | None:
+    def build_figure(self, finding: Finding, runs: Sequence[Record]) -> FigureData | None:
         """The picture of the first affected run; None if its symptom has none."""
         for run, symptom in finding.symptoms:
             if symptom.figure is not None:
                 return {**symptom.figure, "run": run}
         return None
 
-    def list_links(self, finding: Finding, runs: Sequence[Run]) -> list[ViewLink]:
+    def list_links(self, finding: Finding, runs: Sequence[Record]) -> list[ViewLink]:
         """Views of the heads that the picture marks, at the step of its maps."""
         figure = self.build_figure(finding, runs) or {}
         return [
@@ -272,11 +272,11 @@ class DiagnosticCheck(AnalysisCheck):
             if "head" in mark
         ]
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """The symptom, or None; MissingDataError where the data was not recorded."""
         raise NotImplementedError
 
-    def check_runs(self, runs: Sequence[Run]) -> Finding | None:
+    def check_runs(self, runs: Sequence[Record]) -> Finding | None:
         """Supported if at least one run has the symptom; the number is the mean over those runs.
 
         It has no interval: runs that were selected by their symptom say nothing about other seeds.
@@ -331,7 +331,7 @@ class DiagnosticCheck(AnalysisCheck):
         )
 
 
-def _name_runs(runs: Sequence[Run]) -> dict[int, str]:
+def _name_runs(runs: Sequence[Record]) -> dict[int, str]:
     """Short names of runs by `id`: their seeds, or the names of their folders if seeds repeat."""
     seeds = [get_seed(run) for run in runs]
     is_unique = None not in seeds and len(set(seeds)) == len(seeds)
@@ -376,11 +376,11 @@ class CorrelationCheck(AnalysisCheck):
     expected_sign: ClassVar[int] = 0
     """Sign of the claimed correlation: −1, 1, or 0 for any."""
 
-    def load_curves(self, run: Run) -> tuple[Curve, Curve]:
+    def load_curves(self, run: Record) -> tuple[Curve, Curve]:
         """Both curves of one seed."""
         raise NotImplementedError
 
-    def check_runs(self, runs: Sequence[Run]) -> Finding:
+    def check_runs(self, runs: Sequence[Record]) -> Finding:
         """Supported if the curves are related with the claimed sign."""
         correlation = correlate([self.load_curves(run) for run in runs])
         supported: Supported = "undecided"
@@ -401,6 +401,6 @@ class LossCorrelationCheck(CorrelationCheck):
     measure_name: ClassVar[str]
     """File name of the measure in capture/measures/."""
 
-    def load_curves(self, run: Run) -> tuple[Curve, Curve]:
+    def load_curves(self, run: Record) -> tuple[Curve, Curve]:
         """The measure, averaged over layers and heads, and the validation loss."""
         return load_mean_curve(run, self.measure_name), load_loss_curve(run)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from neural.findings.check import FigureData
-from neural.runs.run import Run
+from neural.findings.record import Record
 
 FigureTone = Literal["note", "warning"]
 """Whether what a picture marks is a fact or a problem: the page draws problems in orange."""
@@ -33,7 +33,7 @@ def mark_head(
 
 
 def build_head_grid(
-    run: Run, marks: Iterable[Mapping[str, Any]], *, tone: FigureTone = "warning"
+    run: Record, marks: Iterable[Mapping[str, Any]], *, tone: FigureTone = "warning"
 ) -> FigureData:
     """All heads of a run as squares, some of them marked (`mark_head`).
 

@@ -20,8 +20,8 @@ from neural.core.html_document import render_table, render_verdict, render_with_
 from neural.findings.advice import AdviceList, advise
 from neural.findings.check import AnalysisCheck, Finding, FindingKind, ViewLink
 from neural.findings.checks import registry
+from neural.findings.record import Record
 from neural.findings.run_loading import get_seed
-from neural.runs.run import Run
 
 LINE_WIDTH = 110
 """Characters per line of the text report."""
@@ -62,7 +62,7 @@ class FindingList(list[Finding]):
 
 
 def analyze_runs(
-    runs: Sequence[Run], kinds: Collection[FindingKind] = FINDING_KINDS
+    runs: Sequence[Record], kinds: Collection[FindingKind] = FINDING_KINDS
 ) -> FindingList:
     """Findings of all checks about runs that differ only by their seed, sorted by code.
 
@@ -78,7 +78,7 @@ def analyze_runs(
 
 
 def add_figures(
-    findings: FindingList, runs: Sequence[Run], run_ids: Sequence[str] | None = None
+    findings: FindingList, runs: Sequence[Record], run_ids: Sequence[str] | None = None
 ) -> FindingList:
     """The findings with the pictures and links of their checks, for pages.
 
@@ -103,8 +103,8 @@ def add_figures(
 
 
 def _replace_runs(data: Any, ids: Mapping[int, str]) -> Any:
-    """Figure data with the page's id instead of each run."""
-    if isinstance(data, Run):
+    """Figure data with the page's id instead of each run; `ids` are by `id` of the run."""
+    if id(data) in ids:
         return ids[id(data)]
     if isinstance(data, dict):
         return {key: _replace_runs(value, ids) for key, value in data.items()}
@@ -113,13 +113,13 @@ def _replace_runs(data: Any, ids: Mapping[int, str]) -> Any:
     return data
 
 
-def analyze_claims(runs: Sequence[Run]) -> FindingList:
+def analyze_claims(runs: Sequence[Record]) -> FindingList:
     """Findings of kind "claim" only: those that generalise over seeds."""
     return analyze_runs(runs, ("claim",))
 
 
 def select_checks(
-    runs: Sequence[Run], kinds: Collection[FindingKind] = FINDING_KINDS
+    runs: Sequence[Record], kinds: Collection[FindingKind] = FINDING_KINDS
 ) -> list[type[AnalysisCheck]]:
     """The checks that apply to at least one of the runs, sorted by code."""
     checks = [
@@ -132,7 +132,7 @@ def select_checks(
 
 def list_missing_claims(
     findings: Sequence[Finding],
-    runs: Sequence[Run],
+    runs: Sequence[Record],
     kinds: Collection[FindingKind] = FINDING_KINDS,
 ) -> list[str]:
     """Code and claim of every check of the runs that none of these findings is from."""
@@ -141,7 +141,7 @@ def list_missing_claims(
     return [f"{check.code} {check.claim}" for check in checks if check.code not in codes]
 
 
-def format_runs_report(runs: Sequence[Run]) -> str:
+def format_runs_report(runs: Sequence[Record]) -> str:
     """Report as text: advice, then all findings: claim, verdict, number with interval, evidence."""
     seeds = [get_seed(run) for run in runs]
     seed_list = f", seeds {', '.join(map(str, seeds))}" if None not in seeds else ""
@@ -188,7 +188,7 @@ def format_findings_markdown(findings: Sequence[Finding]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def format_findings_json(runs: Sequence[Run]) -> str:
+def format_findings_json(runs: Sequence[Record]) -> str:
     """Findings as JSON."""
     findings = [finding.to_dict() for finding in analyze_runs(runs)]
     return json.dumps(findings, indent=1, ensure_ascii=False) + "\n"

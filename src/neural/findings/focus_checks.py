@@ -19,8 +19,8 @@ import numpy as np
 from neural.findings.check import DiagnosticCheck, Symptom
 from neural.findings.checks import registry
 from neural.findings.focus_results import FocusGroups, estimate_score, estimate_time_to_reach
+from neural.findings.record import Record
 from neural.findings.run_loading import MissingDataError
-from neural.runs.run import Run
 
 FOCUS_METRIC = "valid/focus_confidence"
 """Metric that only focus models log."""
@@ -56,7 +56,7 @@ class FocusCheck(DiagnosticCheck):
     """Base class of checks for problems of the focus that accuracy does not show."""
 
     @classmethod
-    def applies_to(cls, run: Run) -> bool:
+    def applies_to(cls, run: Record) -> bool:
         """Only runs of focus models."""
         return FOCUS_METRIC in run.scalar_names()
 
@@ -64,12 +64,12 @@ class FocusCheck(DiagnosticCheck):
         """The symptom; None where there is none or scores are missing."""
         raise NotImplementedError
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """The symptom at the last validation."""
         return self.find_focus_symptom(load_focus_state(run))
 
 
-def load_focus_state(run: Run) -> FocusState:
+def load_focus_state(run: Record) -> FocusState:
     """Scores of a run at its last validation; MissingDataError if it is not of a focus model."""
     names = [name for name in run.scalar_names() if name.startswith("valid/")]
     if FOCUS_METRIC not in names:

@@ -33,9 +33,9 @@ from neural.analysis.change_points import MAD_TO_STD, estimate_last_level, find_
 from neural.analysis.significance import SIGNIFICANCE_LEVEL, adjust_p_values
 from neural.core.statistical_distributions import student_t_cdf
 from neural.findings.head_roles import ROLES_OF_NO_PATTERN, assign_head_roles, find_head_roles
+from neural.findings.record import Record
 from neural.findings.run_loading import MissingDataError
 from neural.runs.importance_file import IMPORTANCE_FILE, ImportanceRecord, load_importance
-from neural.runs.run import Run
 
 MIN_LEARNED_SHARE = 0.01
 """Smallest relevant change of the loss, as a share of what the model has learned.
@@ -202,23 +202,23 @@ class HeadRole(NamedTuple):
         return f"it became {self.noun} at step {self.onset:,}"
 
 
-def has_importance(run: Run) -> bool:
+def has_importance(run: Record) -> bool:
     """Whether the importance of the run's heads was measured."""
-    return (Path(run.path) / IMPORTANCE_FILE).is_file()
+    return run.path is not None and (run.path / IMPORTANCE_FILE).is_file()
 
 
-_DECISIONS: WeakKeyDictionary[Run, tuple[tuple[int, int], HeadNecessity]] = WeakKeyDictionary()
+_DECISIONS: WeakKeyDictionary[Record, tuple[tuple[int, int], HeadNecessity]] = WeakKeyDictionary()
 """Open run → time and size of its file, and the decisions: a page needs them several times."""
 
 
-def load_necessity(run: Run) -> HeadNecessity:
+def load_necessity(run: Record) -> HeadNecessity:
     """Decisions about the heads of a run; MissingDataError without a valid `importance.json`."""
-    folder = Path(run.path)
-    version = _read_file_version(folder / IMPORTANCE_FILE)
+    folder = run.path
+    version = None if folder is None else _read_file_version(folder / IMPORTANCE_FILE)
     if version is not None and run in _DECISIONS and _DECISIONS[run][0] == version:
         return _DECISIONS[run][1]
     try:
-        record = load_importance(folder) if version is not None else None
+        record = load_importance(folder) if folder is not None and version is not None else None
     except ValueError as error:
         raise MissingDataError(f"{run.name} has no importance of heads: {error}") from None
     if record is None or version is None:
@@ -239,7 +239,7 @@ def _read_file_version(path: Path) -> tuple[int, int] | None:
     return stat.st_mtime_ns, stat.st_size
 
 
-def load_roles(run: Run) -> dict[HeadIndex, HeadRole]:
+def load_roles(run: Record) -> dict[HeadIndex, HeadRole]:
     """Heads that have a role at the end; none if the run recorded nothing about roles."""
     try:
         roles = find_head_roles(run)

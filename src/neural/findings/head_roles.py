@@ -24,6 +24,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
+from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -31,8 +32,8 @@ import numpy as np
 
 from neural.analysis.change_points import estimate_last_level, find_onset
 from neural.capture.map_encoding import add_map_location, decode_real_rows, to_shares
+from neural.findings.record import Record
 from neural.findings.run_loading import MissingDataError, finite_mean, load_measure
-from neural.runs.run import Run
 from neural.runs.run_reader import ROLES_PREFIX
 
 
@@ -147,14 +148,14 @@ def _head_last_level(scores: np.ndarray) -> float:
     return estimate_last_level(finite) if len(finite) else math.nan
 
 
-_FOUND_ROLES: WeakKeyDictionary[Run, tuple[int, dict[str, RoleScores]]] = WeakKeyDictionary()
+_FOUND_ROLES: WeakKeyDictionary[Record, tuple[int, dict[str, RoleScores]]] = WeakKeyDictionary()
 """Open run that has ended → its change counter and its roles.
 
 A page needs the roles of a run several times, and all its maps are decoded for them.
 """
 
 
-def find_head_roles(run: Run) -> dict[str, RoleScores]:
+def find_head_roles(run: Record) -> dict[str, RoleScores]:
     """Scores of all roles that the run has data for; MissingDataError without any."""
     if run.status.state == "running":
         return _compute_head_roles(run)
@@ -166,7 +167,7 @@ def find_head_roles(run: Run) -> dict[str, RoleScores]:
     return dict(roles)
 
 
-def _compute_head_roles(run: Run) -> dict[str, RoleScores]:
+def _compute_head_roles(run: Record) -> dict[str, RoleScores]:
     if stored := run.role_names():
         return {name: RoleScores(name, *load_measure(run, ROLES_PREFIX + name)) for name in stored}
     roles = score_measures(
@@ -241,14 +242,14 @@ def assign_head_roles(roles: dict[str, RoleScores]) -> np.ndarray:
     return names
 
 
-def load_maps(run: Run, step: int) -> list[np.ndarray]:
+def load_maps(run: Record, step: int) -> list[np.ndarray]:
     """Maps of the first probe example, [head, query, key] for each layer in order.
 
     Rows of padding are 0. Signed maps are returned as |w| / Σ|w|, as the measures of such
     mechanisms are computed.
     """
     packed = run.maps(step)
-    with add_map_location(run.path, step):
+    with add_map_location(run.path or Path(run.name), step):
         return [
             to_shares(decode_real_rows(packed[name]))
             for name in run.metadata("attention/layers") or ()
@@ -256,7 +257,7 @@ def load_maps(run: Run, step: int) -> list[np.ndarray]:
         ]
 
 
-def load_last_maps(run: Run) -> tuple[int, list[np.ndarray]]:
+def load_last_maps(run: Record) -> tuple[int, list[np.ndarray]]:
     """The last step with maps, and its maps; MissingDataError without any."""
     steps = run.map_steps()
     if not steps:
@@ -283,7 +284,7 @@ def format_heads(mask: np.ndarray, values: np.ndarray | None = None, max_heads: 
     return ", ".join(names) + more
 
 
-def compute_output_norms(run: Run) -> dict[int, np.ndarray]:
+def compute_output_norms(run: Record) -> dict[int, np.ndarray]:
     """Frobenius norm ‖W_output · W_value‖ of every head in the best checkpoint: layer → [head].
 
     W_value and W_output are the head's parts of the value and the output projection. Layers whose
@@ -326,7 +327,7 @@ def _head_output_norms(output: np.ndarray, value: np.ndarray, heads: int) -> np.
     )
 
 
-def _roles_from_maps(run: Run) -> dict[str, RoleScores]:
+def _roles_from_maps(run: Record) -> dict[str, RoleScores]:
     """Scores of the roles that need maps, of the first probe example.
 
     `labels` are the texts of its tokens, in order.

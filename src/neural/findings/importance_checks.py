@@ -16,8 +16,8 @@ from neural.findings.head_necessity import (
     has_importance,
     load_necessity,
 )
+from neural.findings.record import Record
 from neural.findings.run_loading import MissingDataError
-from neural.runs.run import Run
 
 
 class ImportanceCheck(DiagnosticCheck):
@@ -27,11 +27,11 @@ class ImportanceCheck(DiagnosticCheck):
     importance: ClassVar[Importance] = "none"
 
     @classmethod
-    def applies_to(cls, run: Run) -> bool:
+    def applies_to(cls, run: Record) -> bool:
         """Whether `neural ablate` has measured the run."""
         return has_importance(run)
 
-    def load(self, run: Run) -> HeadNecessity:
+    def load(self, run: Record) -> HeadNecessity:
         """Decisions about the run's heads; MissingDataError without enough examples."""
         necessity = load_necessity(run)
         examples = necessity.record.examples
@@ -42,7 +42,7 @@ class ImportanceCheck(DiagnosticCheck):
             )
         return necessity
 
-    def list_links(self, finding: Finding, runs: Sequence[Run]) -> list[ViewLink]:
+    def list_links(self, finding: Finding, runs: Sequence[Record]) -> list[ViewLink]:
         """The marked heads, and the importance of all heads over training."""
         pane = [
             ViewLink("importance over training", {"pane": "importance", "run": run})

@@ -21,9 +21,9 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from neural.analysis.assignment import solve_assignment
+from neural.findings.record import Record
 from neural.findings.run_loading import MissingDataError, finite_mean
 from neural.runs.errors import RunError
-from neural.runs.run import Run
 from neural.runs.run_reader import HEAD_DIVERGENCE_KEY
 
 RANDOM_GROUPINGS = 32
@@ -93,7 +93,7 @@ def _draw_groupings(
     return np.stack(groupings)
 
 
-def load_excess_curves(run: Run) -> tuple[np.ndarray, np.ndarray]:
+def load_excess_curves(run: Record) -> tuple[np.ndarray, np.ndarray]:
     """Steps and `compute_layer_excess` at each, [step, layer, layer].
 
     MissingDataError where the divergence of heads was not recorded.
@@ -119,13 +119,13 @@ def _compute_excess_once(divergence: np.ndarray, heads: Sequence[int]) -> np.nda
     return excess
 
 
-def load_last_excess(run: Run) -> np.ndarray:
+def load_last_excess(run: Record) -> np.ndarray:
     """`compute_layer_excess` at the last step."""
     _, values, heads = _load_comparable(run)
     return compute_layer_excess(values[-1], heads)
 
 
-def _load_comparable(run: Run) -> tuple[np.ndarray, np.ndarray, list[int]]:
+def _load_comparable(run: Record) -> tuple[np.ndarray, np.ndarray, list[int]]:
     """`_load_divergences`, with MissingDataError unless two layers have two heads each."""
     steps, values, heads = _load_divergences(run)
     if len(heads) < 2 or min(heads) < 2:
@@ -133,7 +133,7 @@ def _load_comparable(run: Run) -> tuple[np.ndarray, np.ndarray, list[int]]:
     return steps, values, heads
 
 
-def load_matched_curves(run: Run) -> tuple[np.ndarray, np.ndarray]:
+def load_matched_curves(run: Record) -> tuple[np.ndarray, np.ndarray]:
     """Steps and the matched divergence of all pairs of layers, [step, layer, layer]."""
     steps, values, heads = _load_divergences(run)
     starts = np.concatenate([[0], np.cumsum(heads)])
@@ -145,7 +145,7 @@ def load_matched_curves(run: Run) -> tuple[np.ndarray, np.ndarray]:
     return steps, distances
 
 
-def _load_divergences(run: Run) -> tuple[np.ndarray, np.ndarray, list[int]]:
+def _load_divergences(run: Record) -> tuple[np.ndarray, np.ndarray, list[int]]:
     """Steps, divergence of heads [step, N, N], and number of heads of each layer."""
     try:
         steps, values = run.measure(HEAD_DIVERGENCE_KEY)

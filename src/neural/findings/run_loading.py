@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,8 +22,8 @@ from neural.analysis.correlation import Curve
 from neural.core.errors import NeuralError
 from neural.core.registry import UnknownNameError
 from neural.findings.phases import MIN_RELATIVE_RISE, MIN_SCORES_FOR_NOISE, find_phases
+from neural.findings.record import WATCHED_TASK, Record
 from neural.runs.errors import RunError
-from neural.runs.run import Run
 from neural.tasks import registry as tasks
 from neural.tasks.language_model.block_means import estimate_mean_by_blocks
 from neural.tasks.language_model.task import WINDOW_LOSSES
@@ -31,8 +31,7 @@ from neural.tasks.task import Task
 
 LOSS_METRIC, STANDARD_ERROR_METRIC = "valid/loss", "valid/standard_error"
 """Validation loss, and its standard error over the examples of one validation."""
-WATCHED_TASK = "watched"
-"""`task` in the settings of runs of `neural watch`; not the name of one of our tasks."""
+RecordT = TypeVar("RecordT", bound=Record)
 TEXT_BLOCK_COUNT = 16
 """Blocks of windows into which `load_loss_curve` splits the held-out text."""
 
@@ -41,7 +40,7 @@ class MissingDataError(NeuralError, LookupError):
     """A run lacks data that an analysis needs; the message says which setting records it."""
 
 
-def load_measure(run: Run, name: str) -> tuple[np.ndarray, np.ndarray]:
+def load_measure(run: Record, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Steps and values of an attention measure (capture/measures/).
 
     Values are [step, layer, head], [step, layer] for measures of a whole layer, or
@@ -56,27 +55,27 @@ def load_measure(run: Run, name: str) -> tuple[np.ndarray, np.ndarray]:
     return steps, values.astype(float)
 
 
-def has_attention(run: Run) -> bool:
+def has_attention(run: Record) -> bool:
     """Whether attention was measured in the run: its network attends, and tracking was on."""
     return bool(run.metadata("attention/layers") or run.measure_names())
 
 
-def is_capture(run: Run) -> bool:
+def is_capture(run: Record) -> bool:
     """Whether the run is the attention of finished models on one input, by `neural watch`."""
     return run.settings.get("task") == WATCHED_TASK
 
 
-def is_single_capture(run: Run) -> bool:
+def is_single_capture(run: Record) -> bool:
     """Whether the run is one capture of attention without a training: its step says nothing."""
     return len(run.map_steps()) <= 1 and not run.scalar_names()
 
 
-def count_attention_layers(run: Run) -> int:
+def count_attention_layers(run: Record) -> int:
     """Number of layers whose attention was measured; 0 where the run does not say."""
     return len(run.metadata("attention/layers") or ())
 
 
-def load_mean_curve(run: Run, name: str) -> Curve:
+def load_mean_curve(run: Record, name: str) -> Curve:
     """A measure averaged over layers and heads at each step, also on two halves of the examples."""
     steps, values = load_measure(run, name)
     return Curve(
@@ -99,7 +98,7 @@ def _align_halves(
     return rows[:, 0], rows[:, 1]
 
 
-def load_scalar_curve(run: Run, name: str, reason: str) -> Curve:
+def load_scalar_curve(run: Record, name: str, reason: str) -> Curve:
     """A logged scalar by step; MissingDataError, with `reason` in its message, if it is missing."""
     try:
         return Curve(*run.scalars(name))
@@ -107,7 +106,7 @@ def load_scalar_curve(run: Run, name: str, reason: str) -> Curve:
         raise MissingDataError(f"{run.name} has no `{name}`: {reason}") from None
 
 
-def load_loss_curve(run: Run) -> Curve:
+def load_loss_curve(run: Record) -> Curve:
     """The validation loss; also on two halves of the held-out text, if window losses were recorded.
 
     The halves consist of alternate blocks of windows. Alternate windows would be too similar, as
@@ -135,7 +134,7 @@ class MonitoredScore(NamedTuple):
     """Finite values only."""
 
 
-def load_monitored_score(run: Run) -> MonitoredScore:
+def load_monitored_score(run: Record) -> MonitoredScore:
     """The monitored metric of a run; MissingDataError without a validation."""
     name, larger_is_better = get_monitored_metric(str(run.settings.get("task", "")))
     curve = load_scalar_curve(run, name, "it was never validated")
@@ -143,7 +142,7 @@ def load_monitored_score(run: Run) -> MonitoredScore:
     return MonitoredScore(name, larger_is_better, Curve(curve.steps[finite], curve.values[finite]))
 
 
-def has_learned(run: Run) -> bool:
+def has_learned(run: Record) -> bool:
     """Whether validation scores improved beyond their noise; True without validations."""
     try:
         score = load_monitored_score(run)
@@ -159,7 +158,7 @@ def has_learned(run: Run) -> bool:
     return any(phase.name == "best" and phase.first > 1 for phase in phases)
 
 
-def estimate_loss_change_error(run: Run) -> float:
+def estimate_loss_change_error(run: Record) -> float:
     """Standard error of the difference between the losses of two validations; 0 if unknown.
 
     With window losses it is the standard error of the change of a window's loss between two
@@ -191,19 +190,19 @@ def finite_mean(values: np.ndarray, axis: int | tuple[int, ...] | None = None) -
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def select_one_per_seed(runs: Iterable[Run]) -> list[Run]:
+def select_one_per_seed(runs: Iterable[RecordT]) -> list[RecordT]:
     """Of runs with equal settings and equal seed, keep the last: they are repetitions."""
-    selected: dict[str, Run] = {}
+    selected: dict[str, RecordT] = {}
     for run in runs:
         has_seed = get_seed(run) is not None
-        key = _settings_key(run.settings, with_seed=True) if has_seed else str(run.path)
+        key = _settings_key(run.settings, with_seed=True) if has_seed else str(run.path or id(run))
         selected[key] = run
     return list(selected.values())
 
 
 def group_experiments(
-    runs: Iterable[Run], *, join_folds: bool = False
-) -> dict[str, dict[str, list[Run]]]:
+    runs: Iterable[RecordT], *, join_folds: bool = False
+) -> dict[str, dict[str, list[RecordT]]]:
     """Runs by data set, then by label; the runs of a list differ only by their seed.
 
     With `join_folds` they may also be different folds of one cross-validation. The label is the
@@ -211,7 +210,7 @@ def group_experiments(
     has the label "name (2)".
     """
     repetition = r"[_ -]*(?:seed-?\d+|fold-\d+-\d+)" if join_folds else r"[_ -]*seed-?\d+"
-    groups: dict[str, dict[str, dict[str, list[Run]]]] = {}
+    groups: dict[str, dict[str, dict[str, list[RecordT]]]] = {}
     for run in select_one_per_seed(runs):
         label = re.sub(
             repetition,
@@ -231,13 +230,13 @@ def group_experiments(
     }
 
 
-def get_seed(run: Run) -> int | None:
+def get_seed(run: Record) -> int | None:
     """The seed in the settings, or None."""
     training = run.settings.get("training")
     return training.get("seed") if isinstance(training, dict) else None
 
 
-def get_dataset_name(run: Run) -> str:
+def get_dataset_name(run: Record) -> str:
     """The name of the data set, usable as a file name."""
     name = run.settings.get("data") or "data"
     stem = Path(name).stem if isinstance(name, str) else "data"

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from neural.findings.head_roles import ROLE_THRESHOLDS, ROLES_OF_NO_PATTERN, TOO_SHORT, RoleScores
+from neural.findings.record import Record
 from neural.report.role_counts import count_head_roles
-from neural.runs.run import Run
 
 NO_ROLE_DATA: dict[str, Any] = {"roles": None, "role_strengths": None, "role_onsets": None}
 """Page data of a run without roles."""
 
 
-def collect_role_data(run: Run) -> dict[str, Any]:
+def collect_role_data(run: Record) -> dict[str, Any]:
     """Page data of the roles at the end: three tables, [layer][head], or None in their place.
 
     `roles` has the names: "mixed" without a role, "" where a layer has fewer heads.

@@ -22,8 +22,8 @@ from neural.capture.probe_image import (
     ProbeImage,
     compute_image_attention,
 )
+from neural.findings.record import Record
 from neural.runs.errors import RunError
-from neural.runs.run import Run
 
 MAX_ROW_BYTES = 1_500_000
 """Size of all rows of a page; of more steps, some are left out."""
@@ -40,7 +40,7 @@ class ImageAttention:
     """[token]: rollout of the same query through all layers; None if it cannot be computed."""
 
 
-def load_run_image(run: Run, step: int, layers: Sequence[int]) -> ImageAttention | None:
+def load_run_image(run: Record, step: int, layers: Sequence[int]) -> ImageAttention | None:
     """The image of a run with the rows of the chosen layers at a step; None without an image."""
     image = ProbeImage.from_metadata(run.metadata(IMAGE_KEY))
     if image is None:
@@ -70,7 +70,7 @@ def select_last_rollout(rollouts: np.ndarray) -> np.ndarray | None:
     return known[-1] if known else None
 
 
-def load_image_page_data(run: Run, *, after: int = -1) -> dict[str, Any] | None:
+def load_image_page_data(run: Record, *, after: int = -1) -> dict[str, Any] | None:
     """Page data of the image of a run, with rows of the steps > `after`; None without an image."""
     image = ProbeImage.from_metadata(run.metadata(IMAGE_KEY))
     if image is None:
@@ -111,7 +111,7 @@ def encode_image(
 
 
 def _load_arrays(
-    run: Run, image: ProbeImage, after: int = -1
+    run: Record, image: ProbeImage, after: int = -1
 ) -> tuple[list[int], np.ndarray, np.ndarray]:
     """Steps, rows [step, layer, head, token] and rollouts [step, layer, token]; empty if damaged."""
     try:

@@ -21,10 +21,10 @@ from neural.findings.head_necessity import (
     has_importance,
     load_necessity,
 )
+from neural.findings.record import Record
 from neural.findings.run_loading import MissingDataError
 from neural.findings.run_summary import to_json_numbers
 from neural.runs.importance_file import PairImportance
-from neural.runs.run import Run
 
 ALL_TOKENS = "all tokens"
 """Name of the class that has all targets; tasks without tokens have "all examples"."""
@@ -32,7 +32,7 @@ MAX_IMPORTANCE_VALUES = 200_000
 """Numbers of a run in a page, 4 bytes each; of more steps, some are left out."""
 
 
-def load_importance_data(run: Run) -> tuple[dict[str, Any] | None, list[str]]:
+def load_importance_data(run: Record) -> tuple[dict[str, Any] | None, list[str]]:
     """Page data of the importance of heads, and error messages; None where it was not measured."""
     if not has_importance(run):
         return None, []

@@ -21,9 +21,9 @@ from neural.findings.head_roles import (
     assign_head_roles,
     find_head_roles,
 )
+from neural.findings.record import Record
 from neural.findings.run_loading import MissingDataError, has_attention
 from neural.report.headline import capitalize
-from neural.runs.run import Run
 
 ROLE_DESCRIPTIONS = {
     "sink": "the first position",
@@ -110,7 +110,7 @@ class RoleCounts:
         return ", ".join(f"{count} {name}" for name, count in tally.most_common())
 
 
-def count_head_roles(run: Run) -> RoleCounts | None:
+def count_head_roles(run: Record) -> RoleCounts | None:
     """Roles of the heads of a run; None if its attention was not recorded."""
     if not has_attention(run):
         return None
@@ -122,7 +122,7 @@ def count_head_roles(run: Run) -> RoleCounts | None:
     return counts if counts.head_count else None
 
 
-def build_role_grid(run: Run, run_id: str, roles: RoleCounts) -> FigureData:
+def build_role_grid(run: Record, run_id: str, roles: RoleCounts) -> FigureData:
     """Picture of all heads, those with a role marked from its onset on."""
     marks = [
         mark_head(layer, head, name, detail=f"since step {onset:,}", onset=onset)

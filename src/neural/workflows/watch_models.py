@@ -23,7 +23,7 @@ from neural.capture.watch import NoAttentionError
 from neural.core.escape import escape_json
 from neural.findings.capture_roles import find_capture_roles, score_capture
 from neural.findings.findings import RUN_KINDS, FindingList, analyze_runs
-from neural.findings.run_loading import WATCHED_TASK
+from neural.findings.record import WATCHED_TASK
 from neural.runs.find import DEFAULT_RUNS_DIR, find_run_target
 from neural.runs.run import Run
 from neural.runs.run_reader import ROLES_PREFIX

@@ -22,6 +22,7 @@ from neural.findings.head_roles import (
     format_heads,
     load_last_maps,
 )
+from neural.findings.record import Record
 from neural.findings.run_loading import (
     MissingDataError,
     finite_mean,
@@ -29,7 +30,6 @@ from neural.findings.run_loading import (
     is_single_capture,
     load_measure,
 )
-from neural.runs.run import Run
 
 MIN_IDLE_MASS = 0.95
 """`sink_excess` from which a head is idle on its input ("dormant" in Guo et al., 2024)."""
@@ -50,7 +50,7 @@ class AttentionSinks(DiagnosticCheck):
         "measure spans and entropies of these heads without the first key; they say little with it"
     )
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Find the sinks; if maps are stored, the evidence has their entropy without the sink."""
         role = RoleScores("sink", *load_measure(run, "sink_excess"))
         last_levels = role.last_levels  # [layer, head]: mean score since its last jump
@@ -95,7 +95,7 @@ class AttentionSinks(DiagnosticCheck):
         )
 
 
-def _describe_entropy_without_sink(run: Run, sinks: np.ndarray) -> str:
+def _describe_entropy_without_sink(run: Record, sinks: np.ndarray) -> str:
     """A clause about the entropy, in nats, of the sink heads with and without the first key.
 
     `sinks` is a mask [layer, head]. The clause is empty without maps. It names the step unless the

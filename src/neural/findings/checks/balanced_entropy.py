@@ -10,9 +10,9 @@ from typing import ClassVar
 
 from neural.analysis.correlation import Curve, align_curves
 from neural.findings.check import CorrelationCheck
+from neural.findings.record import Record
 from neural.findings.run_loading import finite_mean, load_measure, load_scalar_curve
 from neural.findings.sample_quality import REAL_TEXT_KEY
-from neural.runs.run import Run
 
 QUALITY_METRIC = "generation/distance_from_real"
 """Distance of generated from real text, in bits per character; 0 is best."""
@@ -35,13 +35,13 @@ class BalancedEntropy(CorrelationCheck):
     expected_sign: ClassVar[int] = -1
 
     @classmethod
-    def applies_to(cls, run: Run) -> bool:
+    def applies_to(cls, run: Record) -> bool:
         """Runs whose generated text was scored."""
         return super().applies_to(run) and any(
             name.startswith("generation/") for name in run.scalar_names()
         )
 
-    def load_curves(self, run: Run) -> tuple[Curve, Curve]:
+    def load_curves(self, run: Record) -> tuple[Curve, Curve]:
         """Mean balance of all heads, and the distance from real text."""
         steps, entropy = load_measure(run, "relative_entropy")
         balance = 1 - abs(2 * entropy - 1)
@@ -49,7 +49,7 @@ class BalancedEntropy(CorrelationCheck):
         return Curve(steps, mean_balance), load_quality_curve(run)
 
 
-def load_quality_curve(run: Run) -> Curve:
+def load_quality_curve(run: Record) -> Curve:
     """The distance of generated text from real text; 0 is best.
 
     Older runs have only its two components, averaged over samples. Both are also known for real

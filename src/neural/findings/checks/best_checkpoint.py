@@ -20,8 +20,8 @@ from neural.findings.phases import (
     MIN_SCORES_FOR_NOISE,
     estimate_noise_threshold,
 )
+from neural.findings.record import Record
 from neural.findings.run_loading import estimate_loss_change_error, load_monitored_score
-from neural.runs.run import Run
 
 MIN_SCORES = 4
 """With fewer validations, a difference between the best and the last says little."""
@@ -44,7 +44,7 @@ class BestCheckpoint(DiagnosticCheck):
         "gets no better"
     )
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Compare the best and the last validation score; None while the training is running."""
         if run.status.state == "running":
             return None
@@ -89,6 +89,6 @@ class BestCheckpoint(DiagnosticCheck):
         )
 
 
-def _overfits(run: Run) -> bool:
+def _overfits(run: Record) -> bool:
     """Whether the rise of the validation loss is reported as overfitting."""
     return Overfitting.applies_to(run) and Overfitting().find_symptom(run) is not None

@@ -14,7 +14,7 @@ import numpy as np
 from neural.findings.check import DiagnosticCheck, Symptom
 from neural.findings.figure_data import build_head_grid, mark_head
 from neural.findings.head_roles import compute_output_norms, format_head
-from neural.runs.run import Run
+from neural.findings.record import Record
 
 MAX_OUTPUT_SHARE = 0.05
 """Output norm, relative to the mean of the layer's heads, below which a head counts as dead."""
@@ -34,7 +34,7 @@ class DeadHeads(DiagnosticCheck):
         "train with fewer heads; `neural debug RUN --dead-heads` shows the importance of each"
     )
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Compare the output norms of the heads of each layer."""
         layers = compute_output_norms(run)
         reasons = {

@@ -12,7 +12,7 @@ import numpy as np
 from neural.findings.check import DiagnosticCheck, Symptom
 from neural.findings.figure_data import build_head_grid, mark_head
 from neural.findings.head_roles import compute_output_norms, format_head
-from neural.runs.run import Run
+from neural.findings.record import Record
 
 MIN_NORM_RATIO = 4.0
 """Smallest output norm of a dominating head, relative to the median of its layer's others."""
@@ -29,7 +29,7 @@ class DominatingHead(DiagnosticCheck):
     unit: ClassVar[str] = "times the median of the others"
     advice: ClassVar[str] = "remove it and compare: `neural debug RUN --dead-heads`"
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Compare the output norms of the heads of each layer."""
         ratios: dict[tuple[int, int], float] = {}
         for layer, norms in compute_output_norms(run).items():

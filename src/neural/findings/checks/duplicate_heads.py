@@ -15,8 +15,8 @@ import numpy as np
 from neural.findings.check import DiagnosticCheck, Symptom
 from neural.findings.figure_data import build_head_grid, mark_head
 from neural.findings.head_roles import ROLE_THRESHOLDS, format_head, load_last_maps
+from neural.findings.record import Record
 from neural.findings.run_loading import finite_mean, is_capture
-from neural.runs.run import Run
 
 MAX_DIVERGENCE_BITS = 0.02
 """Jensen–Shannon divergence below which two heads are duplicates.
@@ -50,7 +50,7 @@ class DuplicateHeads(DiagnosticCheck):
         "fewer heads, or key and value heads that are shared (`num_kv_heads`), may do the same"
     )
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Compare the last stored maps of every layer, [head, query, key]."""
         if is_capture(run):
             return None

@@ -12,8 +12,8 @@ import numpy as np
 
 from neural.analysis.confidence_intervals import estimate_mean, format_number
 from neural.findings.check import AnalysisCheck, Finding, decide_below
+from neural.findings.record import Record
 from neural.findings.run_loading import finite_mean, load_measure
-from neural.runs.run import Run
 
 
 class EntropyFalls(AnalysisCheck):
@@ -30,7 +30,7 @@ class EntropyFalls(AnalysisCheck):
         "track more often early on: a fall before the first snapshot is not recorded"
     )
 
-    def check_runs(self, runs: Sequence[Run]) -> Finding:
+    def check_runs(self, runs: Sequence[Record]) -> Finding:
         """Supported if the 95 % interval of the change, over seeds, lies below 0."""
         changes, first_means, last_means, falling_shares = [], [], [], []
         first_steps, last_steps = set(), set()

@@ -20,7 +20,7 @@ from neural.findings.head_roles import (
     find_head_roles,
     format_head,
 )
-from neural.runs.run import Run
+from neural.findings.record import Record
 
 MAX_QUOTED_HEADS = 12
 """Heads quoted in the evidence; further ones are only counted."""
@@ -38,7 +38,7 @@ class HeadRoles(DiagnosticCheck):
     unit: ClassVar[str] = "of the heads"
     kind: ClassVar[FindingKind] = "note"
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Find the heads with a role; the evidence has role, first and last score, and onset."""
         roles = find_head_roles(run)
         names = assign_head_roles(roles)

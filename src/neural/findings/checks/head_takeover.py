@@ -13,7 +13,7 @@ from neural.findings.figure_data import build_curve
 from neural.findings.head_necessity import find_takeovers
 from neural.findings.head_roles import format_head
 from neural.findings.importance_checks import ImportanceCheck
-from neural.runs.run import Run
+from neural.findings.record import Record
 
 
 class HeadTakeover(ImportanceCheck):
@@ -29,7 +29,7 @@ class HeadTakeover(ImportanceCheck):
     claim: ClassVar[str] = "a head took over from another"
     unit: ClassVar[str] = "takeovers"
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Find the takeovers, the earliest first; the picture shows both heads of the first one."""
         necessity = self.load(run)
         takeovers = find_takeovers(necessity)

@@ -14,8 +14,8 @@ from typing import ClassVar
 from neural.analysis.confidence_intervals import estimate_mean
 from neural.findings.check import AnalysisCheck, Finding, decide_above
 from neural.findings.layer_divergence import compare_at_equal_distance, load_last_excess
+from neural.findings.record import Record
 from neural.findings.run_loading import split_layer_halves
-from neural.runs.run import Run
 
 
 class HigherLayersAlike(AnalysisCheck):
@@ -31,7 +31,7 @@ class HigherLayersAlike(AnalysisCheck):
     claim: ClassVar[str] = "the higher half of the layers is most alike (layers 4–6 of 6)"
     unit: ClassVar[str] = "squared Hellinger distance"
 
-    def check_runs(self, runs: Sequence[Run]) -> Finding:
+    def check_runs(self, runs: Sequence[Record]) -> Finding:
         """Supported if the 95 % interval of the difference, over seeds, lies above 0."""
         differences = []
         for run in runs:

@@ -11,8 +11,8 @@ from typing import ClassVar
 
 from neural.analysis.confidence_intervals import estimate_mean, format_number
 from neural.findings.check import AnalysisCheck, Finding, decide_above
+from neural.findings.record import Record
 from neural.findings.run_loading import finite_mean, load_measure, split_layer_halves
-from neural.runs.run import Run
 
 
 class LateLayersDiverse(AnalysisCheck):
@@ -29,7 +29,7 @@ class LateLayersDiverse(AnalysisCheck):
     )
     unit: ClassVar[str] = "nats"
 
-    def check_runs(self, runs: Sequence[Run]) -> Finding:
+    def check_runs(self, runs: Sequence[Record]) -> Finding:
         """Supported if the 95 % interval of the difference, over seeds, lies above 0."""
         differences, lower_means, higher_means = [], [], []
         for run in runs:

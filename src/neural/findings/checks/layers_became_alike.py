@@ -13,7 +13,7 @@ import numpy as np
 from neural.findings.check import DiagnosticCheck, Symptom
 from neural.findings.figure_data import build_curve
 from neural.findings.layer_divergence import load_matched_curves
-from neural.runs.run import Run
+from neural.findings.record import Record
 
 MAX_DISTANCE = 0.02
 """Layers are alike below this distance."""
@@ -33,7 +33,7 @@ class LayersBecameAlike(DiagnosticCheck):
     unit: ClassVar[str] = "squared Hellinger distance"
     advice: ClassVar[str] = "train with fewer layers and compare"
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Compare the distances of all pairs of layers at the first and the last recorded step."""
         steps, values = load_matched_curves(run)
         first, last = values[0], values[-1]

@@ -16,8 +16,8 @@ from neural.analysis.change_points import estimate_last_level, find_onset
 from neural.findings.check import DiagnosticCheck, FindingKind, Symptom
 from neural.findings.figure_data import build_curve
 from neural.findings.layer_divergence import load_excess_curves
+from neural.findings.record import Record
 from neural.findings.run_loading import finite_mean
-from neural.runs.run import Run
 
 MIN_EXCESS = 0.05
 """Excess that a layer must reach at the end; otherwise it has not specialised."""
@@ -37,7 +37,7 @@ class LayersSpecialised(DiagnosticCheck):
     unit: ClassVar[str] = "of the training came before layers diverged"
     kind: ClassVar[FindingKind] = "note"
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Find the onset of each layer; None if no layer specialised.
 
         Layers that have half of their last level from the start do not count.

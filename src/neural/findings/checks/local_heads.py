@@ -14,8 +14,8 @@ import numpy as np
 
 from neural.analysis.confidence_intervals import estimate_share
 from neural.findings.check import AnalysisCheck, Finding
+from neural.findings.record import Record
 from neural.findings.run_loading import has_learned, load_measure
-from neural.runs.run import Run
 
 MAX_LOCAL_SPAN = 3.0
 """Largest `span90` of a local head."""
@@ -35,7 +35,7 @@ class LocalHeads(AnalysisCheck):
     claim: ClassVar[str] = "some heads become local (1–3 characters) while others look further back"
     unit: ClassVar[str] = "of the heads"
 
-    def check_runs(self, runs: Sequence[Run]) -> Finding:
+    def check_runs(self, runs: Sequence[Record]) -> Finding:
         """Supported if all seeds have both kinds of heads, refuted if none has."""
         local_counts, head_totals, has_both, count_texts, unlearned = [], [], [], [], 0
         for run in runs:

@@ -19,8 +19,8 @@ from neural.analysis.change_points import estimate_curve_noise
 from neural.analysis.confidence_intervals import format_number
 from neural.findings.check import DiagnosticCheck, Importance, Symptom
 from neural.findings.figure_data import build_curve
+from neural.findings.record import Record
 from neural.findings.run_loading import LOSS_METRIC, MissingDataError, load_scalar_curve
-from neural.runs.run import Run
 
 CHANCE_LOSS_KEY = "data/chance_loss"
 MIN_RELATIVE_GAIN = 0.005
@@ -48,11 +48,11 @@ class LossAboveChance(DiagnosticCheck):
     )
 
     @classmethod
-    def applies_to(cls, run: Run) -> bool:
+    def applies_to(cls, run: Record) -> bool:
         """Runs of tasks that know their chance loss."""
         return run.metadata(CHANCE_LOSS_KEY) is not None
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Compare lowest and chance loss; MissingDataError if the task does not save the latter."""
         chance = run.metadata(CHANCE_LOSS_KEY)
         if not isinstance(chance, float | int) or not chance > 0:

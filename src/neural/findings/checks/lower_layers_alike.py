@@ -14,8 +14,8 @@ from typing import ClassVar
 from neural.analysis.confidence_intervals import estimate_mean
 from neural.findings.check import AnalysisCheck, Finding, decide_above
 from neural.findings.layer_divergence import compare_at_equal_distance, load_last_excess
+from neural.findings.record import Record
 from neural.findings.run_loading import split_layer_halves
-from neural.runs.run import Run
 
 
 class LowerLayersAlike(AnalysisCheck):
@@ -31,7 +31,7 @@ class LowerLayersAlike(AnalysisCheck):
     claim: ClassVar[str] = "lower layers are more alike than lower and higher ones"
     unit: ClassVar[str] = "squared Hellinger distance"
 
-    def check_runs(self, runs: Sequence[Run]) -> Finding:
+    def check_runs(self, runs: Sequence[Record]) -> Finding:
         """Supported if the 95 % interval of the difference, over seeds, lies above 0."""
         differences = []
         for run in runs:

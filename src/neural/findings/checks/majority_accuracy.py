@@ -12,8 +12,8 @@ import numpy as np
 
 from neural.findings.check import DiagnosticCheck, Importance, Symptom
 from neural.findings.figure_data import build_curve
+from neural.findings.record import Record
 from neural.findings.run_loading import MissingDataError, load_scalar_curve
-from neural.runs.run import Run
 
 MAJORITY_SHARE_KEY = "data/majority_share"
 ROUNDING_TOLERANCE = 1e-6
@@ -36,11 +36,11 @@ class MajorityAccuracy(DiagnosticCheck):
     )
 
     @classmethod
-    def applies_to(cls, run: Run) -> bool:
+    def applies_to(cls, run: Record) -> bool:
         """Runs that classify."""
         return run.metadata(MAJORITY_SHARE_KEY) is not None
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Compare accuracy and majority share; MissingDataError if the targets are not classes."""
         majority = run.metadata(MAJORITY_SHARE_KEY)
         if not isinstance(majority, float | int):

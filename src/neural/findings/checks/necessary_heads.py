@@ -21,7 +21,7 @@ from neural.findings.head_necessity import (
 )
 from neural.findings.head_roles import format_head
 from neural.findings.importance_checks import ImportanceCheck
-from neural.runs.run import Run
+from neural.findings.record import Record
 
 MAX_QUOTED_HEADS = 8
 """Heads quoted in the evidence; further ones are only counted."""
@@ -40,7 +40,7 @@ class NecessaryHeads(ImportanceCheck):
     claim: ClassVar[str] = "heads are necessary"
     unit: ClassVar[str] = "of the heads"
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Find the necessary heads, the most important first."""
         necessity, roles = self.load(run), load_roles(run)
         heads = necessity.list_necessary_heads()

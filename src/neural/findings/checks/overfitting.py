@@ -18,12 +18,12 @@ from neural.analysis.correlation import Curve
 from neural.findings.check import DiagnosticCheck, Importance, Symptom
 from neural.findings.figure_data import build_curve
 from neural.findings.phases import estimate_noise_threshold
+from neural.findings.record import Record
 from neural.findings.run_loading import (
     LOSS_METRIC,
     estimate_loss_change_error,
     load_scalar_curve,
 )
-from neural.runs.run import Run
 
 MIN_VALIDATIONS = 4
 """With fewer validations, a rise says little."""
@@ -49,11 +49,11 @@ class Overfitting(DiagnosticCheck):
     )
 
     @classmethod
-    def applies_to(cls, run: Run) -> bool:
+    def applies_to(cls, run: Record) -> bool:
         """Runs with losses of both training and validation."""
         return {LOSS_METRIC, "train/loss"} <= {*run.scalar_names()}
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Compare the losses of training and validation since the lowest validation loss."""
         valid = load_scalar_curve(run, LOSS_METRIC, "it was never validated")
         train = load_scalar_curve(run, "train/loss", "no training loss was logged")

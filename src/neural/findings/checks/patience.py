@@ -12,8 +12,8 @@ from typing import ClassVar
 from neural.findings.check import DiagnosticCheck, FindingKind, Symptom
 from neural.findings.figure_data import build_curve
 from neural.findings.phases import estimate_noise_threshold, find_longest_plateau
+from neural.findings.record import Record
 from neural.findings.run_loading import estimate_loss_change_error, load_monitored_score
-from neural.runs.run import Run
 
 
 class Patience(DiagnosticCheck):
@@ -30,7 +30,7 @@ class Patience(DiagnosticCheck):
         "set `training.patience` above that, or such a training stops before its best"
     )
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Find the longest plateau of the validation scores; the evidence quotes the patience."""
         score = load_monitored_score(run)
         # losses are negated, so that larger is better

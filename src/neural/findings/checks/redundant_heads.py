@@ -13,7 +13,7 @@ from neural.findings.figure_data import build_head_grid, mark_head
 from neural.findings.head_necessity import find_redundant_pairs, format_change
 from neural.findings.head_roles import format_head
 from neural.findings.importance_checks import ImportanceCheck
-from neural.runs.run import Run
+from neural.findings.record import Record
 
 
 class RedundantHeads(ImportanceCheck):
@@ -28,7 +28,7 @@ class RedundantHeads(ImportanceCheck):
     claim: ClassVar[str] = "two heads are redundant"
     unit: ClassVar[str] = "pairs"
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Find the redundant pairs, the most expensive first."""
         necessity = self.load(run)
         pairs = find_redundant_pairs(necessity)

@@ -17,7 +17,7 @@ from neural.findings.head_necessity import (
 )
 from neural.findings.head_roles import format_head
 from neural.findings.importance_checks import ImportanceCheck
-from neural.runs.run import Run
+from neural.findings.record import Record
 
 
 class RoleWithoutEffect(ImportanceCheck):
@@ -32,7 +32,7 @@ class RoleWithoutEffect(ImportanceCheck):
     claim: ClassVar[str] = "heads have a role without effect"
     unit: ClassVar[str] = "of the heads with a role"
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Find the heads with a role and without effect."""
         necessity, roles = self.load(run), load_roles(run)
         heads = find_roles_without_effect(necessity, roles)

@@ -13,8 +13,8 @@ import numpy as np
 from neural.findings.check import DiagnosticCheck, Importance, Symptom
 from neural.findings.figure_data import build_head_grid, mark_head
 from neural.findings.head_roles import format_heads
+from neural.findings.record import Record
 from neural.findings.run_loading import load_measure
-from neural.runs.run import Run
 
 MAX_LOGIT = 50.0
 """Attention logits above this value, in nats, are reported."""
@@ -34,7 +34,7 @@ class SaturatedLogits(DiagnosticCheck):
         "normalize queries and keys (`qk_norm=true`), or lower the learning rate"
     )
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Find heads with logits above MAX_LOGIT."""
         steps, values = load_measure(run, "largest_logit")
         last = values[-1]  # [layer, head]

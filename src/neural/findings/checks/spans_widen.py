@@ -13,8 +13,8 @@ import numpy as np
 
 from neural.analysis.confidence_intervals import estimate_mean, format_number
 from neural.findings.check import AnalysisCheck, Finding, decide_above
+from neural.findings.record import Record
 from neural.findings.run_loading import finite_mean, load_measure, split_layer_halves
-from neural.runs.run import Run
 
 
 class SpansWiden(AnalysisCheck):
@@ -29,7 +29,7 @@ class SpansWiden(AnalysisCheck):
     claim: ClassVar[str] = "early layers look nearby, later ones further back"
     unit: ClassVar[str] = "positions"
 
-    def check_runs(self, runs: Sequence[Run]) -> Finding:
+    def check_runs(self, runs: Sequence[Record]) -> Finding:
         """Supported if the 95 % interval of the difference, over seeds, lies above 0."""
         differences, profiles = [], []
         for run in runs:

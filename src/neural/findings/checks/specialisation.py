@@ -19,8 +19,8 @@ from neural.analysis.confidence_intervals import estimate_mean
 from neural.analysis.correlation import Curve
 from neural.findings.check import AnalysisCheck, FigureData, Finding
 from neural.findings.layer_divergence import load_excess_curves
+from neural.findings.record import Record
 from neural.findings.run_loading import finite_mean
-from neural.runs.run import Run
 
 EARLIEST_ONSET, LATEST_ONSET = 0.2, 0.6
 """An onset between these shares of the training counts as "about two fifths"."""
@@ -45,13 +45,13 @@ class Specialisation(AnalysisCheck):
         "the onset is known to one snapshot: track more often for a better estimate"
     )
 
-    def build_figure(self, finding: Finding, runs: Sequence[Run]) -> FigureData | None:
+    def build_figure(self, finding: Finding, runs: Sequence[Record]) -> FigureData | None:
         """The onset with its interval, and the range that the claim predicts."""
         figure = super().build_figure(finding, runs)
         band = {"low": EARLIEST_ONSET, "high": LATEST_ONSET, "label": "about two fifths"}
         return figure and {**figure, "band": band}
 
-    def check_runs(self, runs: Sequence[Run]) -> Finding:
+    def check_runs(self, runs: Sequence[Record]) -> Finding:
         """Supported if all seeds have an onset and its 95 % interval is within 0.2 to 0.6.
 
         Refuted if the interval lies outside of that range, or if the divergence falls.
@@ -100,7 +100,7 @@ class Specialisation(AnalysisCheck):
         return self.create_finding(supported, onset_share, evidence)
 
 
-def load_specialisation_curve(run: Run) -> Curve:
+def load_specialisation_curve(run: Record) -> Curve:
     """The excess divergence by step, averaged over all pairs of layers."""
     steps, pairs = load_excess_curves(run)
     return Curve(steps, finite_mean(pairs.reshape(len(steps), -1), axis=1))

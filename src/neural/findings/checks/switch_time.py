@@ -15,7 +15,7 @@ from typing import ClassVar
 from neural.findings.check import Symptom
 from neural.findings.figure_data import build_curve
 from neural.findings.focus_checks import FocusCheck, FocusState
-from neural.runs.run import Run
+from neural.findings.record import Record
 
 LATE_SWITCH_SHARE = 0.6
 """A switch after this share of the training steps is too late."""
@@ -36,7 +36,7 @@ class SwitchTime(FocusCheck):
     unit: ClassVar[str] = "of the steps came before the switch"
     advice: ClassVar[str] = 'set the time: `hybrid(switch="step", value=…)`'
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """The symptom at the last validation, with the accuracy around the switch as its picture."""
         symptom = super().find_symptom(run)
         if symptom is None:

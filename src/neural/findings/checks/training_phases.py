@@ -11,12 +11,12 @@ from typing import ClassVar
 from neural.analysis.confidence_intervals import format_number
 from neural.findings.check import DiagnosticCheck, FigureData, Finding, FindingKind, Symptom
 from neural.findings.phases import find_phases, name_phase
+from neural.findings.record import Record
 from neural.findings.run_loading import (
     estimate_loss_change_error,
     get_seed,
     load_monitored_score,
 )
-from neural.runs.run import Run
 
 
 class TrainingPhases(DiagnosticCheck):
@@ -30,7 +30,7 @@ class TrainingPhases(DiagnosticCheck):
     unit: ClassVar[str] = "of the training came before the best score"
     kind: ClassVar[FindingKind] = "note"
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Find the phases of the run; None if its scores do not change beyond their noise."""
         score = load_monitored_score(run)
         steps = score.curve.steps
@@ -61,7 +61,7 @@ class TrainingPhases(DiagnosticCheck):
             figure={"kind": "phases", "metric": score.name, "bands": bands},
         )
 
-    def build_figure(self, finding: Finding, runs: Sequence[Run]) -> FigureData | None:
+    def build_figure(self, finding: Finding, runs: Sequence[Record]) -> FigureData | None:
         """The curves of all runs that have phases, and a row of bands for each."""
         figures = [(run, symptom.figure) for run, symptom in finding.symptoms if symptom.figure]
         if not figures:

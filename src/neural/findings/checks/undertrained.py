@@ -17,8 +17,8 @@ from neural.analysis.confidence_intervals import format_number
 from neural.findings.check import DiagnosticCheck, Importance, Symptom
 from neural.findings.figure_data import build_curve
 from neural.findings.phases import MIN_SCORES_FOR_NOISE
+from neural.findings.record import Record
 from neural.findings.run_loading import LOSS_METRIC, estimate_loss_change_error, load_loss_curve
-from neural.runs.run import Run
 
 LAST_SHARE = 0.25
 """Share of the steps, at the end, in which the loss must still fall."""
@@ -54,7 +54,7 @@ class Undertrained(DiagnosticCheck):
     importance: ClassVar[Importance] = "medium"
     advice: ClassVar[str] = "train longer: set `training.steps`"
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Measure the fall of the loss at the end; None while the training is running."""
         if run.status.state == "running":
             return None
@@ -115,7 +115,7 @@ def measure_late_fall(
     return LateFall(size, total_error, share, *map(int, (steps[0], late_steps[0], steps[-1])))
 
 
-def _suggest_length(run: Run, last_step: int) -> str:
+def _suggest_length(run: Record, last_step: int) -> str:
     """The setting that doubles the training; for a stopped one, the command that resumes it."""
     planned = run.metadata("steps")
     if run.status.state not in ("finished", "running") and planned and last_step < planned:

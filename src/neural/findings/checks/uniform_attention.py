@@ -18,8 +18,8 @@ from neural.findings.head_roles import (
     format_heads,
     load_last_maps,
 )
+from neural.findings.record import Record
 from neural.findings.run_loading import MissingDataError, load_measure
-from neural.runs.run import Run
 
 MIN_RELATIVE_ENTROPY = ROLE_THRESHOLDS["uniform"]
 """Relative entropy from which a head counts as uniform."""
@@ -44,7 +44,7 @@ class UniformAttention(DiagnosticCheck):
         "attention adds nothing here"
     )
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Find heads that are uniform at the end: by their last level, as roles are assigned."""
         steps, values = load_measure(run, "relative_entropy")
         # [layer, head]; NaN where a layer has fewer heads
@@ -71,7 +71,7 @@ class UniformAttention(DiagnosticCheck):
         )
 
 
-def _draw_row(run: Run, is_uniform: np.ndarray, entropy: np.ndarray) -> FigureData:
+def _draw_row(run: Record, is_uniform: np.ndarray, entropy: np.ndarray) -> FigureData:
     """The weights of one query of the most uniform head; without maps, the uniform heads.
 
     `is_uniform` and `entropy`, the relative entropy, are [layer, head].

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from neural.analysis.confidence_intervals import format_number
 from neural.findings.check import DiagnosticCheck, Importance, Symptom
+from neural.findings.record import Record
 from neural.findings.run_loading import MissingDataError
-from neural.runs.run import Run
 
 FEATURE_SCALES_KEY = "data/feature_scales"
 MAX_SCALE = 10.0
@@ -37,11 +37,11 @@ class UnscaledFeatures(DiagnosticCheck):
     )
 
     @classmethod
-    def applies_to(cls, run: Run) -> bool:
+    def applies_to(cls, run: Record) -> bool:
         """Runs whose inputs are numbers, not token ids."""
         return run.metadata(FEATURE_SCALES_KEY) is not None
 
-    def find_symptom(self, run: Run) -> Symptom | None:
+    def find_symptom(self, run: Record) -> Symptom | None:
         """Check the scales that the task saved; MissingDataError if inputs are no numbers."""
         scales = run.metadata(FEATURE_SCALES_KEY)
         if not isinstance(scales, dict) or not scales:
