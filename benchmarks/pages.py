@@ -47,14 +47,12 @@ def create_weights(n: int) -> list[torch.Tensor]:
 def write_ours(layers: list[torch.Tensor], tokens: list[str]) -> str:
     """The page of `neural debug -o`."""
     from neural.report.html_page import render_page
-    from neural.report.run_report import build_attention_page_data
+    from tests.map_pages import build_maps_page
 
     maps: dict[str, np.ndarray | bytes] = {
         f"layer.{number}": layer[0].numpy() for number, layer in enumerate(layers)
     }
-    return render_page(
-        build_attention_page_data("all heads", maps, keys=tokens, causal=True), "all heads"
-    )
+    return render_page(build_maps_page("all heads", maps, keys=tokens, causal=True), "all heads")
 
 
 def write_bertviz(layers: list[torch.Tensor], tokens: list[str]) -> str:

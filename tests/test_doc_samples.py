@@ -83,8 +83,9 @@ model = neural.parse('''network Letters {
 }''').build().eval()
 """,
     "report": """
-import torch
-weights, tokens = torch.full((2, 3, 3), 1 / 3).tril().numpy(), ["the", "cat", "sat"]
+from tests.hugging_face_folders import build_gpt2, train_tokenizer
+tokenizer, text = train_tokenizer(), "the cat sat on the mat"
+model = build_gpt2(tokenizer)
 """,
     "run-folder": """
 import neural

@@ -6,8 +6,9 @@ import pytest
 import tests.report_runs
 from neural.capture.map_encoding import decode_map, encode_map
 from neural.report.html_page import render_page
-from neural.report.run_report import build_attention_page_data, write_run_page
+from neural.report.run_report import write_run_page
 from neural.runs.run import Run
+from tests.map_pages import build_maps_page
 from tests.report_runs import random_causal_maps, write_run
 
 LAYERS, HEADS, POSITIONS, STEPS = 3, 3, 12, (0, 10, 20, 30)
@@ -64,7 +65,7 @@ def weights(run_path):
 
 def write_page(folder, maps, name="capture", **arguments):
     path = folder / f"{name}.html"
-    data = build_attention_page_data(name, maps, **arguments)
+    data = build_maps_page(name, maps, **arguments)
     path.write_text(render_page(data, name), encoding="utf-8")
     return path.as_uri()
 

@@ -11,9 +11,10 @@ import pytest
 
 from neural.core.settings import dump_settings
 from neural.report.html_page import render_page
-from neural.report.run_report import build_attention_page_data, build_page_data, write_run_page
+from neural.report.run_report import build_page_data, write_run_page
 from neural.runs.run import Run
 from neural.tasks.language_model.task import LanguageModel
+from tests.map_pages import build_maps_page
 from tests.report_runs import write_run
 
 RECORD_TEXTS = """
@@ -333,12 +334,11 @@ def test_of_200_runs_twelve_have_a_colour(tab, tmp_path):
 def write_capture(folder, entropy):
     """A page of one snapshot with this entropy of every head, [layer, head]."""
     maps = {f"layer {row}": np.full((len(entropy[0]), 4, 4), 0.25) for row in range(len(entropy))}
-    data = build_attention_page_data(
+    data = build_maps_page(
         "capture",
         maps,
         measures={"entropy": np.array(entropy, np.float32)},
-        units={"entropy": "nats"},
-        descriptions={"entropy": "Entropy of the weights."},
+        descriptions={"entropy": {"unit": "nats", "description": "Entropy of the weights."}},
     )
     page = folder / "capture.html"
     page.write_text(render_page(data, "capture"), encoding="utf-8")

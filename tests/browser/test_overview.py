@@ -215,10 +215,10 @@ def test_two_hundred_runs_are_a_short_table(tab, tmp_path):
 
 def test_a_capture_says_what_was_captured(tab, tmp_path):
     from neural.report.html_page import render_page
-    from neural.report.run_report import build_attention_page_data
+    from tests.map_pages import build_maps_page
 
     entropy = np.array([[0.2, 0.9], [0.5, 0.6]])
-    data = build_attention_page_data(
+    data = build_maps_page(
         "my model",
         {"a": np.full((2, 3, 3), 1 / 3), "b": np.full((2, 3, 3), 1 / 3)},
         keys=["one", "two", "three"],

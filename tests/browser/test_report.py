@@ -141,10 +141,10 @@ def test_a_snapshot_is_drawn_in_the_frame_of_a_notebook(tab, tmp_path):
     import numpy as np
 
     from neural.report.html_page import embed_in_iframe, render_page
-    from neural.report.run_report import build_attention_page_data
+    from tests.map_pages import build_maps_page
     from tests.report_runs import random_causal_maps
 
-    data = build_attention_page_data(
+    data = build_maps_page(
         "a snapshot",
         {"block": random_causal_maps(np.random.default_rng(0), 2, 5)},
         keys=list("abcde"),

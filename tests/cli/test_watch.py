@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -23,6 +25,26 @@ from tests.hugging_face_folders import (
 )
 
 TEXT = TEXTS[0]
+AUDITED_COMMAND = """
+import os, sys
+written = []
+
+def notice(event, args):
+    if event == "open":
+        path, mode, flags = args
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and path != os.devnull:
+            written.append("open")
+    elif event in ("sqlite3.connect", "tempfile.mkdtemp", "tempfile.mkstemp"):
+        written.append(event)
+
+import torch, transformers
+from neural.cli.main import main
+sys.addaudithook(notice)
+try:
+    main()
+finally:
+    print("written:", *written, file=sys.stderr)
+"""
 
 
 def run_command(*arguments):
@@ -44,6 +66,21 @@ def test_a_planted_head_is_found_and_named(planted):
     (row,) = [line for line in result.output.splitlines() if line.strip().startswith("L1 h0  ")]
     assert row.split()[2:4] == ["previous", "token"]
     assert "ATT008" in result.output
+
+
+def test_nothing_is_written_without_save(planted, tmp_path):
+    script = tmp_path / "watch.py"
+    script.write_text(AUDITED_COMMAND)
+    (tmp_path / "work").mkdir()
+
+    def list_written(*options):
+        command = [sys.executable, "-B", script, "watch", planted, "--input", TEXT, *options]
+        done = subprocess.run(command, cwd=tmp_path / "work", capture_output=True, check=True)
+        assert b"ATT008" in done.stdout
+        return done.stderr.decode().rpartition("written:")[2].split()
+
+    assert list_written() == [] == [*(tmp_path / "work").iterdir()]
+    assert "sqlite3.connect" in list_written("--save")  # the hook sees what is written
 
 
 def test_json_has_tokens_heads_and_findings(planted):

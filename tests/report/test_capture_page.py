@@ -9,13 +9,16 @@ import torch
 from torch import nn
 
 import neural
+from neural.capture import snapshot_writer
 from neural.capture.attention_call import AttentionCall
 from neural.capture.capture_result import Capture, CapturedCall
-from neural.capture.map_encoding import decode_map, encode_map
+from neural.capture.map_encoding import decode_map
+from neural.findings import capture_record
 from neural.findings.capture_roles import find_capture_roles
 from neural.report import capture_page
 from neural.report.capture_page import build_capture_page_data
-from neural.report.page_data import compress_step
+from neural.report.page_data import compress_maps
+from tests.map_pages import MapsRecord
 
 
 def create_capture(*shapes, labels=None) -> Capture:
@@ -86,7 +89,8 @@ def test_modules_that_are_not_measured_are_named():
 
 
 def test_long_maps_are_cut_with_a_note(monkeypatch):
-    monkeypatch.setattr(capture_page, "MAX_MAP_POSITIONS", 11)
+    for module in (capture_page, snapshot_writer, capture_record):
+        monkeypatch.setattr(module, "MAX_MAP_POSITIONS", 11)
     data = build_capture_page_data(create_capture((16, 16), (12, 16)))
     maps = read_maps(data)
     assert maps["layer0"].shape == (2, 11, 11) and maps["layer1"].shape == (2, 11, 11)
@@ -108,11 +112,13 @@ def test_the_size_of_the_maps_is_limited():
 
 def test_rounding_comes_before_merging():
     weights = np.random.default_rng(0).dirichlet(np.ones(64), (2, 64)).astype(np.float32)
-    encoded = {"layer": encode_map(weights)}
-    assert compress_step(encoded, 10**6) == (encoded, 1, [])
-    rounded = compress_step(encoded, len(encoded["layer"]) - 500)
-    assert rounded.downsampling == 1 and "weights are off by up to 0.0" in rounded.notes[0]
-    np.testing.assert_allclose(decode_map(rounded.maps["layer"]), weights, atol=0.016)
+    record = MapsRecord("maps", {"layer": weights})
+    exact = compress_maps(record, 10**6)
+    assert exact.downsampling == {} and exact.notes == []
+    rounded = compress_maps(record, len(exact.steps[0]) - 500)
+    assert rounded.downsampling == {} and "weights are off by up to 0.0" in rounded.notes[0]
+    page = {"maps": {"maps": {0: base64.b64encode(rounded.steps[0])}}}
+    np.testing.assert_allclose(read_maps(page)["layer"], weights, atol=0.016)
 
 
 def test_roles_of_layers_of_two_sequences_need_no_distances():

@@ -7,9 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from neural.report.html_page import render_page
 from neural.report.run_report import (
-    build_attention_page_data,
     build_page_data,
     build_run_data,
     join_titles,
@@ -23,7 +21,7 @@ from neural.runs.evaluation_file import save_evaluation
 from neural.runs.run import Run
 from neural.workflows.analyze import group_findings
 from tests.findings.synthetic_runs import write_synthetic_run
-from tests.report_runs import random_causal_maps, write_run
+from tests.report_runs import write_run
 
 
 @pytest.fixture(scope="module")
@@ -131,30 +129,6 @@ def test_a_report_needs_a_run():
 def test_an_unwritable_page_is_a_run_error(seeds, tmp_path):
     with pytest.raises(RunError, match=r"missing/report\.html cannot be written"):
         write_run_page(seeds[:1], tmp_path / "missing" / "report.html")
-
-
-def test_a_snapshot_is_a_page_of_one_step():
-    maps = {"block.0": random_causal_maps(np.random.default_rng(0), 2, 3)}
-    data = build_attention_page_data(
-        "GPT-2",
-        maps,
-        keys=["a", "b", "c"],
-        measures={"entropy": np.ones((1, 2)), "spread": np.ones(1)},
-        causal=True,
-        units={"entropy": "nats"},
-        notes=["the weights are random"],
-    )
-    (run,) = data["runs"]
-    assert data["kind"] == "snapshot" and run["labels"] == {
-        "queries": ["a", "b", "c"],
-        "keys": ["a", "b", "c"],
-    }
-    assert (
-        run["measures"]["entropy"]["shape"] == [1, 1, 2]
-        and run["measures"]["spread"]["axes"] == "layer"
-    )
-    assert base64.b64decode(data["maps"]["GPT-2"]["0"]).startswith(b"NSTP")
-    assert read_page_data(render_page(data, "a snapshot")) == data
 
 
 def test_a_title_names_at_most_three_experiments():

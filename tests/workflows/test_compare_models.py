@@ -8,7 +8,7 @@ import transformers
 import neural
 from neural.runs.run import Run
 from neural.workflows.compare_models import compare_captures, compare_models, compare_snapshots
-from neural.workflows.watch_models import save_captures, watch_models
+from neural.workflows.watch_models import record_captures, save_record, watch_models
 from neural.workflows.watched_model import TargetError
 from tests.hugging_face_folders import TEXTS, WIDTH, build_gpt2, save_folder, train_tokenizer
 from tests.written_runs import CHARACTERS, write_run
@@ -87,8 +87,7 @@ def test_stored_maps_give_the_same_pairs(folders, tmp_path):
     paths = []
     for name in ("base", "tuned"):
         captures = list(watch_models([str(folders / name)], texts=[TEXT]))
-        with save_captures(captures, tmp_path) as run:
-            paths.append(run.path)
+        paths.append(save_record(record_captures(captures), tmp_path))
     with Run.open(paths[0]) as first, Run.open(paths[1]) as second:
         stored = compare_snapshots(first, second)
     exact = compare_models(str(folders / "base"), str(folders / "tuned"), texts=[TEXT])
@@ -102,8 +101,7 @@ def test_stored_maps_of_other_probes_and_runs_without_maps_are_refused(folders, 
     paths = []
     for text in TEXTS[:2]:
         captures = list(watch_models([str(folders / "base")], texts=[text]))
-        with save_captures(captures, tmp_path) as run:
-            paths.append(run.path)
+        paths.append(save_record(record_captures(captures), tmp_path))
     empty = Run.create(tmp_path, "empty", settings={"task": "watched"}, program=None)
     empty.finish("finished")
     with Run.open(paths[0]) as first, Run.open(paths[1]) as second, Run.open(empty.path) as third:

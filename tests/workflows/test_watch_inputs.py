@@ -14,7 +14,7 @@ from neural.workflows.watch_inputs import (
     prepare_input,
     read_inputs,
 )
-from neural.workflows.watch_models import capture_model, save_captures
+from neural.workflows.watch_models import capture_model, record_captures
 from neural.workflows.watched_model import TargetError, WatchedModel
 from tests.hugging_face_folders import POSITIONS, TEXTS, build_gpt2, train_tokenizer
 
@@ -249,9 +249,8 @@ def test_long_inputs_are_measured_without_a_matrix_and_stored_in_part(tmp_path, 
     assert prepared.tokens.shape == (1, length)
     with LargestTensor() as largest:
         capture = capture_model(long, prepared)
-        with save_captures([capture], tmp_path) as run:
-            (maps,) = run.maps(0).values()
-            capture.result.save(tmp_path / "page.html")
+        (maps,) = record_captures([capture]).maps(0).values()
+        capture.result.save(tmp_path / "page.html")
     assert largest.elements < length**2 / 8
     assert decode_map(maps).shape[-2:] == (512, 512)
     # all rows are measured: those of the first 512 positions alone have a smaller span

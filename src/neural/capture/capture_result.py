@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -233,6 +234,15 @@ class Capture(Sequence[CapturedCall]):
             number = counts[call.path]
             names.append(call.path if number == 1 else f"{call.path}#{number}")
         return names
+
+    def select_measured(self) -> Capture:
+        """The capture without calls that have no weights; itself if all have."""
+        if all(call.attention is not None for call in self):
+            return self
+        selected = copy(self)
+        selected.__dict__.pop("_pair_means", None)
+        selected.calls = [call for call in self if call.attention is not None]
+        return selected
 
     def axis_labels(self, layer: int, example: int = 0) -> AxisLabels:
         """Labels of the rows and columns of a layer's map; None for an axis without labels."""

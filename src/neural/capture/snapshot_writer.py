@@ -7,6 +7,7 @@ A snapshot is the attention of a fixed probe batch at one step. The tracker of o
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -23,10 +24,10 @@ from neural.capture.vector_encoding import VECTORS_KEY, encode_vectors
 from neural.runs.run import Run
 from neural.runs.run_reader import HALVES_PREFIX, HEAD_DIVERGENCE_KEY
 
-MAP_EXAMPLES = 1
-"""Number of probe examples whose maps are stored."""
 MAX_MAP_POSITIONS = 512
 """Longer maps are cut to this many queries and keys."""
+ARRAY_GROUPS = ("", "halves", "heads", "image")
+"""Arrays of a capture, by the part of their names before `/`; measures have none."""
 Labels = list[list[str]]
 """Texts of the positions of each probe example, such as its tokens."""
 
@@ -57,65 +58,75 @@ class SnapshotWriter:
         """
         if capture.layer_names() != self._written_layers:
             self._write_metadata(capture, get_labels())
-        arrays = capture.measure_arrays() | capture.compare_layers() | extra_arrays(capture)
-        self.run.log_arrays(step, arrays)
+        for group in ARRAY_GROUPS:
+            if group != "image" or with_maps:
+                self.run.log_arrays(step, collect_arrays(capture, group))
         if with_maps:
             self.run.log_maps(step, encode_maps(capture))
-            if capture.images:  # maps are cut if they are long; the rows of CLS never are
-                rows, rollout = compute_image_attention(capture, capture.images[0])
-                self.run.log_arrays(step, {ROWS_ARRAY: rows, ROLLOUT_ARRAY: rollout})
         if with_vectors:
             layers = encode_vectors(capture, max_positions=MAX_MAP_POSITIONS)
             self.run.set_metadata(VECTORS_KEY, {"step": step, "layers": layers})
 
     def _write_metadata(self, capture: Capture, labels: Labels | None) -> None:
         self._written_layers = capture.layer_names()
-        self.run.set_metadata("attention/layers", self._written_layers)
-        self.run.set_metadata("attention/heads", [call.heads for call in capture])
-        measures = {
-            name: registry.get(name)
-            for name in (*capture.measure_arrays(), *capture.compare_layers())
-        }
-        descriptions = {
+        for key, value in describe_capture(capture, labels).items():
+            self.run.set_metadata(key, value)
+
+
+def describe_capture(capture: Capture, labels: Labels | None, example: int = 0) -> dict[str, Any]:
+    """Metadata of a run about its captures; `example` is the one whose maps are stored."""
+    measures = {
+        name: registry.get(name) for name in (*capture.measure_arrays(), *capture.compare_layers())
+    }
+    facts: dict[str, Any] = {
+        "attention/layers": capture.layer_names(),
+        "attention/heads": [call.heads for call in capture],
+        "attention/measures": {
             name: {"unit": measure.unit, "description": measure.summary()}
             for name, measure in measures.items()
-        }
-        self.run.set_metadata("attention/measures", descriptions)
-        self.run.set_metadata(
-            "attention/maps", {"examples": MAP_EXAMPLES, "positions": MAX_MAP_POSITIONS}
-        )
-        if labels is not None:
-            self.run.set_metadata("probe/labels", labels)
-        if capture.images:
-            self.run.set_metadata(IMAGE_KEY, capture.images[0].to_metadata())
-        if capture.decoder_labels is not None:  # the axes of layers have different labels
-            axis_labels = {
-                name: {"queries": axes.queries or [], "keys": axes.keys or []}
-                for layer, name in enumerate(self._written_layers)
-                for axes in (capture.axis_labels(layer),)
-            }
-            self.run.set_metadata("attention/axis_labels", axis_labels)
+        },
+        "attention/maps": {"examples": 1, "positions": MAX_MAP_POSITIONS},
+    }
+    if labels is not None:
+        facts["probe/labels"] = labels
+    if example < len(capture.images):
+        facts[IMAGE_KEY] = capture.images[example].to_metadata()
+    if capture.decoder_labels is not None:  # the axes of layers have different labels
+        facts["attention/axis_labels"] = describe_axes(capture, example)
+    return facts
 
 
-def extra_arrays(capture: Capture) -> dict[str, np.ndarray]:
-    """Further arrays for analyses, by their names in the run.
+def describe_axes(capture: Capture, example: int = 0) -> dict[str, dict[str, list[str]]]:
+    """Labels of the queries and keys of every layer; empty for an axis without labels."""
+    return {
+        name: {"queries": axes.queries or [], "keys": axes.keys or []}
+        for layer, name in enumerate(capture.layer_names())
+        for axes in (capture.axis_labels(layer, example),)
+    }
 
-    They are the means of measures on even and odd examples, and the divergences of pairs of heads.
-    """
-    arrays = {f"{HALVES_PREFIX}{name}": values for name, values in capture.half_means().items()}
-    divergence = capture.head_divergence()
-    return arrays if divergence is None else {**arrays, HEAD_DIVERGENCE_KEY: divergence}
+
+def collect_arrays(capture: Capture, group: str, example: int = 0) -> dict[str, np.ndarray]:
+    """Arrays of one of ARRAY_GROUPS, by their names in the run."""
+    if group == "":
+        return capture.measure_arrays() | capture.compare_layers()
+    if group == "halves":  # means on even and odd examples
+        return {HALVES_PREFIX + name: values for name, values in capture.half_means().items()}
+    if group == "heads" and (divergence := capture.head_divergence()) is not None:
+        return {HEAD_DIVERGENCE_KEY: divergence}
+    if group == "image" and example < len(capture.images):
+        # maps are cut if they are long; the rows of CLS never are
+        rows, rollout = compute_image_attention(capture, capture.images[example], example)
+        return {ROWS_ARRAY: rows, ROLLOUT_ARRAY: rollout}
+    return {}
 
 
-def encode_maps(capture: Capture) -> dict[str, bytes]:
-    """Encoded maps of the first MAP_EXAMPLES examples, by layer name; `decode_map` reads them."""
+def encode_maps(capture: Capture, example: int = 0) -> dict[str, bytes]:
+    """Encoded maps of an example, by layer name; `decode_map` reads them."""
     encoded = {}
     for name, call in zip(capture.layer_names(), capture, strict=True):
         if call.attention is None:
             continue
         offset, signed = call.attention.first_query_position, call.attention.is_signed
-        all_weights = call.maps(MAP_EXAMPLES, MAX_MAP_POSITIONS, hidden=np.nan)
-        for example, weights in enumerate(all_weights):
-            key = name if example == 0 else f"{name}@{example}"
-            encoded[key] = encode_map(weights, query_offset=offset, signed=signed)
+        weights = call.maps(example + 1, MAX_MAP_POSITIONS, hidden=np.nan)[example]
+        encoded[name] = encode_map(weights, query_offset=offset, signed=signed)
     return encoded

@@ -136,13 +136,12 @@ def _watch(
     as_json: bool,
 ) -> None:
     from neural.findings.findings import add_figures
-    from neural.report.capture_page import write_capture_page
-    from neural.report.run_report import write_run_page
     from neural.workflows.watch_inputs import read_inputs
     from neural.workflows.watch_models import (
         find_findings,
         format_json,
-        save_captures,
+        record_captures,
+        save_record,
         to_json,
         watch_models,
     )
@@ -182,36 +181,37 @@ def _watch(
             f"{several_lines} of {len(texts)} texts {'has' if several_lines == 1 else 'have'} "
             "several lines; with --lines, every line is a text of its own"
         )
-    with save_captures(captures, root if save else None, name) as run:
-        findings = find_findings(run)
-        if as_json:
-            click.echo(format_json(to_json(last, findings)), nl=False)
-        else:
-            lines = [*_format_heads(last, layer, head), *_format_findings(findings)]
-            # names and texts of a foreign model
-            click.echo(escape_controls_keep_colours("\n".join(lines)))
-        if out is not None:
-            if is_series:
-                write_run_page([run.path], out, title=name or last.result.model_name)
-            else:
-                title = name or last.result.model_name
-                write_capture_page(
-                    last.result,
-                    out,
-                    name=title,
-                    example=example,
-                    findings=add_figures(findings, [run], [title]),
-                )
-            click.echo(f"{out}; open it in a browser", err=as_json)
-        if overlay is not None:
-            from neural.workflows.figure import figure
+    record = record_captures(captures, name)
+    saved = save_record(record, root) if save else None
+    findings = find_findings(record)
+    if as_json:
+        click.echo(format_json(to_json(last, findings)), nl=False)
+    else:
+        lines = [*_format_heads(last, layer, head), *_format_findings(findings)]
+        # names and texts of a foreign model
+        click.echo(escape_controls_keep_colours("\n".join(lines)))
+    if out is not None:
+        from neural.report.capture_page import write_capture_page, write_record_page
 
-            drawn = figure(
-                last.result, "image", layer=layer, head=head, patch=patch, example=example
+        title = name or last.result.model_name
+        if is_series:
+            write_record_page(record, out, title=title)
+        else:
+            write_capture_page(
+                last.result,
+                out,
+                name=title,
+                example=example,
+                findings=add_figures(findings, [record], [title]),
             )
-            click.echo(escape_controls(f"{drawn.save(overlay)}: {drawn.description}"), err=as_json)
-        if save:
-            click.echo(f"run {run.path}", err=as_json)
+        click.echo(f"{out}; open it in a browser", err=as_json)
+    if overlay is not None:
+        from neural.workflows.figure import figure
+
+        drawn = figure(last.result, "image", layer=layer, head=head, patch=patch, example=example)
+        click.echo(escape_controls(f"{drawn.save(overlay)}: {drawn.description}"), err=as_json)
+    if saved is not None:
+        click.echo(f"run {saved}", err=as_json)
 
 
 def _check_selection(

@@ -12,7 +12,6 @@ import numpy as np
 
 from neural.capture.attention_call import AttentionCall
 from neural.capture.capture_result import Capture, CapturedCall
-from neural.capture.labels import AxisLabels
 from neural.capture.map_encoding import to_shares
 from neural.capture.snapshot_writer import MAX_MAP_POSITIONS
 from neural.findings.head_roles import (
@@ -40,14 +39,8 @@ def find_capture_roles(capture: Capture) -> np.ndarray:
     return assign_head_roles(roles)
 
 
-def score_capture(
-    capture: Capture, layer_labels: Sequence[AxisLabels] | None = None
-) -> dict[str, RoleScores]:
-    """Scores of all roles that something is known about.
-
-    `layer_labels` are the labels of each call's maps, the same for all examples; those of the
-    capture if None.
-    """
+def score_capture(capture: Capture) -> dict[str, RoleScores]:
+    """Scores of all roles that something is known about."""
     measures = {
         name: (np.array([0]), values[None])
         for name, values in capture.measure_arrays().items()
@@ -58,11 +51,8 @@ def score_capture(
     layers = []
     for layer, call in enumerate(capture):
         batch = 0 if call.attention is None else call.attention.batch
-        labels = [
-            capture.axis_labels(layer, example) if layer_labels is None else layer_labels[layer]
-            for example in range(batch)
-        ]
-        layers.append(_score_call(call, [axes.keys for axes in labels]))
+        keys = [capture.axis_labels(layer, example).keys for example in range(batch)]
+        layers.append(_score_call(call, keys))
     from_maps = stack_layer_scores([0], [layers])
     return roles | {name: role for name, role in from_maps.items() if name not in roles}
 

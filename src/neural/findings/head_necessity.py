@@ -204,7 +204,7 @@ class HeadRole(NamedTuple):
 
 def has_importance(run: Record) -> bool:
     """Whether the importance of the run's heads was measured."""
-    return run.path is not None and (run.path / IMPORTANCE_FILE).is_file()
+    return run.path is not None and (Path(run.path) / IMPORTANCE_FILE).is_file()
 
 
 _DECISIONS: WeakKeyDictionary[Record, tuple[tuple[int, int], HeadNecessity]] = WeakKeyDictionary()
@@ -213,7 +213,7 @@ _DECISIONS: WeakKeyDictionary[Record, tuple[tuple[int, int], HeadNecessity]] = W
 
 def load_necessity(run: Record) -> HeadNecessity:
     """Decisions about the heads of a run; MissingDataError without a valid `importance.json`."""
-    folder = run.path
+    folder = None if run.path is None else Path(run.path)
     version = None if folder is None else _read_file_version(folder / IMPORTANCE_FILE)
     if version is not None and run in _DECISIONS and _DECISIONS[run][0] == version:
         return _DECISIONS[run][1]

@@ -24,6 +24,7 @@ from neural.core.files import get_file_size
 from neural.core.registry import UnknownNameError
 from neural.core.settings import flatten_settings
 from neural.findings.phases import find_phases
+from neural.findings.record import Record
 from neural.findings.run_loading import estimate_loss_change_error, get_monitored_metric
 from neural.language.check import check
 from neural.language.shapes import format_shape
@@ -49,7 +50,7 @@ class BestValidation(NamedTuple):
     """All scores of that validation; None for NaN."""
 
 
-def find_best_validation(run: Run) -> BestValidation | None:
+def find_best_validation(run: Record) -> BestValidation | None:
     """The best validation so far, the earlier of two equal ones; None without a finite score."""
     name, larger_is_better = get_monitored_metric(str(run.settings.get("task", "")))
     score_names = [scalar for scalar in run.scalar_names() if scalar.startswith("valid/")]
@@ -81,7 +82,7 @@ def load_last_score(run: Run) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def get_current_step(run: Run) -> int:
+def get_current_step(run: Record) -> int:
     """The current step: the later one of the status file and of the last logged loss.
 
     The status file of a running training is written every few seconds only.
@@ -93,7 +94,7 @@ def get_current_step(run: Run) -> int:
     return max([status.step, *run.scalars("train/loss")[0][-1:].tolist()])
 
 
-def summarize_run(run: Run) -> dict[str, Any]:
+def summarize_run(run: Record) -> dict[str, Any]:
     """State, progress and best validation of a run, as JSON data."""
     status, best = run.status, find_best_validation(run)
     return {
@@ -165,7 +166,7 @@ def summarize_phases(run: Run) -> list[dict[str, Any]]:
     return summaries
 
 
-def get_changed_settings(run: Run) -> dict[str, Any]:
+def get_changed_settings(run: Record) -> dict[str, Any]:
     """Settings that differ from their defaults, without name and network program.
 
     Values that the task filled in are left out where they are the usual ones, and where they only
@@ -173,7 +174,8 @@ def get_changed_settings(run: Run) -> dict[str, Any]:
     """
     task = _find_task(str(run.settings.get("task", "")))
     defaults: dict[str, Any] = {}
-    excluded = {"name", "network"} if run.program is not None else {"name"}
+    has_program = isinstance(run, Run) and run.program is not None
+    excluded = {"name", "network"} if has_program else {"name"}
     filled_defaults: Mapping[str, Any] = {}
     if task is not None:
         constructed = task.Settings.model_construct()
@@ -212,13 +214,13 @@ def get_effective_settings(run: Run) -> dict[str, Any]:
     return settings | {key: value for key, value in filled.items() if settings.get(key) is None}
 
 
-def describe_network(run: Run) -> dict[str, Any]:
+def describe_network(run: Record) -> dict[str, Any]:
     """Name, shapes and parameter count of the network, as far as the run folder has them.
 
     `run.program` is the text of the `.neural` file that declares the network.
     """
     description: dict[str, Any] = {"parameters": run.metadata("parameters")}
-    if run.program is None:
+    if not isinstance(run, Run) or run.program is None:
         return description
     result = check(run.program, CATALOGUE, network=run.network_name)
     if not result.errors:  # programs of other versions may have errors in this one

@@ -1,7 +1,8 @@
-"""One capture of attention as one HTML file that works offline: heads, labels, measures, roles.
+"""Captures of attention as one HTML file that works offline: heads, labels, measures, roles.
 
 A capture (capture/capture_result.py) is the attention of one forward pass of any torch model. There
 is no run and no training, so the page has no curves: it is the report's page with a single step.
+Several captures of a series of checkpoints have the report's page of a run.
 
     write_capture_page(capture, Path("heads.html"), name="MyModel")
 """
@@ -12,24 +13,30 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from neural.capture.capture_result import Capture, CapturedCall
-from neural.capture.labels import AxisLabels
-from neural.capture.map_encoding import encode_map
-from neural.capture.measures import registry
+from neural.capture.capture_result import Capture
 from neural.capture.snapshot_writer import MAX_MAP_POSITIONS
-from neural.capture.vector_encoding import encode_vectors
 from neural.core.files import write_atomically
-from neural.findings.capture_roles import score_capture
+from neural.findings.capture_record import CaptureRecord
 from neural.findings.findings import FindingList
-from neural.findings.head_roles import NO_ROLES, TOO_SHORT, assign_head_roles
-from neural.report.head_role_data import list_role_strengths
+from neural.findings.head_roles import NO_ROLES, TOO_SHORT
 from neural.report.html_page import render_page
-from neural.report.image_attention import build_capture_page_image
-from neural.report.page_data import MAX_MAP_BYTES, compress_step
-from neural.report.run_report import build_attention_page_data, findings_to_dicts
+from neural.report.page_data import MAX_MAP_BYTES
+from neural.report.role_counts import count_head_roles
+from neural.report.run_report import (
+    PAGE_VERSION,
+    build_page_data,
+    build_run_entries,
+    findings_to_dicts,
+)
 from neural.runs.errors import translate_errors
+
+
+def write_record_page(record: CaptureRecord, path: Path, *, title: str) -> Path:
+    """Write the page of a series of captures atomically; RunError if it cannot be written."""
+    html = render_page(build_page_data([record], title=title), title)
+    with translate_errors(f"{path} cannot be written"):
+        write_atomically(path, html, durable=False)
+    return path
 
 
 def write_capture_page(
@@ -65,69 +72,38 @@ def build_capture_page_data(
     *,
     name: str = "attention",
     example: int = 0,
-    layer_labels: Sequence[AxisLabels] | None = None,
     notes: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
     max_map_bytes: int = MAX_MAP_BYTES,
 ) -> dict[str, Any]:
     """JSON data of the page of a capture; the maps of `example` have at most `max_map_bytes`.
 
-    `layer_labels` are the labels of each call's map; those of the capture if None. The page shows
-    `notes` above the maps, and `settings` as those of a run. Calls without weights (NaN in the model) are
-    left out.
+    The page shows `notes` above the maps, and `settings` as those of a run. Calls without weights
+    (NaN in the model) are left out.
     """
     _check_example(capture, example)
-    scores = score_capture(capture, layer_labels)
-    layers = np.array([i for i, call in enumerate(capture) if call.attention is not None], int)
-    names = capture.layer_names()
-    if layer_labels is None:
-        layer_labels = [capture.axis_labels(layer, example) for layer in range(len(capture))]
-    maps = {layer: _compute_maps(capture[layer], example) for layer in layers}
-    step = compress_step(
-        {names[layer]: _encode(capture[layer], maps[layer]) for layer in layers}, max_map_bytes
-    )
-    measures = {key: values[layers] for key, values in capture.measure_arrays().items()}
-    between = {
-        key: values[np.ix_(layers, layers)] for key, values in capture.compare_layers().items()
+    record = CaptureRecord({0: capture.select_measured()}, name=name, example=example)
+    (run,), maps = build_run_entries([record], [name], max_map_bytes)
+    roles = count_head_roles(record)
+    is_too_short = roles is not None and (roles.names == TOO_SHORT).any()
+    role_notes = [f"{TOO_SHORT}: {NO_ROLES[TOO_SHORT]}"] if is_too_short else []
+    run |= {
+        "notes": [*notes, *_describe_capture(capture, example), *role_notes, *run["notes"]],
+        "settings": dict(settings or {}),
+        "changed_settings": list(settings or {}),
+        "role_onsets": None,  # one snapshot has no start
+        "started": None,
+        "time": None,
     }
-    roles = assign_head_roles(scores) if scores else np.empty((len(capture), 0), object)
-    strengths = list_role_strengths(roles, scores)
-    role_notes = [f"{TOO_SHORT}: {NO_ROLES[TOO_SHORT]}"] if (roles == TOO_SHORT).any() else []
-    entries = {key: registry.get(key) for key in (*measures, *between)}
-    data = build_attention_page_data(
-        name,
-        step.maps,
-        measures=measures,
-        between=between,
-        units={key: measure.unit for key, measure in entries.items()},
-        descriptions={key: measure.summary() for key, measure in entries.items()},
-        notes=[*notes, *_describe_capture(capture, example, names), *role_notes, *step.notes],
-        settings=settings,
-        layer_labels={names[layer]: layer_labels[layer] for layer in layers},
-        # pages know "mixed" as the name of no role
-        roles=np.where(roles == TOO_SHORT, "mixed", roles)[layers].tolist() if roles.size else None,
-        role_strengths=[strengths[layer] for layer in layers] if roles.size else None,
-        vectors=encode_vectors(capture, example=example, max_positions=MAX_MAP_POSITIONS)
-        if step.downsampling == 1  # merged cells have no vector of their own
-        else None,
-        downsampling=step.downsampling,
-    )
-    data["runs"][0]["image"] = build_capture_page_image(capture, example, layers.tolist())
-    return data
-
-
-def _compute_maps(call: CapturedCall, example: int) -> np.ndarray:
-    """Maps of one example, [head, query, key], the first MAX_MAP_POSITIONS; NaN: masked."""
-    return call.maps(examples=example + 1, positions=MAX_MAP_POSITIONS, hidden=np.nan)[example]
-
-
-def _encode(call: CapturedCall, maps: np.ndarray) -> bytes:
-    assert call.attention is not None
-    return encode_map(
-        maps,
-        query_offset=call.attention.first_query_position,
-        signed=call.attention.is_signed,
-    )
+    return {
+        "version": PAGE_VERSION,
+        "title": name,
+        "kind": "snapshot",
+        "runs": [run],
+        "groups": [{"label": name, "data": "", "runs": [name], "findings": []}],
+        "experiments": [],
+        "maps": maps,
+    }
 
 
 def _check_example(capture: Capture, example: int) -> None:
@@ -136,7 +112,7 @@ def _check_example(capture: Capture, example: int) -> None:
         raise ValueError(f"example {example} does not exist: the batch has {batch}, counted from 0")
 
 
-def _describe_capture(capture: Capture, example: int, names: Sequence[str]) -> list[str]:
+def _describe_capture(capture: Capture, example: int) -> list[str]:
     """Notes for readers of the page: which example it shows, and what is missing."""
     calls = [call.attention for call in capture if call.attention is not None]
     notes = []
@@ -151,7 +127,7 @@ def _describe_capture(capture: Capture, example: int, names: Sequence[str]) -> l
         )
     if not calls:
         notes.append("no attention was captured")
-    for layer, call in zip(names, capture, strict=True):
+    for layer, call in zip(capture.layer_names(), capture, strict=True):
         if call.attention is None:
             notes.append(f"{layer}: queries or keys are not finite, so there are no weights")
     if capture.image_note:

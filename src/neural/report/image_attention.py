@@ -79,17 +79,6 @@ def load_image_page_data(run: Record, *, after: int = -1) -> dict[str, Any] | No
     return encode_image(image, steps, rows, rollouts)
 
 
-def build_capture_page_image(
-    capture: Capture, example: int, layers: Sequence[int]
-) -> dict[str, Any] | None:
-    """Page data of the image of an example of a capture, as the step 0."""
-    if example >= len(capture.images):
-        return None
-    image = capture.images[example]
-    rows, rollouts = compute_image_attention(capture, image, example)
-    return encode_image(image, [0], rows[None, list(layers)], rollouts[None, list(layers)])
-
-
 def encode_image(
     image: ProbeImage, steps: Sequence[int], rows: np.ndarray, rollouts: np.ndarray
 ) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import base64
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from neural.capture.measures import registry
 from neural.capture.vector_encoding import VECTORS_KEY, check_vectors
 from neural.core.errors import TaskError
 from neural.core.registry import UnknownNameError
+from neural.findings.record import Record
 from neural.findings.run_loading import get_monitored_metric
 from neural.findings.sample_quality import REAL_TEXT_KEY, SAMPLES_KEY, describe_measures
 from neural.report.image_attention import load_image_page_data
@@ -59,6 +61,14 @@ The prediction is the size of the maps of the middle step times the number of st
 """
 NO_VECTORS: dict[str, Any] = {"vectors": None, "vector_step": None}
 """Page data of a run without queries and keys."""
+NO_RESULTS: dict[str, Any] = {
+    "calibration": None,
+    "segmentation": None,
+    "evaluation": None,
+    "sections": [],
+    "notes": [],
+}
+"""Page data of captures in memory, which have no folder."""
 MIN_STEP_BYTES = 1000
 """If the maps of every step are smaller than this, they are not compressed further."""
 QUANTIZATION_LEVELS = (127, 63)
@@ -68,14 +78,12 @@ Downsampled maps use the last number.
 """
 
 
-def collect_recorded_data(run: Run, *, after: int = -1) -> dict[str, Any]:
+def collect_recorded_data(run: Record, *, after: int = -1) -> dict[str, Any]:
     """Attention measures, samples, calibration, events and sections of a run, without its maps.
 
     Measures, map steps and events are those of steps greater than `after`. Samples are generated
     texts; sections are parts of the page that the run's task adds.
     """
-    calibration, errors = load_calibration_data(run)
-    evaluation_sections, evaluation_errors = load_evaluation_data(run)
     return {
         "measures": collect_measures(run, after=after),
         "layers": run.metadata("attention/layers") or [],
@@ -100,6 +108,15 @@ def collect_recorded_data(run: Run, *, after: int = -1) -> dict[str, Any]:
             for name, value in (run.metadata(REAL_TEXT_KEY) or {}).items()
         },
         "scores": describe_measures() if run.metadata(SAMPLES_KEY) else {},
+        **(_collect_results(run) if isinstance(run, Run) else NO_RESULTS),
+    }
+
+
+def _collect_results(run: Run) -> dict[str, Any]:
+    """What evaluation, calibration and task left in a run folder."""
+    calibration, errors = load_calibration_data(run)
+    evaluation_sections, evaluation_errors = load_evaluation_data(run)
+    return {
         "calibration": calibration,
         "segmentation": load_segmentation_data(run),
         "evaluation": load_evaluation_scores(run),
@@ -108,7 +125,7 @@ def collect_recorded_data(run: Run, *, after: int = -1) -> dict[str, Any]:
     }
 
 
-def load_example_steps(run: Run) -> list[int]:
+def load_example_steps(run: Record) -> list[int]:
     """Steps at which a focus run recorded its examples; none for other tasks and older runs."""
     try:
         return run.measure(FOCUS_ARRAY)[0].tolist()
@@ -116,7 +133,7 @@ def load_example_steps(run: Run) -> list[int]:
         return []
 
 
-def load_vectors(run: Run) -> dict[str, Any]:
+def load_vectors(run: Record) -> dict[str, Any]:
     """Queries and keys of the maps' example at one step (capture/vector_encoding.py), if stored."""
     stored = run.metadata(VECTORS_KEY)
     layers = check_vectors(stored.get("layers")) if isinstance(stored, dict) else {}
@@ -169,7 +186,7 @@ def _title_section(index: int, title: str) -> str:
     return f"Evaluation: {title}" if title else f"Evaluation ({index + 1})"
 
 
-def collect_measures(run: Run, *, after: int = -1) -> dict[str, dict[str, Any]]:
+def collect_measures(run: Record, *, after: int = -1) -> dict[str, dict[str, Any]]:
     """All attention measures by name, encoded, with unit and description."""
     descriptions, measures = run.metadata("attention/measures") or {}, {}
     for name in run.measure_names():
@@ -219,7 +236,7 @@ def get_measure_axes(name: str, dimensions: int) -> MeasureAxes:
         return "pair" if name.endswith("_between") else "head"
 
 
-def load_step_maps(run: Run, step: int) -> bytes:
+def load_step_maps(run: Record, step: int) -> bytes:
     """All maps of a step in the order of the layers, packed into one block."""
     layers = run.metadata("attention/layers") or []
     maps = run.maps(step)
@@ -239,15 +256,15 @@ def pack_step_maps(maps: Mapping[str, bytes]) -> bytes:
     return b"".join(chunks)
 
 
-def read_head_count(encoded_map: bytes) -> int:
-    """The number of heads of an encoded map."""
-    return MAP_HEADER.unpack_from(encoded_map)[2]
-
-
-def load_map_labels(run: Run) -> dict[str, list[str]] | None:
+def load_map_labels(run: Record) -> dict[str, list[str]] | None:
     """Labels of rows (queries) and columns (keys) of maps: tokens of the first probe example."""
+    axes = (run.metadata("attention/axis_labels") or {}).values()
+    for labels in axes:  # those of the first layer that has any
+        if labels["queries"] or labels["keys"]:
+            queries, keys = labels["queries"], labels["keys"]
+            return {"queries": queries or keys, "keys": keys or queries}
     labels = run.metadata("probe/labels")
-    if not labels:
+    if axes or not labels:
         return None
     return {"queries": list(map(str, labels[0])), "keys": list(map(str, labels[0]))}
 
@@ -306,7 +323,7 @@ class CompressedMaps(NamedTuple):
     """Sentences about what was left out."""
 
 
-def share_map_bytes(runs: Sequence[Run], max_bytes: int = MAX_MAP_BYTES) -> list[int]:
+def share_map_bytes(runs: Sequence[Record], max_bytes: int = MAX_MAP_BYTES) -> list[int]:
     """How many bytes the maps of each run may take, together `max_bytes`.
 
     A run that needs less than an equal share, or has no maps, leaves the rest to the others.
@@ -322,7 +339,7 @@ def share_map_bytes(runs: Sequence[Run], max_bytes: int = MAX_MAP_BYTES) -> list
     return shares
 
 
-def compress_maps(run: Run, max_bytes: int = MAX_MAP_BYTES) -> CompressedMaps:
+def compress_maps(run: Record, max_bytes: int = MAX_MAP_BYTES) -> CompressedMaps:
     """The maps of a run in about `max_bytes` or less.
 
     Of more than MAX_MAP_STEPS steps, that many are evenly chosen. If their maps are too large,
@@ -351,45 +368,18 @@ def compress_maps(run: Run, max_bytes: int = MAX_MAP_BYTES) -> CompressedMaps:
         ):
             break
     reduction = _describe_reduction(factor, levels)
-    notes.append(f"to keep this file small, {reduction}; the run folder has all weights")
+    source = "; the run folder has all weights" if run.path else ""
+    notes.append(f"to keep this file small, {reduction}{source}")
     return CompressedMaps(reduced, dict.fromkeys(reduced, factor) if factor > 1 else {}, notes)
 
 
-def _load_maps(run: Run) -> dict[int, bytes]:
+def _load_maps(run: Record) -> dict[int, bytes]:
     """Step → its maps, packed; at most MAX_MAP_STEPS steps, evenly chosen."""
     steps = run.map_steps()
     if len(steps) > MAX_MAP_STEPS:
         indices = np.linspace(0, len(steps) - 1, MAX_MAP_STEPS).astype(int)
         steps = [steps[index] for index in indices]
     return {step: load_step_maps(run, step) for step in steps}
-
-
-class CompressedStep(NamedTuple):
-    """The maps of one snapshot, reduced to a size limit."""
-
-    maps: dict[str, bytes]
-    """Encoded maps by layer name."""
-    downsampling: int
-    """How many positions along each axis were merged into a cell; 1 if none."""
-    notes: list[str]
-    """Sentences about what was reduced."""
-
-
-def compress_step(maps: Mapping[str, bytes], max_bytes: int = MAX_MAP_BYTES) -> CompressedStep:
-    """The encoded maps of one snapshot in `max_bytes` or less, in the same way as `compress_maps`.
-
-    `maps` are by layer name. Small maps (MIN_STEP_BYTES) are never reduced further.
-    """
-    if sum(map(len, maps.values())) <= max_bytes:
-        return CompressedStep(dict(maps), 1, [])
-    factor, levels, reduced = 1, 0, dict(maps)  # for type checkers only: the loop always sets them
-    for factor, levels in _compression_settings():
-        reduced = {name: downsample_map(encoded, factor, levels) for name, encoded in maps.items()}
-        total_bytes = sum(map(len, reduced.values()))
-        if total_bytes <= max_bytes or total_bytes < MIN_STEP_BYTES:
-            break
-    reduction = _describe_reduction(factor, levels)
-    return CompressedStep(reduced, factor, [f"to keep this file small, {reduction}"])
 
 
 def downsample_map(encoded_map: bytes, factor: int, levels: int) -> bytes:
@@ -433,11 +423,11 @@ def _describe_reduction(factor: int, levels: int) -> str:
     return f"weights are off by up to {1 / levels:.3f}"
 
 
-def _downsample_step(run: Run, step: int, factor: int, levels: int) -> bytes:
+def _downsample_step(run: Record, step: int, factor: int, levels: int) -> bytes:
     maps = run.maps(step)
     # `maps` may also have further probe examples under other names; they are left out
     layers = [name for name in run.metadata("attention/layers") or [] if name in maps]
-    with add_map_location(run.path, step):
+    with add_map_location(run.path or Path(run.name), step):
         return pack_step_maps({name: downsample_map(maps[name], factor, levels) for name in layers})
 
 

@@ -15,17 +15,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from neural.capture.labels import AxisLabels
-from neural.capture.map_encoding import encode_map
 from neural.capture.vector_encoding import MAX_VECTOR_BYTES, count_vector_bytes
 from neural.core.files import write_atomically
 from neural.core.registry import UnknownNameError
 from neural.core.settings import flatten_settings
 from neural.findings.findings import RUN_KINDS, FindingList, add_figures, analyze_runs
+from neural.findings.record import Record
 from neural.findings.run_loading import get_seed, group_experiments
 from neural.findings.run_summary import (
     describe_network,
@@ -43,13 +42,9 @@ from neural.report.importance_data import load_importance_data
 from neural.report.page_data import (
     MAX_MAP_BYTES,
     NO_VECTORS,
-    MeasureAxes,
     collect_recorded_data,
     compress_maps,
-    encode_measure,
     load_vectors,
-    pack_step_maps,
-    read_head_count,
     share_map_bytes,
 )
 from neural.report.segmentation_data import share_documents
@@ -68,6 +63,13 @@ ENVIRONMENT_KEYS = ("python", "platform", "cpus", "threads", "packages", "comman
 
 Absolute paths in them become names of files (`remove_folders`).
 """
+NO_FOLDER_DATA: dict[str, Any] = {
+    "fold": None,
+    "program": None,
+    "environment": {},
+    "checkpoints": [],
+}
+"""Page data of captures in memory, which have no folder."""
 ABSOLUTE_FOLDER = re.compile(r"""(?<![\w.:/~\\-])(?:~?/|[A-Za-z]:[\\/]+)(?:[^\s"'\\/]+[\\/]+)+""")
 """Folders at the beginning of a path such as `/home/me/`, `~/texts/` or `C:\\Users\\me\\`; no addresses."""
 
@@ -91,11 +93,30 @@ def render_report(paths: Sequence[Path], *, title: str | None = None) -> str:
 
 
 def build_page_data(
-    runs: Sequence[Run], *, title: str | None = None, max_map_bytes: int = MAX_MAP_BYTES
+    runs: Sequence[Record], *, title: str | None = None, max_map_bytes: int = MAX_MAP_BYTES
 ) -> dict[str, Any]:
     """All JSON data of a report; the maps of all runs together have about `max_map_bytes`."""
     run_ids = _unique_names(runs)
-    run_entries, maps, vector_bytes = [], {}, 0
+    run_entries, maps = build_run_entries(runs, run_ids, max_map_bytes)
+    # headlines may read a run's folder; that of captures in memory does not
+    groups = build_groups(cast("Sequence[Run]", runs), run_ids)
+    experiments = build_experiments(groups)
+    return {
+        "version": PAGE_VERSION,
+        "title": title or join_titles([experiment["title"] for experiment in experiments]),
+        "kind": "report",
+        "runs": run_entries,
+        "groups": [group_to_dict(data, group) for data, group in groups],
+        "experiments": experiments,
+        "maps": maps,
+    }
+
+
+def build_run_entries(
+    runs: Sequence[Record], run_ids: Sequence[str], max_map_bytes: int
+) -> tuple[list[dict[str, Any]], dict[str, dict[str, str]]]:
+    """The page's `runs`, and its `maps`: run → step → base64."""
+    run_entries, maps, vector_bytes = [], dict[str, dict[str, str]](), 0
     shares = share_map_bytes(runs, max_map_bytes)
     for run, run_id, map_bytes in zip(runs, run_ids, shares, strict=True):
         compressed = compress_maps(run, map_bytes)
@@ -120,22 +141,11 @@ def build_page_data(
             for step, packed in compressed.steps.items()
         }
     share_documents(run_entries)
-    groups = build_groups(runs, run_ids)
-    experiments = build_experiments(groups)
-    return {
-        "version": PAGE_VERSION,
-        "title": title or join_titles([experiment["title"] for experiment in experiments]),
-        "kind": "report",
-        "runs": run_entries,
-        "groups": [group_to_dict(data, group) for data, group in groups],
-        "experiments": experiments,
-        "maps": maps,
-    }
+    return run_entries, maps
 
 
-def build_run_data(run: Run, *, after_step: int = -1) -> dict[str, Any]:
+def build_run_data(run: Record, *, after_step: int = -1) -> dict[str, Any]:
     """JSON data of one run without its maps; only rows of steps greater than `after_step`."""
-    environment = run.environment
     # updates of a page that is open leave out what takes long; the page keeps what it has
     has_ended = run.status.state != "running"
     recorded = collect_recorded_data(run, after=after_step)
@@ -151,19 +161,27 @@ def build_run_data(run: Run, *, after_step: int = -1) -> dict[str, Any]:
         **(load_vectors(run) if after_step < 0 else NO_VECTORS),
         "id": run.name,
         "seed": get_seed(run),
-        "fold": run.settings.get("fold") if get_fold(run) else None,
         "settings": remove_folders(flatten_settings(run.settings)),
         "changed_settings": list(get_changed_settings(run)),
         "network": describe_network(run),
-        "program": remove_folders(run.program),
-        "environment": remove_folders(
-            {key: environment[key] for key in ENVIRONMENT_KEYS if environment.get(key) is not None}
-        ),
         "scalars": {
             name: curve
             for name in run.scalar_names()
             if (curve := _load_curve(run, name, after_step))["steps"]
         },
+        **(_collect_folder_data(run) if isinstance(run, Run) else NO_FOLDER_DATA),
+    }
+
+
+def _collect_folder_data(run: Run) -> dict[str, Any]:
+    """What a run folder has besides rows: program, machine, checkpoints."""
+    environment = run.environment
+    return {
+        "fold": run.settings.get("fold") if get_fold(run) else None,
+        "program": remove_folders(run.program),
+        "environment": remove_folders(
+            {key: environment[key] for key in ENVIRONMENT_KEYS if environment.get(key) is not None}
+        ),
         "checkpoints": [
             {key: checkpoint[key] for key in ("step", "best", "bytes")}
             for checkpoint in list_checkpoints(run)
@@ -321,121 +339,12 @@ def findings_to_dicts(findings: FindingList) -> list[dict[str, Any]]:
     ]
 
 
-def build_attention_page_data(
-    name: str,
-    maps: Mapping[str, np.ndarray | bytes],
-    *,
-    queries: Sequence[str] | None = None,
-    keys: Sequence[str] | None = None,
-    measures: Mapping[str, np.ndarray] | None = None,
-    between: Mapping[str, np.ndarray] | None = None,
-    causal: bool = False,
-    units: Mapping[str, str] | None = None,
-    descriptions: Mapping[str, str] | None = None,
-    notes: Sequence[str] = (),
-    settings: Mapping[str, Any] | None = None,
-    layer_labels: Mapping[str, AxisLabels] | None = None,
-    roles: Sequence[Sequence[str]] | None = None,
-    role_strengths: Sequence[Sequence[float | None]] | None = None,
-    vectors: Mapping[str, Mapping[str, Any]] | None = None,
-    downsampling: int = 1,
-) -> dict[str, Any]:
-    """Page data of a single capture of attention, without a run: as one run with one step, 0.
-
-    `maps` are [head, query, key] by layer, or already encoded as bytes. `queries` and `keys` are
-    the texts of the tokens; `layer_labels` replaces them by texts for each layer. `measures` are
-    [layer, head] or [layer]; measures `between` layers are [layer, layer]. `units` and
-    `descriptions` are those of the measures. `roles` are the names of the heads' roles by layer
-    and head, `role_strengths` how clear they are (report/head_role_data.py). `vectors` are queries
-    and keys (capture/vector_encoding.py). `downsampling`: how many positions were merged into a
-    cell of the maps. The page shows `settings` as those of a run.
-    """
-    encoded_maps = {
-        layer: weights if isinstance(weights, bytes) else encode_map(weights, causal=causal)
-        for layer, weights in maps.items()
-    }
-    units, descriptions = units or {}, descriptions or {}
-    packed_step = pack_step_maps(encoded_maps)
-    if layer_labels and not (queries or keys):
-        # the page needs labels of the whole snapshot, too: those of the first layer that has any
-        queries, keys = next(filter(any, layer_labels.values()), (None, None))
-    measure_axes: list[tuple[str, np.ndarray, MeasureAxes]] = [
-        *(
-            (key, values, "layer" if values.ndim == 1 else "head")
-            for key, values in (measures or {}).items()
-        ),
-        *((key, values, "pair") for key, values in (between or {}).items()),
-    ]
-    run = {
-        "id": name,
-        "name": name,
-        "state": "snapshot",
-        "step": 0,
-        "steps": None,
-        "started": None,
-        "time": None,
-        "message": "",
-        "best": None,
-        "seed": None,
-        "settings": dict(settings or {}),
-        "changed_settings": list(settings or {}),
-        "network": {},
-        "program": None,
-        "environment": {},
-        "notes": list(notes),
-        "scalars": {},
-        "measures": {
-            key: encode_measure(
-                [0],
-                values[None],
-                unit=units.get(key, ""),
-                description=descriptions.get(key, ""),
-                axes=axes,
-            )
-            for key, values, axes in measure_axes
-        },
-        "layers": list(encoded_maps),
-        "heads": [read_head_count(encoded_map) for encoded_map in encoded_maps.values()],
-        "map_steps": [0],
-        "downsampling": {"0": downsampling} if downsampling > 1 else {},
-        "layer_labels": {
-            layer: {"queries": labels.queries or [], "keys": labels.keys or []}
-            for layer, labels in layer_labels.items()
-        }
-        if layer_labels
-        else None,
-        "roles": [list(names) for names in roles] if roles is not None else None,
-        "role_strengths": role_strengths,
-        "role_onsets": None,
-        "vectors": vectors or None,
-        "vector_step": 0 if vectors else None,
-        "labels": {"queries": list(queries or keys or []), "keys": list(keys or queries or [])}
-        if queries or keys
-        else None,
-        "events": [],
-        "checkpoints": [],
-        "samples": [],
-        "real_text": {},
-        "calibration": None,
-        "sections": [],
-    }
-    return {
-        "version": PAGE_VERSION,
-        "title": name,
-        "kind": "snapshot",
-        "runs": [run],
-        "groups": [{"label": name, "data": "", "runs": [name], "findings": []}],
-        "experiments": [],
-        "maps": {name: {"0": base64.b64encode(packed_step).decode()}},
-    }
-
-
-def _summarize_run(run: Run) -> dict[str, Any]:
+def _summarize_run(run: Record) -> dict[str, Any]:
     """Summary of a run without its path, which is private: reports are given to others."""
     return {key: value for key, value in summarize_run(run).items() if key != "path"}
 
 
-def _load_curve(run: Run, name: str, after_step: int) -> dict[str, Any]:
+def _load_curve(run: Record, name: str, after_step: int) -> dict[str, Any]:
     steps, values = run.scalars(name, after=after_step)
     return dict(zip(("steps", "values"), downsample_curve(steps, values), strict=True))
 
@@ -458,7 +367,7 @@ def pack_curve(curve: Mapping[str, Any]) -> dict[str, Any]:
     return packed
 
 
-def _unique_names(runs: Sequence[Run]) -> list[str]:
+def _unique_names(runs: Sequence[Record]) -> list[str]:
     """Names of the runs; a second folder with the same name is "name (2)"."""
     names: list[str] = []
     for run in runs:

@@ -155,7 +155,7 @@ class RunReader:
             self._require_known(name, self._store.array_names(), "measure")
             return steps, np.empty(0)
         try:
-            return steps, _stack_padded(arrays)
+            return steps, stack_padded(arrays)
         except ValueError as error:
             raise RunError(f"{self.path}: the measure `{name}` is damaged: {error}") from None
 
@@ -245,7 +245,7 @@ class RunReader:
             raise RunError(f"{self.path} has no {noun} `{name}`{hint}")
 
 
-def _stack_padded(arrays: list[np.ndarray]) -> np.ndarray:
+def stack_padded(arrays: list[np.ndarray]) -> np.ndarray:
     """Stack arrays along a new first axis, padding smaller ones at the end with NaN."""
     if len({array.shape for array in arrays}) == 1:
         return np.stack(arrays)

@@ -366,14 +366,14 @@ def _save_as_run(
     name: str | None,
 ) -> Path:
     """Keep captures of the models as a run, as `neural watch --save` does, with the importance."""
-    from neural.workflows.watch_models import save_captures, watch_models
+    from neural.workflows.watch_models import record_captures, save_record, watch_models
 
     captures = list(
         watch_models(targets, texts=[text[:2000]], build=build, max_length=size, runs=runs)
     )
-    with save_captures(captures, runs, name) as run:
-        write_importance(run.path, result.header, result.steps)
-        return run.path
+    path = save_record(record_captures(captures, name), runs)
+    write_importance(path, result.header, result.steps)
+    return path
 
 
 def _prepare_module(

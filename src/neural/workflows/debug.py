@@ -448,10 +448,14 @@ def write_arrays(subject: DebugSubject, capture: Capture, path: Path) -> None:
 
 def write_page(subject: DebugSubject, capture: Capture, path: Path) -> None:
     """Write the first example's attention maps, of every head, as one self-contained HTML page."""
+    batch = max((call.attention.batch for call in capture if call.attention), default=1)
+    if subject.source_labels is not None:
+        capture.labels = [subject.source_labels] * batch
+        if subject.target_labels is not None:
+            capture.decoder_labels = [subject.target_labels] * batch
     data = build_capture_page_data(
         capture,
         name=subject.name,
-        layer_labels=[subject.axis_labels(call) for call in capture],
         notes=[subject.weights_description, subject.input_description],
         settings={"weights": subject.weights_description, "input": subject.input_description},
     )

@@ -24,7 +24,6 @@ from typing import Any
 from neural.analysis.significance import format_p_value
 from neural.core.errors import TaskError
 from neural.core.files import write_atomically
-from neural.core.optional_packages import MissingPackageError
 from neural.findings.focus_checks import find_focus_warnings
 from neural.findings.focus_claims import ClaimVerdict, count_tests, evaluate_claims
 from neural.findings.focus_results import (

@@ -1,8 +1,8 @@
 """`neural watch`: capture the attention of models that others built; save it as a run.
 
     captures = list(watch_models(["gpt2-folder"], texts=["The cat sat"]))
-    with save_captures(captures, Path("runs")) as run:
-        analyze_runs([run])
+    find_findings(record_captures(captures))
+    save_record(record_captures(captures), Path("runs"))
 
 Several targets are checkpoints of one model: together they become one run with a step each.
 """
@@ -12,21 +12,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from neural.capture.snapshot_writer import SnapshotWriter
+from neural.capture.vector_encoding import VECTORS_KEY
 from neural.capture.watch import NoAttentionError
 from neural.core.escape import escape_json
-from neural.findings.capture_roles import find_capture_roles, score_capture
+from neural.findings.capture_record import CaptureRecord
+from neural.findings.capture_roles import find_capture_roles
 from neural.findings.findings import RUN_KINDS, FindingList, analyze_runs
-from neural.findings.record import WATCHED_TASK
+from neural.findings.record import Record
 from neural.runs.find import DEFAULT_RUNS_DIR, find_run_target
 from neural.runs.run import Run
-from neural.runs.run_reader import ROLES_PREFIX
 from neural.workflows.debug import load_subject
 from neural.workflows.watch import WatchResult, watch
 from neural.workflows.watch_images import (
@@ -219,24 +217,13 @@ def _check_weights(watched: WatchedModel) -> None:
             )
 
 
-@contextmanager
-def save_captures(
-    captures: Sequence[ModelCapture], root: Path | None, name: str | None = None
-) -> Iterator[Run]:
-    """Write captures as one run, a step each, and open it; in a temporary folder without `root`."""
-    with TemporaryDirectory() as temporary:
-        path = _write_run(captures, Path(temporary) if root is None else root, name)
-        with Run.open(path) as run:
-            yield run
-
-
-def _write_run(captures: Sequence[ModelCapture], root: Path, name: str | None) -> Path:
+def record_captures(captures: Sequence[ModelCapture], name: str | None = None) -> CaptureRecord:
+    """What checks and pages read of captures by step; called `name`, or as the last model."""
     last = captures[-1]
-    run = Run.create(
-        root,
-        name or last.watched.name,
+    return CaptureRecord(
+        {capture.step: capture.result for capture in captures},
+        name=name or last.watched.name,
         settings={
-            "task": WATCHED_TASK,
             "name": name or last.watched.name,
             "model": type(last.watched.model).__name__,
             # without folders: reports of the run are given to others
@@ -246,30 +233,23 @@ def _write_run(captures: Sequence[ModelCapture], root: Path, name: str | None) -
             ],
             "input": last.input.description,
         },
-        program=None,
+        facts={"parameters": sum(param.numel() for param in last.watched.model.parameters())},
+        notes=[(capture.step, note) for capture in captures for note in capture.notes],
     )
+
+
+def save_record(record: CaptureRecord, root: Path) -> Path:
+    """Write captures as a run, a step each, and return its folder."""
+    run = Run.create(root, record.name, settings=record.settings, program=None)
     try:
-        parameters = sum(param.numel() for param in last.watched.model.parameters())
-        run.set_metadata("parameters", parameters)
-        writer = SnapshotWriter(run)
-        for capture in captures:
-            writer.write(
-                capture.step,
-                capture.result,
-                lambda labels=capture.result.labels: labels,
-                with_maps=True,
-                with_vectors=capture is last,
-            )
-            run.log_arrays(
-                capture.step,
-                {
-                    f"{ROLES_PREFIX}{name}": role.scores[0]
-                    for name, role in score_capture(capture.result).items()
-                },
-            )
-            for note in capture.notes:
-                run.log_event(capture.step, "warning", note)
-            run.heartbeat(capture.step)
+        for key, value in {**record.facts, VECTORS_KEY: record.vectors}.items():
+            run.set_metadata(key, value)
+        for step in record.captures:
+            run.log_arrays(step, record.arrays(step))
+            run.log_maps(step, record.maps(step))
+            run.heartbeat(step)
+        for step, kind, text, _ in record.events():
+            run.log_event(step, kind, text)
     except BaseException as error:
         run.finish("failed", str(error))
         raise
@@ -277,10 +257,10 @@ def _write_run(captures: Sequence[ModelCapture], root: Path, name: str | None) -
     return run.path
 
 
-def find_findings(run: Run) -> FindingList:
-    """Warnings and notes about the attention of a saved run; the same checks as for trainings."""
+def find_findings(record: Record) -> FindingList:
+    """Warnings and notes about the attention of captures; the same checks as for trainings."""
     return FindingList(
-        finding for finding in analyze_runs([run], RUN_KINDS) if finding.supported == "yes"
+        finding for finding in analyze_runs([record], RUN_KINDS) if finding.supported == "yes"
     )
 
 
