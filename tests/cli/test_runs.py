@@ -52,9 +52,9 @@ def test_only_the_newest_runs_of_a_large_folder_are_read_unless_all_are_asked_fo
     monkeypatch.setattr(
         Run, "open", classmethod(lambda cls, path: opened.append(path.name) or open_run(cls, path))
     )
-    lines = invoke("runs").output.splitlines()
-    assert [line.split()[0] for line in lines] == ["run", *names[1:], "…"]
-    assert lines[-1] == "… and 1 older: `neural runs --all`"
+    *lines, _, last = invoke("runs").output.splitlines()
+    assert [line.split()[0] for line in lines] == ["run", *names[1:]]
+    assert last.strip() == "… and 1 older: `neural runs --all`"
     assert opened == names[1:]
     assert [line.split()[0] for line in invoke("runs", "--all").output.splitlines()[1:]] == names
     assert [run["name"] for run in json.loads(invoke("runs", "--json").output)] == names

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import neural
-from neural.core.errors import TaskError
 from neural.findings.findings import FindingList
 from neural.runs.errors import RunError
 from neural.runs.run import Run
@@ -28,20 +27,17 @@ def test_runs_are_a_list_that_prints_as_a_table(folder):
     runs = neural.list_runs(folder)
     assert [run["kind"] for run in runs] == ["broken", "run", "run"]
     lines = repr(runs).splitlines()
-    assert lines[0].split() == ["run", "state", "step", "best"]
+    assert lines[0].split() == ["run", "state", "step", "best", "age"]
     assert "tiny-seed-0" in lines[2]
     assert "finished" in lines[2]
+    assert "is broken" in lines[-1]
     assert runs._repr_html_().count("<tr>") == 4
 
 
-def test_runs_are_a_frame_with_pandas(folder, monkeypatch):
+def test_runs_are_a_frame(folder):
     frame = neural.list_runs(folder).to_dataframe()
     assert len(frame) == 3
     assert frame["valid/loss"].notna().sum() == 2
-    runs = neural.list_runs(folder)
-    monkeypatch.setattr("neural.workflows.runs.find_spec", lambda name: None)
-    with pytest.raises(TaskError, match="needs pandas"):
-        runs.to_dataframe()
 
 
 def test_a_folder_without_runs_says_so(tmp_path, monkeypatch):

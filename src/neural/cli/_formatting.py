@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import shutil
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -157,6 +156,10 @@ def print_section(section: PageSection) -> None:
         column for column in range(len(rows[0])) if all(is_numeric(row[column]) for row in rows)
     ]
     header_rows = [list(section.table_head)] if section.table_head else []
+    if "state" in section.table_head:
+        column = list(section.table_head).index("state")
+        for row in rows:
+            row[column] = style_state(row[column])
     click.echo("\n".join(format_table([*header_rows, *rows], right_aligned=numeric_columns)))
 
 
@@ -193,15 +196,6 @@ def format_count(items: Sized | int, noun: str) -> str:
     """`1 trial`, `2 trials`."""
     count = items if isinstance(items, int) else len(items)
     return f"{count} {noun}" + ("" if count == 1 else "s")
-
-
-def format_age(timestamp: float) -> str:
-    """Time since a Unix timestamp: `3 min`, `2 h`, `5 d`."""
-    seconds = max(0.0, time.time() - timestamp)
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def format_duration(seconds: float) -> str:

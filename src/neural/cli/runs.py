@@ -9,19 +9,16 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from neural.cli._arguments import RUN
 from neural.cli._options import json_option, runs_option
-from neural.core.escape import shorten
 
 if TYPE_CHECKING:
     from neural.workflows.copy_runs import CopiedRun
 
-MAX_NAME_WIDTH = 40
-"""Characters of a name in the table."""
 MAX_SHOWN_RUNS = 50
 """Runs in the table without --all."""
 
@@ -51,15 +48,14 @@ def command(context: click.Context, show_all: bool, root: Path, as_json: bool) -
     if context.invoked_subcommand is not None:
         return
 
+    from neural.cli._formatting import print_result
     from neural.workflows.runs import list_runs
 
     summaries = list_runs(root, newest=None if show_all or as_json else MAX_SHOWN_RUNS)
     if as_json:
-        click.echo(json.dumps(summaries, indent=2))
+        click.echo(json.dumps(summaries.to_dict()["runs"], indent=2))
     elif summaries:
-        click.echo("\n".join(_format_runs(summaries)))
-        if summaries.older_count:
-            click.echo(f"… and {summaries.older_count:,} older: `neural runs --all`")
+        print_result(summaries)
     else:
         click.echo(f"no runs in {root} yet; `neural train` creates one")
 
@@ -194,50 +190,3 @@ def _print_copied(result: CopiedRun) -> None:
         click.echo(escape_controls(message), err=True)
     else:
         click.echo(escape_controls(f"{result.outcome:9}  {result.target}"))
-
-
-def _format_runs(summaries: list[dict[str, Any]]) -> list[str]:
-    """A line per run or sweep, then the messages of broken folders."""
-    from neural.cli import _formatting
-    from neural.core.escape import escape_controls
-
-    rows, broken_messages = [("run", "state", "step", "best", "age")], []
-    for summary in summaries:
-        name = shorten(summary["name"], MAX_NAME_WIDTH)
-        if summary["kind"] == "sweep":
-            rows.append(
-                (
-                    name,
-                    _formatting.style_state(summary["state"]),
-                    f"{summary['finished']}/{summary['trials']} trials",
-                    "",
-                    _formatting.format_age(summary["time"]),
-                )
-            )
-            continue
-        if summary["kind"] == "broken":
-            rows.append((name, _formatting.style_state("broken"), "", "", ""))
-            broken_messages.append(escape_controls(summary["message"]))
-            continue
-        best = summary["best"]
-        score = (
-            f"{best['name'].removeprefix('valid/')} {_formatting.format_number(best['score'])}"
-            if best
-            else "–"
-        )
-        steps = f"{summary['step']:,}" + (f"/{summary['steps']:,}" if summary["steps"] else "")
-        rows.append(
-            (
-                name,
-                _formatting.style_state(summary["state"]),
-                steps,
-                score,
-                _formatting.format_age(summary["time"] or summary["started"]),
-            )
-        )
-    lines = _formatting.format_table(rows, right_aligned=(2, 4), indent="")
-    return [
-        _formatting.style_heading(lines[0]),
-        *lines[1:],
-        *(f"broken: {message}" for message in broken_messages),
-    ]

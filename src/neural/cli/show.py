@@ -18,6 +18,7 @@ from neural.cli import _formatting
 from neural.cli._arguments import RUN
 from neural.cli._options import json_option, runs_option
 from neural.core.escape import escape_controls_keep_colours, shorten
+from neural.core.table import format_age
 
 if TYPE_CHECKING:
     from neural.runs.run import Run
@@ -138,7 +139,7 @@ def _format_run(run: Run, data: dict[str, Any], measure: str | None) -> list[str
 def _format_header(data: dict[str, Any]) -> list[str]:
     """Progress, best scores, network, message and folder."""
     step = f"{data['step']:,}" + (f" of {data['steps']:,}" if data["steps"] else "")
-    rows = [("step", f"{step}, {_formatting.format_age(data['time'])} ago")]
+    rows = [("step", f"{step}, {format_age(data['time'])} ago")]
     if data["best"]:
         scores = _formatting.format_scores(data["best"]["scores"])
         rows.append(("best", f"{scores}  (step {data['best']['step']:,})"))

@@ -19,6 +19,7 @@ from neural.cli import _formatting
 from neural.cli._arguments import RUN, FiniteFloatRange
 from neural.cli._options import runs_option
 from neural.core.escape import shorten
+from neural.core.table import format_age
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,7 +136,7 @@ def _render_header(run: Run) -> list[str]:
         )
         progress += f", {step / seconds:.1f} steps/s{time_left}"
     elif status.time:
-        progress += f", {_formatting.format_age(status.time)} ago"
+        progress += f", {format_age(status.time)} ago"
     lines = [
         f"{_formatting.style_heading(run.name)}  {_formatting.style_state(status.state)}",
         f"  {progress}",

@@ -12,6 +12,7 @@ import csv
 import io
 import math
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -109,6 +110,13 @@ class Table:
     columns: tuple[Column, ...]
     rows: Sequence[Sequence[Any]]
 
+    @classmethod
+    def from_records(cls, records: Sequence[Mapping[str, Any]]) -> Table:
+        """A row per record, a column per name in any of them; None where a record lacks it."""
+        names = list(dict.fromkeys(name for record in records for name in record))
+        rows = [[record.get(name) for name in names] for record in records]
+        return cls(tuple(map(Column, names)), rows)
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -172,3 +180,12 @@ def format_signed(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return "–"
     return f"{value:+.4f}".replace("-", "−")
+
+
+def format_age(timestamp: float) -> str:
+    """Time since a Unix timestamp: `3 min`, `2 h`, `5 d`."""
+    seconds = max(0.0, time.time() - timestamp)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -127,10 +127,7 @@ class Predictions(Result):
     @property
     def tables(self) -> dict[str, Table]:
         """`predictions`: a row per document or example."""
-        records = self.to_records()
-        names = list(dict.fromkeys(name for record in records for name in record))
-        rows = [[record.get(name) for name in names] for record in records]
-        return {"predictions": Table(tuple(map(Column, names)), rows)}
+        return {"predictions": Table.from_records(self.to_records())}
 
     def to_sections(self, width: int) -> list[PageSection]:
         """A table for every document, or one for all examples of a file."""

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from neural.core.errors import TaskError, describe_os_error
+from neural.core.escape import shorten
 from neural.core.files import write_atomically
-from neural.core.html_document import render_paragraph, render_table
-from neural.core.table import format_number, format_table
+from neural.core.page_section import PageSection
+from neural.core.result import Result
+from neural.core.table import Table, format_age, format_number
 from neural.data.downloads import cache_folder
 from neural.findings.run_summary import find_run_folders, summarize_run
 from neural.runs.errors import RunError
@@ -25,14 +27,15 @@ from neural.runs.folder import ROWS_FILE
 from neural.runs.run import Run
 from neural.workflows.sweep import TRIALS_FILE, open_sweep
 
-TABLE_HEAD = ("run", "state", "step", "best")
+MAX_NAME_WIDTH = 40
+"""Characters of a name in the table."""
 ENDED_STATES = ("finished", "stopped", "failed")
 """States that only another training changes; whether a running one is lost depends on processes."""
 MIN_INDEXED_RUNS = 100
 """Folders with fewer runs are read each time."""
 
 
-class RunTable(list[dict[str, Any]]):
+class RunTable(Result, list[dict[str, Any]]):
     """The runs and sweeps of a folder, newest last: a dict each, as in `neural runs --json`."""
 
     def __init__(self, summaries: list[dict[str, Any]], folder: Path, older_count: int = 0) -> None:
@@ -40,43 +43,48 @@ class RunTable(list[dict[str, Any]]):
         super().__init__(summaries)
         self.folder, self.older_count = folder, older_count
 
-    def to_dataframe(self) -> Any:
-        """A pandas DataFrame with one row per run; the best validation is in columns of its own."""
-        import pandas  # slow to import
+    def build_dict(self) -> dict[str, Any]:
+        """Folder and summaries."""
+        return {"folder": self.folder, "runs": list(self), "older": self.older_count}
 
-        rows = []
+    @property
+    def tables(self) -> dict[str, Table]:
+        """`runs`: a row per run; the best validation is in columns of its own."""
+        records = []
         for summary in self:
             best = summary.get("best") or {}
-            row = {key: value for key, value in summary.items() if key != "best"}
-            rows.append({**row, "best_step": best.get("step"), **best.get("scores", {})})
-        return pandas.DataFrame(rows)
+            record = {key: value for key, value in summary.items() if key != "best"}
+            records.append({**record, "best_step": best.get("step"), **best.get("scores", {})})
+        return {"runs": Table.from_records(records)}
 
-    def table_rows(self) -> list[tuple[str, str, str, str]]:
-        """Name, state, step and best score of every run, as text."""
-        return [_format_row(summary) for summary in self]
-
-    def __repr__(self) -> str:
+    def to_sections(self, width: int) -> list[PageSection]:
+        """A line per run or sweep, then the messages of broken folders."""
         if not self:
-            return f"no runs in {self.folder}"
-        table = format_table([TABLE_HEAD, *self.table_rows()], (2,), indent="")
-        return table + (f"\n… and {self.older_count:,} older" if self.older_count else "")
+            return [PageSection(title=f"no runs in {self.folder}")]
+        lines = [
+            f"{summary['name']} is broken: {summary['message']}"
+            for summary in self
+            if summary["kind"] == "broken"
+        ]
+        if self.older_count:
+            lines.append(f"… and {self.older_count:,} older: `neural runs --all`")
+        rows = [(shorten(summary["name"], MAX_NAME_WIDTH), *_describe(summary)) for summary in self]
+        head = ("run", "state", "step", "best", "age")
+        table = PageSection(title="", table_head=head, table_rows=rows)
+        return [table, PageSection(title="", text="\n".join(lines))] if lines else [table]
 
-    def _repr_html_(self) -> str:
-        if not self:
-            return render_paragraph(repr(self))
-        return render_table(TABLE_HEAD, self.table_rows())
 
-
-def _format_row(summary: dict[str, Any]) -> tuple[str, str, str, str]:
+def _describe(summary: dict[str, Any]) -> tuple[str, str, str, str]:
+    """State, progress, best score and age of a run or sweep, as text."""
     if summary["kind"] == "broken":
-        return summary["name"], "broken", "", summary["message"]
+        return "broken", "", "", ""
     if summary["kind"] == "sweep":
-        trials = f"{summary['finished']}/{summary['trials']} trials"
-        return summary["name"], summary["state"], trials, ""
+        progress = f"{summary['finished']}/{summary['trials']} trials"
+        return summary["state"], progress, "", format_age(summary["time"])
     best = summary["best"]
     score = f"{best['name'].removeprefix('valid/')} {format_number(best['score'])}" if best else "–"
     steps = f"{summary['step']:,}" + (f"/{summary['steps']:,}" if summary["steps"] else "")
-    return summary["name"], summary["state"], steps, score
+    return summary["state"], steps, score, format_age(summary["time"] or summary["started"])
 
 
 def list_runs(folder: str | Path = DEFAULT_RUNS_DIR, *, newest: int | None = None) -> RunTable:
