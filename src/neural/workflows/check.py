@@ -15,6 +15,9 @@ from neural.core.diagnostics import Diagnostic, SourceText, render_diagnostic
 from neural.core.errors import find_user_error, format_error
 from neural.core.files import read_source_text
 from neural.core.html_document import render_preformatted
+from neural.core.page_section import PageSection
+from neural.core.result import Result
+from neural.core.table import Column, Table
 from neural.language.check import check as check_text
 from neural.language.check import check_to_json
 from neural.language.summary import format_summary
@@ -29,7 +32,7 @@ MAX_SHOWN_TRIALS = 12
 
 
 @dataclass(frozen=True, repr=False)
-class CheckReport:
+class CheckReport(Result):
     """Result of `neural.check`; printed, it is what `neural check` prints.
 
     Iterating gives the diagnostics.
@@ -54,6 +57,21 @@ class CheckReport:
 
     def __bool__(self) -> bool:
         return self.ok
+
+    def build_dict(self) -> dict[str, Any]:
+        """What `neural check --json` prints."""
+        return dict(self.data)
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """`diagnostics`: code, severity and message of each."""
+        names = ("code", "severity", "message")
+        rows = [[getattr(diagnostic, name) for name in names] for diagnostic in self.diagnostics]
+        return {"diagnostics": Table(tuple(map(Column, names)), rows)}
+
+    def to_sections(self, width: int) -> list[PageSection]:
+        """The text."""
+        return [PageSection(title=self.name, text=f"\n{self.text}")]
 
     def __repr__(self) -> str:
         return self.text
