@@ -7,7 +7,7 @@ from torch import nn
 
 import neural
 from neural.findings.capture_record import CaptureRecord
-from neural.findings.findings import analyze_runs
+from neural.findings.findings import analyze_runs, select_checks
 from neural.report.capture_page import write_record_page
 from neural.runs.errors import RunError
 from neural.runs.run import Run
@@ -76,6 +76,11 @@ def test_findings_are_those_of_its_run(record, run):
         ]
 
     assert describe(record) == describe(run)
+
+
+def test_checks_of_trainings_say_nothing_about_it(record):
+    codes = {check.code for check in select_checks([record])}
+    assert codes >= {"ATT001", "ATT008"} and not codes & {"ATT003", "TRN001", "TRN007", "FOC001"}
 
 
 def test_a_series_has_a_page_without_a_run(record, tmp_path):

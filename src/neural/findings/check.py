@@ -172,6 +172,9 @@ class AnalysisCheck(RegistryEntry):
     min_layers: ClassVar[int] = 1
     """Layers with attention that a check of attention needs, such as 2 to compare layers."""
 
+    needs_training: ClassVar[bool] = False
+    """Whether it reads scores or weights: nothing is said about captures, which have none."""
+
     @classmethod
     def applies_to(cls, run: Record) -> bool:
         """Whether the check is about this kind of run; if not, nothing is said about it.

@@ -21,7 +21,7 @@ from neural.findings.advice import AdviceList, advise
 from neural.findings.check import AnalysisCheck, Finding, FindingKind, ViewLink
 from neural.findings.checks import registry
 from neural.findings.record import Record
-from neural.findings.run_loading import get_seed
+from neural.findings.run_loading import get_seed, is_capture
 
 LINE_WIDTH = 110
 """Characters per line of the text report."""
@@ -125,7 +125,10 @@ def select_checks(
     checks = [
         check
         for check in map(registry.get, registry.names())
-        if check.kind in kinds and any(check.applies_to(run) for run in runs)
+        if check.kind in kinds
+        and any(
+            not (check.needs_training and is_capture(run)) and check.applies_to(run) for run in runs
+        )
     ]
     return sorted(checks, key=lambda check: check.code)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -54,6 +55,8 @@ class FocusState:
 
 class FocusCheck(DiagnosticCheck):
     """Base class of checks for problems of the focus that accuracy does not show."""
+
+    needs_training: ClassVar[bool] = True
 
     @classmethod
     def applies_to(cls, run: Record) -> bool:

@@ -36,6 +36,7 @@ class BestCheckpoint(DiagnosticCheck):
     """
 
     code: ClassVar[str] = "TRN008"
+    needs_training: ClassVar[bool] = True
     claim: ClassVar[str] = "validations got worse after the best checkpoint"
     unit: ClassVar[str] = "of the best score"
     importance: ClassVar[Importance] = "medium"

@@ -28,6 +28,7 @@ class DeadHeads(DiagnosticCheck):
     """
 
     code: ClassVar[str] = "ATT003"
+    needs_training: ClassVar[bool] = True
     claim: ClassVar[str] = "heads are dead"
     unit: ClassVar[str] = "of the heads"
     advice: ClassVar[str] = (

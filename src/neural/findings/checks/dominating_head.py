@@ -25,6 +25,7 @@ class DominatingHead(DiagnosticCheck):
     """
 
     code: ClassVar[str] = "ATT005"
+    needs_training: ClassVar[bool] = True
     claim: ClassVar[str] = "one head dominates its layer"
     unit: ClassVar[str] = "times the median of the others"
     advice: ClassVar[str] = "remove it and compare: `neural debug RUN --dead-heads`"

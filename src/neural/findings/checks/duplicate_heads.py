@@ -16,7 +16,7 @@ from neural.findings.check import DiagnosticCheck, Symptom
 from neural.findings.figure_data import build_head_grid, mark_head
 from neural.findings.head_roles import ROLE_THRESHOLDS, format_head, load_last_maps
 from neural.findings.record import Record
-from neural.findings.run_loading import finite_mean, is_capture
+from neural.findings.run_loading import finite_mean
 
 MAX_DIVERGENCE_BITS = 0.02
 """Jensen–Shannon divergence below which two heads are duplicates.
@@ -44,6 +44,7 @@ class DuplicateHeads(DiagnosticCheck):
     """
 
     code: ClassVar[str] = "ATT004"
+    needs_training: ClassVar[bool] = True
     claim: ClassVar[str] = "heads of a layer are duplicates"
     unit: ClassVar[str] = "of the pairs of heads"
     advice: ClassVar[str] = (
@@ -52,8 +53,6 @@ class DuplicateHeads(DiagnosticCheck):
 
     def find_symptom(self, run: Record) -> Symptom | None:
         """Compare the last stored maps of every layer, [head, query, key]."""
-        if is_capture(run):
-            return None
         step, layers = load_last_maps(run)
         duplicates, pair_count, partners = [], 0, dict[tuple[int, int], list[int]]()
         for layer, maps in enumerate(layers):

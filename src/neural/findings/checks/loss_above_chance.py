@@ -39,6 +39,7 @@ class LossAboveChance(DiagnosticCheck):
     """
 
     code: ClassVar[str] = "TRN004"
+    needs_training: ClassVar[bool] = True
     claim: ClassVar[str] = "the validation loss is not clearly below chance"
     unit: ClassVar[str] = "times the chance loss"
     importance: ClassVar[Importance] = "high"

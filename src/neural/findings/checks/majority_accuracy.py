@@ -27,6 +27,7 @@ class MajorityAccuracy(DiagnosticCheck):
     """
 
     code: ClassVar[str] = "TRN005"
+    needs_training: ClassVar[bool] = True
     claim: ClassVar[str] = "the accuracy is not above the share of the largest class"
     unit: ClassVar[str] = "of the examples are classified right"
     importance: ClassVar[Importance] = "high"

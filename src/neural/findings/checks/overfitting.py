@@ -40,6 +40,7 @@ class Overfitting(DiagnosticCheck):
     """
 
     code: ClassVar[str] = "TRN003"
+    needs_training: ClassVar[bool] = True
     claim: ClassVar[str] = "the model overfits"
     unit: ClassVar[str] = "of the lowest validation loss"
     importance: ClassVar[Importance] = "medium"

@@ -23,6 +23,7 @@ class Patience(DiagnosticCheck):
     """
 
     code: ClassVar[str] = "TRN002"
+    needs_training: ClassVar[bool] = True
     claim: ClassVar[str] = "the best came after a plateau"
     unit: ClassVar[str] = "validations"
     kind: ClassVar[FindingKind] = "warning"

@@ -26,6 +26,7 @@ class TrainingPhases(DiagnosticCheck):
     """
 
     code: ClassVar[str] = "TRN001"
+    needs_training: ClassVar[bool] = True
     claim: ClassVar[str] = "the training had phases"
     unit: ClassVar[str] = "of the training came before the best score"
     kind: ClassVar[FindingKind] = "note"

@@ -49,6 +49,7 @@ class Undertrained(DiagnosticCheck):
     """
 
     code: ClassVar[str] = "TRN007"
+    needs_training: ClassVar[bool] = True
     claim: ClassVar[str] = "validation loss still falls at the end"
     unit: ClassVar[str] = "of the fall since the first validation"
     importance: ClassVar[Importance] = "medium"

@@ -29,6 +29,7 @@ class UnscaledFeatures(DiagnosticCheck):
     """
 
     code: ClassVar[str] = "TRN006"
+    needs_training: ClassVar[bool] = True
     claim: ClassVar[str] = "input features are not scaled"
     unit: ClassVar[str] = "root mean square"
     importance: ClassVar[Importance] = "medium"
