@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from neural.capture.intervene import record_head_outputs as record_head_outputs
     from neural.exports._export_run import export as export
     from neural.nn.attend import attend as attend
+    from neural.optim.program import ProgramError as ProgramError
     from neural.runs.find import open_run as open_run
     from neural.workflows import interventions as interventions
     from neural.workflows.ablate import ablate as ablate
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
     from neural.workflows.fit import fit as fit
     from neural.workflows.generate import generate as generate
     from neural.workflows.load import Blueprint as Blueprint
-    from neural.workflows.load import ProgramError as ProgramError
     from neural.workflows.load import load as load
     from neural.workflows.load import parse as parse
     from neural.workflows.patching import patch as patch
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "Blueprint": "workflows.load",
-    "ProgramError": "workflows.load",
+    "ProgramError": "optim.program",
     "Segmenter": "workflows.segment",
     "ablate": "workflows.ablate",
     "analyze": "workflows.analyze",

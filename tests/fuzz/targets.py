@@ -28,9 +28,10 @@ from neural.language.check import check
 from neural.language.network import Network
 from neural.language.parser import parse as read_program
 from neural.optim.catalogue import CATALOGUE
+from neural.optim.program import ProgramError
 from neural.runs.errors import RunError
 from neural.runs.run import Run
-from neural.workflows.load import ProgramError, parse
+from neural.workflows.load import parse
 from tests.fuzz import run_seeds, seeds
 from tests.fuzz.target import Target, work_folder, write_file
 

@@ -16,6 +16,7 @@ from neural.core.files import read_small_file
 from neural.data.class_folders import find_class_folders
 from neural.data.numpy_files import map_npy
 from neural.imports.nn_transformer_encoder import NnTransformerEncoder
+from neural.optim.program import ProgramError
 from neural.runs.checkpoint import read_newest
 from neural.runs.copy import copy_run
 from neural.runs.errors import RunError
@@ -25,7 +26,7 @@ from neural.tasks.segmentation.pipeline import SHIPPED_SEGMENTER, load_pipeline
 from neural.workflows.copy_runs import copy_runs
 from neural.workflows.generate import load_generator
 from neural.workflows.import_model import ModelImportError, import_file
-from neural.workflows.load import ProgramError, load, parse
+from neural.workflows.load import load, parse
 from neural.workflows.load_model import build_untrained
 from tests.cpu_time import limit_cpu_time
 from tests.fuzz.bombs import BOMBS, PROGRAMS, MemoryPeak

@@ -1,7 +1,6 @@
 """Read and check a program: `neural.load`, `neural.parse` and the `Blueprint` that they return.
 
-A program is text in the `.neural` language that defines one or more networks; CATALOGUE holds the
-layers, losses and optimizers that it can name.
+A program is text in the `.neural` language that defines one or more networks.
 """
 
 from __future__ import annotations
@@ -10,36 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neural.core.diagnostics import Diagnostic, SourceText, render_diagnostic
-from neural.core.errors import NeuralError
+from neural.core.diagnostics import Diagnostic, SourceText
 from neural.core.files import read_source_text
-from neural.language.check import CheckResult, check
 from neural.language.network import Network
 from neural.language.program_json import program_to_json
 from neural.language.shapes import Shape
 from neural.language.summary import format_summary
 from neural.language.syntax import Program
-from neural.optim.catalogue import CATALOGUE
+from neural.optim.program import check_program
 
 if TYPE_CHECKING:
     from neural.nn.build import NetworkModule
-
-
-class ProgramError(NeuralError, ValueError):
-    """A program has errors; the message shows all of them like `neural check`.
-
-        try:
-            network = neural.load("net.neural")
-        except neural.ProgramError as error:
-            print(error)
-
-    Raised by `neural.load` and `neural.parse`; `neural.check` returns the errors instead.
-    """
-
-    def __init__(self, source: SourceText, diagnostics: tuple[Diagnostic, ...]) -> None:
-        messages = (render_diagnostic(diagnostic, source) for diagnostic in diagnostics)
-        super().__init__("\n".join(messages))
-        self.source, self.diagnostics = source, diagnostics
 
 
 @dataclass(frozen=True)
@@ -111,7 +91,7 @@ def parse(text: str, *, name: str | None = None, network: str | None = None) -> 
 
     `network` selects one of several by name; `name` stands for the file name in messages.
     """
-    return _check_source(SourceText(name or "<text>", text), network)
+    return _create_blueprint(SourceText(name or "<text>", text), network)
 
 
 def load(path: str | Path, *, network: str | None = None) -> Blueprint:
@@ -121,11 +101,9 @@ def load(path: str | Path, *, network: str | None = None) -> Blueprint:
 
     `network` selects one of several by name.
     """
-    return _check_source(read_source_text(path), network)
+    return _create_blueprint(read_source_text(path), network)
 
 
-def _check_source(source: SourceText, network: str | None) -> Blueprint:
-    checked: CheckResult = check(source.text, CATALOGUE, network=network)
-    if checked.errors:
-        raise ProgramError(source, checked.errors)
+def _create_blueprint(source: SourceText, network: str | None) -> Blueprint:
+    checked = check_program(source, network)
     return Blueprint(checked.networks[0], checked.program, source, checked.diagnostics)

@@ -9,14 +9,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from neural.core.diagnostics import SourceText
+from neural.nn.build import build
 from neural.nn.lazy_torch import torch
 from neural.optim.catalogue import CATALOGUE
+from neural.optim.program import check_program
 from neural.runs.checkpoint import EMA_PREFIX, Checkpoint, check_network_match, select_weights
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.tasks import registry as tasks
 from neural.tasks.task import Task
-from neural.workflows.load import parse
 from neural.workflows.load_task import restore_experiment, restore_task
 
 if TYPE_CHECKING:
@@ -66,9 +68,9 @@ def build_untrained(run: Run, max_parameters: int) -> nn.Module:
     """
     if run.program is not None:
         path = str(run.path / "program.neural")
-        blueprint = parse(run.program, name=path, network=run.network_name)
-        _check_parameter_count(run, blueprint.parameters, max_parameters)
-        return blueprint.build()
+        (network, *_) = check_program(SourceText(path, run.program), run.network_name).networks
+        _check_parameter_count(run, network.cost.parameters, max_parameters)
+        return build(network)
     experiment = restore_experiment(run)
     task_class = tasks.get(experiment.task)
     with torch.device("meta"):  # sizes only, no memory

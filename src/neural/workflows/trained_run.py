@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neural.core.diagnostics import SourceText
 from neural.core.experiment import Experiment
 from neural.language.network import Network
+from neural.optim.program import check_program
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.tasks.task import Task
-from neural.workflows.load import parse
 from neural.workflows.load_model import load_best_model
 from neural.workflows.load_task import read_task_name, restore_experiment, restore_task
 
@@ -75,7 +76,8 @@ class TrainedRunFolder:
         if self.run.program is None:
             raise RunError(f"{self.run.name} has no `.neural` program, so its inputs are unknown")
         path = str(self.run.path / "program.neural")
-        return parse(self.run.program, name=path, network=self.run.network_name).network
+        source = SourceText(path, self.run.program)
+        return check_program(source, self.run.network_name).networks[0]
 
     def load_model(self) -> nn.Module:
         """The model with its best weights."""
