@@ -152,7 +152,7 @@ class Training:
 def train(root: Path) -> None:
     """Train until interrupted; prints the time after every step."""
     from neural.training.engine import fit
-    from neural.workflows.load_task import load_task
+    from neural.training.load_task import load_task
     from neural.workflows.train import create_run
 
     task = load_task(

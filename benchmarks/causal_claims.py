@@ -72,8 +72,8 @@ from neural.tasks.segmentation.evaluation_data import load_task_documents
 from neural.tasks.segmentation.feature_cache import resolve_features
 from neural.tasks.segmentation.losses import mask_gaps
 from neural.training.engine import fit
-from neural.workflows.load_model import load_best_model, load_model
-from neural.workflows.load_task import create_task
+from neural.training.load_model import load_best_model, load_model
+from neural.training.load_task import create_task
 from neural.workflows.train import create_run
 
 NUM_DONORS = 8

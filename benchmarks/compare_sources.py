@@ -35,7 +35,7 @@ def train(batch_size: int, steps: int) -> None:
     """Train; for each line on standard input, print the seconds and losses of some more steps."""
     from neural.tasks.language_model.task import LanguageModelSettings
     from neural.training.engine import fit
-    from neural.workflows.load_task import create_task
+    from neural.training.load_task import create_task
     from neural.workflows.train import create_run
 
     folder = Path(tempfile.mkdtemp())

@@ -21,7 +21,7 @@ import torch
 
 from neural.tasks.supervised.task import SupervisedSettings
 from neural.training.engine import fit
-from neural.workflows.load_task import create_task
+from neural.training.load_task import create_task
 from neural.workflows.train import create_run
 
 PROGRAM = """network Characters {

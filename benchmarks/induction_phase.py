@@ -39,9 +39,9 @@ from neural.capture.token_classes import find_repeated_pairs
 from neural.findings.head_necessity import HeadIndex, load_necessity, load_roles
 from neural.findings.head_roles import format_head
 from neural.runs.run import Run
+from neural.training.load_model import load_weights
+from neural.training.load_task import restore_task
 from neural.workflows.ablate import ablate
-from neural.workflows.load_model import load_weights
-from neural.workflows.load_task import restore_task
 from neural.workflows.train import TrainRequest, prepare_training, train
 
 EXAMPLE = Path(__file__).parents[1] / "examples/induction"

@@ -36,8 +36,8 @@ from generation import import_nanogpt
 
 from neural.tasks.language_model.task import LanguageModel, LanguageModelSettings
 from neural.training.engine import fit
-from neural.workflows.load_model import load_best_model
-from neural.workflows.load_task import create_task
+from neural.training.load_model import load_best_model
+from neural.training.load_task import create_task
 from neural.workflows.train import create_run
 
 GOALS = {

@@ -63,7 +63,7 @@ from neural.tasks.segmentation.score_table import estimate_lift, estimate_scores
 from neural.tasks.segmentation.settings import SegmentationSettings
 from neural.tasks.segmentation.task import Segmentation
 from neural.training.engine import fit
-from neural.workflows.load_model import load_best_model
+from neural.training.load_model import load_best_model
 from neural.workflows.train import create_run
 
 GOALS = {

@@ -40,8 +40,8 @@ def measure_model(name: str, seed: int, epochs: int, *, long: bool) -> dict[str,
     from neural.tasks.segmentation.inference import compute_logits
     from neural.tasks.segmentation.settings import SegmentationSettings
     from neural.training.engine import fit
-    from neural.workflows.load_model import load_best_model
-    from neural.workflows.load_task import create_task
+    from neural.training.load_model import load_best_model
+    from neural.training.load_task import create_task
     from neural.workflows.train import create_run
 
     preset = "document_boundary_aware" if name == "boundary_aware" else "document_localized"

@@ -8,7 +8,7 @@ import torch
 from neural.nn.kernel_dispatch import no_kernels
 from neural.tasks.segmentation.inference import compute_logits
 from neural.tasks.segmentation.settings import SegmentationSettings
-from neural.workflows.load_task import create_task
+from neural.training.load_task import create_task
 from neural.workflows.train import create_run
 
 VERSE, CHORUS = ("river", "road", "night", "lantern", "window"), ("home", "carry", "again", "sing")

@@ -104,7 +104,7 @@ truths = predictions = training_truths = [[False, False, True, False]] * 3
 """,
     "study": """
 import neural
-from neural.workflows.load_task import load_task
+from neural.training.load_task import load_task
 from neural.workflows.train import create_run
 task = load_task(Path("small.yaml"), [])
 run = create_run(task, Path("runs"))

@@ -46,7 +46,7 @@ from neural.tasks.segmentation.settings import SegmentationSettings
 from neural.tasks.segmentation.task import Segmentation
 from neural.tasks.segmentation.text_splitting import find_elements
 from neural.training.engine import TrainingProgress, fit
-from neural.workflows.load_model import load_best_model
+from neural.training.load_model import load_best_model
 from neural.workflows.train import create_run
 
 FEATURES = ("meaning", "cohesion", "novelty", "chains", "openings", "vocabularies", "layout")

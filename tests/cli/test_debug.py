@@ -14,7 +14,7 @@ from neural.optim.catalogue import CATALOGUE
 from neural.runs.run import Run
 from neural.tasks.language_model.task import LanguageModel
 from neural.training.engine import fit
-from neural.workflows.load_model import load_best_model
+from neural.training.load_model import load_best_model
 from neural.workflows.train import create_run
 from tests.programs import CLASSIFIER, TRANSLATOR
 

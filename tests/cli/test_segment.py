@@ -18,8 +18,8 @@ from neural.runs.run import Run
 from neural.tasks.segmentation import pipeline
 from neural.tasks.segmentation.calibration.platt import Platt
 from neural.tasks.segmentation.pipeline import save_pipeline
-from neural.workflows.load_model import load_best_model
-from neural.workflows.load_task import restore_experiment
+from neural.training.load_model import load_best_model
+from neural.training.load_task import restore_experiment
 from neural.workflows.segment_files import InputFile
 from tests.segmentation_runs import write_run
 

@@ -117,7 +117,7 @@ TASK_FAULTS = (
     ),
     Fault(
         "averaged weights forget how inputs are scaled",
-        "workflows/load_model.py:load_weights",
+        "training/load_model.py:load_weights",
         "model.load_state_dict(weights_in(checkpoint))",
         "pass",
         (

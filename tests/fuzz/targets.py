@@ -72,7 +72,7 @@ def _render(text: str, diagnostics: Sequence[Diagnostic]) -> None:
 
 def experiment(data: bytes) -> None:
     """An experiment in YAML, or a sweep of one."""
-    from neural.workflows.load_task import read_experiment
+    from neural.training.load_task import read_experiment
     from neural.workflows.sweep_trials import SweepSettings, expand_grid
 
     source = SourceText("fuzz.yaml", data.decode("utf-8", errors="replace"))
@@ -181,7 +181,7 @@ def corpus(data: bytes) -> None:
 
 def guess(data: bytes) -> None:
     """Data without an experiment: a table, lines of JSON or a text."""
-    from neural.workflows.guess_experiment import guess_experiment
+    from neural.training.guess_experiment import guess_experiment
 
     suffix = {b"{": ".jsonl", b"#": ".md"}.get(data[:1], ".csv")
     guess_experiment(write_file(f"guess{suffix}", data)).to_yaml()
@@ -321,7 +321,7 @@ def run(data: bytes) -> None:
     from neural.findings.run_summary import describe_run
     from neural.report.html_page import encode_json
     from neural.report.run_report import build_page_data
-    from neural.workflows.load_task import restore_experiment
+    from neural.training.load_task import restore_experiment
 
     with Run.open(_write_run_folder(data)) as opened:
         data = describe_run(opened)

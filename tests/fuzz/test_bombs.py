@@ -23,11 +23,11 @@ from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.tasks.segmentation.guess import guess_segmentation
 from neural.tasks.segmentation.pipeline import SHIPPED_SEGMENTER, load_pipeline
+from neural.training.load_model import build_untrained
 from neural.workflows.copy_runs import copy_runs
 from neural.workflows.generate import load_generator
 from neural.workflows.import_model import ModelImportError, import_file
 from neural.workflows.load import load, parse
-from neural.workflows.load_model import build_untrained
 from tests.cpu_time import limit_cpu_time
 from tests.fuzz.bombs import BOMBS, PROGRAMS, MemoryPeak
 from tests.fuzz.targets import TARGETS

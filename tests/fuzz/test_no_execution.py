@@ -23,11 +23,11 @@ from neural.runs import checkpoint
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.tasks.supervised.inputs import _load_arrays
+from neural.training.guess_experiment import guess_experiment
+from neural.training.load_task import load_task
 from neural.workflows.debug import create_input
-from neural.workflows.guess_experiment import guess_experiment
 from neural.workflows.import_model import ModelImportError, read_checkpoint_file
 from neural.workflows.load import parse
-from neural.workflows.load_task import load_task
 from neural.workflows.watch_images import _load_image
 from neural.workflows.watched_model import TargetError, load_watched_model
 from tests.fuzz import run_seeds, seeds

@@ -111,7 +111,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "workflows/debug.py": ("npy",),
     "workflows/doctor.py": OWN,
     "workflows/import_model.py": ("weights",),
-    "workflows/load_task.py": ("experiment",),
+    "training/load_task.py": ("experiment",),
     "workflows/new.py": OWN,
     "workflows/patching_pairs.py": ("pairs",),
     "workflows/runs.py": CACHE,

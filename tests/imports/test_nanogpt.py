@@ -5,9 +5,9 @@ import torch
 
 from neural.imports.nanogpt import Nanogpt
 from neural.runs.find import open_run
+from neural.training.load_model import load_best_model
 from neural.workflows.generate import load_generator
 from neural.workflows.import_model import ModelImportError, import_file
-from neural.workflows.load_model import load_best_model
 from tests.nn.test_nanogpt import CONTEXT, HEADS, IDS, build_reference
 
 TEXT = "abcdefghijklmnopqrs"

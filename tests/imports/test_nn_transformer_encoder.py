@@ -6,8 +6,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from neural.imports.nn_transformer_encoder import NnTransformerEncoder
+from neural.training.load_model import load_best_model
 from neural.workflows.import_model import ModelImportError, import_file
-from neural.workflows.load_model import load_best_model
 
 WIDTH, HEADS, INNER_WIDTH = 12, 3, 17
 

@@ -23,8 +23,8 @@ from neural.core.experiment import Experiment
 from neural.runs.run import Run
 from neural.tasks import registry as tasks
 from neural.training.engine import fit
+from neural.training.load_task import create_task
 from neural.training.process_group import ProcessGroup
-from neural.workflows.load_task import create_task
 from neural.workflows.train import create_run
 
 PROCESSES = 2

@@ -7,7 +7,7 @@ import numpy as np
 from neural.runs.run import Run
 from neural.tasks.supervised.task import SupervisedSettings
 from neural.tasks.task import Task
-from neural.workflows.load_task import create_task
+from neural.training.load_task import create_task
 from neural.workflows.train import create_run
 
 PROGRAM = """network Small {

@@ -15,8 +15,8 @@ from neural.core.platform_support import STOP_SIGNALS
 from neural.optim.optimizers.sgd import SGD
 from neural.runs.run import Run
 from neural.training.engine import DivergenceError, count_steps, fit
+from neural.training.load_task import restore_task
 from neural.training.state import TrainingState
-from neural.workflows.load_task import restore_task
 from tests.training.programs import create_small_run, create_small_task, read_run_contents
 
 

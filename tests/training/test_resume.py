@@ -11,7 +11,7 @@ import pytest
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.training.engine import fit
-from neural.workflows.load_task import restore_task
+from neural.training.load_task import restore_task
 from tests.training.programs import create_small_run, create_small_task, read_run_contents
 
 ROOT = Path(__file__).parents[2]

@@ -12,8 +12,8 @@ from neural.cli._formatting import relative_path
 from neural.cli.main import main
 from neural.core.errors import TaskError
 from neural.training.engine import fit
+from neural.training.load_task import load_task
 from neural.workflows import dynamics
-from neural.workflows.load_task import load_task
 from neural.workflows.sweep import create_sweep
 from neural.workflows.sweep_trials import read_sweep
 from neural.workflows.train import create_run

@@ -15,8 +15,8 @@ from neural.cli.main import main
 from neural.nn.attention import registry as attention
 from neural.nn.mask import Mask
 from neural.runs.run import Run
+from neural.training.load_model import load_best_model
 from neural.workflows.load import load
-from neural.workflows.load_model import load_best_model
 from neural.workflows.new import create_project
 from tests.nn.source_export.test_standalone_file import assert_exported_equal
 from tests.workflows.installed_project import use_installed_project

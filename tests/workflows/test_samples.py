@@ -14,7 +14,7 @@ from neural.optim.catalogue import CATALOGUE
 from neural.runs.run import Run
 from neural.tasks.supervised.task import Supervised
 from neural.training.engine import fit
-from neural.workflows.load_task import load_task
+from neural.training.load_task import load_task
 from neural.workflows.samples import SampleEvaluator, SampleSettings
 from neural.workflows.train import create_run
 from tests.studies import write_study

@@ -16,11 +16,11 @@ from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.pipeline import load_pipeline, save_pipeline
 from neural.tasks.segmentation.reader import decode_text
 from neural.tasks.segmentation.segment_stream import SegmentOptions
+from neural.training.load_model import load_best_model
+from neural.training.load_task import restore_experiment
+from neural.training.trained_run import TrainedRunFolder
 from neural.workflows.calibrate import calibrate
-from neural.workflows.load_model import load_best_model
-from neural.workflows.load_task import restore_experiment
 from neural.workflows.segment import load_run_pipeline, segment_text, segment_to_dict
-from neural.workflows.trained_run import TrainedRunFolder
 from tests.segmentation_runs import write_run
 from tests.written_runs import CHARACTERS
 from tests.written_runs import write_run as write_language_model

@@ -9,8 +9,8 @@ from neural.core.errors import TaskError
 from neural.runs.run import Run
 from neural.tasks.segmentation.calibration.none import None_
 from neural.tasks.segmentation.pipeline import save_pipeline
-from neural.workflows.load_model import load_best_model
-from neural.workflows.load_task import restore_experiment
+from neural.training.load_model import load_best_model
+from neural.training.load_task import restore_experiment
 from tests.segmentation_runs import write_run
 
 

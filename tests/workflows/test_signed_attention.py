@@ -17,8 +17,8 @@ from neural.nn.attention import registry as attention
 from neural.runs.run import Run
 from neural.testing.contract import check_contract, collect_checks
 from neural.testing.failure_summary import run_checks, summarize_failures
+from neural.training.load_model import load_best_model
 from neural.workflows.load import load
-from neural.workflows.load_model import load_best_model
 from neural.workflows.new import create_project
 from tests.nn.source_export.test_standalone_file import assert_exported_equal
 from tests.workflows.installed_project import use_installed_project

@@ -10,8 +10,8 @@ import neural
 from neural.core.errors import TaskError
 from neural.runs.errors import RunError
 from neural.runs.find import find_run
-from neural.workflows.load_model import load_best_model
-from neural.workflows.load_task import load_task, restore_task
+from neural.training.load_model import load_best_model
+from neural.training.load_task import load_task, restore_task
 from neural.workflows.train import TrainRequest, prepare_training
 from tests.training.programs import PROGRAM
 

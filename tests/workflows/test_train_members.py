@@ -9,12 +9,12 @@ from click.testing import CliRunner
 
 from neural.cli.main import main
 from neural.runs.run import Run
+from neural.training.load_model import load_best_model
+from neural.training.trained_run import TrainedRunFolder
 from neural.workflows.calibrate import calibrate
 from neural.workflows.evaluate import evaluate
-from neural.workflows.load_model import load_best_model
 from neural.workflows.train import TrainRequest, prepare_training, train
 from neural.workflows.train_members import MEMBERS_DIR
-from neural.workflows.trained_run import TrainedRunFolder
 from tests.segmentation_runs import MODEL, write_songs
 
 SEEDS = 3

@@ -2,7 +2,7 @@
 
 import pytest
 
-from neural.workflows.load_task import load_task
+from neural.training.load_task import load_task
 from neural.workflows.samples import SampleSettings
 from neural.workflows.training_time import (
     STARTUP_SECONDS,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from neural.core.errors import NeuralError
-from neural.workflows.file_kind import detect_kind
+from neural.core.file_kind import detect_kind
 
 COMMANDS = {"experiment": "train", "program": "train", "sweep": "sweep", "study": "study"}
 """Command that trains a file, by kind."""

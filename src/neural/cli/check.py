@@ -146,8 +146,8 @@ def _check_settings(path: str, form: str, reports: list[Any]) -> int:
     """
     from neural.cli._file_kind import require_kind
     from neural.core.errors import NeuralError, format_error
+    from neural.core.file_kind import detect_kind
     from neural.workflows.check import check_settings_file
-    from neural.workflows.file_kind import detect_kind
 
     kind = detect_kind(Path(path)) or "experiment"
     try:

@@ -173,8 +173,8 @@ def command(
             sys.exit(launch_processes(devices))
         planned_processes = plan_processes(devices)
     from neural.cli._run_selection import select_run
+    from neural.training.guess_experiment import is_data
     from neural.training.launch import exit_worker
-    from neural.workflows.guess_experiment import is_data
     from neural.workflows.train import TrainRequest
 
     if save_experiment is not None:
@@ -215,7 +215,7 @@ def _prepare_training(
     try:
         return prepare_training(request, on_guess=on_guess)
     except (SettingsError, TaskError):
-        from neural.workflows.guess_experiment import is_data
+        from neural.training.guess_experiment import is_data
 
         if request.file is not None and not is_data(Path(request.file)):
             from neural.cli._file_kind import require_kind

@@ -36,7 +36,7 @@ def check_experiment(text: str) -> tuple[Diagnostic, ...]:
     # Imported here, because pydantic is slow to import and only experiment files need it.
     from neural.core.settings import SettingsError
     from neural.tasks import registry
-    from neural.workflows.load_task import read_experiment
+    from neural.training.load_task import read_experiment
 
     if registry.guess(match[1]) is None:
         return ()

@@ -52,7 +52,7 @@ def split_scores(scores: Scores) -> tuple[dict[str, float], dict[str, np.ndarray
 
 
 class TrainedRun(Protocol):
-    """A run folder as tasks see it; `neural.workflows.trained_run` implements it."""
+    """A run folder as tasks see it; `neural.training.trained_run` implements it."""
 
     @property
     def name(self) -> str: ...

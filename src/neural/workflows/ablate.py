@@ -46,9 +46,9 @@ from neural.runs.importance_file import (
     write_importance,
 )
 from neural.runs.run import Run
+from neural.training.load_model import load_model
+from neural.training.load_task import restore_task
 from neural.workflows.ablation_result import AblationResult
-from neural.workflows.load_model import load_model
-from neural.workflows.load_task import restore_task
 from neural.workflows.objectives import build_batch, create_objective, explain_failures
 from neural.workflows.text_losses import (
     choose_length,

@@ -33,7 +33,7 @@ from neural.tasks.segmentation.evaluation_data import (
     load_evaluation_data,
 )
 from neural.tasks.segmentation.pipeline import SegmentationPipeline, pipeline_from_run
-from neural.workflows.trained_run import TrainedRunFolder
+from neural.training.trained_run import TrainedRunFolder
 
 DIAGRAM_TITLES = {"boundary": "P(a segment begins)", "label": "confidence in the label"}
 """Titles of the reliability diagrams."""

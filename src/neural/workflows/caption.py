@@ -21,8 +21,8 @@ from neural.runs.run import Run
 from neural.tasks.captions.data import NO_REGION, read_regions
 from neural.tasks.captions.model import GeneratedCaption
 from neural.tasks.captions.task import Captions
-from neural.workflows.load_model import load_best_model
-from neural.workflows.load_task import restore_task
+from neural.training.load_model import load_best_model
+from neural.training.load_task import restore_task
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 from neural.core.diagnostics import Diagnostic, SourceText, render_diagnostic
 from neural.core.errors import find_user_error, format_error
+from neural.core.file_kind import detect_kind
 from neural.core.files import read_source_text
 from neural.core.html_document import render_preformatted
 from neural.core.page_section import PageSection
@@ -22,7 +23,6 @@ from neural.language.check import check as check_text
 from neural.language.check import check_to_json
 from neural.language.summary import format_summary
 from neural.optim.catalogue import CATALOGUE
-from neural.workflows.file_kind import detect_kind
 
 SETTINGS_SUFFIXES = (".yaml", ".yml")
 SOURCE_SUFFIXES = (".neural", *SETTINGS_SUFFIXES)
@@ -150,7 +150,7 @@ def check_settings_file(path: Path, kind: str) -> tuple[dict[str, Any], str]:
 def _check_experiment(path: Path) -> tuple[dict[str, Any], str]:
     # imported here: these need numpy and the tasks, which checking a program does not
     from neural.core.settings import dump_settings
-    from neural.workflows.load_task import load_task
+    from neural.training.load_task import load_task
 
     task = load_task(path)
     text = "\n".join([task.model_summary(), *(f"note: {note}" for note in task.notes)])

@@ -44,10 +44,10 @@ from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.tasks._text_generator import load_tokenizer
 from neural.tasks.task import Task
+from neural.training.load_model import load_model, load_weights
+from neural.training.load_task import read_source, restore_task
+from neural.training.trained_run import TrainedRunFolder
 from neural.workflows.load import load
-from neural.workflows.load_model import load_model, load_weights
-from neural.workflows.load_task import read_source, restore_task
-from neural.workflows.trained_run import TrainedRunFolder
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

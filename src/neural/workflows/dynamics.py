@@ -45,7 +45,7 @@ from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.tasks.focus import metrics
 from neural.tasks.focus.task import Focus
-from neural.workflows.load_task import load_task, restore_task
+from neural.training.load_task import load_task, restore_task
 from neural.workflows.sweep import Sweep
 
 NUM_DRAWN_EXAMPLES = 3

@@ -11,7 +11,7 @@ from neural.core.result import Result
 from neural.runs.evaluation_file import save_evaluation
 from neural.runs.find import DEFAULT_RUNS_DIR, RunName, open_run
 from neural.tasks import registry as tasks
-from neural.workflows.trained_run import TrainedRunFolder
+from neural.training.trained_run import TrainedRunFolder
 
 SHIPPED = "shipped"
 """In place of a run: the segmenter that comes with the package."""

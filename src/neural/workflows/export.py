@@ -30,6 +30,7 @@ from neural.language.shapes import Shape
 from neural.runs.errors import translate_errors
 from neural.runs.run import Run
 from neural.tasks.segmentation.model import Segmenter
+from neural.training.load_model import load_best_model
 from neural.workflows.export_bundle import (
     ExportBundle,
     ExportError,
@@ -37,7 +38,6 @@ from neural.workflows.export_bundle import (
     input_shape,
     max_difference,
 )
-from neural.workflows.load_model import load_best_model
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -35,11 +35,12 @@ from neural.tasks.supervised.predict import PredictedRows, predict_arrays
 from neural.tasks.supervised.task import Supervised, SupervisedSettings
 from neural.tasks.task import Task
 from neural.training.engine import TrainingProgress, TrainingResult
+from neural.training.guess_experiment import is_data
+from neural.training.load_model import load_best_model
+from neural.training.load_task import check_registered_names, load_task
+from neural.training.trained_run import TrainedRunFolder
 from neural.workflows.evaluate import evaluate_opened
-from neural.workflows.guess_experiment import is_data
 from neural.workflows.load import Blueprint
-from neural.workflows.load_model import load_best_model
-from neural.workflows.load_task import check_registered_names, load_task
 from neural.workflows.train import (
     OnStep,
     OnWarning,
@@ -48,7 +49,6 @@ from neural.workflows.train import (
     find_typed_path,
     train,
 )
-from neural.workflows.trained_run import TrainedRunFolder
 from neural.workflows.training_progress import show_fit_progress
 
 if TYPE_CHECKING:

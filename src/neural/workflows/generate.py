@@ -10,7 +10,7 @@ from neural.core.errors import TaskError
 from neural.runs.find import DEFAULT_RUNS_DIR, RunName, open_run
 from neural.runs.run import Run
 from neural.tasks import registry as tasks
-from neural.workflows.trained_run import TrainedRunFolder
+from neural.training.trained_run import TrainedRunFolder
 
 
 def load_generator(run: str | Path | Run) -> Any:

@@ -26,7 +26,7 @@ from neural.core.errors import TaskError
 from neural.core.settings import Settings, SettingsError, read_settings
 from neural.core.settings_fields import ValueDescription
 from neural.core.yaml_positions import YamlNode, parse_yaml
-from neural.workflows.load_task import read_source
+from neural.training.load_task import read_source
 from neural.workflows.token_model import TokenModel
 
 MAX_PAIRS = 10_000

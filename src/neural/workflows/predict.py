@@ -11,7 +11,7 @@ from neural.runs.find import DEFAULT_RUNS_DIR, RunName, open_run
 from neural.runs.run import Run
 from neural.tasks import registry as tasks
 from neural.tasks.task import Predictions
-from neural.workflows.trained_run import TrainedRunFolder
+from neural.training.trained_run import TrainedRunFolder
 
 
 def describe_input(run: Run) -> str:

@@ -50,7 +50,7 @@ CharacterProgress = Callable[[int], None]
 def load_run_pipeline(run: Run, *, uncalibrated: bool = False) -> SegmentationPipeline:
     """The pipeline of a segmentation run: best checkpoint, calibration and threshold."""
     # Imported here: a text needs no run, and the tasks of runs import much.
-    from neural.workflows.trained_run import TrainedRunFolder
+    from neural.training.trained_run import TrainedRunFolder
 
     return pipeline_from_run(TrainedRunFolder(run), uncalibrated=uncalibrated)
 

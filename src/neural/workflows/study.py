@@ -35,7 +35,7 @@ from neural.core.settings_fields import ValueDescription
 from neural.runs.errors import RunError
 from neural.tasks.task import Task
 from neural.training.engine import count_steps
-from neural.workflows.load_task import load_task, read_source
+from neural.training.load_task import load_task, read_source
 from neural.workflows.samples import SampleEvaluator, SampleSettings
 from neural.workflows.sweep import TRIALS_FILE, Sweep, create_sweep, open_sweep
 from neural.workflows.sweep_trials import (

@@ -27,7 +27,7 @@ from neural.core.settings import Settings, SettingsError, read_settings
 from neural.core.settings_errors import SettingsConflictError
 from neural.core.settings_fields import ValueDescription
 from neural.tasks.supervised.task import SupervisedSettings
-from neural.workflows.load_task import load_task, read_experiment, read_source
+from neural.training.load_task import load_task, read_experiment, read_source
 from neural.workflows.train import resolve_override
 
 MAX_NAME_LENGTH = 80

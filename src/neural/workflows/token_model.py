@@ -22,8 +22,8 @@ from neural.runs.errors import RunError
 from neural.runs.find import DEFAULT_RUNS_DIR, find_run_target
 from neural.runs.run import Run
 from neural.tasks._text_generator import CharacterTokenizer, load_tokenizer
-from neural.workflows.load_model import load_model
-from neural.workflows.trained_run import TrainedRunFolder
+from neural.training.load_model import load_model
+from neural.training.trained_run import TrainedRunFolder
 from neural.workflows.watch_inputs import label_ids
 from neural.workflows.watched_model import (
     TargetError,

@@ -24,8 +24,8 @@ from neural.tasks.task import Task
 from neural.training.engine import TrainingProgress, TrainingResult
 from neural.training.engine import fit as fit_task
 from neural.training.launch import describe_separate_tasks, find_previous_attempt, launch_id
+from neural.training.load_task import load_task, restore_task
 from neural.training.process_group import join_group
-from neural.workflows.load_task import load_task, restore_task
 from neural.workflows.train_members import train_members
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from neural.runs.run import Run
 from neural.tasks.task import Task, split_scores
 from neural.training.engine import TrainingProgress, TrainingResult, count_steps
 from neural.training.engine import fit as fit_task
+from neural.training.load_model import load_best_model
 from neural.training.process_group import ProcessGroup
-from neural.workflows.load_model import load_best_model
 
 if TYPE_CHECKING:
     from torch import nn

@@ -16,7 +16,7 @@ from neural.tasks.language_model.task import LanguageModel, LanguageModelSetting
 from neural.tasks.language_model.text_windows import PUBLISHED_SPLITS
 from neural.tasks.task import split_scores
 from neural.training.engine import count_steps, fit
-from neural.workflows.load_task import load_task, restore_task
+from neural.training.load_task import load_task, restore_task
 from neural.workflows.train import create_run
 from tests.tasks.networks import program
 

@@ -19,9 +19,9 @@ from neural.tasks.segmentation.settings import PRESETS, SegmentationSettings, ap
 from neural.tasks.segmentation.task import Segmentation
 from neural.tasks.task import split_scores
 from neural.training.engine import fit
+from neural.training.load_model import load_best_model
+from neural.training.load_task import load_task, restore_task
 from neural.training.loss_module import LossModule, compute_shares
-from neural.workflows.load_model import load_best_model
-from neural.workflows.load_task import load_task, restore_task
 from neural.workflows.train import create_run
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "segmentation"

@@ -10,8 +10,8 @@ import torch
 import neural
 from neural.core.errors import TaskError
 from neural.runs.run import Run
+from neural.training.load_model import load_best_model
 from neural.workflows.evaluate import evaluate
-from neural.workflows.load_model import load_best_model
 
 CLASSIFIER = """network Pets {
   input: (3,)

@@ -9,8 +9,8 @@ from sklearn.metrics import r2_score
 import neural
 from neural.cli.main import main
 from neural.core.errors import TaskError
-from neural.workflows.load_task import restore_task
-from neural.workflows.trained_run import TrainedRunFolder
+from neural.training.load_task import restore_task
+from neural.training.trained_run import TrainedRunFolder
 from tests.tasks.networks import program
 
 PROGRAM = program(

@@ -12,8 +12,8 @@ from neural.core.settings import SettingsError, load_settings
 from neural.optim.catalogue import CATALOGUE
 from neural.tasks.supervised.inputs import load_inputs, load_labelled_examples
 from neural.tasks.supervised.task import Supervised, SupervisedSettings
+from neural.training.trained_run import TrainedRunFolder
 from neural.workflows.predict import predict
-from neural.workflows.trained_run import TrainedRunFolder
 from tests.tasks.networks import program
 
 LAYERS = 'Dense(4, activation="tanh") | Output(2, activation="softmax")'

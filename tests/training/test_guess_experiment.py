@@ -12,8 +12,8 @@ from neural.core.errors import TaskError
 from neural.core.experiment_guess import ExperimentGuess
 from neural.core.settings import SettingsError
 from neural.tasks import registry as tasks
-from neural.workflows.guess_experiment import add_overrides, guess_experiment, is_data
-from neural.workflows.load_task import load_task, read_experiment
+from neural.training.guess_experiment import add_overrides, guess_experiment, is_data
+from neural.training.load_task import load_task, read_experiment
 
 TEXT = "the cat sat on a mat while the old dog ran to the red barn "
 

@@ -19,7 +19,7 @@ from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.tasks import registry as tasks
 from neural.tasks.task import Task
-from neural.workflows.load_task import restore_experiment, restore_task
+from neural.training.load_task import restore_experiment, restore_task
 
 if TYPE_CHECKING:
     from torch import nn

@@ -19,8 +19,8 @@ from neural.optim.program import check_program
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.tasks.task import Task
-from neural.workflows.load_model import load_best_model
-from neural.workflows.load_task import read_task_name, restore_experiment, restore_task
+from neural.training.load_model import load_best_model
+from neural.training.load_task import read_task_name, restore_experiment, restore_task
 
 if TYPE_CHECKING:
     from torch import nn

@@ -13,11 +13,11 @@ from typing import Any
 from neural.core.diagnostics import DiagnosticCollector, SourceText
 from neural.core.errors import TaskError
 from neural.core.experiment_guess import ExperimentGuess
+from neural.core.file_kind import detect_kind
 from neural.core.settings import parse_override
 from neural.data.table_cells import SPREADSHEET_SUFFIXES
 from neural.runs.find import RUN_MARKER, SWEEP_MARKER
 from neural.tasks import registry as tasks
-from neural.workflows.file_kind import detect_kind
 
 EXPERIMENT_SUFFIXES = (".neural", ".yaml", ".yml", ".json")
 """Suffixes of programs and experiments."""

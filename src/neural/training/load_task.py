@@ -30,7 +30,7 @@ from neural.runs.run import Run
 from neural.runs.sinks import registry as sinks
 from neural.tasks import registry as tasks
 from neural.tasks.task import Task
-from neural.workflows.guess_experiment import add_overrides, guess_experiment, is_data
+from neural.training.guess_experiment import add_overrides, guess_experiment, is_data
 
 CAPTURE_TASKS = ("watched", "tracked")
 """`task` of runs of `neural watch` and `neural.track`, whose models are not ours."""

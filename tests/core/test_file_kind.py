@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from neural.cli.main import main
-from neural.workflows.file_kind import detect_kind
+from neural.core.file_kind import detect_kind
 from tests.sweeps import write_sweep
 
 SWEEP = "experiment: tiny.neural\nseeds: [0, 1]\n"
