@@ -37,9 +37,9 @@ from torch.nn.functional import cross_entropy
 
 import neural
 from neural.analysis.confidence_intervals import estimate_mean
-from neural.capture.explanations import METHODS, Predictor, explain
 from neural.capture.faithfulness import draw_replacements, measure_faithfulness
 from neural.data.sources.handbook import read_handbook
+from neural.interpret.explanations import METHODS, Predictor, explain
 from neural.tasks.language_model.presets import write_program
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "attribution.md"

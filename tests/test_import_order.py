@@ -24,6 +24,7 @@ ORDER = (
     "analysis",
     "findings",
     "report",
+    "interpret",
     "workflows",
     "sklearn",
     "callbacks",

@@ -6,8 +6,8 @@ from click.testing import CliRunner
 
 import neural
 from neural.cli.main import main
-from neural.workflows.watch_images import prepare_images
-from neural.workflows.watched_model import load_watched_model
+from neural.interpret._foreign_models import load_watched_model
+from neural.interpret.images import prepare_images
 from tests.vision_folders import (
     build_swin,
     build_vision_model,

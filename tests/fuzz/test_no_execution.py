@@ -19,6 +19,8 @@ from neural.data.sources.cifar import Cifar
 from neural.data.sources.images import Images
 from neural.data.sources.npz import Npz
 from neural.findings.focus_results import read_result
+from neural.interpret._foreign_models import TargetError, load_watched_model
+from neural.interpret.images import _load_image
 from neural.runs import checkpoint
 from neural.runs.errors import RunError
 from neural.runs.run import Run
@@ -28,8 +30,6 @@ from neural.training.load_task import load_task
 from neural.workflows.debug import create_input
 from neural.workflows.import_model import ModelImportError, read_checkpoint_file
 from neural.workflows.load import parse
-from neural.workflows.watch_images import _load_image
-from neural.workflows.watched_model import TargetError, load_watched_model
 from tests.fuzz import run_seeds, seeds
 from tests.fuzz.bombs import make_zip
 

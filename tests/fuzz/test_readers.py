@@ -119,13 +119,13 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "workflows/segment_files.py": ("text_rows",),
     "workflows/study.py": ("study",),
     "workflows/sweep_trials.py": ("sweep", "experiment"),
-    "workflows/text_losses.py": USERS_TEXT,
+    "interpret/losses.py": USERS_TEXT,
     "workflows/train.py": ("experiment",),
     "workflows/train_worker.py": PROCESS,
-    "workflows/watch_inputs.py": USERS_TEXT,
-    "workflows/watch_images.py": ("picture",),
+    "interpret/inputs.py": USERS_TEXT,
+    "interpret/images.py": ("picture",),
     # programs of torch.export (.pt2) are code: docs/security.md says so
-    "workflows/watched_model.py": ("model_folder", "weights"),
+    "interpret/_foreign_models.py": ("model_folder", "weights"),
     "workflows/widget.py": OWN,
 }
 """Module → its fuzz targets, or the reason why its files are trusted."""

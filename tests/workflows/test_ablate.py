@@ -11,11 +11,11 @@ from torch.nn import functional
 
 import neural
 from neural.core.errors import TaskError
+from neural.interpret.losses import cut_windows
 from neural.runs.errors import RunError
 from neural.runs.importance_file import IMPORTANCE_FILE, load_importance
 from neural.tasks import registry
 from neural.workflows import ablate as workflow
-from neural.workflows.text_losses import cut_windows
 from tests.capture.test_replay import build_decoder, make_batch, next_token_losses
 from tests.hugging_face_folders import TEXTS, build_gpt2, build_t5, save_folder, train_tokenizer
 from tests.task_runs import write_task_run

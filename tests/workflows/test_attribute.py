@@ -9,8 +9,8 @@ import torch
 
 import neural
 from neural.capture.attribution import trace_attention
-from neural.capture.explanations import METHODS
 from neural.core.errors import NeuralError, TaskError
+from neural.interpret.explanations import METHODS
 from neural.workflows.attribute import attribute
 from tests.capture.attribution_models import (
     build_classifier,

@@ -6,10 +6,10 @@ import torch
 import transformers
 
 import neural
+from neural.interpret._foreign_models import TargetError
 from neural.runs.run import Run
 from neural.workflows.compare_models import compare_captures, compare_models, compare_snapshots
 from neural.workflows.watch_models import record_captures, save_record, watch_models
-from neural.workflows.watched_model import TargetError
 from tests.hugging_face_folders import TEXTS, WIDTH, build_gpt2, save_folder, train_tokenizer
 from tests.written_runs import CHARACTERS, write_run
 

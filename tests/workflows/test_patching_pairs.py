@@ -6,8 +6,8 @@ import pytest
 
 from neural.core.errors import TaskError
 from neural.core.settings import SettingsError
+from neural.interpret.subject import TokenModel
 from neural.workflows.patching_pairs import read_pairs, tokenize_pairs
-from neural.workflows.token_model import TokenModel
 from tests.hugging_face_folders import build_gpt2, train_tokenizer
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "patching"

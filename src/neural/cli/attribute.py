@@ -97,8 +97,8 @@ def _attribute(
     as_json: bool,
     **options: Any,
 ) -> None:
+    from neural.interpret.inputs import read_inputs
     from neural.workflows.attribute import attribute
-    from neural.workflows.watch_inputs import read_inputs
 
     if bool(inputs) == bool(ids):
         raise click.UsageError("give the input with --input TEXT, or with --ids NUMBERS")

@@ -119,9 +119,9 @@ def _match_models(
     max_tokens: int | None,
 ) -> ModelComparison:
     from neural.cli._run_selection import select_run
+    from neural.interpret.inputs import read_inputs
     from neural.runs.run import Run
     from neural.workflows.compare_models import compare_models, compare_snapshots
-    from neural.workflows.watch_inputs import read_inputs
 
     if len(targets) != 2:
         raise click.UsageError("heads are matched between two models: name two")

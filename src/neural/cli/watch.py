@@ -136,7 +136,7 @@ def _watch(
     as_json: bool,
 ) -> None:
     from neural.findings.findings import add_figures
-    from neural.workflows.watch_inputs import read_inputs
+    from neural.interpret.inputs import read_inputs
     from neural.workflows.watch_models import (
         find_findings,
         format_json,

@@ -10,7 +10,7 @@ What is measured, and its statistics: capture/head_importance.py. The result of 
 its folder (`importance.json`) step by step, so an interrupted measurement resumes; the page of the
 run shows it.
 
-Losses of models of others: text_losses.py.
+Losses of models of others: interpret/losses.py.
 """
 
 from __future__ import annotations
@@ -35,6 +35,16 @@ from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import NoAttentionError, assume_softmax
 from neural.capture.watch import watch as capture_attention
 from neural.findings.capture_roles import find_capture_roles
+from neural.interpret._foreign_models import WatchedModel, find_step, load_watched_model
+from neural.interpret.inputs import label_ids
+from neural.interpret.losses import (
+    choose_length,
+    compute_chance_loss,
+    cut_windows,
+    prepare_text_losses,
+    read_text,
+)
+from neural.interpret.objectives import build_batch, create_objective, explain_failures
 from neural.nn.lazy_torch import torch
 from neural.runs.errors import RunError, SeveralRunsError
 from neural.runs.find import DEFAULT_RUNS_DIR, RUN_MARKER, find_run
@@ -49,16 +59,6 @@ from neural.runs.run import Run
 from neural.training.load_model import load_model
 from neural.training.load_task import restore_task
 from neural.workflows.ablation_result import AblationResult
-from neural.workflows.objectives import build_batch, create_objective, explain_failures
-from neural.workflows.text_losses import (
-    choose_length,
-    compute_chance_loss,
-    cut_windows,
-    prepare_text_losses,
-    read_text,
-)
-from neural.workflows.watch_inputs import label_ids
-from neural.workflows.watched_model import WatchedModel, find_step, load_watched_model
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -143,7 +143,7 @@ def ablate(
     `neural watch` (a folder of Hugging Face, `package.module:function`, …), several of these (they
     are checkpoints of one model), or a torch module. `data`: a text or its file; a run has data of
     its own. `objective`: what is measured of a model that has no loss on a text, by name ("cosine",
-    "norm", "logit:LABEL", "module:function": objectives.py), on the lines of `data`; or with
+    "norm", "logit:LABEL", "module:function": interpret/objectives.py), on the lines of `data`; or with
     `batches` any loss of a torch module, a function of model and batch that returns (B, T) or (B,).
     A batch is a dict of tensors with examples first; the loss of an example must not depend on the
     others.

@@ -7,7 +7,7 @@
     result.faithfulness             gain over random explanations, with an interval, by method
     result.save("page.html")        or .svg, .pdf, .png
 
-The answer is the token that follows a position, or the class of a classifier. capture/explanations.py
+The answer is the token that follows a position, or the class of a classifier. interpret/explanations.py
 has the methods, capture/attribution.py the parts, capture/faithfulness.py the measure.
 """
 
@@ -23,13 +23,6 @@ import numpy as np
 
 from neural.analysis.confidence_intervals import estimate_mean
 from neural.capture.attribution import AttentionTracing, LogitAttribution, trace_attention
-from neural.capture.explanations import (
-    METHODS,
-    Predictor,
-    check_methods,
-    compute_answer_gradients,
-    explain,
-)
 from neural.capture.faithfulness import (
     RANDOM_ORDERS,
     REPLACEMENT_DRAWS,
@@ -44,12 +37,19 @@ from neural.capture.residual_stream import AttributionError
 from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import assume_softmax
 from neural.core.errors import TaskError
+from neural.interpret._foreign_models import find_first_line, find_max_positions
+from neural.interpret.explanations import (
+    METHODS,
+    Predictor,
+    check_methods,
+    compute_answer_gradients,
+    explain,
+)
+from neural.interpret.objectives import ScoredModel, embed
+from neural.interpret.subject import MODEL_ERRORS, TokenModel, load_token_model
 from neural.nn.lazy_torch import torch
 from neural.runs.find import DEFAULT_RUNS_DIR
 from neural.workflows.attribution_result import Answer, AttributionResult, Faithfulness
-from neural.workflows.objectives import ScoredModel, embed
-from neural.workflows.token_model import MODEL_ERRORS, TokenModel, load_token_model
-from neural.workflows.watched_model import find_first_line, find_max_positions
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -98,8 +98,8 @@ def attribute(
     (negative); the last by default. Classifiers have their own: what their class is read from.
     `answer`, `against`: a token or class, as text or id; by default the most probable one. With
     `against`, parts of the logit are those of the difference.
-    `methods`: names of capture/explanations.py; all by default.
-    `objective`: explain a score instead of an answer (objectives.py): "cosine" of the first input with
+    `methods`: names of interpret/explanations.py; all by default.
+    `objective`: explain a score instead of an answer (interpret/objectives.py): "cosine" of the first input with
     the second, "norm" of its embedding, "logit:LABEL" or "module:function".
     `softmax`: as in `neural.watch`.
     `faithfulness`: measure each method by deletion and insertion, on up to `examples` predictions

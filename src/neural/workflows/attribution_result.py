@@ -11,13 +11,13 @@ import numpy as np
 
 from neural.analysis.confidence_intervals import SeedEstimate
 from neural.capture.attribution import LogitAttribution
-from neural.capture.explanations import METHODS
 from neural.capture.faithfulness import ExampleFaithfulness
 from neural.capture.logit_lens import LensRow
 from neural.core.page_section import PageSection
 from neural.core.result import Result
 from neural.core.table import Column, Table
 from neural.data.text_encoding import VISIBLE_WHITESPACE
+from neural.interpret.explanations import METHODS
 
 MAX_SHOWN_TOKENS = 40
 """Source positions that are listed; of more, those with the highest scores."""

@@ -49,9 +49,10 @@ from neural.findings.patching_effects import (
     find_weak_pairs,
     make_blocks,
 )
+from neural.interpret.objectives import ScoredModel
+from neural.interpret.subject import TokenModel, load_token_model
 from neural.nn.lazy_torch import torch
 from neural.runs.find import DEFAULT_RUNS_DIR
-from neural.workflows.objectives import ScoredModel
 from neural.workflows.patching_pairs import TokenPair, read_pairs, tokenize_pairs
 from neural.workflows.patching_result import (
     PatchingResult,
@@ -60,7 +61,6 @@ from neural.workflows.patching_result import (
     PathUnit,
     Unit,
 )
-from neural.workflows.token_model import TokenModel, load_token_model
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -113,7 +113,7 @@ def patch(
     `target`: a run or its name, a target of `neural watch`, or a torch module (then texts need a
     `tokenizer`). `pairs`: a YAML file, or a list of dictionaries (docs/patching.md). `metric`:
     logit_difference, loss or probability; replaces that of the file. `objective`: instead of a
-    metric and answers, for models that predict no token (objectives.py): "cosine" (with the
+    metric and answers, for models that predict no token (interpret/objectives.py): "cosine" (with the
     embedding of the clean input), "norm", "logit:LABEL" or "module:function". `sweeps`: "heads",
     "positions" (heads × positions) and "residual" (layers × positions); by default heads, and
     positions if they take few examples. `paths`: paths such as [("L0 h1", "L1 h0"), ("L1 h0",

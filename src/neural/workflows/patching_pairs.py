@@ -26,8 +26,8 @@ from neural.core.errors import TaskError
 from neural.core.settings import Settings, SettingsError, read_settings
 from neural.core.settings_fields import ValueDescription
 from neural.core.yaml_positions import YamlNode, parse_yaml
+from neural.interpret.subject import TokenModel
 from neural.training.load_task import read_source
-from neural.workflows.token_model import TokenModel
 
 MAX_PAIRS = 10_000
 TokenIds = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]

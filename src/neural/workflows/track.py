@@ -32,11 +32,11 @@ from neural.capture.watch_arguments import (
     convert_positions,
     explain_input_error,
 )
+from neural.interpret.inputs import label_ids
 from neural.nn.lazy_torch import torch
 from neural.runs.errors import RunError
 from neural.runs.folder import ROWS_FILE
 from neural.runs.run import Run
-from neural.workflows.watch_inputs import label_ids
 
 if TYPE_CHECKING:
     from torch import nn

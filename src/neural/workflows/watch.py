@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Int
     from torch import Tensor, nn
 
-    from neural.workflows.watch_inputs import WatchInput
+    from neural.interpret.inputs import WatchInput
 
     Labels = Sequence[str] | Sequence[Sequence[str]] | np.ndarray
     TokenIds = Int[Tensor, "B T"] | Sequence[Sequence[int]] | np.ndarray
@@ -218,9 +218,9 @@ def _prepare_inputs(model: nn.Module, tokenizer: Any, inputs: tuple[Any, ...]) -
 
     ValueError if the inputs are neither.
     """
+    from neural.interpret._foreign_models import WatchedModel
+    from neural.interpret.inputs import WatchInput, label_ids, prepare_input
     from neural.workflows.track import find_token_ids
-    from neural.workflows.watch_inputs import WatchInput, label_ids, prepare_input
-    from neural.workflows.watched_model import WatchedModel
 
     watched = WatchedModel(type(model).__name__, model, tokenizer)
     if _has_texts(inputs[0]):
@@ -309,7 +309,7 @@ def _move_to_model(model: nn.Module, batch: Any) -> Any:
 
 def _label_tokens(tokenizer: Any, tokens: TokenIds | None) -> list[list[str]]:
     """Labels of the ids that a model will read in a `with` block."""
-    from neural.workflows.watch_inputs import label_ids
+    from neural.interpret.inputs import label_ids
 
     ids = convert_positions("tokens", tokens)
     if ids is None:

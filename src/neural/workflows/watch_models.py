@@ -23,18 +23,7 @@ from neural.findings.capture_record import CaptureRecord
 from neural.findings.capture_roles import find_capture_roles
 from neural.findings.findings import RUN_KINDS, FindingList, analyze_runs
 from neural.findings.record import Record
-from neural.runs.find import DEFAULT_RUNS_DIR, find_run_target
-from neural.runs.run import Run
-from neural.workflows.debug import load_subject
-from neural.workflows.watch import WatchResult, watch
-from neural.workflows.watch_images import (
-    paint_pictures,
-    prepare_images,
-    reads_images,
-    select_vision_part,
-)
-from neural.workflows.watch_inputs import WatchInput, prepare_ids, prepare_input
-from neural.workflows.watched_model import (
+from neural.interpret._foreign_models import (
     TargetError,
     WatchedModel,
     find_dtype,
@@ -42,6 +31,17 @@ from neural.workflows.watched_model import (
     find_step,
     load_watched_model,
 )
+from neural.interpret.images import (
+    paint_pictures,
+    prepare_images,
+    reads_images,
+    select_vision_part,
+)
+from neural.interpret.inputs import WatchInput, prepare_ids, prepare_input
+from neural.runs.find import DEFAULT_RUNS_DIR, find_run_target
+from neural.runs.run import Run
+from neural.workflows.debug import load_subject
+from neural.workflows.watch import WatchResult, watch
 
 MISSING_OPERATION = re.compile(r"not implemented for '(Half|BFloat16|Float8\w*)'|Half.*CPU")
 """Errors of torch for an operation that a device does not have in a narrow dtype."""

@@ -20,9 +20,9 @@ from neural.capture.patch_positions import PIXELS_INPUT, find_pixels
 from neural.capture.probe_image import encode_picture
 from neural.core.files import format_missing_file
 from neural.data.sources.images import FORMATS
+from neural.interpret._foreign_models import TargetError, WatchedModel
+from neural.interpret.inputs import WatchInput
 from neural.nn.lazy_torch import torch
-from neural.workflows.watch_inputs import WatchInput
-from neural.workflows.watched_model import TargetError, WatchedModel
 
 if TYPE_CHECKING:
     from PIL.Image import Image

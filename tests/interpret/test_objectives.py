@@ -12,7 +12,7 @@ import neural
 from neural.capture.intervene import intervene
 from neural.capture.interventions import zero
 from neural.core.errors import TaskError
-from neural.workflows.objectives import build_batch, create_objective
+from neural.interpret.objectives import build_batch, create_objective
 from tests.hugging_face_folders import train_tokenizer
 
 PAIRS = ["the cat sat\ta dog ran", "a red house\tthe old dog sat there", "one two\tthe cat"]

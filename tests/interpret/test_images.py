@@ -14,9 +14,9 @@ from PIL import Image
 import neural
 from neural.capture.probe_image import IMAGE_KEY, ROLLOUT_ARRAY, ROWS_ARRAY, ProbeImage
 from neural.cli.main import main
+from neural.interpret._foreign_models import WatchedModel, load_watched_model
+from neural.interpret.images import prepare_images, select_vision_part
 from neural.runs.run import Run
-from neural.workflows.watch_images import prepare_images, select_vision_part
-from neural.workflows.watched_model import WatchedModel, load_watched_model
 from tests.hugging_face_folders import build_gpt2, save_folder, train_tokenizer
 from tests.vision_folders import (
     SHAPE,
@@ -72,7 +72,7 @@ def test_the_picture_is_what_the_model_sees(planted, image):
     watched = load_watched_model(str(planted))
     prepared = prepare_images(watched, [image])
     (capture,) = [neural.watch(watched.model, prepared.batch)]
-    from neural.workflows.watch_images import paint_pictures
+    from neural.interpret.images import paint_pictures
 
     paint_pictures(capture, prepared)
     shown = np.asarray(Image.open(io.BytesIO(capture.images[0].png)), float)

@@ -7,7 +7,8 @@ import transformers
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from neural.capture.map_encoding import decode_map
-from neural.workflows.watch_inputs import (
+from neural.interpret._foreign_models import TargetError, WatchedModel
+from neural.interpret.inputs import (
     DEFAULT_TEXT,
     label_ids,
     prepare_ids,
@@ -15,7 +16,6 @@ from neural.workflows.watch_inputs import (
     read_inputs,
 )
 from neural.workflows.watch_models import capture_model, record_captures
-from neural.workflows.watched_model import TargetError, WatchedModel
 from tests.hugging_face_folders import POSITIONS, TEXTS, build_gpt2, train_tokenizer
 
 

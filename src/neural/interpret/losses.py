@@ -23,16 +23,16 @@ from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import NoAttentionError
 from neural.core.errors import TaskError
 from neural.core.files import format_missing_file, is_file_name
-from neural.nn.build import NetworkModule
-from neural.nn.lazy_torch import functional, torch
-from neural.workflows.objectives import OBJECTIVES
-from neural.workflows.watch_inputs import describe_unknown_tokens, label_ids
-from neural.workflows.watched_model import (
+from neural.interpret._foreign_models import (
     TargetError,
     WatchedModel,
     find_first_line,
     find_max_positions,
 )
+from neural.interpret.inputs import describe_unknown_tokens, label_ids
+from neural.interpret.objectives import OBJECTIVES
+from neural.nn.build import NetworkModule
+from neural.nn.lazy_torch import functional, torch
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -18,8 +18,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from neural.core.errors import TaskError
+from neural.interpret._foreign_models import FUNCTION_TARGET, find_first_line, import_function
 from neural.nn.lazy_torch import functional, nn, torch
-from neural.workflows.watched_model import FUNCTION_TARGET, find_first_line, import_function
 
 if TYPE_CHECKING:
     from jaxtyping import Float

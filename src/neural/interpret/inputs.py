@@ -18,8 +18,8 @@ from neural.core.files import (
     is_file_name,
     looks_like_file_name,
 )
+from neural.interpret._foreign_models import TargetError, WatchedModel, find_max_positions
 from neural.nn.lazy_torch import torch
-from neural.workflows.watched_model import TargetError, WatchedModel, find_max_positions
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from neural.capture.attribution import trace_attention
-from neural.capture.explanations import METHODS, Predictor, check_methods, explain
 from neural.capture.residual_stream import AttributionError
 from neural.capture.rollout import iter_rollouts
+from neural.interpret.explanations import METHODS, Predictor, check_methods, explain
 from tests.capture.attribution_models import (
     PAD,
     build_classifier,

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from neural.core.errors import TaskError
+from neural.interpret.subject import TokenModel, load_token_model
 from neural.tasks._text_generator import CharacterTokenizer
-from neural.workflows.token_model import TokenModel, load_token_model
 from tests.hugging_face_folders import build_gpt2, build_t5, save_folder, train_tokenizer
 from tests.programs import TRANSLATOR
 from tests.written_runs import CHARACTERS, write_run

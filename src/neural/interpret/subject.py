@@ -16,6 +16,13 @@ from typing import TYPE_CHECKING, Any
 from neural.capture.watch import run_model
 from neural.core.errors import TaskError
 from neural.core.registry import UnknownNameError
+from neural.interpret._foreign_models import (
+    TargetError,
+    WatchedModel,
+    find_first_line,
+    load_watched_model,
+)
+from neural.interpret.inputs import label_ids
 from neural.nn.build import NetworkModule, SequentialNetwork
 from neural.nn.lazy_torch import torch
 from neural.runs.errors import RunError
@@ -24,13 +31,6 @@ from neural.runs.run import Run
 from neural.tasks._text_generator import CharacterTokenizer, load_tokenizer
 from neural.training.load_model import load_model
 from neural.training.trained_run import TrainedRunFolder
-from neural.workflows.watch_inputs import label_ids
-from neural.workflows.watched_model import (
-    TargetError,
-    WatchedModel,
-    find_first_line,
-    load_watched_model,
-)
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

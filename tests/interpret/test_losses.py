@@ -7,14 +7,14 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from torch.nn import functional
 
-from neural.workflows.text_losses import (
+from neural.interpret._foreign_models import TargetError, WatchedModel
+from neural.interpret.losses import (
     choose_length,
     compute_chance_loss,
     cut_windows,
     prepare_text_losses,
     read_text,
 )
-from neural.workflows.watched_model import TargetError, WatchedModel
 from tests.hugging_face_folders import POSITIONS, TEXTS, build_gpt2, build_t5, train_tokenizer
 
 TEXT = " ".join(TEXTS * 8)

@@ -16,7 +16,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from neural.workflows.watched_model import (
+from neural.interpret._foreign_models import (
     TargetError,
     WatchedModel,
     find_dtype,
@@ -267,7 +267,7 @@ def test_answers_of_a_hub_are_messages(tmp_path):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     code = (
-        "from neural.workflows.watched_model import TargetError, load_watched_model\n"
+        "from neural.interpret._foreign_models import TargetError, load_watched_model\n"
         "for name in ('gated', 'private', 'missing'):\n"
         "    try:\n        load_watched_model(f'nobody/{name}')\n"
         "    except TargetError as error:\n        print(error)\n"

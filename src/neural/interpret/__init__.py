@@ -1,0 +1,1 @@
+"""A model under study: load any, give it inputs, read its logits and losses."""
