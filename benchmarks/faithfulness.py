@@ -39,7 +39,13 @@ import neural
 from neural.analysis.confidence_intervals import estimate_mean
 from neural.capture.faithfulness import draw_replacements, measure_faithfulness
 from neural.data.sources.handbook import read_handbook
-from neural.interpret.explanations import METHODS, Predictor, explain
+from neural.interpret.explanations import (
+    METHODS,
+    compute_log_probabilities,
+    explain,
+    score_variants,
+)
+from neural.interpret.subject import load_subject
 from neural.tasks.language_model.presets import write_program
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "attribution.md"
@@ -195,13 +201,13 @@ def train_classifier(examples: int, quick: bool) -> TrainedModel:
 
 def measure_model(trained: TrainedModel) -> dict[str, list[float]]:
     """Gain of every method, and of a random explanation, by example."""
-    subject = Predictor(trained.model)
+    subject = load_subject(trained.model)
     gains: dict[str, list[float]] = {}
     pool = trained.inputs.flatten()
     for number, tokens in enumerate(trained.inputs):
         position = len(tokens) - 1
         with torch.no_grad():
-            log_probabilities = subject.compute_log_probabilities(tokens[None], position)[0]
+            log_probabilities = compute_log_probabilities(subject, tokens[None], position)[0]
         answer = int(log_probabilities.argmax())
         generator = torch.Generator().manual_seed(number)
         # "ablation" finds its scores with other tokens than those that judge all methods
@@ -210,8 +216,8 @@ def measure_model(trained: TrainedModel) -> dict[str, list[float]]:
         scores = explain(subject, tokens, position=position, answer=answer, replacements=own_draws)
         scores["random"] = np.random.default_rng(1_000_000 + number).random(len(tokens))
         result = measure_faithfulness(
-            lambda variants, position=position, answer=answer: subject.score_variants(
-                variants, position, answer
+            lambda variants, position=position, answer=answer: score_variants(
+                subject, variants, position, answer
             ),
             tokens,
             scores,

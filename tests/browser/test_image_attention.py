@@ -6,8 +6,8 @@ from click.testing import CliRunner
 
 import neural
 from neural.cli.main import main
-from neural.interpret._foreign_models import load_watched_model
 from neural.interpret.images import prepare_images
+from neural.interpret.subject import load_subject
 from tests.vision_folders import (
     build_swin,
     build_vision_model,
@@ -105,8 +105,8 @@ def test_the_other_head_is_not_drawn_at_that_patch(tab, page):
 
 
 def test_a_click_on_a_patch_shows_its_row(tab, page, folder, image):
-    watched = load_watched_model(str(folder))
-    capture = neural.watch(watched.model, prepare_images(watched, [image]).batch)
+    subject = load_subject(str(folder))
+    capture = neural.watch(subject.model, prepare_images(subject, [image]).batch)
     rows = capture[0].maps()[0, 1, :, 1:]
     open_head(tab, page, layer=0, head=1)
     of_cls = read_weights(tab)

@@ -19,7 +19,7 @@ from neural.data.sources.cifar import Cifar
 from neural.data.sources.images import Images
 from neural.data.sources.npz import Npz
 from neural.findings.focus_results import read_result
-from neural.interpret._foreign_models import TargetError, load_watched_model
+from neural.interpret._foreign_models import TargetError, load_foreign_model
 from neural.interpret.images import _load_image
 from neural.runs import checkpoint
 from neural.runs.errors import RunError
@@ -256,4 +256,4 @@ def test_the_code_in_a_folder_of_hugging_face_is_not_executed(model_type, tmp_pa
     }
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(TargetError):
-        load_watched_model(str(tmp_path))
+        load_foreign_model(str(tmp_path))

@@ -7,7 +7,8 @@ import torch
 from neural.capture.attribution import trace_attention
 from neural.capture.residual_stream import AttributionError
 from neural.capture.rollout import iter_rollouts
-from neural.interpret.explanations import METHODS, Predictor, check_methods, explain
+from neural.interpret.explanations import METHODS, check_methods, explain, weigh_positions
+from neural.interpret.subject import load_subject
 from tests.capture.attribution_models import (
     PAD,
     build_classifier,
@@ -36,7 +37,7 @@ def test_every_method_scores_every_position_and_most_find_the_source(induction):
     model, tokens, position, answer, source = induction
     others = torch.tensor([[3 + (int(token) - 2) % 17 for token in tokens]])
     scores = explain(
-        Predictor(model), tokens, position=position, answer=answer, replacements=others
+        load_subject(model), tokens, position=position, answer=answer, replacements=others
     )
     assert list(scores) == list(METHODS)
     for name, values in scores.items():
@@ -51,7 +52,7 @@ def test_every_method_scores_every_position_and_most_find_the_source(induction):
 def test_attention_scores_are_rows_of_the_maps():
     model, tokens = build_own(), draw_ids(batch=1)[0]
     scores = explain(
-        Predictor(model), tokens, position=6, answer=2, methods=["attention", "attention_mean"]
+        load_subject(model), tokens, position=6, answer=2, methods=["attention", "attention_mean"]
     )
     tracing = trace_attention(model, tokens[None])
     rows = np.stack([tracing.weights(layer)[0, :, 6].mean(0).numpy() for layer in range(2)])
@@ -61,7 +62,7 @@ def test_attention_scores_are_rows_of_the_maps():
 
 def test_direct_scores_sum_to_the_parts_of_all_heads():
     model, tokens = build_own("final_norm=true"), draw_ids(batch=1)[0]
-    scores = explain(Predictor(model), tokens, position=8, answer=2, methods=["direct"])
+    scores = explain(load_subject(model), tokens, position=8, answer=2, methods=["direct"])
     attribution = trace_attention(model, tokens[None]).attribute_logits(
         torch.tensor([8]), torch.tensor([2])
     )
@@ -73,7 +74,7 @@ def test_ablation_is_the_drop_of_the_log_probability():
     model, tokens = build_own(), draw_ids(batch=1)[0]
     replacements = draw_ids(batch=2, seed=7)
     scores = explain(
-        Predictor(model),
+        load_subject(model),
         tokens,
         position=8,
         answer=2,
@@ -91,7 +92,7 @@ def test_ablation_is_the_drop_of_the_log_probability():
 
 def test_classes_are_explained_by_the_mean_over_positions():
     model, tokens = build_classifier(), draw_ids(batch=1)[0]
-    scores = explain(Predictor(model), tokens, position=8, answer=3, methods=["attention"])
+    scores = explain(load_subject(model), tokens, position=8, answer=3, methods=["attention"])
     weights = trace_attention(model, tokens[None]).weights(1)[0].numpy()
     np.testing.assert_allclose(scores["attention"], weights.mean(axis=(0, 1)), atol=1e-6)
 
@@ -130,8 +131,8 @@ def test_a_class_is_explained_at_the_position_that_the_model_reads(name, padding
     model = build_sequence_classifier(name)
     pads = [PAD, PAD]
     tokens = torch.tensor(pads * (padding == "left") + TOKENS + pads * (padding == "right"))
-    subject = Predictor(model, lambda ids: {"input_ids": ids})
-    weights = subject.weigh_positions(tokens, -1, 0)
+    subject = load_subject(model)
+    weights = weigh_positions(subject, tokens, -1, 0)
     np.testing.assert_allclose(weights, np.eye(len(tokens))[position])
     scores = explain(
         subject, tokens, position=len(tokens) - 1, answer=0, methods=["attention", "rollout"]
@@ -146,7 +147,7 @@ def test_a_class_is_explained_at_the_position_that_the_model_reads(name, padding
 def test_a_mean_over_positions_leaves_padding_out():
     model, tokens = MeanOfTokens().eval(), torch.tensor([*TOKENS, PAD, PAD])
     model.requires_grad_(False)
-    weights = Predictor(model).weigh_positions(tokens, -1, 2)
+    weights = weigh_positions(load_subject(model), tokens, -1, 2)
     np.testing.assert_allclose(weights, [0.2] * 5 + [0.0] * 2, atol=1e-6)
 
 
@@ -157,7 +158,7 @@ def test_gradients_do_not_vanish_for_a_certain_answer():
     position = int(batch.has_target[0].nonzero()[-1])
     tokens, answer = batch.tokens[0, : position + 1], int(batch.targets[0, position])
     scores = explain(
-        Predictor(circuit.model.eval()),
+        load_subject(circuit.model.eval()),
         tokens,
         position=position,
         answer=answer,
@@ -170,7 +171,7 @@ def test_gradients_do_not_vanish_for_a_certain_answer():
 def test_unsupported_methods_are_left_out_with_a_reason():
     failures = {}
     scores = explain(
-        Predictor(build_own('norm="post"')),
+        load_subject(build_own('norm="post"')),
         draw_ids(batch=1)[0],
         position=8,
         answer=2,
@@ -182,8 +183,15 @@ def test_unsupported_methods_are_left_out_with_a_reason():
 
 
 def test_cross_attention_is_refused():
-    model = build_hugging_face("gpt2")
-    subject = Predictor(model, lambda ids: {"input_ids": ids[:, :4]})
+    class FirstFour(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = build_hugging_face("gpt2")
+
+        def forward(self, ids):
+            return self.model(ids[:, :4])
+
+    subject = load_subject(FirstFour())
     with pytest.raises(AttributionError, match="4 × 4 cells, and the input has 9 tokens"):
         explain(subject, draw_ids(batch=1)[0], position=3, answer=2, methods=["rollout"])
 

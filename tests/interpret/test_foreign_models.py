@@ -16,13 +16,8 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from neural.interpret._foreign_models import (
-    TargetError,
-    WatchedModel,
-    find_dtype,
-    find_step,
-    load_watched_model,
-)
+from neural.interpret._foreign_models import TargetError
+from neural.interpret.subject import Subject, find_step, load_subject
 from tests.hugging_face_folders import build_gpt2, save_folder, train_tokenizer
 
 WEIGHTS = "model.safetensors"
@@ -41,12 +36,12 @@ def change_config(folder, **changes):
 
 
 def test_a_folder_loads_its_weights_tokenizer_and_class(folder):
-    watched = load_watched_model(str(folder))
-    assert type(watched.model) is transformers.GPT2LMHeadModel and not watched.model.training
-    assert watched.name == "model" and watched.source == "GPT2LMHeadModel of model"
-    assert watched.tokenizer is not None and watched.notes == () and not watched.is_encoder_decoder
+    subject = load_subject(str(folder))
+    assert type(subject.model) is transformers.GPT2LMHeadModel and not subject.model.training
+    assert subject.name == "model" and subject.source == "GPT2LMHeadModel of model"
+    assert subject.tokenizer is not None and subject.notes == () and not subject.is_encoder_decoder
     saved = load_file(folder / WEIGHTS)["transformer.h.0.attn.c_attn.weight"]
-    assert torch.equal(watched.model.transformer.h[0].attn.c_attn.weight, saved)
+    assert torch.equal(subject.model.transformer.h[0].attn.c_attn.weight, saved)
 
 
 @pytest.mark.parametrize(
@@ -60,20 +55,20 @@ def test_a_folder_loads_its_weights_tokenizer_and_class(folder):
 )
 def test_a_folder_whose_name_says_nothing_is_titled_after_its_model(folder, name, source, title):
     change_config(folder, _name_or_path=source)
-    assert load_watched_model(str(folder.rename(folder.with_name(name)))).title == title
+    assert load_subject(str(folder.rename(folder.with_name(name)))).title == title
 
 
 def test_a_link_to_a_folder_has_the_name_of_the_link(folder, monkeypatch):
     link = folder.with_name("minilm")
     link.symlink_to(folder, target_is_directory=True)
-    watched = load_watched_model(str(link))
-    assert (watched.name, watched.title) == ("minilm", "minilm")
+    subject = load_subject(str(link))
+    assert (subject.name, subject.title) == ("minilm", "minilm")
     monkeypatch.chdir(folder)
-    assert load_watched_model(".").name == "model"
+    assert load_subject(".").name == "model"
 
 
 def test_pickled_and_sharded_weights_are_the_same(folder, tmp_path):
-    expected = load_watched_model(str(folder)).model.state_dict()
+    expected = load_subject(str(folder)).model.state_dict()
     state = load_file(folder / WEIGHTS)
     (folder / WEIGHTS).unlink()
     torch.save(state, folder / "pytorch_model.bin")
@@ -83,7 +78,7 @@ def test_pickled_and_sharded_weights_are_the_same(folder, tmp_path):
     )
     assert len(list(sharded.glob("model-*.safetensors"))) > 2
     for path in (folder, sharded):
-        loaded = load_watched_model(str(path)).model.state_dict()
+        loaded = load_subject(str(path)).model.state_dict()
         assert all(torch.equal(loaded[name], expected[name]) for name in expected)
 
 
@@ -163,7 +158,7 @@ def test_bad_folders_are_messages(folder, change, message, monkeypatch, capfd):
     monkeypatch.chdir(folder)
     change(folder)
     with pytest.raises(TargetError, match=message):
-        load_watched_model(str(folder))
+        load_subject(str(folder))
     assert not (folder / "executed").exists()
     # neither a question whether code may run nor a report of the loader
     assert capfd.readouterr().out == ""
@@ -172,30 +167,30 @@ def test_bad_folders_are_messages(folder, change, message, monkeypatch, capfd):
 def test_implementations_that_are_not_installed_name_others(folder):
     for name in ("flash_attention_2", "nothing"):
         with pytest.raises(TargetError, match="Try --attention sdpa or --attention eager"):
-            load_watched_model(str(folder), implementation=name)
-    eager = load_watched_model(str(folder), implementation="eager")
+            load_subject(str(folder), implementation=name)
+    eager = load_subject(str(folder), implementation="eager")
     assert eager.model.config._attn_implementation == "eager"
 
 
 def test_a_new_head_is_a_note_because_attention_does_not_depend_on_it(folder):
     change_config(folder, architectures=["GPT2ForSequenceClassification"])
-    (note,) = load_watched_model(str(folder)).notes
+    (note,) = load_subject(str(folder)).notes
     assert "`score.weight`" in note and "attention does not depend on them" in note
 
 
 def test_a_name_in_the_config_that_is_no_model_is_not_called(folder):
     change_config(folder, architectures=["logging", "NoSuchModel"])
-    assert type(load_watched_model(str(folder)).model) is transformers.GPT2Model
+    assert type(load_subject(str(folder)).model) is transformers.GPT2Model
 
 
 def test_a_broken_tokenizer_is_not_a_missing_one(folder):
     (folder / "tokenizer.json").write_text("{")
-    watched = load_watched_model(str(folder))
-    assert watched.tokenizer is None and watched.tokenizer_error
+    subject = load_subject(str(folder))
+    assert subject.tokenizer is None and subject.tokenizer_error
     (folder / "tokenizer.json").unlink()
     (folder / "tokenizer_config.json").unlink()
-    watched = load_watched_model(str(folder))
-    assert watched.tokenizer is None and not watched.tokenizer_error
+    subject = load_subject(str(folder))
+    assert subject.tokenizer is None and not subject.tokenizer_error
 
 
 HUB_ERRORS = {
@@ -224,7 +219,7 @@ def test_errors_of_the_hub_are_messages(error, message, monkeypatch):
 
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", fail)
     with pytest.raises(TargetError, match=message):
-        load_watched_model("nobody/x")
+        load_subject("nobody/x")
 
 
 def test_a_hub_that_cannot_be_reached_is_reported_without_retries(monkeypatch):
@@ -239,7 +234,7 @@ def test_a_hub_that_cannot_be_reached_is_reported_without_retries(monkeypatch):
     monkeypatch.setattr(time, "sleep", refuse)
     try:
         with pytest.raises(TargetError, match="hub of Hugging Face cannot be reached"):
-            load_watched_model("nobody/x")
+            load_subject("nobody/x")
     finally:
         huggingface_hub.close_session()
 
@@ -267,9 +262,9 @@ def test_answers_of_a_hub_are_messages(tmp_path):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     code = (
-        "from neural.interpret._foreign_models import TargetError, load_watched_model\n"
+        "from neural.interpret.subject import TargetError, load_subject\n"
         "for name in ('gated', 'private', 'missing'):\n"
-        "    try:\n        load_watched_model(f'nobody/{name}')\n"
+        "    try:\n        load_subject(f'nobody/{name}')\n"
         "    except TargetError as error:\n        print(error)\n"
     )
     # the address of the hub is read when its library is imported
@@ -322,7 +317,7 @@ def test_functions_that_fail_are_messages(tmp_path, monkeypatch):
         ("what is this", "there is no such file or folder. A target is"),
     ):
         with pytest.raises(TargetError) as error:
-            load_watched_model(target)
+            load_subject(target)
         assert message in str(error.value)
 
 
@@ -339,10 +334,10 @@ def test_state_dicts_and_programs_that_do_not_fit_are_messages(tmp_path, monkeyp
     for name in ("junk.pt", "junk.safetensors", "junk.pt2"):
         (tmp_path / name).write_bytes(b"junk")
     build = "layers_of_tests:build"
-    assert isinstance(load_watched_model("good.pt", build=build).model, torch.nn.Linear)
+    assert isinstance(load_subject("good.pt", build=build).model, torch.nn.Linear)
     for name in ("other.pt", "evil.pt", "junk.pt", "junk.safetensors"):
         with pytest.raises(TargetError, match="cannot be loaded into Linear: "):
-            load_watched_model(name, build=build)
+            load_subject(name, build=build)
     assert not (tmp_path / "executed").exists()
     for name, options, message in (
         ("good.pt", {}, "has weights but no model"),
@@ -351,7 +346,7 @@ def test_state_dicts_and_programs_that_do_not_fit_are_messages(tmp_path, monkeyp
         ("junk.pt2", {"build": build}, "--build is for state dicts"),
     ):
         with pytest.raises(TargetError, match=message):
-            load_watched_model(name, **options)
+            load_subject(name, **options)
 
 
 def test_a_damaged_program_of_torch_export_is_a_message_without_a_log(tmp_path):
@@ -364,7 +359,7 @@ def test_a_damaged_program_of_torch_export_is_a_message_without_a_log(tmp_path):
     logger.addHandler(handler)
     try:
         with pytest.raises(TargetError, match="saved file; write it with"):
-            load_watched_model(str(tmp_path / "junk.pt2"))
+            load_subject(str(tmp_path / "junk.pt2"))
     finally:
         logger.removeHandler(handler)
     assert logged == []
@@ -379,5 +374,8 @@ def test_the_step_is_the_last_number_of_a_name(tmp_path):
 
 def test_the_dtype_and_the_kind_of_a_model_are_known():
     half = torch.nn.Linear(2, 2).half()
-    assert find_dtype(half) == "float16" and find_dtype(torch.nn.Identity()) == "float32"
-    assert WatchedModel("x", half).config is None
+    assert (
+        Subject("x", half).dtype == torch.float16
+        and Subject("x", torch.nn.Identity()).dtype is None
+    )
+    assert Subject("x", half).config is None

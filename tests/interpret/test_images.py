@@ -14,8 +14,8 @@ from PIL import Image
 import neural
 from neural.capture.probe_image import IMAGE_KEY, ROLLOUT_ARRAY, ROWS_ARRAY, ProbeImage
 from neural.cli.main import main
-from neural.interpret._foreign_models import WatchedModel, load_watched_model
 from neural.interpret.images import prepare_images, select_vision_part
+from neural.interpret.subject import Subject, load_subject
 from neural.runs.run import Run
 from tests.hugging_face_folders import build_gpt2, save_folder, train_tokenizer
 from tests.vision_folders import (
@@ -69,9 +69,9 @@ def test_a_run_keeps_the_image_and_the_planted_head_is_at_its_patch(planted, ima
 
 
 def test_the_picture_is_what_the_model_sees(planted, image):
-    watched = load_watched_model(str(planted))
-    prepared = prepare_images(watched, [image])
-    (capture,) = [neural.watch(watched.model, prepared.batch)]
+    subject = load_subject(str(planted))
+    prepared = prepare_images(subject, [image])
+    (capture,) = [neural.watch(subject.model, prepared.batch)]
     from neural.interpret.images import paint_pictures
 
     paint_pictures(capture, prepared)
@@ -97,8 +97,8 @@ def test_only_the_vision_part_of_clip_reads_the_image(image, tmp_path):
         text_config=text, vision_config={**SHAPE, "image_size": SIZE}, projection_dim=8
     )
     folder = save_vision_folder(tmp_path / "clip", transformers.CLIPModel(config))
-    watched = select_vision_part(load_watched_model(str(folder)))
-    assert type(watched.model).__name__.startswith("CLIPVision")
+    subject = select_vision_part(load_subject(str(folder)))
+    assert type(subject.model).__name__.startswith("CLIPVision")
     data = json.loads(run_command(folder, "--image", image, "--json").stdout)
     assert len(data["layers"]) == 2 and data["tokens"][0][0] == "CLS"
 
@@ -111,7 +111,7 @@ def test_without_a_processor_the_configuration_gives_the_size(image, tmp_path):
     assert data["input"] == "1 image of 24 × 48 pixels"
     assert data["tokens"][0][-1] == "2,5"
     assert any("no image processor" in note for note in data["notes"])
-    batch = prepare_images(WatchedModel("vit", model), [image]).batch["pixel_values"]
+    batch = prepare_images(Subject("vit", model), [image]).batch["pixel_values"]
     assert batch.min() >= -1 and batch.max() <= 1 and batch.std() > 0.3
 
 

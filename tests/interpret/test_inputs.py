@@ -7,22 +7,23 @@ import transformers
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from neural.capture.map_encoding import decode_map
-from neural.interpret._foreign_models import TargetError, WatchedModel
+from neural.interpret._foreign_models import TargetError
 from neural.interpret.inputs import (
     DEFAULT_TEXT,
-    label_ids,
     prepare_ids,
     prepare_input,
     read_inputs,
 )
+from neural.interpret.subject import Subject
+from neural.interpret.tokens import label_ids
 from neural.workflows.watch_models import capture_model, record_captures
 from tests.hugging_face_folders import POSITIONS, TEXTS, build_gpt2, train_tokenizer
 
 
 @pytest.fixture(scope="module")
-def watched():
+def subject():
     tokenizer = train_tokenizer()
-    return WatchedModel("tiny", build_gpt2(tokenizer), tokenizer)
+    return Subject("tiny", build_gpt2(tokenizer), tokenizer)
 
 
 class LetterTokenizer:
@@ -35,22 +36,22 @@ class LetterTokenizer:
         return "".join(chr(48 + index) for index in ids)
 
 
-def test_a_text_has_a_label_per_token(watched):
-    prepared = prepare_input(watched, [TEXTS[1]])
+def test_a_text_has_a_label_per_token(subject):
+    prepared = prepare_input(subject, [TEXTS[1]])
     assert prepared.labels == [TEXTS[1].split()]
     assert prepared.description == "1 text, 11 tokens" and prepared.notes == []
     assert prepared.real is None and torch.equal(prepared.tokens, prepared.batch["input_ids"])
 
 
-def test_several_texts_are_padded_and_padding_is_marked(watched):
-    prepared = prepare_input(watched, ["the cat", "a dog sat"])
+def test_several_texts_are_padded_and_padding_is_marked(subject):
+    prepared = prepare_input(subject, ["the cat", "a dog sat"])
     assert prepared.labels == [["the", "cat", "[PAD]"], ["a", "dog", "sat"]]
     assert prepared.real.tolist() == [[True, True, False], [True, True, True]]
     assert prepared.description == "2 texts, 3 tokens with padding"
 
 
-def test_without_a_text_there_is_a_default_and_its_unknown_words_are_counted(watched):
-    prepared = prepare_input(watched, [])
+def test_without_a_text_there_is_a_default_and_its_unknown_words_are_counted(subject):
+    prepared = prepare_input(subject, [])
     assert prepared.tokens.shape[1] == len(
         DEFAULT_TEXT.replace(",", " ,").replace(".", " .").split()
     )
@@ -58,18 +59,18 @@ def test_without_a_text_there_is_a_default_and_its_unknown_words_are_counted(wat
     assert f"{unknown} tokens are not in the vocabulary and became [UNK]" in prepared.notes
 
 
-def test_one_unknown_word_is_noted(watched):
-    (note,) = prepare_input(watched, ["the zebra sat"]).notes
+def test_one_unknown_word_is_noted(subject):
+    (note,) = prepare_input(subject, ["the zebra sat"]).notes
     assert note == "1 token is not in the vocabulary and became [UNK]"
 
 
-def test_long_texts_are_cut_to_the_positions_of_the_model_with_a_note(watched):
-    prepared = prepare_input(watched, ["the cat " * POSITIONS])
+def test_long_texts_are_cut_to_the_positions_of_the_model_with_a_note(subject):
+    prepared = prepare_input(subject, ["the cat " * POSITIONS])
     assert prepared.tokens.shape == (1, POSITIONS)
     assert prepared.notes == [f"inputs are cut to {POSITIONS} tokens"]
-    fitting = prepare_input(watched, ["the cat " * (POSITIONS // 2)])
+    fitting = prepare_input(subject, ["the cat " * (POSITIONS // 2)])
     assert fitting.tokens.shape == (1, POSITIONS) and fitting.notes == []
-    assert prepare_input(watched, [TEXTS[0]], max_length=4).tokens.shape == (1, 4)
+    assert prepare_input(subject, [TEXTS[0]], max_length=4).tokens.shape == (1, 4)
 
 
 def test_files_are_read_and_binary_files_are_a_message(tmp_path):
@@ -104,11 +105,11 @@ def test_a_misspelt_file_name_is_not_taken_for_a_text(tmp_path, monkeypatch):
     assert read_inputs(texts) == texts
 
 
-def test_models_without_a_tokenizer_say_what_to_do(watched):
-    bare = WatchedModel("tiny", watched.model)
+def test_models_without_a_tokenizer_say_what_to_do(subject):
+    bare = Subject("tiny", subject.model)
     with pytest.raises(TargetError, match=r"has no tokenizer: save it into the same folder.*--ids"):
         prepare_input(bare, ["the cat"])
-    broken = WatchedModel("tiny", watched.model, tokenizer_error="Expecting value")
+    broken = Subject("tiny", subject.model, tokenizer_error="Expecting value")
     with pytest.raises(TargetError, match="tokenizer of tiny cannot be read: Expecting value"):
         prepare_input(broken, ["the cat"])
     prepared = prepare_ids(bare, ["5 3 9", "1,2,3"])
@@ -126,28 +127,28 @@ def test_models_without_a_tokenizer_say_what_to_do(watched):
         (["5 9999"], "--ids has id 9,999, and the model has 14 embeddings: ids go from 0 to 13"),
     ],
 )
-def test_bad_ids_are_messages(watched, rows, message):
+def test_bad_ids_are_messages(subject, rows, message):
     with pytest.raises(TargetError, match=message):
-        prepare_ids(watched, rows)
+        prepare_ids(subject, rows)
 
 
-def test_a_tokenizer_of_another_model_is_a_message(watched):
+def test_a_tokenizer_of_another_model_is_a_message(subject):
     small = transformers.GPT2LMHeadModel(
         transformers.GPT2Config(vocab_size=5, n_positions=16, n_embd=8, n_layer=1, n_head=2)
     )
     with pytest.raises(TargetError, match="model has 5 embeddings: tokenizer and model do not"):
-        prepare_input(WatchedModel("tiny", small, watched.tokenizer), [TEXTS[0]])
+        prepare_input(Subject("tiny", small, subject.tokenizer), [TEXTS[0]])
 
 
-def test_inputs_without_tokens_or_of_two_kinds_are_messages(watched):
+def test_inputs_without_tokens_or_of_two_kinds_are_messages(subject):
     with pytest.raises(TargetError, match="is empty"):
-        prepare_input(watched, [""])
+        prepare_input(subject, [""])
     with pytest.raises(TargetError, match="either --input or --pair"):
-        prepare_input(watched, ["a"], pairs=[("a", "b")])
+        prepare_input(subject, ["a"], pairs=[("a", "b")])
 
 
-def test_tokenizers_of_other_libraries_encode_and_decode(watched):
-    other = WatchedModel("tiny", watched.model, LetterTokenizer())
+def test_tokenizers_of_other_libraries_encode_and_decode(subject):
+    other = Subject("tiny", subject.model, LetterTokenizer())
     prepared = prepare_input(other, ["abc"])
     assert prepared.tokens.tolist() == [[7, 8, 9]] and prepared.labels == [["7", "8", "9"]]
     with pytest.raises(TargetError, match="need a tokenizer of Hugging Face"):
@@ -189,9 +190,9 @@ class HalfOnly(torch.nn.Module):
         return self.inner(input_ids=input_ids, attention_mask=attention_mask)
 
 
-def test_missing_operations_of_16_bits_run_in_32_bits_with_a_note(watched):
-    model = HalfOnly(build_gpt2(watched.tokenizer).half())
-    half = WatchedModel("tiny", model, watched.tokenizer)
+def test_missing_operations_of_16_bits_run_in_32_bits_with_a_note(subject):
+    model = HalfOnly(build_gpt2(subject.tokenizer).half())
+    half = Subject("tiny", model, subject.tokenizer)
     capture = capture_model(half, prepare_input(half, [TEXTS[0]]))
     assert capture.notes == [
         "an operation of this model is missing for float16 here: run in 32 bits"
@@ -206,19 +207,19 @@ class NeverRuns(torch.nn.Linear):
         raise RuntimeError("\"some_kernel\" not implemented for 'Half'\nmore lines")
 
 
-def test_models_that_fail_are_messages(watched):
-    failing = WatchedModel("tiny", NeverRuns(2, 2).half(), watched.tokenizer)
+def test_models_that_fail_are_messages(subject):
+    failing = Subject("tiny", NeverRuns(2, 2).half(), subject.tokenizer)
     with pytest.raises(TargetError, match=r"cannot run in float16 on this machine.*model\.float"):
         capture_model(failing, prepare_input(failing, ["the cat"]))
-    other = WatchedModel("tiny", torch.nn.Linear(2, 2), watched.tokenizer)
+    other = Subject("tiny", torch.nn.Linear(2, 2), subject.tokenizer)
     with pytest.raises(TargetError, match="tiny failed on this input"):
-        capture_model(other, prepare_input(watched, ["the cat"]))
+        capture_model(other, prepare_input(subject, ["the cat"]))
 
 
-def test_weights_that_are_not_finite_are_named(watched):
-    model = build_gpt2(watched.tokenizer)
+def test_weights_that_are_not_finite_are_named(subject):
+    model = build_gpt2(subject.tokenizer)
     model.transformer.h[1].mlp.c_fc.bias.data[3] = float("inf")
-    broken = WatchedModel("tiny", model, watched.tokenizer)
+    broken = Subject("tiny", model, subject.tokenizer)
     with pytest.raises(TargetError, match=r"`transformer\.h\.1\.mlp\.c_fc\.bias` has values"):
         capture_model(broken, prepare_input(broken, ["the cat"]))
 
@@ -238,13 +239,13 @@ class LargestTensor(TorchDispatchMode):
         return result
 
 
-def test_long_inputs_are_measured_without_a_matrix_and_stored_in_part(tmp_path, watched):
+def test_long_inputs_are_measured_without_a_matrix_and_stored_in_part(tmp_path, subject):
     length = 2048
     config = transformers.GPT2Config(
-        vocab_size=len(watched.tokenizer), n_positions=length, n_embd=8, n_layer=1, n_head=2
+        vocab_size=len(subject.tokenizer), n_positions=length, n_embd=8, n_layer=1, n_head=2
     )
     torch.manual_seed(0)
-    long = WatchedModel("long", transformers.GPT2Model(config).eval(), watched.tokenizer)
+    long = Subject("long", transformers.GPT2Model(config).eval(), subject.tokenizer)
     prepared = prepare_input(long, [" ".join(TEXTS[0].split()[i * i % 11] for i in range(length))])
     assert prepared.tokens.shape == (1, length)
     with LargestTensor() as largest:
@@ -277,7 +278,7 @@ def test_inputs_of_the_roberta_family_are_cut_to_what_the_model_takes(name):
         **({"attention_window": [4]} if name == "Longformer" else {}),
     )
     model = getattr(transformers, f"{name}Model")(config).eval()
-    prepared = prepare_input(WatchedModel("tiny", model, tokenizer), ["the cat sat " * 9])
+    prepared = prepare_input(Subject("tiny", model, tokenizer), ["the cat sat " * 9])
     assert prepared.tokens.shape[1] == 16
     assert "inputs are cut to 16 tokens" in prepared.notes
     with torch.no_grad():

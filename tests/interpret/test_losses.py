@@ -7,14 +7,15 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from torch.nn import functional
 
-from neural.interpret._foreign_models import TargetError, WatchedModel
+from neural.interpret._foreign_models import TargetError
+from neural.interpret.inputs import read_text
 from neural.interpret.losses import (
     choose_length,
     compute_chance_loss,
     cut_windows,
-    prepare_text_losses,
-    read_text,
+    prepare_losses,
 )
+from neural.interpret.subject import Subject
 from tests.hugging_face_folders import POSITIONS, TEXTS, build_gpt2, build_t5, train_tokenizer
 
 TEXT = " ".join(TEXTS * 8)
@@ -43,15 +44,16 @@ def test_a_few_targets_of_a_large_vocabulary_tell_no_chance_loss():
 def test_the_loss_of_a_causal_model_is_that_of_transformers():
     tokenizer = train_tokenizer()
     model = build_gpt2(tokenizer)
-    losses = prepare_text_losses(WatchedModel("gpt2", model, tokenizer), TEXT, "text", 5, 12)
-    assert losses.kind == "causal" and losses.description == "5 windows of 12 tokens of text"
+    losses = prepare_losses(Subject("gpt2", model, tokenizer), TEXT, "text", 5, 12)
+    assert losses.description == "5 windows of 12 tokens of text"
+    (batch,) = losses.batches
     with torch.no_grad():
-        values = losses.objective(model, losses.batch)
-        ids = torch.cat([losses.batch["input_ids"], losses.batch["targets"][:, -1:]], dim=1)
+        values = losses.objective(model, batch)
+        ids = torch.cat([batch["input_ids"], batch["targets"][:, -1:]], dim=1)
         expected = model(ids, labels=ids).loss
     assert values.shape == (5, 12)
     torch.testing.assert_close(values.mean(), expected)
-    assert losses.get_text(int(losses.inputs[0, 1])) == TEXT.split()[1]
+    assert losses.labels[0] == TEXT.split()[:12]
 
 
 def test_losses_of_a_large_vocabulary_are_exact():
@@ -64,10 +66,10 @@ def test_losses_of_a_large_vocabulary_are_exact():
         def forward(self, ids):
             return logits.expand(*ids.shape, -1)
 
-    losses = prepare_text_losses(WatchedModel("big", Constant(), tokenizer), TEXT, "text", 2, 12)
-    targets = losses.batch["targets"]
+    losses = prepare_losses(Subject("big", Constant(), tokenizer), TEXT, "text", 2, 12)
+    targets = losses.batches[0]["targets"]
     expected = -logits[0, 0].double().log_softmax(-1)[targets]
-    values = losses.objective(Constant(), losses.batch).double()
+    values = losses.objective(Constant(), losses.batches[0]).double()
     assert float((values - expected).abs().max()) < 5e-5
 
 
@@ -80,9 +82,9 @@ def test_tokens_of_a_byte_level_tokenizer_have_the_text_of_the_window():
     trainer = trainers.BpeTrainer(vocab_size=320, initial_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator([text], trainer)
     wrapped = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer)
-    watched = WatchedModel("gpt2", build_gpt2(wrapped), wrapped)
-    losses = prepare_text_losses(watched, text, "text", 2, 12)
-    window = "".join(losses.get_text(token) for token in losses.inputs[0].tolist())
+    subject = Subject("gpt2", build_gpt2(wrapped), wrapped)
+    losses = prepare_losses(subject, text, "text", 2, 12)
+    window = "".join(losses.labels[0])
     assert len(window) > 12 and text.startswith(window)
 
 
@@ -97,26 +99,26 @@ def test_masked_tokens_are_hidden_and_the_same_for_every_model():
         intermediate_size=16,
     )
     model = transformers.BertForMaskedLM(config).eval()
-    first, second = (
-        prepare_text_losses(WatchedModel("bert", model, tokenizer), TEXT, "text", 6, 20)
-        for _ in range(2)
+    losses, other = (
+        prepare_losses(Subject("bert", model, tokenizer), TEXT, "text", 6, 20) for _ in range(2)
     )
-    assert torch.equal(first.batch["input_ids"], second.batch["input_ids"])
-    is_masked = first.batch["targets"] >= 0
-    assert torch.equal(first.batch["input_ids"] == tokenizer.mask_token_id, is_masked)
+    (first,), (second,) = losses.batches, other.batches
+    assert torch.equal(first["input_ids"], second["input_ids"])
+    is_masked = first["targets"] >= 0
+    assert torch.equal(first["input_ids"] == tokenizer.mask_token_id, is_masked)
     assert 0.05 < float(is_masked.float().mean()) < 0.3
     with torch.no_grad():
-        values = first.objective(model, first.batch)
+        values = losses.objective(model, first)
     assert torch.equal(values.isfinite(), is_masked) and is_masked.any(dim=1).all()
 
 
 def test_an_encoder_decoder_predicts_the_second_half():
     tokenizer = train_tokenizer()
     model = build_t5(tokenizer)
-    losses = prepare_text_losses(WatchedModel("t5", model, tokenizer), TEXT, "text", 4, 10)
-    batch = losses.batch
+    losses = prepare_losses(Subject("t5", model, tokenizer), TEXT, "text", 4, 10)
+    (batch,) = losses.batches
     assert batch["input_ids"].shape == batch["targets"].shape == (4, 5)
-    assert torch.equal(losses.inputs[:, 1:], batch["targets"][:, :-1])
+    assert torch.equal(losses.tokens[:, 1:], batch["targets"][:, :-1])
     with torch.no_grad():
         logits = model(
             input_ids=batch["input_ids"], decoder_input_ids=batch["decoder_input_ids"]
@@ -127,9 +129,9 @@ def test_an_encoder_decoder_predicts_the_second_half():
 
 def test_windows_are_as_long_as_the_model_allows():
     tokenizer = train_tokenizer()
-    watched = WatchedModel("gpt2", build_gpt2(tokenizer), tokenizer)
-    assert choose_length(watched, None) == POSITIONS and choose_length(watched, 7) == 7
-    assert choose_length(WatchedModel("own", torch.nn.Linear(2, 2)), None) == 256
+    subject = Subject("gpt2", build_gpt2(tokenizer), tokenizer)
+    assert choose_length(subject, None) == POSITIONS and choose_length(subject, 7) == 7
+    assert choose_length(Subject("own", torch.nn.Linear(2, 2)), None) == 256
 
 
 def test_models_that_do_not_fit_the_text_are_messages():
@@ -153,7 +155,7 @@ def test_models_that_do_not_fit_the_text_are_messages():
         (Small(), "predicts 3 tokens, but its tokenizer has more"),
     ):
         with pytest.raises(TargetError, match=message):
-            prepare_text_losses(WatchedModel("mine", model, tokenizer), TEXT, "text", 4, 9)
+            prepare_losses(Subject("mine", model, tokenizer), TEXT, "text", 4, 9)
 
 
 def test_a_text_is_a_file_or_the_text_itself(tmp_path):

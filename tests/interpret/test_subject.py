@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from neural.core.errors import TaskError
-from neural.interpret.subject import TokenModel, load_token_model
+from neural.interpret.subject import Subject, load_subject
 from neural.tasks._text_generator import CharacterTokenizer
 from tests.hugging_face_folders import build_gpt2, build_t5, save_folder, train_tokenizer
 from tests.programs import TRANSLATOR
@@ -19,7 +19,7 @@ def tokenizer():
 def test_a_run_has_logits_and_characters(tmp_path):
     path = write_run(tmp_path, vocabulary=list(CHARACTERS))
     for target in (path, "small"):
-        model = load_token_model(target, runs=tmp_path)
+        model = load_subject(target, runs=tmp_path)
         ids = torch.tensor([model.encode(CHARACTERS[:4])])
         with torch.no_grad():
             expected = model.model.logits(ids)[:, -1]
@@ -40,12 +40,12 @@ def test_a_run_has_logits_and_characters(tmp_path):
     ids=["characters", "padding", "bytes"],
 )
 def test_ids_that_the_text_lacked_are_shown_as_numbers(tokenizer, ids, labels):
-    assert TokenModel("wide", torch.nn.Identity(), tokenizer).label(ids) == labels
+    assert Subject("wide", torch.nn.Identity(), tokenizer).label(ids) == labels
 
 
 def test_a_folder_has_logits_of_the_last_position(tmp_path, tokenizer):
     folder = save_folder(tmp_path / "gpt2", build_gpt2(tokenizer), tokenizer)
-    model = load_token_model(str(folder))
+    model = load_subject(str(folder))
     ids = torch.tensor([model.encode("the cat sat")])
     with torch.no_grad():
         expected = model.model(ids).logits[:, -1]
@@ -54,7 +54,7 @@ def test_a_folder_has_logits_of_the_last_position(tmp_path, tokenizer):
 
 
 def test_an_answer_is_tokenized_after_its_context(tokenizer):
-    model = TokenModel("tiny", build_gpt2(tokenizer), tokenizer)
+    model = Subject("tiny", build_gpt2(tokenizer), tokenizer)
     for answer in ("sat", " sat"):
         assert model.label(model.encode_next("the cat", answer)) == ["sat"]
     assert model.label(model.encode_next([4, 5], "sat")) == ["sat"]
@@ -63,7 +63,7 @@ def test_an_answer_is_tokenized_after_its_context(tokenizer):
 
 
 def test_ids_outside_the_vocabulary_are_named(tokenizer):
-    model = TokenModel("tiny", build_gpt2(tokenizer), tokenizer)
+    model = Subject("tiny", build_gpt2(tokenizer), tokenizer)
     assert "no tokens" in model.check_ids([])
     assert "the id 999" in model.check_ids([1, 999])
     assert model.check_ids([1, 2]) is None
@@ -71,7 +71,7 @@ def test_ids_outside_the_vocabulary_are_named(tokenizer):
 
 
 def test_a_model_without_a_tokenizer_takes_ids(tokenizer):
-    model = load_token_model(build_gpt2(tokenizer))
+    model = load_subject(build_gpt2(tokenizer))
     assert model.label([3, 4]) == ["3", "4"]
     with pytest.raises(TaskError, match=r"\[5, 3, 9\]"):
         model.encode("the cat")
@@ -79,7 +79,7 @@ def test_a_model_without_a_tokenizer_takes_ids(tokenizer):
 
 @pytest.mark.parametrize("length", [65, 200])
 def test_an_input_that_is_too_long_is_a_message(tokenizer, length):
-    model = TokenModel("tiny", build_gpt2(tokenizer), tokenizer)
+    model = Subject("tiny", build_gpt2(tokenizer), tokenizer)
     with pytest.raises(TaskError, match=f"tiny failed on an input of {length} tokens"):
         model.check_run(torch.zeros(1, length, dtype=torch.long))
 
@@ -87,14 +87,14 @@ def test_an_input_that_is_too_long_is_a_message(tokenizer, length):
 def test_models_of_other_kinds_are_refused(tmp_path, tokenizer):
     folder = save_folder(tmp_path / "t5", build_t5(tokenizer), tokenizer)
     with pytest.raises(TaskError, match="two sequences"):
-        load_token_model(str(folder))
+        load_subject(str(folder)).check_reads_tokens()
     with pytest.raises(TaskError, match="is no model"):
-        load_token_model(3)
+        load_subject(3)
     body = build_gpt2(tokenizer).transformer
     with pytest.raises(TaskError, match=r"no language-model head|no logits"):
-        TokenModel("body", body, tokenizer).run(torch.tensor([[4, 5]]))
+        Subject("body", body, tokenizer).run(torch.tensor([[4, 5]]))
     path = write_run(tmp_path / "runs", "translator", text=TRANSLATOR)
     with pytest.raises(TaskError, match="two sequences"):
-        load_token_model(path)
+        load_subject(path).check_reads_tokens()
     with pytest.raises(TaskError, match="--step"):
-        load_token_model(str(save_folder(tmp_path / "g", build_gpt2(tokenizer), None)), step=3)
+        load_subject(str(save_folder(tmp_path / "g", build_gpt2(tokenizer), None)), step=3)

@@ -6,7 +6,7 @@ import pytest
 
 from neural.core.errors import TaskError
 from neural.core.settings import SettingsError
-from neural.interpret.subject import TokenModel
+from neural.interpret.subject import Subject
 from neural.workflows.patching_pairs import read_pairs, tokenize_pairs
 from tests.hugging_face_folders import build_gpt2, train_tokenizer
 
@@ -17,7 +17,7 @@ PAIR = {"clean": "the cat sat", "corrupted": "the dog sat", "answer": "on", "wro
 @pytest.fixture(scope="module")
 def model():
     tokenizer = train_tokenizer()
-    return TokenModel("tiny", build_gpt2(tokenizer), tokenizer)
+    return Subject("tiny", build_gpt2(tokenizer), tokenizer)
 
 
 def fail(model, text, tmp_path):

@@ -1,6 +1,6 @@
 """`neural debug`: run a network once and show attention, gradients, head importance, anomalies.
 
-The subject (neural.workflows.debug) is the network with one batch. Its `Capture`
+The subject (neural.interpret.subject) is the network; its inputs are one batch. A `Capture`
 (neural.capture.capture_result) is a sequence of attention calls, one per layer. `L1 h0` is head 0
 of the second layer: both numbers start from 0.
 """
@@ -19,7 +19,8 @@ from neural.cli._options import out_option, runs_option
 
 if TYPE_CHECKING:
     from neural.capture.capture_result import Capture
-    from neural.workflows.debug import DebugSubject
+    from neural.interpret.inputs import Inputs
+    from neural.interpret.subject import Subject
 
 FAINT_GRADIENT_RATIO = 1e-3
 """Share of the median gradient/weight ratio; a layer with less is marked: it hardly learns."""
@@ -125,9 +126,10 @@ def _debug(
     out: Path | None,
     npz: Path | None,
 ) -> None:
+    from neural.capture.capture_result import Capture
     from neural.cli._file_kind import require_kind
     from neural.cli._run_selection import select_run
-    from neural.workflows.debug import load_subject
+    from neural.workflows.debug import prepare
 
     program, run_name = _split_subject(subject_name, run)
     if program is not None:
@@ -135,14 +137,14 @@ def _debug(
     for path, suffix in ((out, ".html"), (npz, ".npz")):
         _check_output_path(path, suffix)
     run_path = select_run(run_name, root) if run is not None or program is None else None
-    subject = load_subject(
+    subject, prepared = prepare(
         program, run=run_path, step=step, inputs=inputs, network=network, seed=seed
     )
-    capture = subject.capture_attention()
-    weights = subject.weights_description
+    capture = subject.capture_attention(prepared, Capture())
+    is_trained, weights = subject.trained_run is not None, subject.weights
     header = [
-        ("weights", weights if subject.is_trained else click.style(weights, fg="yellow")),
-        ("input", subject.input_description),
+        ("weights", weights if is_trained else click.style(weights, fg="yellow")),
+        ("input", prepared.description),
     ]
     click.echo(_formatting.style_heading(subject.name))
     click.echo("\n".join(_formatting.format_table(header)))
@@ -152,14 +154,14 @@ def _debug(
     _check_layer_and_head(capture, layer, head)
     has_other_output = gradients or dead_heads or anomalies
     if capture and (attention_weights or out or npz or not has_other_output):
-        click.echo("\n".join(_format_attention(subject, capture, layer, head)))
+        click.echo("\n".join(_format_attention(subject, prepared, capture, layer, head)))
     if dead_heads:
-        click.echo("\n".join(format_head_importance(subject, capture)))
+        click.echo("\n".join(format_head_importance(subject, prepared, capture)))
     if gradients:
-        click.echo("\n".join(format_gradients(subject)))
+        click.echo("\n".join(format_gradients(subject, prepared)))
     if anomalies:
-        click.echo("\n".join(format_anomalies(subject, capture)))
-    _write_files(subject, capture, out, npz)
+        click.echo("\n".join(format_anomalies(subject, prepared, capture)))
+    _write_files(subject, prepared, capture, out, npz)
 
 
 def _split_subject(subject_name: str | None, run: str | None) -> tuple[Path | None, str | None]:
@@ -173,13 +175,13 @@ def _split_subject(subject_name: str | None, run: str | None) -> tuple[Path | No
     return None, subject_name
 
 
-def format_gradients(subject: DebugSubject) -> list[str]:
+def format_gradients(subject: Subject, inputs: Inputs) -> list[str]:
     """A row per layer: norms of weights and gradient, and their ratio."""
     import numpy as np
 
-    from neural.workflows.model_inspection import measure_gradients
+    from neural.workflows.model_inspection import describe_objective, measure_gradients
 
-    all_stats = measure_gradients(subject)
+    all_stats = measure_gradients(subject, inputs)
     ratios = [
         layer_stats.ratio
         for layer_stats in all_stats
@@ -214,18 +216,18 @@ def format_gradients(subject: DebugSubject) -> list[str]:
         )
     return [
         "",
-        _formatting.style_heading("gradients") + f" of {subject.objective_name}",
+        _formatting.style_heading("gradients") + f" of {describe_objective(inputs)}",
         *_formatting.format_table(rows, right_aligned=(1, 2, 3, 4)),
     ]
 
 
-def format_head_importance(subject: DebugSubject, capture: Capture) -> list[str]:
+def format_head_importance(subject: Subject, inputs: Inputs, capture: Capture) -> list[str]:
     """Relative change of the output when each head is removed."""
     import numpy as np
 
     from neural.workflows.model_inspection import DEAD_HEAD_THRESHOLD, head_importance
 
-    importance = head_importance(subject, capture)
+    importance = head_importance(subject, inputs, capture)
     rows = [("", *(f"h{head}" for head in range(importance.shape[1])))]
     for layer, values in enumerate(importance):
         cells = ["" if math.isnan(value) else _format_importance(value) for value in values]
@@ -249,11 +251,11 @@ def _format_importance(value: float) -> str:
     return click.style(f"{value:.0e}", fg="red")
 
 
-def format_anomalies(subject: DebugSubject, capture: Capture) -> list[str]:
+def format_anomalies(subject: Subject, inputs: Inputs, capture: Capture) -> list[str]:
     """All anomalies with their evidence; if there are none, what was examined."""
     from neural.workflows.model_inspection import find_anomalies
 
-    anomalies = find_anomalies(subject, capture)
+    anomalies = find_anomalies(subject, inputs, capture)
     lines = ["", _formatting.style_heading("anomalies")]
     if anomalies:
         lines += _formatting.format_table(
@@ -263,7 +265,7 @@ def format_anomalies(subject: DebugSubject, capture: Capture) -> list[str]:
             ]
         )
         has_uniform_head = any("uniform" in anomaly.evidence for anomaly in anomalies)
-        if has_uniform_head and not subject.is_trained:
+        if has_uniform_head and subject.trained_run is None:
             lines.append("  the weights are random: heads close to uniform are usual then")
         return lines
     module_count = sum(1 for _ in subject.model.modules())
@@ -277,7 +279,7 @@ def format_anomalies(subject: DebugSubject, capture: Capture) -> list[str]:
 
 
 def _format_attention(
-    subject: DebugSubject, capture: Capture, layer: int | None, head: int | None
+    subject: Subject, inputs: Inputs, capture: Capture, layer: int | None, head: int | None
 ) -> list[str]:
     """Layers, measures of the heads, maps, and the check against fused attention.
 
@@ -306,8 +308,8 @@ def _format_attention(
             f"  no weights to show: queries or keys of {', '.join(layers_without_weights)} "
             "are not finite; see --anomalies"
         )
-    lines += _format_maps(subject, capture, selected, layer, head)
-    difference = compare_fused_attention(subject)
+    lines += _format_maps(capture, selected, layer, head)
+    difference = compare_fused_attention(subject, inputs)
     return [
         *lines,
         "",
@@ -317,7 +319,6 @@ def _format_attention(
 
 
 def _format_maps(
-    subject: DebugSubject,
     capture: Capture,
     selected: list[tuple[int, int]],
     layer: int | None,
@@ -342,7 +343,7 @@ def _format_maps(
     }
     axes = "queries downwards, keys to the right"
     if layer is not None and head is not None:
-        labels = subject.axis_labels(capture[layer])
+        labels = capture.axis_labels(layer)
         lines = [
             "",
             _formatting.style_heading(f"L{layer} h{head}, {axes}"),
@@ -366,7 +367,7 @@ def _format_maps(
         for layer_index, head_index in drawable[: 2 * MAX_DRAWN_HEADS]
         for text in _attention_maps.format_strongest_pairs(
             maps[layer_index][head_index],
-            *subject.axis_labels(capture[layer_index]),
+            *capture.axis_labels(layer_index),
             pairs_per_head,
         )
     ]
@@ -420,7 +421,7 @@ def _check_output_path(path: Path | None, suffix: str) -> None:
 
 
 def _write_files(
-    subject: DebugSubject, capture: Capture, out: Path | None, npz: Path | None
+    subject: Subject, inputs: Inputs, capture: Capture, out: Path | None, npz: Path | None
 ) -> None:
     from neural.core.errors import CommandFailedError, describe_os_error
     from neural.workflows.debug import write_arrays, write_page
@@ -428,7 +429,7 @@ def _write_files(
     for path, write in ((npz, write_arrays), (out, write_page)):
         if path is not None:
             try:
-                write(subject, capture, path)
+                write(subject, inputs, capture, path)
             except OSError as error:
                 raise CommandFailedError(f"{path}: {describe_os_error(error)}") from None
             click.echo(f"written: {path}")

@@ -243,11 +243,11 @@ def _format_heads(capture: ModelCapture, layer: int | None, head: int | None) ->
     with_role = [summary for summary in selected if summary.role not in ROLES_OF_NO_PATTERN]
     is_selection = layer is not None or head is not None
     shown = selected if is_selection else with_role[:MAX_LISTED_HEADS]
-    parameters = sum(param.numel() for param in capture.watched.model.parameters())
+    parameters = sum(param.numel() for param in capture.subject.model.parameters())
     layer_count = len(capture.result)
     lines = [
-        _formatting.style_heading(capture.watched.name)
-        + f", {type(capture.watched.model).__name__}, {parameters:,} parameters",
+        _formatting.style_heading(capture.subject.name)
+        + f", {type(capture.subject.model).__name__}, {parameters:,} parameters",
         f"  input: {capture.input.description}",
         *(f"  note: {note}" for note in capture.notes),
         "",

@@ -1,4 +1,4 @@
-"""Models of others for `neural watch`: load them with their tokenizer, from any of these targets.
+"""Models of others: load them with their tokenizer, from any of these targets.
 
     gpt2-folder/                 config.json, weights and tokenizer of Hugging Face
     openai-community/gpt2        the same on the hub, if the network allows it
@@ -16,7 +16,6 @@ import importlib
 import json
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +33,6 @@ HUB_TIMEOUT_SECONDS = 10
 STATE_SUFFIXES = (".pt", ".pth", ".bin", ".safetensors")
 STATE_KEYS = ("model", "state_dict", "model_state_dict", "module")
 """Keys under which checkpoints of other programs hold the state dict."""
-STEP_IN_NAME = re.compile(r"(\d+)(?!.*\d)")
-"""The last number of a name: `checkpoint-500` → 500."""
-
 TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -60,46 +56,10 @@ class TargetError(TaskError):
     """A target of `neural watch` cannot be loaded; the message says why and what to do."""
 
 
-LENGTH_KEYS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
-"""Names of the longest input in configurations."""
-ROBERTA_TYPES = ("roberta", "xlm-roberta", "camembert", "longformer")
-"""Model types that reserve two positions for padding."""
-
-
-@dataclass(frozen=True)
-class WatchedModel:
-    """A model in evaluation mode, with what its inputs need."""
-
-    name: str
-    model: nn.Module
-    tokenizer: Any = None
-    """A tokenizer of Hugging Face, or None."""
-    image_processor: Any = None
-    """An image processor of Hugging Face, or None."""
-    source: str = ""
-    """Where the weights come from, for people."""
-    notes: tuple[str, ...] = ()
-    """What a reader of the results should know about the weights."""
-    title: str = ""
-    """Title of pages; `name` if it is empty."""
-    tokenizer_error: str = ""
-    """Why there is no tokenizer although the target has files of one."""
-
-    @property
-    def config(self) -> Any:
-        """The configuration of a Hugging Face model, or None."""
-        return getattr(self.model, "config", None)
-
-    @property
-    def is_encoder_decoder(self) -> bool:
-        """Whether the model reads two sequences."""
-        return bool(getattr(self.config, "is_encoder_decoder", False))
-
-
-def load_watched_model(
+def load_foreign_model(
     target: str, *, build: str | None = None, implementation: str | None = None
-) -> WatchedModel:
-    """Load a target; TargetError if it cannot be loaded.
+) -> dict[str, Any]:
+    """Load a target: the fields of a Subject. TargetError if it cannot be loaded.
 
     `build` names a function that returns the model of a state dict. `implementation` is the
     `attn_implementation` of Hugging Face.
@@ -116,7 +76,7 @@ def load_watched_model(
     if path.is_dir() or (is_hub_name and not path.exists() and ":" not in target):
         return _load_hugging_face(target, implementation)
     if FUNCTION_TARGET.match(target):
-        return _call_builder(target)
+        return _build_model(target)
     raise TargetError(
         f"{target}: there is no such file or folder{_suggest_file(target)}. A target is a folder of "
         "Hugging Face, a name on its hub, package.module:function, a .pt2 file, or a run"
@@ -127,28 +87,6 @@ def _suggest_file(target: str) -> str:
     """` (did you mean …?)` if a file or folder has a similar name, else nothing."""
     suggestion = None if Path(target).exists() else suggest_file(Path(target))
     return f" ({suggestion})" if suggestion else ""
-
-
-def find_step(target: str, position: int) -> int:
-    """The training step in the name of a checkpoint, `checkpoint-500`; else its position."""
-    match = STEP_IN_NAME.search(Path(target).stem if Path(target).is_file() else Path(target).name)
-    return int(match.group(1)) if match else position
-
-
-def find_dtype(model: nn.Module) -> str:
-    """Name of the floating-point type of the weights, `float16`; the first if there are several."""
-    dtypes = (param.dtype for param in model.parameters() if param.is_floating_point())
-    return str(next(dtypes, "float32")).removeprefix("torch.")
-
-
-def find_max_positions(config: Any) -> int | None:
-    """The longest input of a model by its configuration; None if that does not say."""
-    for name in LENGTH_KEYS:
-        value = getattr(config, name, None)
-        if isinstance(value, int) and value > 0:
-            # the RoBERTa family counts positions from the index of padding + 1, which is 2
-            return value - 2 if getattr(config, "model_type", "") in ROBERTA_TYPES else value
-    return None
 
 
 def find_first_line(error: BaseException) -> str:
@@ -195,21 +133,21 @@ def call_function(name: str) -> Any:
         ) from error
 
 
-def _call_builder(name: str) -> WatchedModel:
+def _build_model(name: str) -> dict[str, Any]:
+    """What a function of the user returns: a model, or (model, tokenizer)."""
     result = call_function(name)
     model, tokenizer = result if isinstance(result, tuple) else (result, None)
-    return WatchedModel(
-        type(model).__name__, _check_module(name, model).eval(), tokenizer, source=name
-    )
-
-
-def _check_module(name: str, model: Any) -> nn.Module:
     if not isinstance(model, torch.nn.Module):
         raise TargetError(f"{name} returned {type(model).__name__}, not a torch.nn.Module")
-    return model
+    return {
+        "name": type(model).__name__,
+        "model": model.eval(),
+        "tokenizer": tokenizer,
+        "source": name,
+    }
 
 
-def _load_state_dict(path: Path, build: str | None) -> WatchedModel:
+def _load_state_dict(path: Path, build: str | None) -> dict[str, Any]:
     if build is None:
         raise TargetError(
             f"{path} has weights but no model: name the function that builds it, "
@@ -217,9 +155,8 @@ def _load_state_dict(path: Path, build: str | None) -> WatchedModel:
         )
     if not path.is_file():
         raise TargetError(format_missing_file(path))
-    result = call_function(build)
-    model, tokenizer = result if isinstance(result, tuple) else (result, None)
-    model = _check_module(build, model)
+    built = _build_model(build)
+    model = built["model"]
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
@@ -237,10 +174,10 @@ def _load_state_dict(path: Path, build: str | None) -> WatchedModel:
         raise TargetError(
             f"{path} cannot be loaded into {type(model).__name__}: {find_first_line(error)}"
         ) from None
-    return WatchedModel(type(model).__name__, model.eval(), tokenizer, source=str(path.name))
+    return {**built, "source": path.name}
 
 
-def _load_exported(path: Path) -> WatchedModel:
+def _load_exported(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise TargetError(format_missing_file(path))
     try:
@@ -253,10 +190,10 @@ def _load_exported(path: Path) -> WatchedModel:
         raise TargetError(
             f"{path} is no program of torch.export: {reason}; write it with torch.export.save"
         ) from None
-    return WatchedModel(path.stem, module, source=path.name)
+    return {"name": path.stem, "model": module, "source": path.name}
 
 
-def _load_hugging_face(target: str, implementation: str | None) -> WatchedModel:
+def _load_hugging_face(target: str, implementation: str | None) -> dict[str, Any]:
     try:
         import transformers
     except ImportError:
@@ -292,16 +229,16 @@ def _load_hugging_face(target: str, implementation: str | None) -> WatchedModel:
     )
     # a link keeps the name that the user gave it; `.` and `..` have none
     named = folder if folder.name not in ("", "..") else folder.resolve()
-    return WatchedModel(
-        named.name if is_folder else target,
-        model.eval(),
-        tokenizer,
-        image_processor,
-        source=f"{type(model).__name__} of {folder.name if is_folder else target}",
-        notes=_check_missing_weights(target, model, loading_info),
-        title=_make_title(named) if is_folder else "",
-        tokenizer_error=tokenizer_error,
-    )
+    return {
+        "name": named.name if is_folder else target,
+        "model": model.eval(),
+        "tokenizer": tokenizer,
+        "image_processor": image_processor,
+        "source": f"{type(model).__name__} of {folder.name if is_folder else target}",
+        "notes": _check_missing_weights(target, model, loading_info),
+        "title": _make_title(named) if is_folder else "",
+        "tokenizer_error": tokenizer_error,
+    }
 
 
 def _is_hub_reachable() -> bool:

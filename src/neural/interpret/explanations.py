@@ -1,6 +1,6 @@
 """Explanations of one prediction: a score for every source position, by several methods.
 
-    subject = Predictor(model)
+    subject = load_subject(model)
     scores = explain(subject, tokens, position=-1, answer=17, methods=["rollout", "ablation"])
 
 A prediction is a token at a position, or a class. Its source positions are the positions of the
@@ -19,13 +19,12 @@ units, and only their order is comparable (faithfulness.py).
                          (leave-one-out); runs the model once per position
 
 "At the position" of a classifier means at the positions that its class is read from: the first
-token, the last one, or all, weighted by `Predictor.weigh_positions`.
+token, the last one, or all, weighted by `weigh_positions`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,12 +34,11 @@ from neural.capture.attribution import (
     compute_weight_gradients,
     trace_attention,
 )
-from neural.capture.residual_stream import AttributionError, find_logits
+from neural.capture.residual_stream import AttributionError
 from neural.capture.rollout import iter_rollouts, rollout_gradients
 from neural.capture.threads import in_this_thread
-from neural.capture.watch import run_model
 from neural.core.names import find_closest
-from neural.nn.build import NetworkModule
+from neural.interpret.subject import Subject
 from neural.nn.lazy_torch import torch
 
 if TYPE_CHECKING:
@@ -70,89 +68,67 @@ MAX_BATCH_TOKENS = 16384
 """Tokens that are in one batch when many variants of an input run."""
 
 
-@dataclass(frozen=True)
-class Predictor:
-    """A model in evaluation mode that reads token ids (B, T)."""
+def compute_log_probabilities(
+    subject: Subject, ids: Int[Tensor, "B T"], position: int
+) -> Float[Tensor, "B V"]:
+    """Log-probabilities at a position, or of the classes; the scores, if they are none."""
+    logits = subject.compute_logits(ids)
+    logits = logits[:, position] if logits.ndim == 3 else logits
+    return logits.float() if subject.is_score else logits.float().log_softmax(-1)
 
-    model: nn.Module
-    build_probe: Callable[[Tensor], Any] = lambda ids: ids
-    """Inputs of the model from token ids: a tensor, a tuple or a mapping."""
-    is_score: bool = False
-    """Whether the logits are scores (B, 1) and not those of a distribution."""
 
-    def compute_logits(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B *T V"]:
-        """Logits (B, T, V), or (B, C) of a classifier."""
-        probe = self.build_probe(ids)
-        if isinstance(self.model, NetworkModule):
-            activation = self.model.network.output_activation
-            if activation not in ("softmax", "linear"):
-                raise AttributionError(
-                    f"the output layer of {self.model.network.name} has the activation "
-                    f"{activation}; answers need softmax or logits"
-                )
-            compute: Any = self.model.logits
-            return find_logits(compute(*(probe if isinstance(probe, tuple) else (probe,))))
-        return find_logits(run_model(self.model, probe))
+def weigh_positions(
+    subject: Subject, tokens: Int[Tensor, " T"], position: int, answer: int
+) -> Float[np.ndarray, " T"]:
+    """How much the answer is read from each position; the sum is 1.
 
-    def compute_log_probabilities(
-        self, ids: Int[Tensor, "B T"], position: int
-    ) -> Float[Tensor, "B V"]:
-        """Log-probabilities at a position, or of the classes; the scores, if they are none."""
-        logits = self.compute_logits(ids)
-        logits = logits[:, position] if logits.ndim == 3 else logits
-        return logits.float() if self.is_score else logits.float().log_softmax(-1)
+    A token is read from its position. A class is read from the positions at which its logit
+    has a gradient after the last layer, by the norm of that gradient: [CLS], the last token
+    that is not padding, all positions if they are averaged.
+    """
+    outputs: list[Tensor] = []
 
-    def weigh_positions(
-        self, tokens: Int[Tensor, " T"], position: int, answer: int
-    ) -> Float[np.ndarray, " T"]:
-        """How much the answer is read from each position; the sum is 1.
+    def shift_output(_: nn.Module, args: Any, output: Any) -> Any:
+        first = output[0] if type(output) is tuple and output else output
+        is_sequence = torch.is_tensor(first) and first.shape[:2] == (1, len(tokens))
+        if not is_sequence or first.ndim != 3 or not first.is_floating_point():
+            return None
+        # a zero that requires gradients: frozen models have gradients here, too
+        outputs.append(torch.zeros_like(first, requires_grad=True))
+        shifted = first + outputs[-1]
+        return (shifted, *output[1:]) if type(output) is tuple else shifted
 
-        A token is read from its position. A class is read from the positions at which its logit
-        has a gradient after the last layer, by the norm of that gradient: [CLS], the last token
-        that is not padding, all positions if they are averaged.
-        """
-        outputs: list[Tensor] = []
+    hook = in_this_thread(shift_output)
+    handles = [module.register_forward_hook(hook) for module in subject.model.modules()]
+    try:
+        with torch.enable_grad():
+            logits = subject.compute_logits(tokens.unsqueeze(0))[0]
+            if logits.ndim == 2:
+                return np.eye(len(tokens))[position]
+            gradients = torch.autograd.grad(logits[answer], outputs, allow_unused=True)
+    finally:
+        for handle in handles:
+            handle.remove()
+    for gradient in reversed(gradients):
+        weights = None if gradient is None else gradient[0].double().norm(dim=-1)
+        if weights is not None and bool(weights.any()):
+            return (weights / weights.sum()).cpu().numpy()
+    raise AttributionError(
+        "the positions that the class is read from are unknown: its logit has no gradient"
+    )
 
-        def shift_output(_: nn.Module, args: Any, output: Any) -> Any:
-            first = output[0] if type(output) is tuple and output else output
-            is_sequence = torch.is_tensor(first) and first.shape[:2] == (1, len(tokens))
-            if not is_sequence or first.ndim != 3 or not first.is_floating_point():
-                return None
-            # a zero that requires gradients: frozen models have gradients here, too
-            outputs.append(torch.zeros_like(first, requires_grad=True))
-            shifted = first + outputs[-1]
-            return (shifted, *output[1:]) if type(output) is tuple else shifted
 
-        hook = in_this_thread(shift_output)
-        handles = [module.register_forward_hook(hook) for module in self.model.modules()]
-        try:
-            with torch.enable_grad():
-                logits = self.compute_logits(tokens.unsqueeze(0))[0]
-                if logits.ndim == 2:
-                    return np.eye(len(tokens))[position]
-                gradients = torch.autograd.grad(logits[answer], outputs, allow_unused=True)
-        finally:
-            for handle in handles:
-                handle.remove()
-        for gradient in reversed(gradients):
-            weights = None if gradient is None else gradient[0].double().norm(dim=-1)
-            if weights is not None and bool(weights.any()):
-                return (weights / weights.sum()).cpu().numpy()
-        raise AttributionError(
-            "the positions that the class is read from are unknown: its logit has no gradient"
-        )
-
-    def score_variants(
-        self, variants: Int[Tensor, "N T"], position: int, answer: int
-    ) -> Float[np.ndarray, " N"]:
-        """Log-probability of the answer for many variants of an input, in batches."""
-        size = max(1, MAX_BATCH_TOKENS // variants.shape[1])
-        with torch.no_grad():
-            chunks = [
-                self.compute_log_probabilities(chunk, position)[:, answer]
-                for chunk in variants.split(size)
-            ]
-        return torch.cat(chunks).double().cpu().numpy()
+def score_variants(
+    subject: Subject, variants: Int[Tensor, "N T"], position: int, answer: int
+) -> Float[np.ndarray, " N"]:
+    """Log-probability of the answer for many variants of an input, in batches."""
+    size = max(1, MAX_BATCH_TOKENS // variants.shape[1])
+    with torch.no_grad():
+        chunks = [
+            compute_log_probabilities(subject, chunk, position)[:, answer]
+            for chunk in variants.split(size)
+        ]
+    return torch.cat(chunks).double().cpu().numpy()
 
 
 def check_methods(names: Sequence[str]) -> list[str]:
@@ -166,7 +142,7 @@ def check_methods(names: Sequence[str]) -> list[str]:
 
 
 def explain(
-    subject: Predictor,
+    subject: Subject,
     tokens: Int[Tensor, " T"],
     *,
     position: int,
@@ -181,19 +157,19 @@ def explain(
 
     `replacements` are tokens that replace those of the input, for "ablation"; the drop is the mean
     over their R rows. `read`: weights of the positions that the answer is read from, if they are
-    known (`Predictor.weigh_positions`). A method that the model does not support raises AttributionError, or is left
+    known (`weigh_positions`). A method that the model does not support raises AttributionError, or is left
     out and given to `on_failure(method, error)`.
     """
     names = check_methods(methods)
     ids = tokens.unsqueeze(0)
     if tracing is None:
-        tracing = trace_attention(subject.model, subject.build_probe(ids))
+        tracing = trace_attention(subject.model, subject.build_probe(ids, last=False))
     scores: dict[str, np.ndarray] = {}
     gradients: list[np.ndarray] | None = None
     for name in names:
         try:
             if name in READING_METHODS and read is None:
-                read = subject.weigh_positions(tokens, position, answer)
+                read = weigh_positions(subject, tokens, position, answer)
             if name in ("gradient_attention", "gradient_rollout"):
                 if gradients is None:
                     gradients = compute_answer_gradients(subject, tokens, position, answer, tracing)
@@ -217,7 +193,7 @@ def explain(
 
 
 def compute_answer_gradients(
-    subject: Predictor,
+    subject: Subject,
     tokens: Int[Tensor, " T"],
     position: int,
     answer: int,
@@ -242,7 +218,7 @@ def compute_answer_gradients(
 
 
 def score_ablation(
-    subject: Predictor,
+    subject: Subject,
     tokens: Int[Tensor, " T"],
     position: int,
     answer: int,
@@ -253,8 +229,8 @@ def score_ablation(
     variants = tokens.repeat(len(replacements), length, 1)  # (R, T, T): row t replaces token t
     rows = torch.arange(length)
     variants[:, rows, rows] = replacements
-    values = subject.score_variants(variants.flatten(0, 1), position, answer)
-    reference = subject.score_variants(tokens.unsqueeze(0), position, answer)[0]
+    values = score_variants(subject, variants.flatten(0, 1), position, answer)
+    reference = score_variants(subject, tokens.unsqueeze(0), position, answer)[0]
     return reference - values.reshape(len(replacements), length).mean(axis=0)
 
 

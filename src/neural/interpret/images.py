@@ -1,7 +1,7 @@
 """Images as inputs of `neural watch`: load, resize and normalise them as the model expects.
 
-    watched = select_vision_part(watched)                  CLIP → its vision part
-    prepared = prepare_images(watched, [Path("cat.png")])
+    subject = select_vision_part(subject)                  CLIP → its vision part
+    inputs = prepare_images(subject, [Path("cat.png")])
 
 The folder's own image processor decides on size, cropping and normalisation. Without one, images
 are resized to the size in the configuration and normalised to −1 … 1.
@@ -20,8 +20,9 @@ from neural.capture.patch_positions import PIXELS_INPUT, find_pixels
 from neural.capture.probe_image import encode_picture
 from neural.core.files import format_missing_file
 from neural.data.sources.images import FORMATS
-from neural.interpret._foreign_models import TargetError, WatchedModel
-from neural.interpret.inputs import WatchInput
+from neural.interpret._foreign_models import TargetError
+from neural.interpret.inputs import Inputs
+from neural.interpret.subject import Subject
 from neural.nn.lazy_torch import torch
 
 if TYPE_CHECKING:
@@ -38,42 +39,41 @@ MAX_IMAGE_PIXELS = 100_000_000
 """Larger files are refused: they would take gigabytes before they are resized."""
 
 
-def reads_images(watched: WatchedModel) -> bool:
+def reads_images(subject: Subject) -> bool:
     """Whether images are the main input of the model."""
-    return getattr(watched.model, "main_input_name", None) == PIXELS_INPUT
+    return getattr(subject.model, "main_input_name", None) == PIXELS_INPUT
 
 
-def select_vision_part(watched: WatchedModel) -> WatchedModel:
+def select_vision_part(subject: Subject) -> Subject:
     """The part of a model for texts and images that reads the images; other models as they are."""
-    if reads_images(watched):
-        return watched
-    for path, module in watched.model.named_modules():
+    if reads_images(subject):
+        return subject
+    for path, module in subject.model.named_modules():
         if path.rpartition(".")[2] in VISION_PARTS and hasattr(module, "config"):
             return replace(
-                watched,
+                subject,
                 model=module,
                 tokenizer=None,
-                source=f"{watched.source}, {path}",
+                source=f"{subject.source}, {path}",
             )
-    return watched
+    return subject
 
 
-def prepare_images(watched: WatchedModel, paths: Sequence[Path]) -> WatchInput:
+def prepare_images(subject: Subject, paths: Sequence[Path]) -> Inputs:
     """Load image files as one batch; TargetError if a file or the model cannot be used."""
-    if not reads_images(watched) and watched.config is not None:
-        raise TargetError(f"{watched.name} reads no images: give a text with --input")
+    if not reads_images(subject) and subject.config is not None:
+        raise TargetError(f"{subject.name} reads no images: give a text with --input")
     images = [_load_image(path) for path in paths]
     notes: list[str] = []
-    if watched.image_processor is None:
-        pixels = _convert_images(watched, images, notes)
+    if subject.image_processor is None:
+        pixels = _convert_images(subject, images, notes)
         mean, std = (DEFAULT_MEAN,) * pixels.shape[1], (DEFAULT_STD,) * pixels.shape[1]
     else:
-        pixels, mean, std = _process_images(watched, images)
-    dtype = next((p.dtype for p in watched.model.parameters() if p.is_floating_point()), None)
-    pixels = pixels.to(dtype)
+        pixels, mean, std = _process_images(subject, images)
+    pixels = pixels.to(subject.dtype)
     count, _, height, width = pixels.shape
-    return WatchInput(
-        {PIXELS_INPUT: pixels} if watched.config is not None else (pixels,),
+    return Inputs(
+        {PIXELS_INPUT: pixels} if subject.config is not None else (pixels,),
         f"{count} image{'s' * (count != 1)} of {height} × {width} pixels",
         notes=notes,
         pixel_mean=mean,
@@ -81,7 +81,7 @@ def prepare_images(watched: WatchedModel, paths: Sequence[Path]) -> WatchInput:
     )
 
 
-def paint_pictures(capture: Capture, prepared: WatchInput) -> None:
+def paint_pictures(capture: Capture, prepared: Inputs) -> None:
     """Give the images of a capture their true colours, which need the processor's normalisation."""
     pixels = find_pixels(prepared.batch)
     if pixels is None or not prepared.pixel_mean:
@@ -120,18 +120,18 @@ def _load_image(path: Path) -> Image:
 
 
 def _process_images(
-    watched: WatchedModel, images: list[Image]
+    subject: Subject, images: list[Image]
 ) -> tuple[Tensor, tuple[float, ...], tuple[float, ...]]:
     """Pixel values of the image processor, and its mean and standard deviation."""
-    processor = watched.image_processor
+    processor = subject.image_processor
     try:
         pixels = processor(images, return_tensors="pt")[PIXELS_INPUT]
     except Exception as error:  # processors of many models raise many kinds
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise TargetError(f"the image processor of {watched.name} failed: {reason}") from None
+        raise TargetError(f"the image processor of {subject.name} failed: {reason}") from None
     if not torch.is_tensor(pixels) or pixels.ndim != 4:
         raise TargetError(
-            f"the image processor of {watched.name} cuts images into patches itself: such models "
+            f"the image processor of {subject.name} cuts images into patches itself: such models "
             "are watched in Python only, neural.watch(model, inputs)"
         )
     is_normalised = getattr(processor, "do_normalize", False)
@@ -140,14 +140,14 @@ def _process_images(
     return pixels, mean, std
 
 
-def _convert_images(watched: WatchedModel, images: list[Image], notes: list[str]) -> Tensor:
+def _convert_images(subject: Subject, images: list[Image], notes: list[str]) -> Tensor:
     """Pixel values without a processor, resized to the configuration's `image_size`."""
-    size = getattr(watched.config, "image_size", None)
+    size = getattr(subject.config, "image_size", None)
     height, width = _to_pair(size) or (images[0].height, images[0].width)
-    channels = int(getattr(watched.config, "num_channels", 3) or 3)
+    channels = int(getattr(subject.config, "num_channels", 3) or 3)
     if channels not in (1, 3):
         raise TargetError(
-            f"{watched.name} takes images with {channels} channels: save its image processor into "
+            f"{subject.name} takes images with {channels} channels: save its image processor into "
             "the folder, or use Python, neural.watch(model, inputs)"
         )
     notes.append(

@@ -6,8 +6,7 @@ Models with an encoder and a decoder have two sequences, and labels for both.
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,29 +17,30 @@ from neural.core.files import (
     is_file_name,
     looks_like_file_name,
 )
-from neural.interpret._foreign_models import TargetError, WatchedModel, find_max_positions
+from neural.interpret._foreign_models import TargetError
+from neural.interpret.subject import Subject
+from neural.interpret.tokens import (
+    describe_unknown_tokens,
+    encode_text,
+    is_hugging_face,
+    label_ids,
+)
 from neural.nn.lazy_torch import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from neural.tasks.task import Task
+
 DEFAULT_TEXT = "The cat sat on the mat, and the cat sat on the rug."
 """Input of a language model if the user gives none; it repeats words, so induction can show."""
-WORD_MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n", "ĉ": "\t"})
-"""Characters that tokenizers write for blanks, and the blanks."""
-_VISIBLE_BYTES = (*range(33, 127), *range(161, 173), *range(174, 256))
-_OTHER_BYTES = sorted({*range(256)} - {*_VISIBLE_BYTES})
-BYTES_OF_CHARACTERS = {chr(byte): byte for byte in _VISIBLE_BYTES} | {
-    chr(256 + index): byte for index, byte in enumerate(_OTHER_BYTES)
-}
-"""The character that byte-level tokenizers (GPT-2, Llama 3, SmolLM2) write for a byte → the byte."""
 
 
 @dataclass(frozen=True)
-class WatchInput:
+class Inputs:
     """One batch for a model."""
 
-    batch: Mapping[str, Any] | tuple[Any, ...]
+    batch: Any
     """Named inputs, or inputs in order."""
     description: str
     """What the input is, for people."""
@@ -57,6 +57,8 @@ class WatchInput:
     """Means with which images were normalised, by channel; empty if unknown."""
     pixel_std: tuple[float, ...] = ()
     """Standard deviations with which images were normalised."""
+    task: Task | None = None
+    """The task of a run, if it is a batch of its own data: then the task runs the model."""
 
 
 def read_inputs(values: Sequence[str], *, by_line: bool = False) -> list[str]:
@@ -65,12 +67,39 @@ def read_inputs(values: Sequence[str], *, by_line: bool = False) -> list[str]:
     `by_line`: every line that is not blank is a text of its own. TargetError for a value that looks
     like the name of a file that does not exist.
     """
-    texts = [_read_file(value) if _is_file(value) else value for value in values]
+    # nearly every file ends with a line break, which is no part of the text
+    texts = [
+        read_file(Path(value)).removesuffix("\n") if _is_file(value) else value for value in values
+    ]
     if by_line:
         texts = [line for text in texts for line in text.splitlines() if line.strip()]
         if values and not texts:
             raise TargetError("the input has no line with a text")
     return texts
+
+
+def read_text(data: str | Path | None, required_by: str | None = None) -> tuple[str, str]:
+    """A text of several words and its name: the content of a file, or the given text itself."""
+    if data is None:
+        raise TargetError(f"{required_by} needs a text to measure its loss on: --data FILE")
+    text = str(data)
+    if isinstance(data, Path) or is_file_name(text):
+        return read_file(Path(data)), Path(data).name
+    if not any(character.isspace() for character in text):
+        raise TargetError(format_missing_file(text))
+    return text, "the given text"
+
+
+def read_file(path: Path) -> str:
+    """The text of a file; TargetError if there is none."""
+    if not path.exists():
+        raise TargetError(format_missing_file(path))
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        is_os_error = isinstance(error, OSError)
+        reason = describe_os_error(error) if is_os_error else "it is not UTF-8 text"
+        raise TargetError(f"{path} cannot be read as text: {reason}") from None
 
 
 def _is_file(value: str) -> bool:
@@ -85,37 +114,27 @@ def _is_file(value: str) -> bool:
     return True
 
 
-def _read_file(name: str) -> str:
-    """The text of a file. Nearly every file ends with a line break, which is no part of the text."""
-    try:
-        return Path(name).read_text(encoding="utf-8").removesuffix("\n")
-    except OSError as error:
-        raise TargetError(f"{name} cannot be read as text: {describe_os_error(error)}") from None
-    except UnicodeDecodeError as error:
-        raise TargetError(f"{name} cannot be read as text: {error}") from None
-
-
 def prepare_input(
-    watched: WatchedModel,
+    subject: Subject,
     texts: Sequence[str],
     *,
     pairs: Sequence[tuple[str, str]] = (),
     decoder_texts: Sequence[str] = (),
     max_length: int | None = None,
-) -> WatchInput:
+) -> Inputs:
     """Tokenize texts, or pairs of texts, into one padded batch with labels.
 
     `decoder_texts` are read by the decoder of an encoder–decoder model, one per text; without
     them, the decoder reads the same text. `max_length` cuts longer inputs.
     """
-    if watched.tokenizer_error:
+    if subject.tokenizer_error:
         raise TargetError(
-            f"the tokenizer of {watched.name} cannot be read: {watched.tokenizer_error}; save it "
+            f"the tokenizer of {subject.name} cannot be read: {subject.tokenizer_error}; save it "
             'again (tokenizer.save_pretrained), or give token ids: --ids "5 3 9"'
         )
-    if watched.tokenizer is None:
+    if subject.tokenizer is None:
         raise TargetError(
-            f"{watched.name} has no tokenizer: save it into the same folder "
+            f"{subject.name} has no tokenizer: save it into the same folder "
             "(tokenizer.save_pretrained), return (model, tokenizer) from the function, or give "
             'token ids: --ids "5 3 9"'
         )
@@ -124,25 +143,28 @@ def prepare_input(
     notes: list[str] = []
     if not texts and not pairs:
         texts = [DEFAULT_TEXT]
-    tokenizer = watched.tokenizer
+    tokenizer = subject.tokenizer
     first = [pair[0] for pair in pairs] if pairs else list(texts)
     second = [pair[1] for pair in pairs] if pairs else None
     if not all(text.strip() for text in first):
         raise TargetError("an input is empty: give a text, --input TEXT or --input FILE")
-    encoded = _tokenize(watched, first, second, max_length, notes)
+    encoded = _tokenize(subject, first, second, max_length, notes)
     ids = encoded["input_ids"]
     if not ids.numel():
         raise TargetError("the input has no tokens")
-    _check_ids(watched, ids)
+    _check_ids(subject, ids)
     unknown = describe_unknown_tokens(tokenizer, ids, encoded.get("attention_mask"))
     notes += [] if unknown is None else [unknown]
-    accepted = _find_accepted_inputs(watched)
+    accepted = subject.input_parameters
+    takes_any = subject.config is None and any(
+        parameter.kind is parameter.VAR_KEYWORD for parameter in accepted.values()
+    )
     batch: dict[str, Any] = {
-        name: tensor for name, tensor in encoded.items() if accepted is None or name in accepted
+        name: tensor for name, tensor in encoded.items() if takes_any or name in accepted
     }
     decoder_labels = None
-    if watched.is_encoder_decoder:
-        decoder_ids = _prepare_decoder_ids(watched, decoder_texts or first, max_length, notes)
+    if subject.is_encoder_decoder:
+        decoder_ids = _prepare_decoder_ids(subject, decoder_texts or first, max_length, notes)
         batch["decoder_input_ids"] = decoder_ids
         decoder_labels = label_ids(tokenizer, decoder_ids)
     kind = "pair" if pairs else "text"
@@ -150,35 +172,18 @@ def prepare_input(
     plural = "s" * (count != 1)
     description = f"{count} {kind}{plural}, {length} tokens" + (" with padding" * (count > 1))
     real = encoded["attention_mask"].bool() if count > 1 and "attention_mask" in encoded else None
-    return WatchInput(
+    return Inputs(
         batch if "input_ids" in batch else (ids,),  # the model has another name for its ids
         description,
         label_ids(tokenizer, ids),
         decoder_labels,
         ids,
-        None if watched.is_encoder_decoder else real,
+        None if subject.is_encoder_decoder else real,
         notes,
     )
 
 
-def describe_unknown_tokens(
-    tokenizer: Any, ids: Tensor, attention_mask: Tensor | None = None
-) -> str | None:
-    """Note about tokens that are not in the vocabulary; None if there are none."""
-    unknown = getattr(tokenizer, "unk_token_id", None)
-    if unknown is None:
-        return None
-    is_unknown = ids == unknown
-    if attention_mask is not None:  # padding may be written with the same token
-        is_unknown &= attention_mask.bool()
-    count = int(is_unknown.sum())
-    if count == 0:
-        return None
-    tokens = f"{count:,} tokens are" if count > 1 else "1 token is"
-    return f"{tokens} not in the vocabulary and became {tokenizer.unk_token}"
-
-
-def prepare_ids(watched: WatchedModel, rows: Sequence[str]) -> WatchInput:
+def prepare_ids(subject: Subject, rows: Sequence[str]) -> Inputs:
     """Token ids written as numbers, `"5 3 9"`, for models without a tokenizer."""
     try:
         parsed = [[int(word) for word in row.replace(",", " ").split()] for row in rows]
@@ -189,55 +194,28 @@ def prepare_ids(watched: WatchedModel, rows: Sequence[str]) -> WatchInput:
     ids = torch.tensor(parsed)
     if int(ids.min()) < 0:
         raise TargetError("--ids: token ids are not negative")
-    _check_ids(watched, ids, "--ids has")
-    tokenizer = watched.tokenizer
-    labels = [list(map(str, row)) for row in parsed]
-    accepted = _find_accepted_inputs(watched) or set()
-    batch = {"input_ids": ids} if "input_ids" in accepted else (ids,)
-    return WatchInput(
-        batch,
+    _check_ids(subject, ids, "--ids has")
+    return Inputs(
+        {"input_ids": ids} if "input_ids" in subject.input_parameters else (ids,),
         f"{len(parsed)} × {ids.shape[1]} token ids",
-        labels if tokenizer is None else label_ids(tokenizer, ids),
+        label_ids(subject.tokenizer, ids),
         tokens=ids,
     )
 
 
-def label_ids(tokenizer: Any, ids: Tensor) -> list[list[str]]:
-    """Texts of token ids; the marks that tokenizers write for blanks and bytes become text."""
-    if hasattr(tokenizer, "convert_ids_to_tokens"):
-        rows = [tokenizer.convert_ids_to_tokens(row) for row in ids.tolist()]
-        return [[_read_token(str(token)) for token in row] for row in rows]
-    return [[str(tokenizer.decode([token])) for token in row] for row in ids.tolist()]
-
-
-def _read_token(token: str) -> str:
-    """The text of a token: `Ã©` of a byte-level tokenizer is `é`.
-
-    A part of a character, or a control character, stays as the tokenizer writes it.
-    """
-    try:
-        text = bytes(BYTES_OF_CHARACTERS[character] for character in token).decode()
-    except (KeyError, UnicodeDecodeError):
-        return token.translate(WORD_MARKS)
-    is_control = any(unicodedata.category(letter) == "Cc" for letter in text)
-    return token.translate(WORD_MARKS) if is_control else text
-
-
 def _tokenize(
-    watched: WatchedModel,
+    subject: Subject,
     first: list[str],
     second: list[str] | None,
     max_length: int | None,
     notes: list[str],
 ) -> dict[str, Tensor]:
-    tokenizer = watched.tokenizer
-    limit = max_length or find_max_positions(watched.config)
-    is_hugging_face = hasattr(tokenizer, "convert_ids_to_tokens")
-    if not is_hugging_face:  # a tokenizer of another library: encode and decode
+    tokenizer = subject.tokenizer
+    limit = max_length or subject.max_positions
+    if not is_hugging_face(tokenizer):  # a tokenizer of another library: encode and decode
         if second is not None or len(first) > 1:
             raise TargetError("several texts or pairs need a tokenizer of Hugging Face")
-        ids = list(tokenizer.encode(first[0]))
-        return {"input_ids": torch.tensor([ids[:limit]])}
+        return {"input_ids": torch.tensor([encode_text(tokenizer, first[0])[:limit]])}
     if len(first) > 1 and tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
         if tokenizer.pad_token is None:
@@ -257,21 +235,9 @@ def _tokenize(
     return dict(encoded)
 
 
-def _find_accepted_inputs(watched: WatchedModel) -> set[str] | None:
-    """Names of the arguments of `forward`; None if it takes any."""
-    import inspect
-
-    parameters = inspect.signature(watched.model.forward).parameters.values()
-    has_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-    is_hugging_face = watched.config is not None
-    if has_any and not is_hugging_face:
-        return None
-    return {parameter.name for parameter in parameters}
-
-
-def _check_ids(watched: WatchedModel, ids: Tensor, origin: str = "the tokenizer gives") -> None:
+def _check_ids(subject: Subject, ids: Tensor, origin: str = "the tokenizer gives") -> None:
     """Raise TargetError if an id is outside the model's vocabulary."""
-    size = _find_vocabulary_size(watched)
+    size = subject.vocabulary_size
     largest = int(ids.max())
     if size is not None and largest >= size:
         advice = (
@@ -284,24 +250,12 @@ def _check_ids(watched: WatchedModel, ids: Tensor, origin: str = "the tokenizer 
         )
 
 
-def _find_vocabulary_size(watched: WatchedModel) -> int | None:
-    """Number of token embeddings; None if it is not known."""
-    get_embeddings = getattr(watched.model, "get_input_embeddings", None)
-    try:
-        embeddings = get_embeddings() if get_embeddings is not None else None
-    except (NotImplementedError, AttributeError, TypeError):  # models without token embeddings
-        embeddings = None
-    size = getattr(embeddings, "num_embeddings", None)
-    size = getattr(watched.config, "vocab_size", None) if size is None else size
-    return size if isinstance(size, int) else None
-
-
 def _prepare_decoder_ids(
-    watched: WatchedModel, texts: Sequence[str], max_length: int | None, notes: list[str]
+    subject: Subject, texts: Sequence[str], max_length: int | None, notes: list[str]
 ) -> Tensor:
     """Ids that the decoder reads: its start token, then the text."""
-    encoded = _tokenize(watched, list(texts), None, max_length, notes)["input_ids"]
-    config = watched.config
+    encoded = _tokenize(subject, list(texts), None, max_length, notes)["input_ids"]
+    config = subject.config
     start = next(
         (
             value
@@ -310,6 +264,6 @@ def _prepare_decoder_ids(
         ),
         0,
     )
-    _check_ids(watched, encoded)
+    _check_ids(subject, encoded)
     starts = torch.full((len(encoded), 1), start)
     return torch.cat((starts, encoded[:, :-1]), dim=1)

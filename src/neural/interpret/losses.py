@@ -1,138 +1,239 @@
-"""Losses of language models of others on windows of a text, for `neural ablate`.
+"""Losses of a subject on examples, for `neural ablate`: of a run, on a text, or any other.
 
-    losses = prepare_text_losses(watched, text, "notes.txt", examples=64)
-    losses.objective(model, losses.batch)           (B, T), NaN where there is no target
+    losses = prepare_losses(subject, text, "notes.txt", examples=64)
+    losses.objective(model, losses.batches[0])           (B, T), NaN where there is no target
 
-Of a causal language model, the next token; of a masked one, 15 % of the tokens, which are masked;
-of an encoder–decoder, the second half of each window, with the first half as the encoder's input.
+Of a run, that of its task on held-out data. Of a causal language model, the next token of windows of a
+text; of a masked one, 15 % of the tokens, which are masked; of an encoder–decoder, the second half of
+each window, with the first half as the encoder's input.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neural.capture.interventions import InterventionError
-from neural.capture.replay import take_rows
+from neural.capture.replay import count_examples, take_rows
+from neural.capture.token_classes import find_token_classes
 from neural.capture.tracker import preserve_model_state
-from neural.capture.watch import NoAttentionError
 from neural.core.errors import TaskError
-from neural.core.files import format_missing_file, is_file_name
-from neural.interpret._foreign_models import (
-    TargetError,
-    WatchedModel,
-    find_first_line,
-    find_max_positions,
+from neural.interpret._foreign_models import TargetError
+from neural.interpret.inputs import read_text
+from neural.interpret.objectives import (
+    OBJECTIVES,
+    build_batch,
+    create_objective,
+    explain_failures,
+    name_objective,
 )
-from neural.interpret.inputs import describe_unknown_tokens, label_ids
-from neural.interpret.objectives import OBJECTIVES
+from neural.interpret.subject import Subject
+from neural.interpret.tokens import describe_unknown_tokens, encode_text, label_ids
 from neural.nn.build import NetworkModule
 from neural.nn.lazy_torch import functional, torch
+from neural.runs.run import Run
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from neural.capture.replay import Batch, Objective
+    from neural.tasks.task import Task
 
 DEFAULT_LENGTH = 256
 """Tokens of a window, unless the model takes fewer."""
 MASKED_SHARE = 0.15
 """Share of the tokens that a masked language model predicts, as in its training."""
 MASK_SEED = 0
+ROLE_EXAMPLES = 8
+"""Examples on which the roles of heads are found."""
 
 
 @dataclass(frozen=True)
-class TextLosses:
-    """Windows of a text, and the loss of a model on them."""
+class Losses:
+    """Examples, and what computes a loss of each or of its tokens."""
 
-    kind: str
-    """`causal`, `masked` or `encoder-decoder`."""
-    batch: Batch
-    """`input_ids`, `targets` (negative without a target), for some models `decoder_input_ids`."""
     objective: Objective
+    batches: list[Batch]
     description: str
     """The examples, for people."""
-    get_text: Callable[[int], str]
-    """The text of a token id."""
+    metric: str = "loss"
+    """What the objective computes."""
+    tokens: Tensor | None = None
+    """Token ids of the first examples, for roles (B, T)."""
+    labels: list[list[str]] | None = None
+    """Their texts."""
+    classes: list[Mapping[str, Tensor]] | None = None
+    """Kinds of targets: where they are, by name, of each batch."""
+    chance_loss: float | None = None
     notes: tuple[str, ...] = ()
-    """What a reader of the loss should know about the text."""
-
-    @property
-    def inputs(self) -> Tensor:
-        """The tokens before each target, (B, T)."""
-        return self.batch.get("decoder_input_ids", self.batch["input_ids"])
+    """What a reader of the loss should know about the examples."""
 
 
-def prepare_text_losses(
-    watched: WatchedModel, text: str, source: str, examples: int, length: int | None = None
-) -> TextLosses:
+def prepare_run_losses(run: Run, task: Task, data: str | Path | None, examples: int) -> Losses:
+    """The loss of a run on its own held-out data, or on windows of a text."""
+    batch, description = _select_examples(run, task, data, examples)
+    tokens, targets, texts = task.token_ids(batch), task.target_classes(batch), task.token_texts()
+    classes: list[Mapping[str, Tensor]] | None = None
+    if tokens is not None and targets is not None and texts is not None:
+        classes = [find_token_classes(tokens, targets, texts)]
+    small = take_rows(batch, slice(0, ROLE_EXAMPLES))
+    return Losses(
+        task.example_losses,
+        [batch],
+        description,
+        tokens=task.token_ids(small),
+        labels=task.position_labels(small),
+        classes=classes,
+        chance_loss=None if targets is None else compute_chance_loss(targets),
+    )
+
+
+def _select_examples(
+    run: Run, task: Task, data: str | Path | None, examples: int
+) -> tuple[Batch, str]:
+    """Examples of a run's own data, or windows of a text; and their description."""
+    texts = task.token_texts()
+    if data is None:
+        batch = task.held_out_batch(examples)
+        noun = "windows" if texts is not None else "examples"
+        setting = run.settings.get("data")
+        source = f" of {Path(str(setting)).name}" if isinstance(setting, str) else ""
+        split = "held-out" if task.has_held_out else "training"
+        return batch, f"{count_examples(batch)} {split} {noun}{source}"
+    if texts is None:
+        raise TaskError(
+            f"{run.name} is a run of `{run.settings.get('task')}`: its own held-out data is used; "
+            "leave out --data"
+        )
+    text, source = read_text(data)
+    ids_by_text = {character: index for index, character in enumerate(texts)}
+    unknown = sorted(set(text) - set(ids_by_text))
+    if unknown:
+        raise TaskError(
+            f"{source} has characters that {run.name} does not know: "
+            + " ".join(map(repr, unknown[:5]))
+        )
+    ids = torch.tensor([ids_by_text[character] for character in text])
+    context = task.held_out_batch(1)["x"].shape[1]
+    windows = cut_windows(ids, context + 1, examples, source)
+    batch = {"x": windows[:, :-1].contiguous(), "y": windows[:, 1:].contiguous()}
+    return batch, f"{len(windows)} windows of {source}"
+
+
+def prepare_batch_losses(objective: Objective, batches: Sequence[Batch]) -> Losses:
+    """Any loss on any batches: dicts of tensors with examples first."""
+    batches = list(batches)
+    if not all(isinstance(batch, Mapping) for batch in batches):
+        raise TaskError(
+            "a batch is a dict of tensors with examples first, such as "
+            '{"input_ids": ids, "labels": labels}'
+        )
+    try:
+        count = sum(count_examples(batch) for batch in batches)
+    except ValueError as error:
+        raise TaskError(str(error)) from None
+    objective = explain_failures(objective, "the objective")
+    return Losses(objective, batches, f"{count} examples")
+
+
+def prepare_line_losses(
+    subject: Subject, objective: str, text: str, source: str, examples: int
+) -> Losses:
+    """A named objective (objectives.py) on the lines of a text."""
+    lines = [line for line in text.splitlines() if line.strip()][:examples]
+    batch = build_batch(objective, lines, subject.tokenizer)
+    ids = batch["input_ids"][:ROLE_EXAMPLES]
+    tokens = ids.reshape(-1, ids.shape[-1])  # the two texts of a pair are examples of attention
+    return Losses(
+        explain_failures(create_objective(objective, subject.model), f"the objective {objective}"),
+        [batch],
+        f"{len(lines)} lines of {source}",
+        name_objective(objective),
+        tokens,
+        label_ids(subject.tokenizer, tokens),
+    )
+
+
+def prepare_losses(
+    subject: Subject, text: str, source: str, examples: int, length: int | None = None
+) -> Losses:
     """Cut a text into windows; choose the loss that fits the model. TargetError if it has none.
 
     `source` names the text in messages. `length`: tokens of a window; by default `DEFAULT_LENGTH`.
     """
-    if watched.tokenizer is None:
-        reason = f": {watched.tokenizer_error}" if watched.tokenizer_error else ""
+    tokenizer = subject.tokenizer
+    if tokenizer is None:
+        reason = f": {subject.tokenizer_error}" if subject.tokenizer_error else ""
         raise TargetError(
-            f"{watched.name} has no tokenizer{reason}; save it into the same folder "
+            f"{subject.name} has no tokenizer{reason}; save it into the same folder "
             "(tokenizer.save_pretrained), or return (model, tokenizer) from a function"
         )
-    kind, size = _find_model_kind(watched), choose_length(watched, length)
-    ids = _encode(watched.tokenizer, text)
+    kind, size = _find_model_kind(subject), choose_length(subject, length)
+    ids = torch.tensor(encode_text(tokenizer, text, special_tokens=False), dtype=torch.long)
     # the last token of a causal window is a target only
     windows = cut_windows(ids, size + (kind == "causal"), examples, source)
-    batch, objective = _LOSSES[kind](watched, windows)
-    objective = _explain_failures(watched, objective)
+    batch, objective = _LOSSES[kind](subject, windows)
+    objective = explain_failures(objective, subject.name, on="this text")
     if kind == "causal":
-        _check_causal(watched, objective, batch)
+        _check_causal(subject, objective, batch)
     details = {"masked": ", 15 % of them masked", "encoder-decoder": ", the second half predicted"}
-    description = f"{len(windows)} windows of {size} tokens of {source}{details.get(kind, '')}"
-    unknown = describe_unknown_tokens(watched.tokenizer, windows)
-    return TextLosses(
-        kind,
-        batch,
+    inputs, targets = batch.get("decoder_input_ids", batch["input_ids"]), batch["targets"]
+    first = inputs[:ROLE_EXAMPLES]
+    classes: list[Mapping[str, Tensor]] | None = None
+    if kind != "masked":  # the token before a masked one is not what the model continues
+
+        def get_text(token: int) -> str:
+            return label_ids(tokenizer, torch.tensor([[token]]))[0][0]
+
+        classes = [find_token_classes(inputs, targets, get_text)]
+    unknown = describe_unknown_tokens(tokenizer, windows)
+    return Losses(
         objective,
-        description,
-        lambda token: label_ids(watched.tokenizer, torch.tensor([[token]]))[0][0],
-        () if unknown is None else (unknown,),
+        [batch],
+        f"{len(windows)} windows of {size} tokens of {source}{details.get(kind, '')}",
+        tokens=first,
+        labels=label_ids(tokenizer, first) if kind == "causal" else None,
+        classes=classes,
+        chance_loss=compute_chance_loss(targets),
+        notes=() if unknown is None else (unknown,),
     )
 
 
-def choose_length(watched: WatchedModel, length: int | None) -> int:
+def choose_length(subject: Subject, length: int | None) -> int:
     """Tokens of a window: as asked for, else at most what the model takes."""
-    return length or min(DEFAULT_LENGTH, find_max_positions(watched.config) or DEFAULT_LENGTH)
+    return length or min(DEFAULT_LENGTH, subject.max_positions or DEFAULT_LENGTH)
 
 
-def _find_model_kind(watched: WatchedModel) -> str:
+def _find_model_kind(subject: Subject) -> str:
     """`causal`, `masked` or `encoder-decoder`; TargetError for models without such a loss."""
-    if not _is_hugging_face(watched):
+    if not _is_hugging_face(subject):
         return "causal"
-    name = type(watched.model).__name__
+    name = type(subject.model).__name__
     if "MaskedLM" in name or name.endswith("ForPreTraining"):
         return "masked"
-    if "ForConditionalGeneration" in name and watched.is_encoder_decoder:
+    if "ForConditionalGeneration" in name and subject.is_encoder_decoder:
         return "encoder-decoder"
-    if ("CausalLM" in name or "LMHead" in name) and not watched.is_encoder_decoder:
+    if ("CausalLM" in name or "LMHead" in name) and not subject.is_encoder_decoder:
         return "causal"
     raise TargetError(
-        f"{watched.name} is a {name}, which has no loss on a text: load it as a language model "
+        f"{subject.name} is a {name}, which has no loss on a text: load it as a language model "
         "(…ForCausalLM, …ForMaskedLM, …ForConditionalGeneration), or name what is measured instead: "
         f"--objective {OBJECTIVES}"
     )
 
 
-def _is_hugging_face(watched: WatchedModel) -> bool:
-    return hasattr(watched.config, "model_type")
+def _is_hugging_face(subject: Subject) -> bool:
+    return hasattr(subject.config, "model_type")
 
 
-def _build_causal(watched: WatchedModel, windows: Tensor) -> tuple[Batch, Objective]:
+def _build_causal(subject: Subject, windows: Tensor) -> tuple[Batch, Objective]:
     """Cross-entropy of the next token."""
-    is_hugging_face = _is_hugging_face(watched)
-    options = {"use_cache": False} if hasattr(watched.config, "use_cache") else {}
+    is_hugging_face = _is_hugging_face(subject)
+    options = {"use_cache": False} if hasattr(subject.config, "use_cache") else {}
 
     def compute(model: Any, batch: Batch) -> Tensor:
         if is_hugging_face:
@@ -142,17 +243,17 @@ def _build_causal(watched: WatchedModel, windows: Tensor) -> tuple[Batch, Object
             output = network.logits(batch["input_ids"])
         else:
             output = model(batch["input_ids"])
-        return _cross_entropy(output, batch["targets"], watched.name)
+        return _cross_entropy(output, batch["targets"], subject.name)
 
     inputs, targets = windows[:, :-1].contiguous(), windows[:, 1:].contiguous()
     return {"input_ids": inputs, "targets": targets}, compute
 
 
-def _build_masked(watched: WatchedModel, windows: Tensor) -> tuple[Batch, Objective]:
+def _build_masked(subject: Subject, windows: Tensor) -> tuple[Batch, Objective]:
     """Cross-entropy of masked tokens; the same are masked for every model."""
-    mask_id = getattr(watched.tokenizer, "mask_token_id", None)
+    mask_id = getattr(subject.tokenizer, "mask_token_id", None)
     if mask_id is None:
-        raise TargetError(f"the tokenizer of {watched.name} has no mask token")
+        raise TargetError(f"the tokenizer of {subject.name} has no mask token")
     generator = torch.Generator().manual_seed(MASK_SEED)
     is_masked = torch.rand(windows.shape, generator=generator) < MASKED_SHARE
     is_masked[:, 0] |= ~is_masked.any(dim=1)  # every example has a target
@@ -162,17 +263,17 @@ def _build_masked(watched: WatchedModel, windows: Tensor) -> tuple[Batch, Object
     }
 
     def compute(model: nn.Module, batch: Batch) -> Tensor:
-        return _cross_entropy(model(input_ids=batch["input_ids"]), batch["targets"], watched.name)
+        return _cross_entropy(model(input_ids=batch["input_ids"]), batch["targets"], subject.name)
 
     return batch, compute
 
 
-def _build_encoder_decoder(watched: WatchedModel, windows: Tensor) -> tuple[Batch, Objective]:
+def _build_encoder_decoder(subject: Subject, windows: Tensor) -> tuple[Batch, Objective]:
     """Cross-entropy of the second half of each window; the encoder reads the first half."""
     half = windows.shape[1] // 2
-    start = getattr(watched.config, "decoder_start_token_id", None)
+    start = getattr(subject.config, "decoder_start_token_id", None)
     if start is None or half < 1:
-        raise TargetError(f"{watched.name} does not say with which token its decoder starts")
+        raise TargetError(f"{subject.name} does not say with which token its decoder starts")
     targets = windows[:, half:].contiguous()
     decoder_input = torch.cat([torch.full_like(targets[:, :1], start), targets[:, :-1]], dim=1)
     batch = {
@@ -187,12 +288,12 @@ def _build_encoder_decoder(watched: WatchedModel, windows: Tensor) -> tuple[Batc
             decoder_input_ids=batch["decoder_input_ids"],
             use_cache=False,
         )
-        return _cross_entropy(output, batch["targets"], watched.name)
+        return _cross_entropy(output, batch["targets"], subject.name)
 
     return batch, compute
 
 
-_LOSSES: dict[str, Callable[[WatchedModel, Tensor], tuple[Batch, Objective]]] = {
+_LOSSES: dict[str, Callable[[Subject, Tensor], tuple[Batch, Objective]]] = {
     "causal": _build_causal,
     "masked": _build_masked,
     "encoder-decoder": _build_encoder_decoder,
@@ -222,57 +323,16 @@ def _cross_entropy(output: Any, targets: Tensor, name: str) -> Tensor:
     return losses.view_as(targets).masked_fill(targets < 0, math.nan)
 
 
-def _explain_failures(watched: WatchedModel, objective: Objective) -> Objective:
-    """The objective; an error of the first pass becomes a TargetError."""
-    has_run = False
-
-    def compute(model: nn.Module, batch: Batch) -> Tensor:
-        nonlocal has_run
-        try:
-            losses = objective(model, batch)
-        except (TaskError, InterventionError, NoAttentionError):
-            raise
-        except Exception as error:
-            if has_run:
-                raise
-            raise TargetError(
-                f"{watched.name} failed on this text: {find_first_line(error)}"
-            ) from error
-        has_run = True
-        return losses
-
-    return compute
-
-
-def _check_causal(watched: WatchedModel, objective: Objective, batch: Batch) -> None:
+def _check_causal(subject: Subject, objective: Objective, batch: Batch) -> None:
     """TargetError if predictions depend on later tokens: their loss would mean nothing."""
     small = take_rows(batch, slice(0, 2))
-    changed = dict(small)
-    ids = small["input_ids"].clone()
-    half = ids.shape[1] // 2
-    if half < 1:
-        return
-    ids[:, half:] = ids[:, half:].roll(1, dims=1).flip(1)
-    changed["input_ids"] = ids
-    with preserve_model_state(watched.model):
-        losses = objective(watched.model, small)[:, :half]
-        changed_losses = objective(watched.model, changed)[:, :half]
-    if not torch.allclose(losses, changed_losses, rtol=1e-2, atol=1e-2, equal_nan=True):
+    with preserve_model_state(subject.model):
+        objective(subject.model, small)  # raises a message if the model has no such loss
+    if not subject.is_causal(small["input_ids"]):
         raise TargetError(
-            f"{watched.name} is not causal: its prediction at a position depends on later tokens, "
+            f"{subject.name} is not causal: its prediction at a position depends on later tokens, "
             "so the loss of the next token means nothing"
         )
-
-
-def _encode(tokenizer: Any, text: str) -> Tensor:
-    """Token ids of a text, without special tokens."""
-    try:
-        # not `verbose`: a text longer than the model's input is cut into windows
-        ids = tokenizer.encode(text, add_special_tokens=False, verbose=False)
-    except TypeError:  # a tokenizer of another kind
-        ids = tokenizer.encode(text)
-    ids = getattr(ids, "ids", ids)
-    return torch.as_tensor(list(ids), dtype=torch.long)
 
 
 def cut_windows(ids: Tensor, size: int, examples: int, source: str) -> Tensor:
@@ -299,22 +359,3 @@ def compute_chance_loss(targets: Tensor) -> float | None:
         return None
     shares = counts / max(1, counts.sum())
     return float(-(shares * np.log(shares)).sum())
-
-
-def read_text(data: str | Path | None, required_by: str | None = None) -> tuple[str, str]:
-    """A text and its name: the content of a file, or the given text itself."""
-    if data is None:
-        raise TargetError(f"{required_by} needs a text to measure its loss on: --data FILE")
-    if isinstance(data, Path) or is_file_name(str(data)):
-        path = Path(data)
-        if not path.exists():
-            raise TargetError(format_missing_file(path))
-        try:
-            return path.read_text(encoding="utf-8"), path.name
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            raise TargetError(f"{path} cannot be read as text: {reason}") from None
-    text = str(data)
-    if not any(character.isspace() for character in text):
-        raise TargetError(format_missing_file(text))
-    return text, "the given text"

@@ -17,8 +17,13 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from neural.core.errors import TaskError
-from neural.interpret._foreign_models import FUNCTION_TARGET, find_first_line, import_function
+from neural.core.errors import NeuralError, TaskError
+from neural.interpret._foreign_models import (
+    FUNCTION_TARGET,
+    TargetError,
+    find_first_line,
+    import_function,
+)
 from neural.nn.lazy_torch import functional, nn, torch
 
 if TYPE_CHECKING:
@@ -27,6 +32,11 @@ if TYPE_CHECKING:
 
     from neural.capture.replay import Batch, Objective
 
+CONTRACT = (
+    "It gets the model and some examples of a batch, at first one, and returns a loss for each "
+    "example or token; the loss of an example must not depend on the others"
+)
+"""What a function of the user must keep."""
 OBJECTIVES = "cosine, norm, logit:LABEL, or package.module:function"
 
 
@@ -100,23 +110,33 @@ def build_batch(name: str, texts: Sequence[str], tokenizer: Any) -> dict[str, Te
     return {key: value.unflatten(0, (-1, 2)) for key, value in batch.items()}
 
 
-def explain_failures(objective: Objective, subject: str) -> Objective:
-    """The objective; an error before its first result becomes a TaskError with its contract."""
+def name_objective(name: str) -> str:
+    """What is measured: minus the score, except of a loss of the user."""
+    is_own_loss = ":" in name and not name.startswith("logit:")
+    return name if is_own_loss else f"−{name}"
+
+
+def explain_failures(objective: Objective, name: str, *, on: str = "") -> Objective:
+    """The objective; an error before its first result becomes a TargetError.
+
+    Its message says on which input it failed, or what the objective must keep.
+    """
     has_run = False
 
     def compute(model: nn.Module, batch: Batch) -> Tensor:
         nonlocal has_run
         try:
             losses = objective(model, batch)
-        except TaskError:
+        except NeuralError:
             raise
         except Exception as error:
             if has_run:
                 raise
-            raise TaskError(
-                f"{subject} failed: {type(error).__name__}: {find_first_line(error)}. It gets the "
-                "model and some examples of a batch, at first one, and returns a loss for each "
-                "example or token; the loss of an example must not depend on the others"
+            reason = find_first_line(error)
+            if on:
+                raise TargetError(f"{name} failed on {on}: {reason}") from error
+            raise TargetError(
+                f"{name} failed: {type(error).__name__}: {reason}. {CONTRACT}"
             ) from error
         has_run = True
         return losses

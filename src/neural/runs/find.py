@@ -76,10 +76,13 @@ def find_run(
     return find_folder(name, root, (RUN_MARKER,), "run", choose, is_changed=is_changed)
 
 
-def find_run_target(target: str, root: Path = DEFAULT_RUNS_DIR) -> Path | None:
+def find_run_target(
+    target: str, root: Path = DEFAULT_RUNS_DIR, *, is_run: bool = False
+) -> Path | None:
     """The folder of a run if a target of `neural watch` is one; None for other models.
 
-    SeveralRunsError if the target matches several runs.
+    SeveralRunsError if the target matches several runs; RunError if it must be a run (`is_run`), and
+    is a name that no run has.
     """
     path = Path(target)
     if (path / RUN_MARKER).exists():
@@ -91,6 +94,8 @@ def find_run_target(target: str, root: Path = DEFAULT_RUNS_DIR) -> Path | None:
     except SeveralRunsError:
         raise
     except RunError:
+        if is_run:
+            raise
         return None
 
 

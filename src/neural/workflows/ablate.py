@@ -15,7 +15,7 @@ Losses of models of others: interpret/losses.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,25 +29,25 @@ from neural.capture.head_importance import (
     measure_head_importance,
 )
 from neural.capture.interventions import InterventionError
-from neural.capture.replay import count_examples, take_rows
-from neural.capture.token_classes import find_token_classes
+from neural.capture.replay import take_rows
 from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import NoAttentionError, assume_softmax
 from neural.capture.watch import watch as capture_attention
 from neural.findings.capture_roles import find_capture_roles
-from neural.interpret._foreign_models import WatchedModel, find_step, load_watched_model
-from neural.interpret.inputs import label_ids
+from neural.interpret.inputs import read_text
 from neural.interpret.losses import (
+    ROLE_EXAMPLES,
+    Losses,
     choose_length,
-    compute_chance_loss,
-    cut_windows,
-    prepare_text_losses,
-    read_text,
+    prepare_batch_losses,
+    prepare_line_losses,
+    prepare_losses,
+    prepare_run_losses,
 )
-from neural.interpret.objectives import build_batch, create_objective, explain_failures
+from neural.interpret.subject import Subject, load_checkpoint, load_series
 from neural.nn.lazy_torch import torch
-from neural.runs.errors import RunError, SeveralRunsError
-from neural.runs.find import DEFAULT_RUNS_DIR, RUN_MARKER, find_run
+from neural.runs.errors import RunError
+from neural.runs.find import DEFAULT_RUNS_DIR, find_run, find_run_target
 from neural.runs.importance_file import (
     ImportanceHeader,
     ImportanceStep,
@@ -56,43 +56,20 @@ from neural.runs.importance_file import (
     write_importance,
 )
 from neural.runs.run import Run
-from neural.training.load_model import load_model
 from neural.training.load_task import restore_task
 from neural.workflows.ablation_result import AblationResult
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
     from neural.capture.interventions import Heads
     from neural.capture.replay import Batch, Objective
-    from neural.tasks.task import Task
 
 DEFAULT_EXAMPLES = 64
-ROLE_EXAMPLES = 8
-"""Examples on which the roles of heads are found."""
 MAX_SAVED_TOKENS = 128
 """Length of the input whose attention is saved with the importance of a model."""
 OnProgress = Callable[[str, int, int], None]
 """Receives the name of the checkpoint, passes that are done, and all passes; 0 if not yet known."""
-
-
-@dataclass(frozen=True)
-class _Subject:
-    """A model at one checkpoint, with its examples and loss."""
-
-    step: int
-    label: str
-    model: nn.Module
-    objective: Objective
-    batches: list[Batch]
-    data: str
-    classes: list[Mapping[str, Tensor]] | None = None
-    chance_loss: float | None = None
-    tokens: Tensor | None = None
-    """Token ids of the inputs of the first batch, for roles."""
-    labels: list[list[str]] | None = None
-    notes: tuple[str, ...] = ()
-    metric: str = "loss"
 
 
 @dataclass
@@ -167,13 +144,14 @@ def ablate(
     if not targets:
         raise ImportanceError("name a run or a model")
     if isinstance(targets[0], torch.nn.Module):
-        subject = _prepare_module(targets[0], data, tokenizer, objective, batches, examples, length)
-        return _collect(targets[0].__class__.__name__, [subject], options)
+        subject = Subject(type(targets[0]).__name__, targets[0], tokenizer)
+        losses = _prepare_module(subject, data, objective, batches, examples, length)
+        return _collect(subject.name, [(subject.name, subject, losses)], options)
     if batches is not None or not isinstance(objective, str | None):
         raise ImportanceError("a function as `objective`, and `batches`, are for a torch module")
     run_path = None
     if len(targets) == 1:
-        run_path = _find_run_path(targets[0], Path(runs), has_data=data is not None)
+        run_path = _find_run(targets[0], Path(runs), has_data=data is not None)
     if run_path is not None:
         if objective is not None:
             raise ImportanceError("a run has a loss of its own: leave --objective out")
@@ -191,29 +169,17 @@ def ablate(
     )
 
 
-def _find_run_path(target: Any, runs: Path, *, has_data: bool) -> Path | None:
-    """The folder of a run; None if the target is something else.
+def _find_run(target: Any, runs: Path, *, has_data: bool) -> Path | None:
+    """The folder of a run, the newest by default; None if the target is something else.
 
     A name that is neither a run nor a file may be one on the hub of Hugging Face. Such a model
     needs `data`, so without it the name of a run is misspelt: RunError.
     """
-    if target is None:
-        return find_run(None, runs)
     if isinstance(target, Run):
         return target.path
-    path = Path(target)
-    is_model = path.is_file() or (path / "config.json").exists()
-    if is_model or ":" in str(target) or path.suffix:
-        return None
-    try:
-        run_path = find_run(str(target), runs)
-    except SeveralRunsError:
-        raise
-    except RunError:
-        if not has_data:
-            raise
-        return None
-    return run_path if (run_path / RUN_MARKER).exists() else None
+    if target is None:
+        return find_run(None, runs)
+    return find_run_target(str(target), runs, is_run=not has_data)
 
 
 def _ablate_run(
@@ -230,9 +196,13 @@ def _ablate_run(
     with Run.open(path) as run:
         steps = _choose_steps(run, step, over_training)
         task = restore_task(run)
-        batch, description = _select_examples(run, task, data, examples)
-        subjects = _load_checkpoints(run, task, batch, description, steps)
-        return _collect(run.name, subjects, options, folder=run.path, again=again, count=len(steps))
+        losses = prepare_run_losses(run, task, data, examples)
+        checkpoints = (
+            (f"step {step:,}", load_checkpoint(run, step, task=task), losses) for step in steps
+        )
+        return _collect(
+            run.name, checkpoints, options, folder=run.path, again=again, count=len(steps)
+        )
 
 
 def _choose_steps(run: Run, step: int | None, over_training: bool) -> list[int]:
@@ -257,66 +227,6 @@ def _choose_steps(run: Run, step: int | None, over_training: bool) -> list[int]:
     return [step if step is not None else (best or saved_steps)[-1]]
 
 
-def _select_examples(
-    run: Run, task: Task, data: str | Path | None, examples: int
-) -> tuple[Batch, str]:
-    """Examples of a run's own data, or windows of a text; and their description."""
-    texts = task.token_texts()
-    if data is None:
-        batch = task.held_out_batch(examples)
-        count = count_examples(batch)
-        noun = "windows" if texts is not None else "examples"
-        setting = run.settings.get("data")
-        source = f" of {Path(str(setting)).name}" if isinstance(setting, str) else ""
-        split = "held-out" if task.has_held_out else "training"
-        return batch, f"{count} {split} {noun}{source}"
-    if texts is None:
-        raise ImportanceError(
-            f"{run.name} is a run of `{run.settings.get('task')}`: its own held-out data is used; "
-            "leave out --data"
-        )
-    text, source = read_text(data)
-    ids_by_text = {character: index for index, character in enumerate(texts)}
-    unknown = sorted(set(text) - set(ids_by_text))
-    if unknown:
-        raise ImportanceError(
-            f"{source} has characters that {run.name} does not know: "
-            + " ".join(map(repr, unknown[:5]))
-        )
-    ids = torch.tensor([ids_by_text[character] for character in text])
-    context = task.held_out_batch(1)["x"].shape[1]
-    windows = cut_windows(ids, context + 1, examples, source)
-    batch = {"x": windows[:, :-1].contiguous(), "y": windows[:, 1:].contiguous()}
-    return batch, f"{len(windows)} windows of {source}"
-
-
-def _load_checkpoints(
-    run: Run, task: Task, batch: Batch, description: str, steps: Sequence[int]
-) -> Iterator[_Subject]:
-    """The model at each step, one after the other."""
-    tokens, targets, texts = task.token_ids(batch), task.target_classes(batch), task.token_texts()
-    classes: list[Mapping[str, Tensor]] | None = None
-    if tokens is not None and targets is not None and texts is not None:
-        classes = [find_token_classes(tokens, targets, texts)]
-    small = take_rows(batch, slice(0, ROLE_EXAMPLES))
-    for step in steps:
-        checkpoint = run.load_checkpoint(step)
-        if checkpoint is None:
-            raise RunError(f"the checkpoint of step {step:,} of {run.name} is gone")
-        yield _Subject(
-            step,
-            f"step {step:,}",
-            load_model(run, checkpoint, task),
-            task.example_losses,
-            [batch],
-            description,
-            classes,
-            None if targets is None else compute_chance_loss(targets),
-            task.token_ids(small),
-            task.position_labels(small),
-        )
-
-
 def _ablate_models(
     targets: Sequence[str],
     data: str | Path | None,
@@ -331,29 +241,21 @@ def _ablate_models(
 ) -> AblationResult:
     """Measure models of others; several targets are checkpoints of one model."""
     text, source = read_text(data, required_by=targets[0])
-    steps = {target: find_step(target, index) for index, target in enumerate(targets)}
-    if len(targets) == 1:
-        steps = {targets[0]: 0}
-    elif len(set(steps.values())) < len(targets):
-        steps = {target: index for index, target in enumerate(targets)}
-    ordered = sorted(targets, key=steps.__getitem__)
-    loaded: list[WatchedModel] = []
+    last: list[Subject] = []
 
-    def load_subjects() -> Iterator[_Subject]:
-        for target in ordered:
-            watched = load_watched_model(target, build=build)
-            loaded[:] = [watched]
-            yield _prepare_text_model(
-                watched, text, source, examples, length, steps[target], target, objective
-            )
+    def prepare_series() -> Iterator[tuple[str, Subject, Losses]]:
+        for target, subject in load_series(targets, build=build, runs=runs):
+            last[:] = [subject]
+            losses = _prepare_text(subject, text, source, objective, examples, length)
+            yield Path(target).name, subject, losses
 
-    result = _collect("", load_subjects(), options, count=len(ordered))
+    result = _collect("", prepare_series(), options, count=len(targets))
     saved = None
     if save:
-        size = min(MAX_SAVED_TOKENS, choose_length(loaded[0], length))
+        size = min(MAX_SAVED_TOKENS, choose_length(last[0], length))
         with assume_softmax(options.softmax):
-            saved = _save_as_run(ordered, result, text, size, build, runs, name)
-    return replace(result, name=name or loaded[0].name, saved=saved)
+            saved = _save_as_run(targets, result, text, size, build, runs, name)
+    return replace(result, name=name or last[0].name, saved=saved)
 
 
 def _save_as_run(
@@ -377,118 +279,66 @@ def _save_as_run(
 
 
 def _prepare_module(
-    model: nn.Module,
+    subject: Subject,
     data: str | Path | None,
-    tokenizer: Any,
     objective: Objective | str | None,
     batches: Sequence[Batch] | None,
     examples: int,
     length: int | None,
-) -> _Subject:
-    """A torch module with any loss, or as a language model of a text."""
-    name_of_objective = objective if isinstance(objective, str) else None
-    if (objective is None or name_of_objective is not None) != (batches is None):
+) -> Losses:
+    """Any loss of a torch module, or its loss as a language model of a text."""
+    if (objective is None or isinstance(objective, str)) != (batches is None):
         raise ImportanceError("`objective` and `batches` belong together: pass both or none")
-    name = type(model).__name__
-    if callable(objective) and batches is not None:
-        batches = list(batches)
-        if not all(isinstance(batch, Mapping) for batch in batches):
-            raise ImportanceError(
-                "a batch is a dict of tensors with examples first, such as "
-                '{"input_ids": ids, "labels": labels}'
-            )
-        try:
-            count = sum(count_examples(batch) for batch in batches)
-        except ValueError as error:
-            raise ImportanceError(str(error)) from None
-        objective = explain_failures(objective, "the objective")
-        return _Subject(0, name, model, objective, batches, f"{count} examples")
-    watched = WatchedModel(name, model, tokenizer)
-    text, source = read_text(data, required_by=name)
-    return _prepare_text_model(watched, text, source, examples, length, 0, name, name_of_objective)
+    if batches is not None:
+        assert objective is not None and not isinstance(objective, str)
+        return prepare_batch_losses(objective, batches)
+    assert isinstance(objective, str | None)
+    text, source = read_text(data, required_by=subject.name)
+    return _prepare_text(subject, text, source, objective, examples, length)
 
 
-def _prepare_text_model(
-    watched: WatchedModel,
+def _prepare_text(
+    subject: Subject,
     text: str,
     source: str,
+    objective: str | None,
     examples: int,
     length: int | None,
-    step: int,
-    label: str,
-    objective: str | None,
-) -> _Subject:
-    """A language model, with its loss on windows of a text; or an objective on lines of it."""
+) -> Losses:
+    """The loss of a language model on windows of a text; or an objective on lines of it."""
     if objective is not None:
-        lines = [line for line in text.splitlines() if line.strip()][:examples]
-        is_own_loss = ":" in objective and not objective.startswith("logit:")
-        batch = build_batch(objective, lines, watched.tokenizer)
-        ids = batch["input_ids"][:ROLE_EXAMPLES]
-        tokens = ids.reshape(-1, ids.shape[-1])  # the two texts of a pair are examples of attention
-        return _Subject(
-            step,
-            Path(label).name,
-            watched.model,
-            explain_failures(
-                create_objective(objective, watched.model), f"the objective {objective}"
-            ),
-            [batch],
-            f"{len(lines)} lines of {source}",
-            tokens=tokens,
-            labels=label_ids(watched.tokenizer, tokens),
-            notes=watched.notes,
-            metric=objective if is_own_loss else f"−{objective}",
-        )
-    losses = prepare_text_losses(watched, text, source, examples, length)
-    inputs, targets = losses.inputs, losses.batch["targets"]
-    classes: list[Mapping[str, Tensor]] | None = None
-    labels: list[list[str]] | None = None
-    if losses.kind != "masked":  # the token before a masked one is not what the model continues
-        classes = [find_token_classes(inputs, targets, losses.get_text)]
-    if losses.kind == "causal":
-        labels = [
-            [losses.get_text(token) for token in row] for row in inputs[:ROLE_EXAMPLES].tolist()
-        ]
-    return _Subject(
-        step,
-        Path(label).name,
-        watched.model,
-        losses.objective,
-        [losses.batch],
-        losses.description,
-        classes,
-        compute_chance_loss(targets),
-        inputs[:ROLE_EXAMPLES],
-        labels,
-        (*watched.notes, *losses.notes),
-    )
+        return prepare_line_losses(subject, objective, text, source, examples)
+    return prepare_losses(subject, text, source, examples, length)
 
 
 def _collect(
     name: str,
-    subjects: Any,
+    subjects: Iterable[tuple[str, Subject, Losses]],
     options: _Options,
     *,
     folder: Path | None = None,
     again: bool = False,
     count: int = 1,
 ) -> AblationResult:
-    """Measure all subjects; save each step in `folder`, and skip steps that it has already."""
+    """Measure all subjects; save each step in `folder`, and skip steps that it has already.
+
+    `subjects`: their names in messages, the models, and their losses.
+    """
     header: ImportanceHeader | None = None
     steps: list[ImportanceStep] = []
     roles, notes = np.empty((0, 0), dtype=object), dict[str, None]()
     saved = folder
-    for index, subject in enumerate(subjects):
-        label = f"{subject.label} ({index + 1} of {count})" if count > 1 else subject.label
+    for index, (label, subject, losses) in enumerate(subjects):
+        numbered = f"{label} ({index + 1} of {count})" if count > 1 else label
         step, new_header = None, None
         if folder is not None and not again and options.heads is None:
-            new_header, step = _find_measured(folder, subject, options)
+            new_header, step = _find_measured(folder, subject.step, losses, options)
         if step is None or new_header is None:
-            options.on_progress(label, 0, 0)
+            options.on_progress(numbered, 0, 0)
             with assume_softmax(options.softmax):
-                importance = _measure(subject, options, label)
-            notes |= dict.fromkeys((*subject.notes, *importance.notes))
-            step, new_header = _to_step(subject, importance)
+                importance = _measure(subject, losses, options, label, numbered)
+            notes |= dict.fromkeys((*subject.notes, *losses.notes, *importance.notes))
+            step, new_header = _to_step(subject.step, losses, importance)
             if folder is not None and options.heads is None:
                 try:
                     save_importance_step(folder, new_header, step)
@@ -502,13 +352,13 @@ def _collect(
             new_header.heads,
         ):
             raise ImportanceError(
-                f"{subject.label} has other attention layers than the checkpoints before it: they "
+                f"{label} has other attention layers than the checkpoints before it: they "
                 "are not checkpoints of one model"
             )
         header = new_header
         steps.append(step)
         with assume_softmax(options.softmax):
-            roles = _find_roles(subject, header)
+            roles = _find_roles(subject.model, losses, header)
     assert header is not None
     if options.heads is not None:
         saved = None
@@ -521,22 +371,22 @@ def _collect(
 
 
 def _find_measured(
-    folder: Path, subject: _Subject, options: _Options
+    folder: Path, number: int, losses: Losses, options: _Options
 ) -> tuple[ImportanceHeader | None, ImportanceStep | None]:
-    """The step of a subject, if the folder has it with the same data and method."""
+    """The step of this number, if the folder has it with the same data and method."""
     with suppress(ValueError):
         loaded = load_importance_steps(folder)
         if loaded is not None:
             header, steps, _ = loaded
             is_same = (
-                header.data == subject.data
+                header.data == losses.description
                 and header.method == options.describe_method()
                 # another text of the same name has other frequencies
                 and np.isclose(
-                    _or_nan(header.chance_loss), _or_nan(subject.chance_loss), 1e-4, equal_nan=True
+                    _or_nan(header.chance_loss), _or_nan(losses.chance_loss), 1e-4, equal_nan=True
                 )
             )
-            step = next((step for step in steps if step.step == subject.step), None)
+            step = next((step for step in steps if step.step == number), None)
             has_pairs = step is not None and (bool(step.pairs) or not options.pairs)
             if is_same and has_pairs:
                 return header, step
@@ -547,41 +397,43 @@ def _or_nan(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
-def _measure(subject: _Subject, options: _Options, label: str) -> HeadImportance:
-    device = next((param.device for param in subject.model.parameters()), torch.device("cpu"))
+def _measure(
+    subject: Subject, losses: Losses, options: _Options, label: str, numbered: str
+) -> HeadImportance:
     batches = [
         {
-            name: value.to(device) if isinstance(value, torch.Tensor) else value
+            name: value.to(subject.device) if isinstance(value, torch.Tensor) else value
             for name, value in batch.items()
         }
-        for batch in subject.batches
+        for batch in losses.batches
     ]
     classes = None
-    if subject.classes is not None:
+    if losses.classes is not None:
         classes = [
-            {name: mask.to(device) for name, mask in masks.items()} for masks in subject.classes
+            {name: mask.to(subject.device) for name, mask in masks.items()}
+            for masks in losses.classes
         ]
     try:
         return measure_head_importance(
             subject.model,
-            subject.objective,
+            losses.objective,
             batches,
             method=options.method,
             pattern=options.pattern,
             heads=options.heads,
             with_pairs=options.pairs,
             classes=classes,
-            on_progress=lambda done, total: options.on_progress(label, done, total),
+            on_progress=lambda done, total: options.on_progress(numbered, done, total),
         )
     except (InterventionError, NoAttentionError) as error:
-        raise ImportanceError(f"{subject.label}: {error}") from None
+        raise ImportanceError(f"{label}: {error}") from None
 
 
 def _to_step(
-    subject: _Subject, importance: HeadImportance
+    number: int, losses: Losses, importance: HeadImportance
 ) -> tuple[ImportanceStep, ImportanceHeader]:
     step = ImportanceStep(
-        subject.step,
+        number,
         importance.loss,
         importance.loss_se,
         importance.change,
@@ -591,27 +443,27 @@ def _to_step(
         importance.pairs,
     )
     header = ImportanceHeader(
-        data=subject.data,
+        data=losses.description,
         method=importance.method,
         examples=importance.examples,
         layers=importance.layers,
         heads=importance.heads,
-        chance_loss=subject.chance_loss,
-        metric=subject.metric,
-        unit="nats" if subject.metric == "loss" else "",
+        chance_loss=losses.chance_loss,
+        metric=losses.metric,
+        unit="nats" if losses.metric == "loss" else "",
     )
     return step, header
 
 
-def _find_roles(subject: _Subject, header: ImportanceHeader) -> np.ndarray:
+def _find_roles(model: nn.Module, losses: Losses, header: ImportanceHeader) -> np.ndarray:
     """Roles of the heads on the first examples, [layer, head]; empty texts if there are none."""
     roles = np.full((len(header.heads), max(header.heads)), "", dtype=object)
-    batch = take_rows(subject.batches[0], slice(0, ROLE_EXAMPLES))
-    watching = capture_attention(subject.model, tokens=subject.tokens, on_warning=lambda _: None)
+    batch = take_rows(losses.batches[0], slice(0, ROLE_EXAMPLES))
+    watching = capture_attention(model, tokens=losses.tokens, on_warning=lambda _: None)
     with suppress(NoAttentionError, ValueError, LookupError):
-        with preserve_model_state(subject.model), watching as capture:
-            subject.objective(subject.model, batch)
-        capture.labels = subject.labels
+        with preserve_model_state(model), watching as capture:
+            losses.objective(model, batch)
+        capture.labels = losses.labels
         names = find_capture_roles(capture)
         if names.shape == roles.shape:
             roles[:] = names

@@ -37,16 +37,18 @@ from neural.capture.residual_stream import AttributionError
 from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import assume_softmax
 from neural.core.errors import TaskError
-from neural.interpret._foreign_models import find_first_line, find_max_positions
+from neural.interpret._foreign_models import find_first_line
 from neural.interpret.explanations import (
     METHODS,
-    Predictor,
     check_methods,
     compute_answer_gradients,
+    compute_log_probabilities,
     explain,
+    score_variants,
+    weigh_positions,
 )
 from neural.interpret.objectives import ScoredModel, embed
-from neural.interpret.subject import MODEL_ERRORS, TokenModel, load_token_model
+from neural.interpret.subject import MODEL_ERRORS, Subject, load_subject
 from neural.nn.lazy_torch import torch
 from neural.runs.find import DEFAULT_RUNS_DIR
 from neural.workflows.attribution_result import Answer, AttributionResult, Faithfulness
@@ -110,30 +112,27 @@ def attribute(
         raise AttributionError("examples must be at least 1, and random orders at least 2")
     if isinstance(model, torch.nn.Module):
         with preserve_model_state(model):  # loading sets the evaluation mode
-            loaded = load_token_model(model, tokenizer=tokenizer)
+            subject = load_subject(model, tokenizer=tokenizer)
     else:
-        loaded = load_token_model(model, tokenizer=tokenizer, step=step, build=build, runs=runs)
-    rows = [_encode(loaded, row) for row in _list_inputs(inputs)]
+        subject = load_subject(model, tokenizer=tokenizer, step=step, build=build, runs=runs)
+    subject.check_reads_tokens()
+    rows = [_encode(subject, row) for row in _list_inputs(inputs)]
     if objective is not None:
-        loaded, rows = _score_by(objective, loaded, rows)
-    subject = Predictor(loaded.model, _create_probe_builder(loaded), objective is not None)
-    with preserve_model_state(loaded.model), assume_softmax(softmax):
-        loaded.model.eval()
+        subject, rows = _score_by(objective, subject, rows)
+    with preserve_model_state(subject.model), assume_softmax(softmax):
+        subject.model.eval()
         try:
-            session = _Session(loaded, subject, rows, names, seed)
+            session = _Session(subject, rows, names, seed)
             result = session.explain_first(position, answer, against)
             if faithfulness:
                 result = session.measure(result, examples, random_orders, on_progress)
         except MODEL_ERRORS as error:
             if isinstance(error, TaskError):
                 raise
-            longest, length = (
-                find_max_positions(getattr(loaded.model, "config", None)),
-                max(map(len, rows)),
-            )
+            longest, length = subject.max_positions, max(map(len, rows))
             limit = f"; it has {length} tokens, and the model reads {longest} at most"
             raise AttributionError(
-                f"{loaded.name} failed on this input: {find_first_line(error)}"
+                f"{subject.name} failed on this input: {find_first_line(error)}"
                 + limit * (longest is not None and length > longest)
             ) from error
     return result
@@ -143,8 +142,7 @@ def attribute(
 class _Session:
     """One model and its inputs."""
 
-    loaded: TokenModel
-    subject: Predictor
+    subject: Subject
     rows: list[Tensor]
     methods: list[str]
     seed: int
@@ -161,11 +159,13 @@ class _Session:
         with torch.no_grad():
             logits = self.subject.compute_logits(tokens.unsqueeze(0))[0]
         if not bool(logits.isfinite().all()):
-            raise AttributionError(f"the logits of {self.loaded.name} are not finite on this input")
+            raise AttributionError(
+                f"the logits of {self.subject.name} are not finite on this input"
+            )
         is_sequence = logits.ndim == 2
         self.is_sequence = is_sequence
         tracing = self._trace(tokens)
-        self.is_causal = is_sequence and _is_causal(tracing)
+        self.is_causal = is_sequence and self.subject.is_causal(tokens.unsqueeze(0))
         index = self._check_position(position, len(tokens))
         if self.is_causal and index + 1 < len(tokens):
             tokens = tokens[: index + 1]
@@ -214,9 +214,9 @@ class _Session:
         removed = self._remove_heads(tokens, tracing, index, answer_id, against_id)
         lens_ids = {token for row in lens for token, _ in row.top}
         result = AttributionResult(
-            model_name=self.loaded.name,
-            source=self.loaded.source,
-            tokens=self.loaded.label(tokens.tolist()),
+            model_name=self.subject.name,
+            source=self.subject.source,
+            tokens=self.subject.label(tokens.tolist()),
             token_ids=tokens.tolist(),
             position=index if is_sequence else None,
             answer=create_answer(answer_id),
@@ -229,7 +229,7 @@ class _Session:
             lens=lens,
             lens_tokens={token: self._label_answer(token) for token in lens_ids},
             head_rows=self._score_heads(tracing, tokens, index, answer_id, read),
-            notes=[*self.loaded.notes, *notes],
+            notes=[*self.subject.token_notes, *notes],
         )
         for name, text in self.failures.items():
             missing.setdefault(text, []).append(METHODS[name])
@@ -295,7 +295,7 @@ class _Session:
         return result
 
     def _create_scorer(self, position: int, answer: int) -> Callable[[Tensor], np.ndarray]:
-        return lambda variants: self.subject.score_variants(variants, position, answer)
+        return lambda variants: score_variants(self.subject, variants, position, answer)
 
     def _choose_examples(self, count: int, skip: tuple[int, int]) -> list[tuple[Tensor, int]]:
         """Other predictions: prefixes of all inputs, evenly spaced; else whole inputs."""
@@ -316,11 +316,12 @@ class _Session:
 
     def _predict(self, tokens: Tensor, position: int) -> int:
         with torch.no_grad():
-            values = self.subject.compute_log_probabilities(tokens.unsqueeze(0), position)
+            values = compute_log_probabilities(self.subject, tokens.unsqueeze(0), position)
         return int(values[0].argmax())
 
     def _trace(self, tokens: Tensor) -> AttentionTracing:
-        return trace_attention(self.subject.model, self.subject.build_probe(tokens.unsqueeze(0)))
+        probe = self.subject.build_probe(tokens.unsqueeze(0), last=False)
+        return trace_attention(self.subject.model, probe)
 
     def _note_failure(self, method: str, error: AttributionError) -> None:
         self.failures[method] = str(error)
@@ -330,7 +331,7 @@ class _Session:
     ) -> tuple[np.ndarray | None, list[str]]:
         """Weights of the positions that the answer is read from, and a note on those of a class."""
         try:
-            read = self.subject.weigh_positions(tokens, position, answer)
+            read = weigh_positions(self.subject, tokens, position, answer)
         except AttributionError:
             return None, []  # `explain` raises it again for each method that needs them
         return read, [] if self.is_sequence else [self._describe_read_positions(read)]
@@ -353,7 +354,7 @@ class _Session:
             known = "" if read is None else f": {self._describe_read_positions(read)}"
             what = "has a score" if self.subject.is_score else "predicts a class"
             raise AttributionError(
-                f"{self.loaded.name} {what} of the input{known}; leave the position out"
+                f"{self.subject.name} {what} of the input{known}; leave the position out"
             )
 
     def _check_position(self, position: int | None, length: int) -> int:
@@ -380,17 +381,17 @@ class _Session:
                 return self._find_answer(int(answer), count)
             known = ", ".join(by_name) or f"0 to {count - 1}"
             raise AttributionError(f"`{answer}` is not a class: {known}")
-        if self.loaded.tokenizer is None:
+        if self.subject.tokenizer is None:
             if answer.isdecimal():
                 return self._find_answer(int(answer), count)
             raise AttributionError(
-                f"{self.loaded.name} has no tokenizer: give the answer as a token id"
+                f"{self.subject.name} has no tokenizer: give the answer as a token id"
             )
-        ids = self.loaded.encode_next(self.rows[0].tolist(), answer)
+        ids = self.subject.encode_next(self.rows[0].tolist(), answer)
         if len(ids) != 1:
             raise AttributionError(
                 f"`{answer}` is {len(ids)} tokens: an answer is one token, such as "
-                f"`{self.loaded.label(ids[:1])[0] if ids else 'a'}`"
+                f"`{self.subject.label(ids[:1])[0] if ids else 'a'}`"
             )
         return self._find_answer(ids[0], count)
 
@@ -398,7 +399,7 @@ class _Session:
         if not self.is_sequence:
             names = getattr(getattr(self.subject.model, "config", None), "id2label", None) or {}
             return str(names.get(token, f"class {token}"))
-        return self.loaded.label([token])[0]
+        return self.subject.label([token])[0]
 
     def _draw(self, tokens: Tensor, count: int, number: int) -> Tensor:
         if len(self.pool.unique()) < 2:
@@ -480,20 +481,18 @@ class _Session:
         return effects
 
 
-def _score_by(
-    objective: str, loaded: TokenModel, rows: list[Tensor]
-) -> tuple[TokenModel, list[Tensor]]:
+def _score_by(objective: str, subject: Subject, rows: list[Tensor]) -> tuple[Subject, list[Tensor]]:
     """The model with its score as its only class, and the inputs that are explained."""
     reference = None
     if objective == "cosine":
         if len(rows) != 2:
             raise AttributionError("cosine compares two inputs: give --input twice")
-        with preserve_model_state(loaded.model), torch.no_grad():
+        with preserve_model_state(subject.model), torch.no_grad():
             ids = rows[1].unsqueeze(0)
             batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-            reference = embed(loaded.model.eval(), batch)
+            reference = embed(subject.model.eval(), batch)
         rows = rows[:1]
-    return replace(loaded, model=ScoredModel(loaded.model, objective, reference)), rows
+    return replace(subject, model=ScoredModel(subject.model, objective, reference)), rows
 
 
 def _list_inputs(inputs: Any) -> list[Any]:
@@ -508,10 +507,10 @@ def _list_inputs(inputs: Any) -> list[Any]:
     return inputs
 
 
-def _encode(loaded: TokenModel, row: Any) -> Tensor:
+def _encode(subject: Subject, row: Any) -> Tensor:
     """Token ids of one input; TaskError if the model cannot read them."""
     if isinstance(row, str):
-        ids = loaded.encode(row)
+        ids = subject.encode(row)
     else:
         try:
             ids = [int(token) for token in row]
@@ -519,32 +518,12 @@ def _encode(loaded: TokenModel, row: Any) -> Tensor:
             raise AttributionError("an input is a text, or token ids as whole numbers") from None
     if any(token < 0 for token in ids):
         raise AttributionError("token ids are not negative")
-    problem = loaded.check_ids(ids)
+    problem = subject.check_ids(ids)
     if problem is not None:
-        raise AttributionError(f"{loaded.name} cannot read this input: {problem}")
+        raise AttributionError(f"{subject.name} cannot read this input: {problem}")
     if len(ids) < 2:
         raise AttributionError("the input has one token: attribution needs at least two")
     return torch.tensor(ids)
-
-
-def _create_probe_builder(loaded: TokenModel) -> Callable[[Tensor], Any]:
-    """Inputs of the model from ids; logits of all positions, no cache."""
-
-    def build(ids: Tensor) -> Any:
-        probe = loaded.build_probe(ids)
-        if isinstance(probe, dict):
-            probe.pop("logits_to_keep", None)
-        return probe
-
-    return build
-
-
-def _is_causal(tracing: AttentionTracing) -> bool:
-    """Whether no position attends to a later one."""
-    return all(
-        layer.weights is not None and not bool(layer.weights.triu(1).any())
-        for layer in tracing.outputs.layers
-    )
 
 
 def _correlate_heads(attribution: LogitAttribution | None, removed: np.ndarray) -> float:

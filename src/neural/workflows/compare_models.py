@@ -70,7 +70,7 @@ class LayerMaps:
 
 
 @dataclass(frozen=True, eq=False)
-class ComparedModel:
+class CapturedHeads:
     """One of the two models."""
 
     name: str
@@ -91,8 +91,8 @@ class ComparedModel:
 class ModelComparison:
     """Matched heads of two models."""
 
-    first: ComparedModel
-    second: ComparedModel
+    first: CapturedHeads
+    second: CapturedHeads
     matchings: list[HeadMatching]
     """One for each group of layers with the same queries and keys."""
     notes: list[str]
@@ -188,8 +188,6 @@ def compare_models(
             max_length=max_length,
             runs=runs,
         )
-        if ids and not capture.input.batch:  # runs have no batch: they read texts themselves
-            raise TargetError(f"{target} is a run, which reads texts: give --probe TEXT")
         models.append(_describe_capture(capture))
     return _compare(*models, same_layer=same_layer)
 
@@ -203,7 +201,7 @@ def compare_captures(
 ) -> ModelComparison:
     """Match the heads of two captures of `neural.watch` on the same input."""
     models = [
-        ComparedModel(name, *_list_layers(capture), capture.labels)
+        CapturedHeads(name, *_list_layers(capture), capture.labels)
         for name, capture in zip(names, (first, second), strict=True)
     ]
     return _compare(*models, same_layer=same_layer)
@@ -219,10 +217,10 @@ def compare_snapshots(first: Run, second: Run, *, same_layer: bool = False) -> M
     )
 
 
-def _describe_capture(capture: ModelCapture) -> ComparedModel:
+def _describe_capture(capture: ModelCapture) -> CapturedHeads:
     layers, roles = _list_layers(capture.result)
-    return ComparedModel(
-        capture.watched.name,
+    return CapturedHeads(
+        capture.subject.name,
         layers,
         roles,
         capture.input.labels,
@@ -266,7 +264,7 @@ def _list_layers(capture: Capture) -> tuple[list[LayerMaps], np.ndarray]:
     return layers, find_capture_roles(capture)
 
 
-def _read_snapshot(run: Run) -> ComparedModel:
+def _read_snapshot(run: Run) -> CapturedHeads:
     """The maps of the last snapshot, of the first probe example."""
     steps = run.map_steps()
     if not steps:
@@ -304,7 +302,7 @@ def _read_snapshot(run: Run) -> ComparedModel:
         roles = assign_head_roles(find_head_roles(run))
     except MissingDataError:
         roles = np.full((0, 0), "", dtype=object)
-    return ComparedModel(
+    return CapturedHeads(
         run.name, layers, roles, labels, f"probe of the runs, step {steps[-1]:,}", notes
     )
 
@@ -328,7 +326,7 @@ def _label_stored(
 
 
 def _compare(
-    first: ComparedModel, second: ComparedModel, *, same_layer: bool, is_8_bit: bool = False
+    first: CapturedHeads, second: CapturedHeads, *, same_layer: bool, is_8_bit: bool = False
 ) -> ModelComparison:
     _check_tokens(first, second)
     notes = list(dict.fromkeys([*first.notes, *second.notes]))
@@ -367,8 +365,8 @@ def _compare(
 
 
 def _match_group(
-    first: ComparedModel,
-    second: ComparedModel,
+    first: CapturedHeads,
+    second: CapturedHeads,
     first_layers: list[LayerMaps],
     second_layers: list[LayerMaps],
     *,
@@ -406,7 +404,7 @@ def _match_group(
     )
 
 
-def _check_tokens(first: ComparedModel, second: ComparedModel) -> None:
+def _check_tokens(first: CapturedHeads, second: CapturedHeads) -> None:
     """Raise TargetError if the models read different tokens."""
     if first.tokens == second.tokens:
         return

@@ -1,14 +1,14 @@
 """Measurements of `neural debug`; each one runs the network.
 
-A subject (debug.py) is a model with one batch for it; its objective is the scalar to differentiate,
-such as the loss. A capture holds the attention calls of one forward pass, with measures of each
-head: entropy (relative: divided by that of uniform weights), largest weight, largest score before
-the softmax (logit), and first-key mass, the mean weight on the first key.
+The objective is the scalar to differentiate, such as the loss. A capture holds the attention calls
+of one forward pass, with measures of each head: entropy (relative: divided by that of uniform
+weights), largest weight, largest score before the softmax (logit), and first-key mass, the mean
+weight on the first key.
 
-compare_fused_attention(subject)     largest difference of fused and explicit attention
-measure_gradients(subject)           norms of weights and gradient, per layer
-head_importance(subject, capture)    change of the output without each head
-find_anomalies(subject, capture)     NaN and infinities, saturation, collapse, missing gradients
+compare_fused_attention(subject, inputs)     largest difference of fused and explicit attention
+measure_gradients(subject, inputs)           norms of weights and gradient, per layer
+head_importance(subject, inputs, capture)    change of the output without each head
+find_anomalies(subject, inputs, capture)     NaN, infinities, saturation, collapse, no gradient
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from neural.capture.intervene import intervene
 from neural.capture.interventions import zero
 from neural.capture.patching import use_dense_weights
 from neural.capture.tracker import preserve_model_state
+from neural.interpret.inputs import Inputs
+from neural.interpret.subject import Subject
 from neural.nn.lazy_torch import functional, torch
-from neural.workflows.debug import DebugSubject
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -70,21 +71,37 @@ class Anomaly(NamedTuple):
     evidence: str
 
 
-def compare_fused_attention(subject: DebugSubject) -> float:
+def compute_objective(subject: Subject, inputs: Inputs) -> Tensor:
+    """The scalar whose gradients are measured."""
+    if inputs.task is not None:
+        return inputs.task.loss(subject.model, inputs.task.batch(0))[0]
+    # without targets there is no loss; any scalar of all logits shows which layers get gradient
+    compute_logits: Any = subject.model.logits
+    return compute_logits(*inputs.batch).square().mean() / 2
+
+
+def describe_objective(inputs: Inputs) -> str:
+    """What the objective is, for people."""
+    if inputs.task is not None:
+        return "the loss of the first training batch"
+    return "half the mean square of the logits (there are no targets)"
+
+
+def compare_fused_attention(subject: Subject, inputs: Inputs) -> float:
     """Largest absolute difference of the model's outputs with fused attention and without.
 
     Without, the attention weights are computed as a dense matrix.
     """
     with preserve_model_state(subject.model):
-        fused = subject.forward()
+        fused = subject.forward(inputs)
         with use_dense_weights(subject.model):
-            dense = subject.forward()
+            dense = subject.forward(inputs)
     return float((fused.float() - dense.float()).abs().max())
 
 
-def measure_gradients(subject: DebugSubject) -> list[LayerGradient]:
+def measure_gradients(subject: Subject, inputs: Inputs) -> list[LayerGradient]:
     """Gradient norms of the subject's objective, layer by layer. `.grad` is not touched."""
-    gradients = _compute_gradients(subject)
+    gradients = _compute_gradients(subject, inputs)
     layers: dict[str, list[tuple[Tensor, Tensor]]] = {}
     for name, param in subject.model.named_parameters():
         if name in gradients:
@@ -114,7 +131,7 @@ def parse_layer_name(name: str) -> str:
     return ".".join([*prefix, modules[0]] if len(modules) > 1 else prefix)
 
 
-def head_importance(subject: DebugSubject, capture: Capture) -> np.ndarray:
+def head_importance(subject: Subject, inputs: Inputs, capture: Capture) -> np.ndarray:
     """Norm of the output's change without each head, divided by the output's norm: (layer, head).
 
     "layer" is the index of an attention call in the capture. In a module that is called several
@@ -123,7 +140,7 @@ def head_importance(subject: DebugSubject, capture: Capture) -> np.ndarray:
     """
     importance = np.full((len(capture), max((call.heads for call in capture), default=0)), np.nan)
     with preserve_model_state(subject.model):
-        output = subject.forward().float()
+        output = subject.forward(inputs).float()
         output_norm = max(float(output.norm()), 1e-30)
         measured: set[str] = set()
         for index, call in enumerate(capture):
@@ -132,31 +149,33 @@ def head_importance(subject: DebugSubject, capture: Capture) -> np.ndarray:
             measured.add(call.path)
             for head in range(call.heads):
                 with intervene(subject.model, zero((call.path, head))):
-                    change = subject.forward().float() - output
+                    change = subject.forward(inputs).float() - output
                 importance[index, head] = float(change.norm()) / output_norm
     return importance
 
 
-def find_anomalies(subject: DebugSubject, capture: Capture) -> list[Anomaly]:
+def find_anomalies(subject: Subject, inputs: Inputs, capture: Capture) -> list[Anomaly]:
     """All anomalies, the worst kind first."""
-    non_finite = list(_find_non_finite(subject))
+    non_finite = list(_find_non_finite(subject, inputs))
     if non_finite:  # measures of NaN and infinities mean nothing
         return non_finite
     return [
         *_find_saturation(capture),
-        *_find_collapse(subject, capture),
-        *_find_gradient_anomalies(subject),
+        *_find_collapse(subject, inputs, capture),
+        *_find_gradient_anomalies(subject, inputs),
     ]
 
 
-def _find_non_finite(subject: DebugSubject) -> Iterator[Anomaly]:
-    names = [name for name, param in subject.model.named_parameters() if not param.isfinite().all()]
+def _find_non_finite(subject: Subject, inputs: Inputs) -> Iterator[Anomaly]:
+    names = subject.list_non_finite_weights()
     if names:
         evidence = f"NaN or infinite values, in {len(names)} parameter tensors"
         yield Anomaly("not finite", names[0], evidence)
     paths: list[str] = []
     _visit_outputs(
-        subject, lambda path, output: None if output.isfinite().all() else paths.append(path)
+        subject,
+        inputs,
+        lambda path, output: None if output.isfinite().all() else paths.append(path),
     )
     if paths:
         evidence = f"the first of {len(paths)} modules whose output is not finite"
@@ -175,7 +194,7 @@ def _find_saturation(capture: Capture) -> Iterator[Anomaly]:
             yield Anomaly("saturation", location, evidence.format(values[layer, head]))
 
 
-def _find_collapse(subject: DebugSubject, capture: Capture) -> Iterator[Anomaly]:
+def _find_collapse(subject: Subject, inputs: Inputs, capture: Capture) -> Iterator[Anomaly]:
     """Layers whose heads are all uniform or all sinks; modules with equal output vectors."""
     arrays = capture.measure_arrays()
     for measure, threshold, evidence in (
@@ -203,7 +222,7 @@ def _find_collapse(subject: DebugSubject, capture: Capture) -> Iterator[Anomaly]
             total, count = float(rows.sum(dim=0).square().sum()), len(rows)
             cosines[path] = (total - count) / (count * (count - 1))
 
-    _visit_outputs(subject, measure_cosine)
+    _visit_outputs(subject, inputs, measure_cosine)
     collapsed = [
         (path, cosine) for path, cosine in cosines.items() if cosine >= COLLAPSED_COSINE_THRESHOLD
     ]
@@ -217,16 +236,18 @@ def _find_collapse(subject: DebugSubject, capture: Capture) -> Iterator[Anomaly]
         )
 
 
-def _find_gradient_anomalies(subject: DebugSubject) -> Iterator[Anomaly]:
-    for gradient in measure_gradients(subject):
+def _find_gradient_anomalies(subject: Subject, inputs: Inputs) -> Iterator[Anomaly]:
+    for gradient in measure_gradients(subject, inputs):
         if not math.isfinite(gradient.gradient_norm):
             yield Anomaly("gradient", gradient.layer, "its gradient is not finite")
         elif gradient.gradient_norm == 0:
-            evidence = f"the gradient of {subject.objective_name} is 0"
+            evidence = f"the gradient of {describe_objective(inputs)} is 0"
             yield Anomaly("gradient", gradient.layer, evidence)
 
 
-def _visit_outputs(subject: DebugSubject, on_output: Callable[[str, Tensor], None]) -> None:
+def _visit_outputs(
+    subject: Subject, inputs: Inputs, on_output: Callable[[str, Tensor], None]
+) -> None:
     """Run one forward pass and call `on_output` with each module's output, inner modules first."""
 
     def create_hook(path: str) -> Callable[..., None]:
@@ -242,20 +263,20 @@ def _visit_outputs(subject: DebugSubject, on_output: Callable[[str, Tensor], Non
     ]
     try:
         with preserve_model_state(subject.model):
-            subject.forward()
+            subject.forward(inputs)
     finally:
         for handle in handles:
             handle.remove()
 
 
-def _compute_gradients(subject: DebugSubject) -> dict[str, Tensor]:
+def _compute_gradients(subject: Subject, inputs: Inputs) -> dict[str, Tensor]:
     """Gradients by parameter name; zeros for parameters that the objective does not use."""
     params = {
         name: param for name, param in subject.model.named_parameters() if param.requires_grad
     }
     with torch.enable_grad():
         gradients = torch.autograd.grad(
-            subject.objective(), list(params.values()), allow_unused=True
+            compute_objective(subject, inputs), list(params.values()), allow_unused=True
         )
     return {
         name: torch.zeros_like(param) if gradient is None else gradient

@@ -50,7 +50,7 @@ from neural.findings.patching_effects import (
     make_blocks,
 )
 from neural.interpret.objectives import ScoredModel
-from neural.interpret.subject import TokenModel, load_token_model
+from neural.interpret.subject import Subject, load_subject
 from neural.nn.lazy_torch import torch
 from neural.runs.find import DEFAULT_RUNS_DIR
 from neural.workflows.patching_pairs import TokenPair, read_pairs, tokenize_pairs
@@ -127,7 +127,7 @@ def patch(
         raise TaskError("--metric and --objective are two scores: choose one of them")
     pair_source = read_pairs(pairs, metric=metric, needs_targets=objective is None)
     kinds = _check_sweeps(sweeps)
-    model = load_token_model(
+    model = load_subject(
         target,
         tokenizer=tokenizer,
         step=step,
@@ -135,6 +135,7 @@ def patch(
         implementation=implementation,
         runs=Path(runs),
     )
+    model.check_reads_tokens()
     token_pairs = tokenize_pairs(pair_source, model, needs_targets=objective is None)
     score = pair_source.settings.metric if objective is None else objective
     if objective is not None:
@@ -202,7 +203,7 @@ class _Experiment:
 
     def __init__(
         self,
-        model: TokenModel,
+        model: Subject,
         pairs: list[TokenPair],
         metric: str,
         batch_size: int | None,
@@ -216,7 +217,7 @@ class _Experiment:
         self.has_null = null
         self.answers = torch.tensor([pair.answer for pair in pairs])
         self.wrongs = torch.tensor([-1 if pair.wrong is None else pair.wrong for pair in pairs])
-        self.notes = list(model.notes)
+        self.notes = model.token_notes
         self.sign = -1.0 if metric == "loss" else 1.0
         """Scores are the metric, or minus the loss: larger is nearer to the answer."""
 
@@ -274,7 +275,7 @@ class _Experiment:
 
     def _score(self, logits: Float[Tensor, "B C"], pairs: Sequence[int]) -> np.ndarray:
         """Scores of examples that belong to pairs."""
-        if isinstance(self.model.model, ScoredModel):
+        if self.model.is_score:
             scores = logits[:, 0]
             if self.metric == "cosine":
                 references = self.references[list(pairs)]
@@ -354,7 +355,7 @@ class _Experiment:
                 f"tokens, here are {len(lengths)}"
             )
         targets = {(self.pairs[pair].answer, self.pairs[pair].wrong) for pair in self.used}
-        is_scored = isinstance(self.model.model, ScoredModel)
+        is_scored = self.model.is_score
         if len(targets) == 1 and len(lengths) > 1 and not is_scored:
             self.notes.append(
                 "all pairs have the same targets: other pairs may restore as much, so that "

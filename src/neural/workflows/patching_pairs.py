@@ -26,7 +26,7 @@ from neural.core.errors import TaskError
 from neural.core.settings import Settings, SettingsError, read_settings
 from neural.core.settings_fields import ValueDescription
 from neural.core.yaml_positions import YamlNode, parse_yaml
-from neural.interpret.subject import TokenModel
+from neural.interpret.subject import Subject
 from neural.training.load_task import read_source
 
 MAX_PAIRS = 10_000
@@ -180,7 +180,7 @@ def _check_targets(pairs: PairSource, needs_targets: bool) -> None:
 
 
 def tokenize_pairs(
-    pairs: PairSource, model: TokenModel, *, needs_targets: bool = True
+    pairs: PairSource, model: Subject, *, needs_targets: bool = True
 ) -> list[TokenPair]:
     """The pairs as token ids of a model; SettingsError with the lines of all errors."""
     diagnostics = DiagnosticCollector()
@@ -201,7 +201,7 @@ def tokenize_pairs(
 
 def _tokenize_pair(
     pair: PatchingPair,
-    model: TokenModel,
+    model: Subject,
     place: str,
     report: Callable[..., None],
     needs_targets: bool,

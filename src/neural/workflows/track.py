@@ -32,7 +32,7 @@ from neural.capture.watch_arguments import (
     convert_positions,
     explain_input_error,
 )
-from neural.interpret.inputs import label_ids
+from neural.interpret.tokens import label_ids
 from neural.nn.lazy_torch import torch
 from neural.runs.errors import RunError
 from neural.runs.folder import ROWS_FILE

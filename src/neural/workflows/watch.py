@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Int
     from torch import Tensor, nn
 
-    from neural.interpret.inputs import WatchInput
+    from neural.interpret.inputs import Inputs
 
     Labels = Sequence[str] | Sequence[Sequence[str]] | np.ndarray
     TokenIds = Int[Tensor, "B T"] | Sequence[Sequence[int]] | np.ndarray
@@ -173,7 +173,7 @@ def watch(
     default an `AttentionWarning` is emitted.
     """
     check_model(model)
-    prepared: WatchInput | None = None
+    prepared: Inputs | None = None
     if tokenizer is not None and inputs:
         prepared = _prepare_inputs(model, tokenizer, inputs)
         inputs = (prepared.batch,)
@@ -213,21 +213,22 @@ def watch(
     return result
 
 
-def _prepare_inputs(model: nn.Module, tokenizer: Any, inputs: tuple[Any, ...]) -> WatchInput:
+def _prepare_inputs(model: nn.Module, tokenizer: Any, inputs: tuple[Any, ...]) -> Inputs:
     """Texts as a batch with labels; inputs that are ids as they are, with labels.
 
     ValueError if the inputs are neither.
     """
-    from neural.interpret._foreign_models import WatchedModel
-    from neural.interpret.inputs import WatchInput, label_ids, prepare_input
+    from neural.interpret.inputs import Inputs, prepare_input
+    from neural.interpret.subject import Subject
+    from neural.interpret.tokens import label_ids
     from neural.workflows.track import find_token_ids
 
-    watched = WatchedModel(type(model).__name__, model, tokenizer)
+    subject = Subject(type(model).__name__, model, tokenizer)
     if _has_texts(inputs[0]):
-        texts, pairs, decoder_texts = _sort_texts(inputs, watched.is_encoder_decoder)
+        texts, pairs, decoder_texts = _sort_texts(inputs, subject.is_encoder_decoder)
         pad_token = getattr(tokenizer, "pad_token", None)
         try:
-            prepared = prepare_input(watched, texts, pairs=pairs, decoder_texts=decoder_texts)
+            prepared = prepare_input(subject, texts, pairs=pairs, decoder_texts=decoder_texts)
         finally:
             if getattr(tokenizer, "pad_token", None) != pad_token:
                 tokenizer.pad_token = pad_token  # the tokenizer is the caller's: stays as it was
@@ -240,11 +241,11 @@ def _prepare_inputs(model: nn.Module, tokenizer: Any, inputs: tuple[Any, ...]) -
         )
     named = batch if isinstance(batch, Mapping) else {}
     decoder_ids, mask = named.get("decoder_input_ids"), named.get("attention_mask")
-    is_two_sequences = watched.is_encoder_decoder
+    is_two_sequences = subject.is_encoder_decoder
     is_real = None
     if mask is not None and mask.shape == ids.shape and not is_two_sequences:
         is_real = mask.bool()
-    return WatchInput(
+    return Inputs(
         batch,
         "",
         label_ids(tokenizer, ids),
@@ -309,7 +310,7 @@ def _move_to_model(model: nn.Module, batch: Any) -> Any:
 
 def _label_tokens(tokenizer: Any, tokens: TokenIds | None) -> list[list[str]]:
     """Labels of the ids that a model will read in a `with` block."""
-    from neural.interpret.inputs import label_ids
+    from neural.interpret.tokens import label_ids
 
     ids = convert_positions("tokens", tokens)
     if ids is None:

@@ -23,24 +23,18 @@ from neural.findings.capture_record import CaptureRecord
 from neural.findings.capture_roles import find_capture_roles
 from neural.findings.findings import RUN_KINDS, FindingList, analyze_runs
 from neural.findings.record import Record
-from neural.interpret._foreign_models import (
-    TargetError,
-    WatchedModel,
-    find_dtype,
-    find_first_line,
-    find_step,
-    load_watched_model,
-)
+from neural.interpret._foreign_models import TargetError, find_first_line
 from neural.interpret.images import (
     paint_pictures,
     prepare_images,
     reads_images,
     select_vision_part,
 )
-from neural.interpret.inputs import WatchInput, prepare_ids, prepare_input
+from neural.interpret.inputs import Inputs, prepare_ids, prepare_input
+from neural.interpret.network_inputs import prepare_run_input
+from neural.interpret.subject import MODEL_ERRORS, Subject, load_series
 from neural.runs.find import DEFAULT_RUNS_DIR, find_run_target
 from neural.runs.run import Run
-from neural.workflows.debug import load_subject
 from neural.workflows.watch import WatchResult, watch
 
 MISSING_OPERATION = re.compile(r"not implemented for '(Half|BFloat16|Float8\w*)'|Half.*CPU")
@@ -54,8 +48,8 @@ class ModelCapture:
     step: int
     """Training step of a checkpoint; 0 for a single model."""
     target: str
-    watched: WatchedModel
-    input: WatchInput
+    subject: Subject
+    input: Inputs
     result: WatchResult
     notes: list[str]
     """Warnings and notes for people."""
@@ -80,124 +74,113 @@ def watch_models(
     A target that is no model may be the path of a run, or its name in the folder `runs`.
     TargetError if a target cannot be loaded or run; NoAttentionError if nothing was captured.
     """
-    steps = {target: find_step(target, index) for index, target in enumerate(targets)}
-    if len(targets) == 1:
-        steps = {targets[0]: 0}
-    elif len(set(steps.values())) < len(targets):  # names without different numbers: their order
-        steps = {target: index for index, target in enumerate(targets)}
-    for target in sorted(targets, key=steps.__getitem__):
-        on_progress(target)
-        run_path = find_run_target(target, runs)
-        if run_path is not None and images:
-            raise TargetError(f"{target} is a run: its own model reads no image files")
-        if run_path is not None:
-            unread = {
-                "--ids": ids,
-                "--pair": pairs,
-                "--decoder": decoder_texts,
-                "--max-tokens": max_length,
-                "--build": build,
-                "--attention": implementation,
-            }
-            for option in (name for name, value in unread.items() if value):
-                raise TargetError(
-                    f"{target} is a run, which {option} does not apply to: give it a text with "
-                    "--input, or nothing for its own probe"
-                )
-            yield _capture_run(run_path, texts, steps[target])
+    unread = {
+        "--ids": ids,
+        "--pair": pairs,
+        "--decoder": decoder_texts,
+        "--max-tokens": max_length,
+        "--build": build,
+        "--attention": implementation,
+    }
+    for target in targets:
+        if find_run_target(target, runs) is None:
             continue
-        watched = load_watched_model(target, build=build, implementation=implementation)
         if images:
-            watched = select_vision_part(watched)
-            prepared = prepare_images(watched, images)
-            yield capture_model(watched, prepared, target=target, step=steps[target])
-            continue
-        if watched.tokenizer is None and not ids and reads_images(watched):
-            raise TargetError(f"{watched.name} reads images: give one with --image FILE")
-        prepared = (
-            prepare_ids(watched, ids)
-            if ids
-            else prepare_input(
-                watched, texts, pairs=pairs, decoder_texts=decoder_texts, max_length=max_length
+            raise TargetError(f"{target} is a run: its own model reads no image files")
+        for option in (name for name, value in unread.items() if value):
+            raise TargetError(
+                f"{target} is a run, which {option} does not apply to: give it a text with "
+                "--input, or nothing for its own probe"
             )
-        )
-        yield capture_model(watched, prepared, target=target, step=steps[target])
+    series = load_series(
+        targets, build=build, implementation=implementation, runs=runs, on_progress=on_progress
+    )
+    for target, subject in series:
+        if subject.trained_run is not None:
+            yield _capture_run(subject, texts)
+            continue
+        if images:
+            subject = select_vision_part(subject)
+            prepared = prepare_images(subject, images)
+        elif ids:
+            prepared = prepare_ids(subject, ids)
+        elif subject.tokenizer is None and reads_images(subject):
+            raise TargetError(f"{subject.name} reads images: give one with --image FILE")
+        else:
+            prepared = prepare_input(
+                subject, texts, pairs=pairs, decoder_texts=decoder_texts, max_length=max_length
+            )
+        yield capture_model(subject, prepared, target=target)
 
 
-def _capture_run(path: Path, texts: Sequence[str], step: int) -> ModelCapture:
-    """The attention of a run's best checkpoint on the texts, or on its own probe."""
-    subject = load_subject(None, run=path, inputs=texts)
-    capture = subject.capture_attention()
-    if not capture:
+def _capture_run(subject: Subject, texts: Sequence[str]) -> ModelCapture:
+    """The attention of a run's model on the texts, or on its own probe."""
+    prepared = prepare_run_input(subject, texts)
+    result = subject.capture_attention(prepared, WatchResult())
+    if not result:
         raise TargetError(f"{subject.name} has no attention")
-    result = WatchResult()
-    result.calls, result.refusals = capture.calls, capture.refusals
     result.model_name = subject.name
-    batch = max(call.attention.batch for call in capture if call.attention is not None)
-    if subject.source_labels is not None:
-        result.labels = [subject.source_labels] * batch
-        if subject.target_labels is not None:
-            result.decoder_labels = [subject.target_labels] * batch
-    watched = WatchedModel(subject.name, subject.model, source=subject.weights_description)
-    prepared = WatchInput({}, subject.input_description, result.labels, result.decoder_labels)
-    return ModelCapture(step, str(path), watched, prepared, result, [])
+    assert subject.trained_run is not None
+    return ModelCapture(subject.step, str(subject.trained_run.path), subject, prepared, result, [])
 
 
-def capture_model(
-    watched: WatchedModel, prepared: WatchInput, *, target: str = "", step: int = 0
-) -> ModelCapture:
+def capture_model(subject: Subject, prepared: Inputs, *, target: str = "") -> ModelCapture:
     """Run the model once and capture its attention."""
-    _check_weights(watched)
+    for name in subject.list_non_finite_weights()[:1]:  # all measures would be NaN
+        raise TargetError(
+            f"{subject.name}: the weight `{name}` has values that are not finite: the "
+            "training diverged, or the file is damaged"
+        )
     messages: list[str] = []
     try:
-        result = _run_model(watched, prepared, messages)
+        result = _run_model(subject, prepared, messages)
     except NoAttentionError:
         raise
-    except (RuntimeError, TypeError, ValueError, IndexError, AttributeError, KeyError) as error:
+    except MODEL_ERRORS as error:
         reason = find_first_line(error)
         if not MISSING_OPERATION.search(str(error)):
-            raise TargetError(f"{watched.name} failed on this input: {reason}") from error
-        dtype = find_dtype(watched.model)
+            raise TargetError(f"{subject.name} failed on this input: {reason}") from error
+        dtype = str(subject.dtype).removeprefix("torch.")
         try:  # the same weights in 32 bits, which every operation knows
-            watched = replace(watched, model=watched.model.float())
+            subject = replace(subject, model=subject.model.float())
             messages = [f"an operation of this model is missing for {dtype} here: run in 32 bits"]
-            result = _run_model(watched, prepared, messages)
+            result = _run_model(subject, prepared, messages)
         except NoAttentionError:
             raise
         except Exception:
             raise TargetError(
-                f"{watched.name} cannot run in {dtype} on this machine: {reason}; return it in "
+                f"{subject.name} cannot run in {dtype} on this machine: {reason}; return it in "
                 "32 bits from package.module:function (model.float())"
             ) from error
     if not result:
         reason = messages[0] if messages else "no attention was recognised"
-        raise TargetError(f"{watched.name}: {reason.removeprefix('watch: ')}")
-    _name_exported_layers(watched, result)
-    result.model_name = watched.title or watched.name
+        raise TargetError(f"{subject.name}: {reason.removeprefix('watch: ')}")
+    _name_exported_layers(subject, result)
+    result.model_name = subject.title or subject.name
     if prepared.labels is not None or not result.images:  # images label their own patches
         result.labels, result.decoder_labels = prepared.labels, prepared.decoder_labels
     paint_pictures(result, prepared)
-    notes = [*watched.notes, *prepared.notes, *messages, *filter(None, [result.image_note])]
-    return ModelCapture(step, target, watched, prepared, result, notes)
+    notes = [*subject.notes, *prepared.notes, *messages, *filter(None, [result.image_note])]
+    return ModelCapture(subject.step, target, subject, prepared, result, notes)
 
 
-def _run_model(watched: WatchedModel, prepared: WatchInput, messages: list[str]) -> WatchResult:
+def _run_model(subject: Subject, prepared: Inputs, messages: list[str]) -> WatchResult:
     """Watch one forward pass; `messages` receives the warnings."""
     return watch(
-        watched.model,
+        subject.model,
         prepared.batch,
-        tokens=None if watched.is_encoder_decoder else prepared.tokens,
+        tokens=None if subject.is_encoder_decoder else prepared.tokens,
         real=prepared.real,
         on_warning=messages.append,
     )
 
 
-def _name_exported_layers(watched: WatchedModel, result: WatchResult) -> None:
+def _name_exported_layers(subject: Subject, result: WatchResult) -> None:
     """Give the calls of a program of torch.export the paths of the modules that made them.
 
     Such a program is one module; its graph remembers the others, in the order of the calls.
     """
-    graph = getattr(watched.model, "graph", None)
+    graph = getattr(subject.model, "graph", None)
     nodes = [node for node in getattr(graph, "nodes", ()) if "attention" in str(node.target)]
     if len(nodes) != len(result) or any(call.path for call in result):
         return
@@ -207,25 +190,15 @@ def _name_exported_layers(watched: WatchedModel, result: WatchResult) -> None:
         result.calls[index] = replace(call, path=path or f"attention_{index}")
 
 
-def _check_weights(watched: WatchedModel) -> None:
-    """Raise TargetError for weights that are not finite: all measures would be NaN."""
-    for name, param in watched.model.named_parameters():
-        if param.is_floating_point() and not bool(param.isfinite().all()):
-            raise TargetError(
-                f"{watched.name}: the weight `{name}` has values that are not finite: the "
-                "training diverged, or the file is damaged"
-            )
-
-
 def record_captures(captures: Sequence[ModelCapture], name: str | None = None) -> CaptureRecord:
     """What checks and pages read of captures by step; called `name`, or as the last model."""
     last = captures[-1]
     return CaptureRecord(
         {capture.step: capture.result for capture in captures},
-        name=name or last.watched.name,
+        name=name or last.subject.name,
         settings={
-            "name": name or last.watched.name,
-            "model": type(last.watched.model).__name__,
+            "name": name or last.subject.name,
+            "model": type(last.subject.model).__name__,
             # without folders: reports of the run are given to others
             "targets": [
                 Path(capture.target).name if Path(capture.target).exists() else capture.target
@@ -233,7 +206,7 @@ def record_captures(captures: Sequence[ModelCapture], name: str | None = None) -
             ],
             "input": last.input.description,
         },
-        facts={"parameters": sum(param.numel() for param in last.watched.model.parameters())},
+        facts={"parameters": sum(param.numel() for param in last.subject.model.parameters())},
         notes=[(capture.step, note) for capture in captures for note in capture.notes],
     )
 
@@ -296,8 +269,8 @@ def to_json(capture: ModelCapture, findings: FindingList) -> dict[str, Any]:
     """All that `neural watch` prints, as JSON data; NaN becomes None."""
     return {
         **capture.result.to_dict(),
-        "model": type(capture.watched.model).__name__,
-        "source": capture.watched.source,
+        "model": type(capture.subject.model).__name__,
+        "source": capture.subject.weights,
         "input": capture.input.description,
         "notes": capture.notes,
         "findings": [finding.to_dict() for finding in findings],
