@@ -1,9 +1,11 @@
 """Targets of `neural watch` load with their weights, or fail with a message and a way out."""
 
 import http.server
+import importlib.util
 import json
 import logging
 import os
+import struct
 import subprocess
 import sys
 import threading
@@ -379,3 +381,57 @@ def test_the_dtype_and_the_kind_of_a_model_are_known():
         and Subject("x", torch.nn.Identity()).dtype is None
     )
     assert Subject("x", half).config is None
+
+
+def write_gguf(path, architecture):
+    """A GGUF file without tensors (version 3); the text values are prefixed by their lengths."""
+
+    def write(text):
+        return struct.pack("<Q", len(text)) + text.encode()
+
+    header = struct.pack("<IQQ", 3, 0, 1)
+    entry = write("general.architecture") + struct.pack("<I", 8) + write(architecture)
+    path.write_bytes(b"GGUF" + header + entry)
+    return str(path)
+
+
+def test_a_gguf_file_needs_packages_that_are_named(tmp_path, monkeypatch):
+    with pytest.raises(TargetError, match=r"there is no file .*tiny\.gguf"):
+        load_subject(str(tmp_path / "tiny.gguf"))
+    path = write_gguf(tmp_path / "tiny.gguf", "llama")
+    if importlib.util.find_spec("gguf") is None:
+        with pytest.raises(TargetError, match=r"tiny\.gguf: it needs: pip install gguf"):
+            load_subject(path)
+
+
+def test_a_damaged_gguf_file_is_a_message(tmp_path):
+    (tmp_path / "tiny.gguf").write_bytes(b"no model")
+    with pytest.raises(TargetError, match=r"tiny\.gguf cannot be loaded by transformers: .*magic"):
+        load_subject(str(tmp_path / "tiny.gguf"))
+
+
+def test_a_gguf_file_is_read_by_transformers_as_a_language_model(tmp_path, monkeypatch):
+    """The reader of transformers is replaced: the package gguf is not among the tests' packages."""
+    tokenizer, asked = train_tokenizer(), []
+    model, path = build_gpt2(tokenizer), write_gguf(tmp_path / "tiny.gguf", "gpt2")
+    config = transformers.GPT2Config(architectures=None)
+    results = {
+        "AutoConfig": config,
+        "AutoModelForCausalLM": (model, {"missing_keys": []}),
+        "AutoTokenizer": tokenizer,
+    }
+
+    def replace(name):
+        def from_pretrained(target, *, gguf_file, **options):
+            assert options["local_files_only"] and not options["trust_remote_code"]
+            asked.append((name, target, gguf_file))
+            return results[name]
+
+        monkeypatch.setattr(getattr(transformers, name), "from_pretrained", from_pretrained)
+
+    for name in results:
+        replace(name)
+    subject = load_subject(path)
+    assert asked == [(name, str(tmp_path), "tiny.gguf") for name in results]
+    assert subject.model is model and subject.name == "tiny" and subject.tokenizer is tokenizer
+    assert subject.source == "GPT2LMHeadModel of tiny.gguf"

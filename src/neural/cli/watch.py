@@ -105,7 +105,7 @@ def command(targets: tuple[str, ...], root: Path, as_json: bool, **options: Any)
     $ neural watch checkpoints/checkpoint-* --input probe.txt --save
 
     TARGET is a folder of Hugging Face (config, weights, tokenizer) or its name on the hub,
-    module:function that returns a model or (model, tokenizer), a .pt2 file, a state dict with
+    module:function that returns a model or (model, tokenizer), a .pt2 or .gguf file, a state dict with
     --build, or a run. Several targets are checkpoints of one model: they become one run, with a
     slider over their steps.
     """

@@ -2,6 +2,7 @@
 
     gpt2-folder/                 config.json, weights and tokenizer of Hugging Face
     openai-community/gpt2        the same on the hub, if the network allows it
+    llama.gguf                   weights of llama.cpp; transformers reads them, with the package gguf
     package.module:function      a function that returns a model, or (model, tokenizer)
     model.pt2                    a program of torch.export
     model.pt, model.safetensors  a state dict, with `build`: a function that returns the model
@@ -16,6 +17,7 @@ import importlib
 import json
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +73,8 @@ def load_foreign_model(
         raise TargetError(f"--build is for state dicts ({', '.join(STATE_SUFFIXES)}), not {target}")
     if path.suffix == ".pt2":
         return _load_exported(path)
+    if path.suffix.lower() == ".gguf":
+        return _load_gguf(path, implementation)
     # `./model` and `../model` are folders, never names on the hub
     is_hub_name = HUB_NAME.match(target) and not target.startswith((".", "/"))
     if path.is_dir() or (is_hub_name and not path.exists() and ":" not in target):
@@ -79,7 +83,7 @@ def load_foreign_model(
         return _build_model(target)
     raise TargetError(
         f"{target}: there is no such file or folder{_suggest_file(target)}. A target is a folder of "
-        "Hugging Face, a name on its hub, package.module:function, a .pt2 file, or a run"
+        "Hugging Face, a name on its hub, package.module:function, a .pt2 file, a .gguf file, or a run"
     )
 
 
@@ -194,10 +198,7 @@ def _load_exported(path: Path) -> dict[str, Any]:
 
 
 def _load_hugging_face(target: str, implementation: str | None) -> dict[str, Any]:
-    try:
-        import transformers
-    except ImportError:
-        raise TargetError("models of Hugging Face need: pip install transformers") from None
+    transformers = _import_transformers()
     folder = Path(target)
     is_folder = folder.is_dir()
     if is_folder and not (folder / "config.json").is_file():
@@ -206,26 +207,15 @@ def _load_hugging_face(target: str, implementation: str | None) -> dict[str, Any
         raise TargetError(f"{pipe} is a pipe or a device; transformers would wait for it")
     is_local = is_folder or not _is_hub_reachable()
     options: dict[str, Any] = {"local_files_only": is_local, "trust_remote_code": False}
-    verbosity = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity(transformers.logging.CRITICAL)
-    transformers.logging.disable_progress_bar()
     try:
-        config = transformers.AutoConfig.from_pretrained(target, **options)
-        if implementation is not None:
-            options["attn_implementation"] = implementation
-        model, loading_info = _find_model_class(config).from_pretrained(
-            target, config=config, dtype="auto", output_loading_info=True, **options
-        )
+        model, loading_info = _read_model(target, implementation, transformers.AutoModel, options)
     except Exception as error:  # torch, safetensors, pickle and the hub raise many kinds
         raise TargetError(_explain_loading_error(target, is_folder, error)) from None
-    finally:
-        transformers.logging.set_verbosity(verbosity)
-        transformers.logging.enable_progress_bar()
     tokenizer, tokenizer_error = _load_optional(
-        transformers.AutoTokenizer, target, is_local, TOKENIZER_FILES
+        transformers.AutoTokenizer, target, TOKENIZER_FILES, options
     )
     image_processor, _ = _load_optional(
-        transformers.AutoImageProcessor, target, is_local, IMAGE_FILES
+        transformers.AutoImageProcessor, target, IMAGE_FILES, options
     )
     # a link keeps the name that the user gave it; `.` and `..` have none
     named = folder if folder.name not in ("", "..") else folder.resolve()
@@ -239,6 +229,57 @@ def _load_hugging_face(target: str, implementation: str | None) -> dict[str, Any
         "title": _make_title(named) if is_folder else "",
         "tokenizer_error": tokenizer_error,
     }
+
+
+def _load_gguf(path: Path, implementation: str | None) -> dict[str, Any]:
+    """A language model of llama.cpp; its quantized weights become 32-bit numbers."""
+    if not path.is_file():
+        raise TargetError(format_missing_file(path))
+    transformers = _import_transformers()
+    folder = str(path.parent)
+    options = {"gguf_file": path.name, "local_files_only": True, "trust_remote_code": False}
+    try:
+        model, loading_info = _read_model(
+            folder, implementation, transformers.AutoModelForCausalLM, options
+        )
+    except Exception as error:  # gguf, torch and transformers raise many kinds
+        reason = find_first_line(error)
+        missing = [name for name in ("gguf", "accelerate") if find_spec(name) is None]
+        # transformers reads some architectures without the package gguf
+        if missing and (isinstance(error, ImportError) or "pip install" in str(error)):
+            raise TargetError(f"{path}: it needs: pip install {' '.join(missing)}") from None
+        raise TargetError(f"{path} cannot be loaded by transformers: {reason}") from None
+    tokenizer, tokenizer_error = _load_optional(transformers.AutoTokenizer, folder, (), options)
+    return {
+        "name": path.stem,
+        "model": model.eval(),
+        "tokenizer": tokenizer,
+        "source": f"{type(model).__name__} of {path.name}",
+        "notes": _check_missing_weights(str(path), model, loading_info),
+        "tokenizer_error": tokenizer_error,
+    }
+
+
+def _read_model(
+    target: str, implementation: str | None, default: Any, options: dict[str, Any]
+) -> tuple[nn.Module, Any]:
+    """A model without a word of transformers, and what it says about missing weights.
+
+    `default` is the class of a model whose configuration names none.
+    """
+    transformers = _import_transformers()
+    chosen = {} if implementation is None else {"attn_implementation": implementation}
+    verbosity = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity(transformers.logging.CRITICAL)
+    transformers.logging.disable_progress_bar()
+    try:
+        config = transformers.AutoConfig.from_pretrained(target, **options)
+        return _find_model_class(config, default).from_pretrained(
+            target, config=config, dtype="auto", output_loading_info=True, **options, **chosen
+        )
+    finally:
+        transformers.logging.set_verbosity(verbosity)
+        transformers.logging.enable_progress_bar()
 
 
 def _is_hub_reachable() -> bool:
@@ -311,33 +352,34 @@ def _check_missing_weights(target: str, model: nn.Module, loading_info: Any) -> 
     )
 
 
-def _find_model_class(config: Any) -> Any:
-    """The class that wrote the checkpoint, such as GPT2LMHeadModel; else the bare model."""
-    import transformers
+def _import_transformers() -> Any:
+    try:
+        import transformers
+    except ImportError:
+        raise TargetError("models of Hugging Face need: pip install transformers") from None
+    return transformers
 
+
+def _find_model_class(config: Any, default: Any) -> Any:
+    """The class that wrote the checkpoint, such as GPT2LMHeadModel; else the default."""
+    transformers = _import_transformers()
     for name in config.architectures or ():
         found = getattr(transformers, str(name), None)
         if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel):
             return found
-    return transformers.AutoModel
+    return default
 
 
 def _load_optional(
-    auto_class: Any, target: str, is_local: bool, files: tuple[str, ...]
+    auto_class: Any, target: str, files: tuple[str, ...], options: dict[str, Any]
 ) -> tuple[Any | None, str]:
-    """Tokenizer or image processor of a model, and why it cannot be read; None if it has none.
-
-    `is_local`: read a folder or the cache only, without requests to the hub.
-    """
+    """Tokenizer or image processor of a model, and why it cannot be read; None if it has none."""
     folder = Path(target)
-    if folder.is_dir() and not any((folder / file).exists() for file in files):
+    if files and folder.is_dir() and not any((folder / file).exists() for file in files):
         return None, ""
     try:
-        loaded = auto_class.from_pretrained(
-            target, local_files_only=is_local, trust_remote_code=False
-        )
-        return loaded, ""
-    except Exception as error:  # the model may still be watched with token ids
+        return auto_class.from_pretrained(target, **options), ""
+    except Exception as error:  # the model may still be studied with token ids
         return None, find_first_line(error)
 
 
