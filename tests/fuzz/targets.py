@@ -255,7 +255,7 @@ def picture(data: bytes) -> None:
     from neural.data.class_folders import LabelledFiles
     from neural.data.image_conversion import ImageConverter
     from neural.data.sources.images import load_images
-    from neural.interpret._foreign_models import TargetError
+    from neural.interpret.foreign_models import TargetError
     from neural.interpret.images import _load_image
     from neural.report.attention_snapshot import FigureError
     from neural.report.paper_figures.image import _decode_picture
@@ -465,7 +465,7 @@ def tokenizer(data: bytes) -> None:
 
 def model_folder(data: bytes) -> None:
     """The JSON files of a folder of Hugging Face, as messages about a broken folder read them."""
-    from neural.interpret._foreign_models import _explain_folder_error, _explain_missing_config
+    from neural.interpret.foreign_models import _explain_folder_error, _explain_missing_config
 
     folder = work_folder() / "model"
     folder.mkdir(exist_ok=True)

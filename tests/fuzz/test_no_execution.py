@@ -19,7 +19,7 @@ from neural.data.sources.cifar import Cifar
 from neural.data.sources.images import Images
 from neural.data.sources.npz import Npz
 from neural.findings.focus_results import read_result
-from neural.interpret._foreign_models import TargetError, load_foreign_model
+from neural.interpret.foreign_models import TargetError, load_foreign_model
 from neural.interpret.images import _load_image
 from neural.runs import checkpoint
 from neural.runs.errors import RunError

@@ -125,7 +125,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "interpret/inputs.py": USERS_TEXT,
     "interpret/images.py": ("picture",),
     # programs of torch.export (.pt2) are code: docs/security.md says so
-    "interpret/_foreign_models.py": ("model_folder", "weights"),
+    "interpret/foreign_models.py": ("model_folder", "weights"),
     "workflows/widget.py": OWN,
 }
 """Module → its fuzz targets, or the reason why its files are trusted."""

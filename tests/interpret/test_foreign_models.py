@@ -18,7 +18,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from neural.interpret._foreign_models import TargetError
+from neural.interpret.foreign_models import TargetError
 from neural.interpret.subject import Subject, find_step, load_subject
 from tests.hugging_face_folders import build_gpt2, save_folder, train_tokenizer
 

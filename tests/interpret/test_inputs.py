@@ -7,7 +7,7 @@ import transformers
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from neural.capture.map_encoding import decode_map
-from neural.interpret._foreign_models import TargetError
+from neural.interpret.foreign_models import TargetError
 from neural.interpret.inputs import (
     DEFAULT_TEXT,
     prepare_ids,

@@ -7,7 +7,7 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from torch.nn import functional
 
-from neural.interpret._foreign_models import TargetError
+from neural.interpret.foreign_models import TargetError
 from neural.interpret.inputs import read_text
 from neural.interpret.losses import (
     choose_length,

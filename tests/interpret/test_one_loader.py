@@ -11,7 +11,7 @@ LOADERS = re.compile(
 )
 """Calls, or functions that are called under another name, that read a model or its weights."""
 ALLOWED = {
-    "interpret/_foreign_models.py": "the one place",
+    "interpret/foreign_models.py": "the one place",
     "exports/huggingface.py": "reads its own export again, to compare it with the network",
     "workflows/import_model.py": "makes a run of a checkpoint; its architecture is in neural/imports",
     "runs/checkpoint.py": "checkpoints of runs",

@@ -6,7 +6,7 @@ import torch
 import transformers
 
 import neural
-from neural.interpret._foreign_models import TargetError
+from neural.interpret.foreign_models import TargetError
 from neural.runs.run import Run
 from neural.workflows.compare_models import compare_captures, compare_models, compare_snapshots
 from neural.workflows.watch_models import record_captures, save_record, watch_models

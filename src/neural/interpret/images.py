@@ -20,7 +20,7 @@ from neural.capture.patch_positions import PIXELS_INPUT, find_pixels
 from neural.capture.probe_image import encode_picture
 from neural.core.files import format_missing_file
 from neural.data.sources.images import FORMATS
-from neural.interpret._foreign_models import TargetError
+from neural.interpret.foreign_models import TargetError
 from neural.interpret.inputs import Inputs
 from neural.interpret.subject import Subject
 from neural.nn.lazy_torch import torch

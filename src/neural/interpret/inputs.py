@@ -17,7 +17,7 @@ from neural.core.files import (
     is_file_name,
     looks_like_file_name,
 )
-from neural.interpret._foreign_models import TargetError
+from neural.interpret.foreign_models import TargetError
 from neural.interpret.subject import Subject
 from neural.interpret.tokens import (
     describe_unknown_tokens,

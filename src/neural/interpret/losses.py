@@ -22,7 +22,7 @@ from neural.capture.replay import count_examples, take_rows
 from neural.capture.token_classes import find_token_classes
 from neural.capture.tracker import preserve_model_state
 from neural.core.errors import TaskError
-from neural.interpret._foreign_models import TargetError
+from neural.interpret.foreign_models import TargetError
 from neural.interpret.inputs import read_text
 from neural.interpret.objectives import (
     OBJECTIVES,

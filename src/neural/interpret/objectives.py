@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from neural.core.errors import NeuralError, TaskError
-from neural.interpret._foreign_models import (
+from neural.interpret.foreign_models import (
     FUNCTION_TARGET,
     TargetError,
     find_first_line,

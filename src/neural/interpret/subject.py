@@ -29,7 +29,7 @@ from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import capture_calls, run_model
 from neural.core.errors import TaskError
 from neural.core.registry import UnknownNameError
-from neural.interpret._foreign_models import TargetError, find_first_line, load_foreign_model
+from neural.interpret.foreign_models import TargetError, find_first_line, load_foreign_model
 from neural.interpret.objectives import ScoredModel
 from neural.interpret.tokens import encode_text, is_hugging_face, label_ids
 from neural.nn.build import NetworkModule, accepts_any_length

@@ -37,7 +37,6 @@ from neural.capture.residual_stream import AttributionError
 from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import assume_softmax
 from neural.core.errors import TaskError
-from neural.interpret._foreign_models import find_first_line
 from neural.interpret.explanations import (
     METHODS,
     check_methods,
@@ -47,6 +46,7 @@ from neural.interpret.explanations import (
     score_variants,
     weigh_positions,
 )
+from neural.interpret.foreign_models import find_first_line
 from neural.interpret.objectives import ScoredModel, embed
 from neural.interpret.subject import MODEL_ERRORS, Subject, load_subject
 from neural.nn.lazy_torch import torch

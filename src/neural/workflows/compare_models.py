@@ -36,7 +36,7 @@ from neural.findings.head_matching import (
 )
 from neural.findings.head_roles import assign_head_roles, find_head_roles
 from neural.findings.run_loading import MissingDataError
-from neural.interpret._foreign_models import TargetError
+from neural.interpret.foreign_models import TargetError
 from neural.runs.find import DEFAULT_RUNS_DIR
 from neural.runs.run import Run
 from neural.workflows.watch_models import ModelCapture, watch_models

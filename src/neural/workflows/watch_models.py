@@ -23,7 +23,7 @@ from neural.findings.capture_record import CaptureRecord
 from neural.findings.capture_roles import find_capture_roles
 from neural.findings.findings import RUN_KINDS, FindingList, analyze_runs
 from neural.findings.record import Record
-from neural.interpret._foreign_models import TargetError, find_first_line
+from neural.interpret.foreign_models import TargetError, find_first_line
 from neural.interpret.images import (
     paint_pictures,
     prepare_images,
