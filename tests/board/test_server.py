@@ -3,15 +3,18 @@
 import asyncio
 import http.client
 import os
+import resource
+import select
 import signal
 import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from urllib.parse import urlsplit
 
 import pytest
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from neural.board import app, server
 from neural.board.requests import JobLock
@@ -24,9 +27,9 @@ def address(tmp_path):
         yield urlsplit(url).hostname, urlsplit(url).port
 
 
-def request_status(address, method="GET", path="/api/runs"):
+def request_status(address):
     connection = http.client.HTTPConnection(*address, timeout=5)
-    connection.request(method, path, headers=AUTHORIZATION)
+    connection.request("GET", "/api/runs", headers=AUTHORIZATION)
     response = connection.getresponse()
     response.read()
     connection.close()
@@ -54,12 +57,42 @@ def test_a_connection_without_a_complete_head_is_closed(start, address, monkeypa
             assert client.recv(100) == b""
 
 
-def test_silent_connections_do_not_lock_out_the_owner(address, monkeypatch):
-    monkeypatch.setattr(server, "MAX_CONNECTIONS", 20)
-    silent = [socket.create_connection(address, timeout=5) for _ in range(60)]
-    assert request_status(address) == 200
-    for each in silent:
-        each.close()
+def test_requests_are_read_by_the_protocol_with_limits():
+    # where httptools is installed uvicorn prefers it, and it does not limit heads
+    config = server.create_server_config(app.create_app)
+    config.load()
+    assert config.http_protocol_class is server.BoardProtocol
+    assert issubclass(server.BoardProtocol, H11Protocol)
+    assert config.h11_max_incomplete_event_size == server.MAX_HEAD_BYTES
+    assert config.limit_concurrency is None  # new connections would be refused, not the oldest
+
+
+@pytest.fixture
+def many_files():
+    """Let this process open 4,096 files, where that is allowed."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = 4096 if before[1] == resource.RLIM_INFINITY else min(4096, before[1])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limit, before[0]), before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_silent_connections_do_not_lock_out_the_owner(address, many_files):
+    extra = 50
+    with ExitStack() as sockets:
+        silent = [
+            sockets.enter_context(socket.create_connection(address, timeout=5))
+            for _ in range(server.MAX_CONNECTIONS + extra)
+        ]
+        assert request_status(address) == 200
+        poll = select.poll()
+        for each in silent:
+            poll.register(each, select.POLLIN)
+        closed = {descriptor for descriptor, _ in poll.poll(0)}
+        # the oldest, and one more for the owner
+        assert [each.fileno() in closed for each in silent] == [
+            index <= extra for index in range(len(silent))
+        ]
 
 
 def test_the_number_of_event_streams_is_limited_exactly(address, monkeypatch):
@@ -76,7 +109,16 @@ def test_the_number_of_event_streams_is_limited_exactly(address, monkeypatch):
 
 
 def test_a_head_request_for_events_ends(address):
-    assert request_status(address, "HEAD", "/api/events") == 200
+    connection = http.client.HTTPConnection(*address, timeout=5)
+    connection.request("HEAD", "/api/events", headers=AUTHORIZATION)
+    response = connection.getresponse()
+    assert (response.status, response.read()) == (200, b"")
+    # http.client does not wait for the end of an answer to HEAD; the next request does
+    used = connection.sock
+    connection.request("GET", "/api/runs", headers=AUTHORIZATION)
+    assert connection.getresponse().status == 200
+    assert connection.sock is used
+    connection.close()
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,10 @@ class BoardProtocol(H11Protocol):
         super().connection_made(transport)
         self.opened = time.monotonic()
         self._limit_head()
-        if len(self.connections) > MAX_CONNECTIONS:
-            waiting = [each for each in self.connections if each.is_waiting]  # type: ignore[union-attr]
+        # a closed one stays in the set until the event loop's next round
+        open_ones = [each for each in self.connections if not each.transport.is_closing()]  # type: ignore[union-attr]
+        if len(open_ones) > MAX_CONNECTIONS:
+            waiting = [each for each in open_ones if each.is_waiting]  # type: ignore[union-attr]
             # this one is among them
             min(waiting, key=lambda each: each.opened).transport.abort()  # type: ignore[union-attr]
 
