@@ -25,6 +25,7 @@ from neural.core.names import suggest_name
 from neural.data.input_checks import reshape_rows
 from neural.language.lexer import tokenize
 from neural.nn.lazy_torch import torch
+from neural.tasks.task import count_positions
 from neural.training.cpu_threads import use_threads_for
 from neural.workflows.fit import collect_history, fit
 from neural.workflows.load import parse
@@ -161,7 +162,8 @@ class NetworkEstimator(BaseEstimator):
         network: Network = self.model_.network
         inputs = torch.tensor(reshape_rows(X, network, "X"))
         inputs = inputs.to(torch.int64) if network.takes_token_ids else inputs
-        with torch.no_grad(), use_threads_for(self.model_, min(BATCH_SIZE, len(inputs))):
+        positions = count_positions([inputs[:BATCH_SIZE]])
+        with torch.no_grad(), use_threads_for(self.model_, positions):
             batches = [self.model_(batch) for batch in inputs.split(BATCH_SIZE)]
             outputs = torch.cat(batches).float().numpy()
         scaler = self._target_scaler

@@ -51,6 +51,17 @@ def split_scores(scores: Scores) -> tuple[dict[str, float], dict[str, np.ndarray
     return {name: value for name, value in scores.items() if name not in arrays}, arrays
 
 
+def count_positions(tensors: Iterable[Tensor]) -> int:
+    """Number of positions of the largest tensor: rows of a table, tokens of texts, pixels.
+
+    The last axis of floating-point numbers are the features of a position.
+    """
+    return max(
+        tensor[..., 0].numel() if tensor.is_floating_point() and tensor.ndim > 1 else tensor.numel()
+        for tensor in tensors
+    )
+
+
 class TrainedRun(Protocol):
     """A run folder as tasks see it; `neural.training.trained_run` implements it."""
 
@@ -261,6 +272,10 @@ class Task(ABC):
         all batches have equally many targets. Called before the first forward pass of a step.
         """
         return {"loss": 1.0}
+
+    def count_positions(self, batch: Batch) -> int:
+        """Number of positions that the model computes for a batch; it decides the threads."""
+        return count_positions(batch.values())
 
     @abstractmethod
     def evaluate(self, model: nn.Module) -> Scores:

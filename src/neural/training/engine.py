@@ -149,7 +149,9 @@ def fit(
                 loop = _TrainingLoop(task, run, group, on_step, extra_metrics)
                 for text in loop.warnings:
                     on_warning(text)
-                with use_threads_for(loop.state.model, task.experiment.training.batch_size):
+                # of batch 0 in a resumed run, too: the number of threads changes the last digits
+                positions = task.count_positions(task.batch(0))
+                with use_threads_for(loop.state.model, positions):
                     result = loop.train(stop_signals)
         except KeyboardInterrupt:
             message = "stopped at once; resumes from the last checkpoint"

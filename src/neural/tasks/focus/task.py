@@ -43,7 +43,7 @@ from neural.tasks.focus.recorded_examples import (
 )
 from neural.tasks.focus.segment_batch import SegmentBatch
 from neural.tasks.focus.training_plan import SegmentGrowth, parse_paradigm
-from neural.tasks.task import Predictions
+from neural.tasks.task import Predictions, count_positions
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -241,6 +241,10 @@ class Focus(FocusTask):
         """A batch with focus scores; each unit (a distinct image or word) is computed once."""
         units, members = self.data.splits["train"].unique_units(batch["members"])
         return self.create_segment_batch(model, units, batch["y"], batch.get("mask"), members)
+
+    def count_positions(self, batch: Batch) -> int:
+        """Those of the distinct segments: the batch has only their numbers."""
+        return count_positions([self.data.splits["train"].unique_units(batch["members"])[0]])
 
     def foreground(self, batch: Batch) -> Tensor | None:
         """Foreground mask of the data, if known."""
