@@ -2,7 +2,8 @@
 
     python -m tests.validity.test_chance_roles      share of heads with a role, by length
 
-MIN_ROLE_POSITIONS and MIN_REPETITIONS were chosen on the seeds from 1,000 on.
+MIN_ROLE_POSITIONS was chosen on the seeds from 5,000 to 5,399 and judged on those from 20,000 to
+20,999 (docs/log.md); the test has those from 0.
 """
 
 import numpy as np
@@ -56,10 +57,12 @@ def measure_chance(length, seeds, is_causal=True):
     return float(np.mean(~np.isin(names, ROLES_OF_NO_PATTERN)))
 
 
+@pytest.mark.parametrize("is_causal", [True, False])
 @pytest.mark.parametrize("length", [5, MIN_ROLE_POSITIONS, 16])
-def test_at_most_five_percent_of_untrained_heads_have_a_role(length):
-    # 240 heads: a share of 5 % is above 8 % in less than 3 % of the cases
-    assert measure_chance(length, range(20)) <= 0.08
+def test_at_most_five_percent_of_untrained_heads_have_a_role(length, is_causal):
+    # 1,200 heads; their standard error, by networks, is .5 points where the true share is largest,
+    # 3.7 % (causal, 10 positions; 9 have 6.9 %)
+    assert measure_chance(length, range(100), is_causal) <= 0.05
 
 
 if __name__ == "__main__":
