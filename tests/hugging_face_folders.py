@@ -68,6 +68,19 @@ def build_t5(tokenizer):
     return transformers.T5ForConditionalGeneration(config).eval()
 
 
+def build_encoder(tokenizer):
+    """BERT with random weights and without a head."""
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=24,
+    )
+    return transformers.BertModel(config).eval()
+
+
 def plant_previous_token_head(model, layer=1, head=0, sharpness=12.0):
     """Set the weights so that a head attends to the token before each one.
 

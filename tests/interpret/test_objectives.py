@@ -5,7 +5,6 @@ import copy
 import numpy as np
 import pytest
 import torch
-import transformers
 from torch.nn.functional import cosine_similarity
 
 import neural
@@ -13,7 +12,7 @@ from neural.capture.intervene import intervene
 from neural.capture.interventions import zero
 from neural.core.errors import TaskError
 from neural.interpret.objectives import build_batch, create_objective
-from tests.hugging_face_folders import train_tokenizer
+from tests.hugging_face_folders import build_encoder, train_tokenizer
 
 PAIRS = ["the cat sat\ta dog ran", "a red house\tthe old dog sat there", "one two\tthe cat"]
 
@@ -21,15 +20,7 @@ PAIRS = ["the cat sat\ta dog ran", "a red house\tthe old dog sat there", "one tw
 @pytest.fixture(scope="module")
 def encoder():
     tokenizer = train_tokenizer()
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=24,
-    )
-    return transformers.BertModel(config).eval(), tokenizer
+    return build_encoder(tokenizer), tokenizer
 
 
 def embed(model, tokenizer, text):
@@ -152,6 +143,12 @@ def test_what_cannot_be_measured_is_a_message(encoder, objective, message):
     model, tokenizer = encoder
     with pytest.raises(TaskError, match=message):
         neural.ablate(model, "one text\nand another", tokenizer=tokenizer, objective=objective)
+
+
+def test_the_name_of_an_objective_is_checked_before_the_lines(encoder):
+    model, tokenizer = encoder
+    with pytest.raises(TaskError, match="there is no objective `euclid`: use cosine, norm"):
+        neural.ablate(model, "\n".join(PAIRS), tokenizer=tokenizer, objective="euclid")
 
 
 def test_broken_batches_and_objectives_are_messages(encoder):

@@ -42,17 +42,21 @@ OBJECTIVES = "cosine, norm, logit:LABEL, or package.module:function"
 
 def create_objective(name: str, model: nn.Module) -> Objective:
     """Losses (B,) of a named objective; TaskError if there is none of this name."""
+    _check_name(name)
     if name == "norm":
         return lambda model, batch: -embed(model, batch).norm(dim=-1)
     if name == "cosine":
         return _compute_cosine_loss
-    kind, _, label = name.partition(":")
-    if kind == "logit" and label:
-        index = _find_class(model, label)
+    if name.startswith("logit:"):
+        index = _find_class(model, name.removeprefix("logit:"))
         return lambda model, batch: -_read_output(model, batch, "logits")[:, index].float()
-    if FUNCTION_TARGET.match(name):
-        return import_function(name)
-    raise TaskError(f"there is no objective `{name}`: use {OBJECTIVES}")
+    return import_function(name)
+
+
+def _check_name(name: str) -> None:
+    is_logit = name.startswith("logit:") and name != "logit:"
+    if name not in ("norm", "cosine") and not is_logit and not FUNCTION_TARGET.match(name):
+        raise TaskError(f"there is no objective `{name}`: use {OBJECTIVES}")
 
 
 def embed(model: nn.Module, batch: Batch) -> Float[Tensor, "B E"]:
@@ -92,6 +96,7 @@ def _find_class(model: nn.Module, label: str) -> int:
 
 def build_batch(name: str, texts: Sequence[str], tokenizer: Any) -> dict[str, Tensor]:
     """Padded token ids of texts; of pairs of texts, divided by a tab, for the objective cosine."""
+    _check_name(name)  # it decides how many texts a line has
     rows = [text.split("\t") for text in texts]
     count = 2 if name == "cosine" else 1
     for number, row in enumerate(rows, 1):
