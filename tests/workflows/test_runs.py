@@ -1,5 +1,6 @@
 """`neural.runs`, `neural.analyze`, `neural.report` and how a run prints, from Python."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -120,6 +121,26 @@ def test_a_report_is_written_and_its_path_returned(folder, tmp_path):
 
 def test_a_list_without_findings_says_so():
     assert repr(FindingList()) == "no findings"
+
+
+def test_the_newest_runs_of_a_large_folder_leave_the_others_in_the_index(tmp_path, monkeypatch):
+    monkeypatch.setenv("NEURAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("neural.workflows.runs.MIN_INDEXED_RUNS", 2)
+    folder = tmp_path / "runs"
+    for name in ("a", "b", "c", "d"):
+        with Run.create(folder, name, settings={}, program=None, environment={}) as run:
+            run.finish("finished")
+    every = neural.list_runs(folder)
+    (index,) = (tmp_path / "cache" / "runs").iterdir()
+    with Run.reopen(every[3]["path"]) as run:
+        run.finish("stopped")
+    assert neural.list_runs(folder, newest=2)[1]["state"] == "stopped"
+    assert len(json.loads(index.read_bytes())) == 4
+    shutil.rmtree(every[0]["path"])  # one that was not asked for
+    with Run.reopen(every[3]["path"]) as run:
+        run.finish("failed")
+    assert neural.list_runs(folder, newest=2).older_count == 1
+    assert len(json.loads(index.read_bytes())) == 3
 
 
 def test_a_large_folder_is_read_once_and_changes_are_noticed(tmp_path, monkeypatch):

@@ -105,17 +105,18 @@ def list_runs(folder: str | Path = DEFAULT_RUNS_DIR, *, newest: int | None = Non
         raise RunError(f"there is no folder {folder}")
     try:
         paths = find_run_folders(folder)
-        shown = paths if newest is None else paths[max(0, len(paths) - newest) :]
-        return RunTable(_summarize_folders(folder, shown), folder, len(paths) - len(shown))
+        first = 0 if newest is None else max(0, len(paths) - newest)
+        return RunTable(_summarize_folders(folder, paths, first), folder, first)
     except OSError as error:
         raise RunError(f"{folder} cannot be read: {describe_os_error(error)}") from None
 
 
-def _summarize_folders(folder: Path, paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """Summaries of all runs. In a large folder, those of ended runs are kept in the cache.
+def _summarize_folders(folder: Path, paths: Sequence[Path], first: int) -> list[dict[str, Any]]:
+    """Summaries of the runs from `first` on. Of many, those of ended runs are kept in the cache.
 
     To open a run takes 10 ms, to see that none of its files has changed .1 ms.
     """
+    older, paths = paths[:first], paths[first:]
     if len(paths) < MIN_INDEXED_RUNS:
         return [summarize_folder(path) for path in paths]
     key = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
@@ -127,11 +128,12 @@ def _summarize_folders(folder: Path, paths: Sequence[Path]) -> list[dict[str, An
         known = json.loads(index_path.read_bytes())
     except (OSError, ValueError):
         known = {}
-    index: dict[str, Any] = {}
+    names = [_encode_name(path) for path in older]
+    index: dict[str, Any] = {name: known[name] for name in names if name in known}
     summaries = []
     for path in paths:
         files = _stat_files(path)
-        name = os.fsencode(path.name).hex()
+        name = _encode_name(path)
         entry = known.get(name)
         if entry is not None and entry["files"] == files:
             summary = {**entry["summary"], "path": str(path.absolute())}
@@ -145,6 +147,11 @@ def _summarize_folders(folder: Path, paths: Sequence[Path]) -> list[dict[str, An
             index_path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(index_path, json.dumps(index), durable=False)
     return summaries
+
+
+def _encode_name(path: Path) -> str:
+    """Key of a run in the index: a name need not be valid Unicode."""
+    return os.fsencode(path.name).hex()
 
 
 def _stat_files(path: Path) -> list[list[int]]:
