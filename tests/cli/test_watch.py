@@ -93,6 +93,30 @@ def test_json_has_tokens_heads_and_findings(planted):
     assert {finding["code"] for finding in data["findings"]} >= {"ATT001", "ATT008"}
 
 
+def test_maps_of_a_long_text_that_are_larger_than_the_file_of_a_new_run_are_saved(tmp_path):
+    tokenizer = train_tokenizer()
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=32,
+        intermediate_size=8,
+        max_position_embeddings=600,
+        initializer_range=0.5,  # so different weights that they compress little
+    )
+    save_folder(tmp_path / "model", transformers.BertModel(config), tokenizer)
+    words = TEXT.split()
+    text = " ".join(words[i] for i in torch.randint(len(words), (600,)).tolist())
+    options = ("--input", text, "--save", "--runs", tmp_path / "runs")
+    result = run_command(tmp_path / "model", *options)
+    assert result.exit_code == 0, result.output
+    (path,) = (tmp_path / "runs").iterdir()
+    with Run.open(path) as run:
+        (encoded,) = run.maps(0).values()
+    assert len(encoded) > 2**20
+
+
 def test_names_and_tokens_of_a_model_cannot_control_the_terminal(tmp_path):
     evil = "evil\x1b[2J\x9b\u202e"
     tokenizer = train_tokenizer()
