@@ -85,9 +85,9 @@ def pytest_sessionfinish(session):
 
 def pytest_terminal_summary(terminalreporter):
     for part, count in count_left_out(terminalreporter).items():
+        tests = "1 test was" if count == 1 else f"{count} tests were"
         terminalreporter.write_line(
-            f"{count} tests were left out: this machine has no {part}, and none could be installed",
-            red=True,
+            f"{tests} left out: this machine has no {part}, and none could be installed", red=True
         )
 
 
