@@ -1,8 +1,6 @@
 """A comparison of paradigms end to end: trained runs → results → table, verdicts, plots."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,17 +91,6 @@ def test_the_report_has_the_table_the_claims_and_every_plot(comparison, sweep):
         file.stat().st_size > 0 and (file.suffix != ".png" or f"({file.name})" in report)
         for file in files
     )
-
-
-def test_without_matplotlib_the_report_has_no_plots_and_a_note_says_so(comparison, sweep):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "matplotlib", None)
-        result = CliRunner().invoke(main, ["dynamics", str(sweep.path), "--json"])
-    dynamics.compare_paradigms(sweep)  # the report with its plots again, for other tests
-    assert result.exit_code == 0, result.output
-    assert "note: drawing plots needs a package that is not installed: run `pip" in result.stderr
-    names = {Path(file).name for file in json.loads(result.stdout)["files"]}
-    assert names == {"report.md", "table.json"}
 
 
 def test_saved_results_are_not_computed_again(comparison, sweep, monkeypatch):
