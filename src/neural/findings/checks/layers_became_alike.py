@@ -14,7 +14,7 @@ from neural.findings.check import DiagnosticCheck, Symptom
 from neural.findings.figure_data import build_curve
 from neural.findings.layer_divergence import load_matched_curves
 from neural.findings.record import Record
-from neural.findings.run_loading import is_single_capture
+from neural.findings.run_loading import is_capture, is_single_capture
 
 MAX_DISTANCE = 0.02
 """Layers are alike below this distance."""
@@ -36,7 +36,7 @@ class LayersBecameAlike(DiagnosticCheck):
 
     def find_symptom(self, run: Record) -> Symptom | None:
         """Compare the distances of all pairs of layers at the first and the last recorded step."""
-        if is_single_capture(run):
+        if is_capture(run) and is_single_capture(run):
             return None
         steps, values = load_matched_curves(run)
         first, last = values[0], values[-1]

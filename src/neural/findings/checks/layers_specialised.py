@@ -17,7 +17,7 @@ from neural.findings.check import DiagnosticCheck, FindingKind, Symptom
 from neural.findings.figure_data import build_curve
 from neural.findings.layer_divergence import load_excess_curves
 from neural.findings.record import Record
-from neural.findings.run_loading import finite_mean, is_single_capture
+from neural.findings.run_loading import finite_mean, is_capture, is_single_capture
 
 MIN_EXCESS = 0.05
 """Excess that a layer must reach at the end; otherwise it has not specialised."""
@@ -42,7 +42,7 @@ class LayersSpecialised(DiagnosticCheck):
 
         Layers that have half of their last level from the start do not count.
         """
-        if is_single_capture(run):
+        if is_capture(run) and is_single_capture(run):
             return None
         steps, excess = load_excess_curves(run)
         # [step, layer, layer] is filled only above the diagonal: copy it below
