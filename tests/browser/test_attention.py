@@ -334,6 +334,19 @@ def test_a_list_has_the_full_text_of_long_tokens(tab, sentence_page):
     ]
 
 
+def test_a_list_that_is_cut_off_has_an_edge(tab, sentence_page):
+    tab.set_viewport_size({"width": 1280, "height": 500})
+    tab.goto(f"{sentence_page}#/attention?view=list")
+    tab.locator(".attention-list li").first.wait_for()
+    is_cut, width, style = tab.locator(".attention-list").evaluate(
+        """list => {
+          const {borderBottomWidth, borderBottomStyle} = getComputedStyle(list)
+          return [list.scrollHeight > list.clientHeight, parseFloat(borderBottomWidth), borderBottomStyle]
+        }"""
+    )
+    assert is_cut and width > 0 and style == "solid"
+
+
 def test_masked_pairs_are_transparent_and_weight_0_is_not(tab, tmp_path):
     maps = np.tril(np.ones((1, 4, 4)))
     maps[0, 3] = [0.5, 0, 0, 0.5]  # a 0 between keys that the query sees

@@ -40,3 +40,13 @@ def test_the_strips_show_the_source_of_the_answer(tab, tmp_path):
     assert "deletion" in figure.text_content()
     # no horizontal scrolling of the page itself
     assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    # on a phone the figure scrolls, so that its text stays large enough
+    tab.set_viewport_size({"width": 390, "height": 844})
+    sizes = figure.locator("text").evaluate_all(
+        """texts => texts.map(text => {
+          const {a, b} = text.getScreenCTM()
+          return parseFloat(getComputedStyle(text).fontSize) * Math.hypot(a, b)
+        })"""
+    )
+    assert len(sizes) > 10 and min(sizes) >= 7.5
+    assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

@@ -202,6 +202,22 @@ def test_samples_of_several_steps_are_visible_at_once(tab, samples):
     assert "6-gram" in tab.locator(".sample-scores abbr").first.get_attribute("title")
 
 
+def test_the_slider_chooses_a_sample(tab, samples):
+    tab.goto(f"{samples}#/samples?step=50")
+    tab.locator(".sample-columns pre", has_text="text 5").wait_for()
+    tab.locator(".slider input[type=range]").press("ArrowLeft")
+    tab.locator(".sample-columns pre", has_text="text 4").wait_for()
+    assert tab.locator(".sample-columns pre", has_text="text 5").count() == 0
+
+
+def test_samples_that_are_all_shown_have_no_slider(tab, tmp_path):
+    path = write_run(tmp_path, layers=1, heads=1, positions=5, snapshots=3)
+    tab.goto(f"{write_run_page([path], tmp_path / 'report.html').as_uri()}#/samples?step=0")
+    tab.locator(".sample-columns").wait_for()
+    assert len(tab.locator(".sample-columns pre").all()) == 3
+    assert tab.locator(".slider").count() == 0
+
+
 def test_a_language_model_without_samples_says_how_to_get_them(tab, tmp_path):
     path = write_run(tmp_path, layers=1, heads=1, positions=5, snapshots=1, samples=False)
     tab.goto(f"{write_run_page([path], tmp_path / 'report.html').as_uri()}#/samples")
