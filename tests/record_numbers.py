@@ -41,6 +41,7 @@ TRAININGS = {
     "language_model": [
         EXAMPLES / "language_model/tiny.yaml",
         *("--set", "training.steps=120", "--set", "training.keep_checkpoints=1000"),
+        *("--set", "training.checkpoint_every=40"),
     ],
     "segmentation": [EXAMPLES / "demo/segmenter.yaml"],
     "digits": [EXAMPLES / "digits.yaml", "--set", "training.steps=120"],
@@ -172,7 +173,7 @@ def write_pairs(folder: Path) -> None:
             )
         data = {"metric": "logit_difference", "pairs": rows}
         (folder / f"{name}.yaml").write_text(json.dumps(data), encoding="utf-8")
-    texts = [(" ".join(rng.choices(WORDS, k=8)), rng.choice(WORDS)) for _ in range(6)]
+    texts = [("cat " + " ".join(rng.choices(WORDS, k=7)), "dog") for _ in range(6)]
     rows = [
         {"clean": text, "corrupted": f"{word} " + text.split(" ", 1)[1]} for text, word in texts
     ]
@@ -189,7 +190,7 @@ def write_inputs(folder: Path) -> None:
     write_pairs(folder)
     write_study(folder)
     rng = np.random.default_rng(4)
-    np.savez(folder / "bags.npz", segments=rng.random((12, 10, 1, 14, 14), dtype=np.float32))
+    np.savez(folder / "bags.npz", segments=rng.random((12, 10, 64), dtype=np.float32))
     sweep = (
         f"experiment: {EXAMPLES / 'digits.neural'}\nseeds: [0, 1, 2]\n"
         "grid: {training.learning_rate: [1e-3, 3e-3]}\nset: [training.steps=30]\n"
