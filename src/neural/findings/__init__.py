@@ -1,4 +1,4 @@
-"""Findings: what the checks say about a run; head roles, phases, advice, quality of texts.
+"""Findings: what the checks say about a run or a capture; head roles, phases, advice, quality of texts.
 
-Reads run folders only and imports no training code, so runs of any age can be analysed.
+They read a `Record` (record.py) and import no training code, so runs of any age can be analysed.
 """
