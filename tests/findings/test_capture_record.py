@@ -14,16 +14,18 @@ from neural.runs.run import Run
 from neural.workflows.watch_models import save_record
 
 
+def capture_encoder(seed, layers):
+    torch.manual_seed(seed)
+    block = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    model = nn.TransformerEncoder(block, layers, enable_nested_tensor=False)
+    labels = [f"token {index}" for index in range(12)]
+    return neural.watch(model, torch.randn(2, 12, 16), labels=labels)
+
+
 @pytest.fixture(scope="module")
 def record():
     """Two checkpoints of an encoder, on two examples."""
-    captures = {}
-    for step in (10, 0):
-        torch.manual_seed(step)
-        block = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
-        model = nn.TransformerEncoder(block, 2, enable_nested_tensor=False)
-        labels = [f"token {index}" for index in range(12)]
-        captures[step] = neural.watch(model, torch.randn(2, 12, 16), labels=labels)
+    captures = {step: capture_encoder(step, layers=2) for step in (10, 0)}
     return CaptureRecord(captures, name="encoder", facts={"parameters": 7}, notes=[(0, "a note")])
 
 
@@ -76,6 +78,13 @@ def test_findings_are_those_of_its_run(record, run):
         ]
 
     assert describe(record) == describe(run)
+
+
+def test_models_of_different_depth_are_compared_as_far_as_they_can_be():
+    captures = {step: capture_encoder(step, layers) for step, layers in ((0, 2), (1, 3))}
+    findings = {f.code: f for f in analyze_runs([CaptureRecord(captures, name="two models")])}
+    assert findings["ATT007"].supported == "undecided"
+    assert "does not fit its layers" in findings["ATT007"].evidence
 
 
 def test_checks_of_trainings_say_nothing_about_it(record):

@@ -152,7 +152,8 @@ def _load_divergences(run: Record) -> tuple[np.ndarray, np.ndarray, list[int]]:
     except RunError:
         raise MissingDataError(f"{run.name} has no divergence of heads; see `tracking`") from None
     heads = run.metadata("attention/heads") or []
-    if not len(steps) or sum(heads) != values.shape[1]:
+    is_complete = bool(np.isfinite(values).all())  # NaN where a step has fewer heads
+    if not len(steps) or sum(heads) != values.shape[1] or not is_complete:
         raise MissingDataError(f"{run.name}: the recorded divergence does not fit its layers")
     return steps, values.astype(float), heads
 
