@@ -140,7 +140,7 @@ def prepare_batch_losses(objective: Objective, batches: Sequence[Batch]) -> Loss
     return Losses(objective, batches, f"{count} examples")
 
 
-def prepare_line_losses(
+def _prepare_line_losses(
     subject: Subject, objective: str, text: str, source: str, examples: int
 ) -> Losses:
     """A named objective (objectives.py) on the lines of a text."""
@@ -159,12 +159,21 @@ def prepare_line_losses(
 
 
 def prepare_losses(
-    subject: Subject, text: str, source: str, examples: int, length: int | None = None
+    subject: Subject,
+    text: str,
+    source: str,
+    examples: int,
+    length: int | None = None,
+    *,
+    objective: str | None = None,
 ) -> Losses:
     """Cut a text into windows; choose the loss that fits the model. TargetError if it has none.
 
     `source` names the text in messages. `length`: tokens of a window; by default `DEFAULT_LENGTH`.
+    `objective`: instead of a loss, an objective by name on the lines of the text.
     """
+    if objective is not None:
+        return _prepare_line_losses(subject, objective, text, source, examples)
     tokenizer = subject.tokenizer
     if tokenizer is None:
         reason = f": {subject.tokenizer_error}" if subject.tokenizer_error else ""
@@ -176,10 +185,10 @@ def prepare_losses(
     ids = torch.tensor(encode_text(tokenizer, text, special_tokens=False), dtype=torch.long)
     # the last token of a causal window is a target only
     windows = cut_windows(ids, size + (kind == "causal"), examples, source)
-    batch, objective = _LOSSES[kind](subject, windows)
-    objective = explain_failures(objective, subject.name, on="this text")
+    batch, compute = _LOSSES[kind](subject, windows)
+    compute = explain_failures(compute, subject.name, on="this text")
     if kind == "causal":
-        _check_causal(subject, objective, batch)
+        _check_causal(subject, compute, batch)
     details = {"masked": ", 15 % of them masked", "encoder-decoder": ", the second half predicted"}
     inputs, targets = batch.get("decoder_input_ids", batch["input_ids"]), batch["targets"]
     first = inputs[:ROLE_EXAMPLES]
@@ -192,7 +201,7 @@ def prepare_losses(
         classes = [find_token_classes(inputs, targets, get_text)]
     unknown = describe_unknown_tokens(tokenizer, windows)
     return Losses(
-        objective,
+        compute,
         [batch],
         f"{len(windows)} windows of {size} tokens of {source}{details.get(kind, '')}",
         tokens=first,

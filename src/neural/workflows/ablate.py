@@ -40,7 +40,6 @@ from neural.interpret.losses import (
     Losses,
     choose_length,
     prepare_batch_losses,
-    prepare_line_losses,
     prepare_losses,
     prepare_run_losses,
 )
@@ -81,6 +80,11 @@ class _Options:
     heads: Heads | None
     pairs: bool
     softmax: bool | None
+    examples: int
+    length: int | None
+    objective: Objective | str | None
+    build: str | None
+    runs: Path
     on_progress: OnProgress
 
     def describe_method(self) -> str:
@@ -135,7 +139,19 @@ def ablate(
 
     TaskError or RunError with a message for anything that cannot be measured.
     """
-    options = _Options(method, pattern, heads, pairs, softmax, on_progress)
+    options = _Options(
+        method,
+        pattern,
+        heads,
+        pairs,
+        softmax,
+        examples,
+        length,
+        objective,
+        build,
+        Path(runs),
+        on_progress,
+    )
     if examples < 2:
         raise ImportanceError(
             f"importance needs at least 2 examples for its standard errors, got {examples}"
@@ -145,7 +161,7 @@ def ablate(
         raise ImportanceError("name a run or a model")
     if isinstance(targets[0], torch.nn.Module):
         subject = Subject(type(targets[0]).__name__, targets[0], tokenizer)
-        losses = _prepare_module(subject, data, objective, batches, examples, length)
+        losses = _prepare_module(subject, data, batches, options)
         return _collect(subject.name, [(subject.name, subject, losses)], options)
     if batches is not None or not isinstance(objective, str | None):
         raise ImportanceError("a function as `objective`, and `batches`, are for a torch module")
@@ -156,7 +172,7 @@ def ablate(
         if objective is not None:
             raise ImportanceError("a run has a loss of its own: leave --objective out")
         return _ablate_run(
-            run_path, data, options, examples, step=step, over_training=over_training, again=again
+            run_path, data, options, step=step, over_training=over_training, again=again
         )
     if step is not None or over_training:
         raise ImportanceError(
@@ -164,9 +180,7 @@ def ablate(
             "another model themselves: neural ablate checkpoint-*"
         )
     names = [str(item) for item in targets]
-    return _ablate_models(
-        names, data, options, examples, length, build, Path(runs), save, name, objective
-    )
+    return _ablate_models(names, data, options, name, save=save)
 
 
 def _find_run(target: Any, runs: Path, *, has_data: bool) -> Path | None:
@@ -186,7 +200,6 @@ def _ablate_run(
     path: Path,
     data: str | Path | None,
     options: _Options,
-    examples: int,
     *,
     step: int | None,
     over_training: bool,
@@ -196,7 +209,7 @@ def _ablate_run(
     with Run.open(path) as run:
         steps = _choose_steps(run, step, over_training)
         task = restore_task(run)
-        losses = prepare_run_losses(run, task, data, examples)
+        losses = prepare_run_losses(run, task, data, options.examples)
         checkpoints = (
             (f"step {step:,}", load_checkpoint(run, step, task=task), losses) for step in steps
         )
@@ -231,84 +244,58 @@ def _ablate_models(
     targets: Sequence[str],
     data: str | Path | None,
     options: _Options,
-    examples: int,
-    length: int | None,
-    build: str | None,
-    runs: Path,
-    save: bool,
     name: str | None,
-    objective: str | None,
+    *,
+    save: bool,
 ) -> AblationResult:
     """Measure models of others; several targets are checkpoints of one model."""
     text, source = read_text(data, required_by=targets[0])
     last: list[Subject] = []
 
     def prepare_series() -> Iterator[tuple[str, Subject, Losses]]:
-        for target, subject in load_series(targets, build=build, runs=runs):
+        for target, subject in load_series(targets, build=options.build, runs=options.runs):
             last[:] = [subject]
-            losses = _prepare_text(subject, text, source, objective, examples, length)
-            yield Path(target).name, subject, losses
+            yield Path(target).name, subject, _prepare_text(subject, text, source, options)
 
     result = _collect("", prepare_series(), options, count=len(targets))
     saved = None
     if save:
-        size = min(MAX_SAVED_TOKENS, choose_length(last[0], length))
+        # captures of the models, as `neural watch --save` keeps them, with the importance
+        from neural.workflows.watch_models import record_captures, save_record, watch_models
+
         with assume_softmax(options.softmax):
-            saved = _save_as_run(targets, result, text, size, build, runs, name)
+            captures = watch_models(
+                targets,
+                texts=[text[:2000]],
+                build=options.build,
+                max_length=min(MAX_SAVED_TOKENS, choose_length(last[0], options.length)),
+                runs=options.runs,
+            )
+            saved = save_record(record_captures(list(captures), name), options.runs)
+        write_importance(saved, result.header, result.steps)
     return replace(result, name=name or last[0].name, saved=saved)
 
 
-def _save_as_run(
-    targets: Sequence[str],
-    result: AblationResult,
-    text: str,
-    size: int,
-    build: str | None,
-    runs: Path,
-    name: str | None,
-) -> Path:
-    """Keep captures of the models as a run, as `neural watch --save` does, with the importance."""
-    from neural.workflows.watch_models import record_captures, save_record, watch_models
-
-    captures = list(
-        watch_models(targets, texts=[text[:2000]], build=build, max_length=size, runs=runs)
+def _prepare_text(subject: Subject, text: str, source: str, options: _Options) -> Losses:
+    assert isinstance(options.objective, str | None)
+    return prepare_losses(
+        subject, text, source, options.examples, options.length, objective=options.objective
     )
-    path = save_record(record_captures(captures, name), runs)
-    write_importance(path, result.header, result.steps)
-    return path
 
 
 def _prepare_module(
     subject: Subject,
     data: str | Path | None,
-    objective: Objective | str | None,
     batches: Sequence[Batch] | None,
-    examples: int,
-    length: int | None,
+    options: _Options,
 ) -> Losses:
     """Any loss of a torch module, or its loss as a language model of a text."""
+    objective = options.objective
     if (objective is None or isinstance(objective, str)) != (batches is None):
         raise ImportanceError("`objective` and `batches` belong together: pass both or none")
-    if batches is not None:
-        assert objective is not None and not isinstance(objective, str)
+    if batches is not None and callable(objective):
         return prepare_batch_losses(objective, batches)
-    assert isinstance(objective, str | None)
-    text, source = read_text(data, required_by=subject.name)
-    return _prepare_text(subject, text, source, objective, examples, length)
-
-
-def _prepare_text(
-    subject: Subject,
-    text: str,
-    source: str,
-    objective: str | None,
-    examples: int,
-    length: int | None,
-) -> Losses:
-    """The loss of a language model on windows of a text; or an objective on lines of it."""
-    if objective is not None:
-        return prepare_line_losses(subject, objective, text, source, examples)
-    return prepare_losses(subject, text, source, examples, length)
+    return _prepare_text(subject, *read_text(data, required_by=subject.name), options)
 
 
 def _collect(
