@@ -1,11 +1,12 @@
 """Small files that claim to be large or take long are refused quickly, in little memory."""
 
 import json
+import multiprocessing
 import os
 import resource
 import shutil
-import signal
 import socket
+import warnings
 from pathlib import Path
 
 import pytest
@@ -87,24 +88,36 @@ def test_a_sparse_file_of_a_terabyte_is_not_read(tmp_path, limited_memory):
         load(make_sparse_file(tmp_path / "net.neural", 1 << 40))
 
 
+MAX_WAITING_SECONDS = 10
+"""For a child process that has everything imported; it takes milliseconds."""
+
+
+def check_in_child(check):
+    """Call a function in a forked process, and fail if it fails or waits.
+
+    Nobody writes to the pipes of these tests. A reader in native code cannot be interrupted by a
+    signal whose handler is in Python, but its process can be killed.
+    """
+    child = multiprocessing.get_context("fork").Process(target=check)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which are idle here
+        child.start()
+    child.join(MAX_WAITING_SECONDS)
+    is_waiting = child.exitcode is None
+    child.kill()
+    child.join()
+    assert not is_waiting, "it waits for ever"
+    assert child.exitcode == 0, "see the traceback of the child"
+
+
 def test_a_pipe_instead_of_a_file_is_refused_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "status.json")
-    with pytest.raises(OSError, match="it is no ordinary file"):
-        read_small_file(tmp_path / "status.json")
 
+    def check():
+        with pytest.raises(OSError, match="it is no ordinary file"):
+            read_small_file(tmp_path / "status.json")
 
-@pytest.fixture
-def no_waiting():
-    """End a test that waits for a pipe: nobody writes to it."""
-
-    def fail(*_):
-        raise AssertionError("it waits for ever")
-
-    previous = signal.signal(signal.SIGALRM, fail)
-    signal.alarm(5)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, previous)
+    check_in_child(check)
 
 
 def bind_socket(path):
@@ -117,56 +130,68 @@ def bind_socket(path):
     "name", ["checkpoints/step-00000003.safetensors", "checkpoints/step-00000003.json"]
 )
 def test_a_pipe_instead_of_a_checkpoint_is_refused_without_waiting(
-    name, create, tmp_path, monkeypatch, no_waiting
+    name, create, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)  # the path of a socket has at most 107 characters
     path = write_run(tmp_path / "runs", vocabulary=list(CHARACTERS))
     (path / name).unlink()
     create((path / name).relative_to(tmp_path))
-    for read in (
-        lambda: read_newest(path / "checkpoints"),
-        lambda: load_generator(path),
-        lambda: copy_run(path, tmp_path / "copy"),
-    ):
-        with pytest.raises(RunError):
-            read()
-    (refused,) = copy_runs([path.parent], tmp_path / "merged")
-    assert refused.outcome == "refused"
+
+    def check():
+        for read in (
+            lambda: read_newest(path / "checkpoints"),
+            lambda: load_generator(path),
+            lambda: copy_run(path, tmp_path / "copy"),
+        ):
+            with pytest.raises(RunError):
+                read()
+        (refused,) = copy_runs([path.parent], tmp_path / "merged")
+        assert refused.outcome == "refused"
+
+    check_in_child(check)
 
 
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal"])
-def test_a_pipe_instead_of_a_file_of_sqlite_is_refused_without_waiting(
-    suffix, tmp_path, no_waiting
-):
+def test_a_pipe_instead_of_a_file_of_sqlite_is_refused_without_waiting(suffix, tmp_path):
     path = write_run(tmp_path)
     rows = path / f"rows.sqlite{suffix}"
     rows.unlink(missing_ok=True)
     os.mkfifo(rows)
-    with pytest.raises(RunError, match=r"rows\.sqlite"):
-        Run.open(path)
+
+    def check():
+        with pytest.raises(RunError, match=r"rows\.sqlite"):
+            Run.open(path)
+
+    check_in_child(check)
 
 
-def test_a_pipe_instead_of_weights_beside_a_segmenter_is_refused_without_waiting(
-    tmp_path, no_waiting
-):
+def test_a_pipe_instead_of_weights_beside_a_segmenter_is_refused_without_waiting(tmp_path):
     weights = json.loads(SHIPPED_SEGMENTER.read_text(encoding="utf-8"))["tensors"]["file"]
     shutil.copy(SHIPPED_SEGMENTER, tmp_path / "segmenter.json")
     os.mkfifo(tmp_path / weights)
-    with pytest.raises(TaskError, match="it is no ordinary file"):
-        load_pipeline(tmp_path / "segmenter.json")
+
+    def check():
+        with pytest.raises(TaskError, match="it is no ordinary file"):
+            load_pipeline(tmp_path / "segmenter.json")
+
+    check_in_child(check)
 
 
-def test_pipes_in_a_folder_of_data_are_refused_without_waiting(tmp_path, no_waiting):
+def test_pipes_in_a_folder_of_data_are_refused_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "x.npy")
-    with pytest.raises(TaskError, match="it is no ordinary file"):
-        map_npy(tmp_path / "x.npy")
     (tmp_path / "images" / "cat").mkdir(parents=True)
     os.mkfifo(tmp_path / "images" / "cat" / "a.png")
-    with pytest.raises(TaskError, match=r"no \.png files in class folders"):
-        find_class_folders(tmp_path / "images", [".png"])
     for name in "abcdefghij":
         os.mkfifo(tmp_path / f"{name}.txt")
-    assert guess_segmentation(tmp_path) is None
+
+    def check():
+        with pytest.raises(TaskError, match="it is no ordinary file"):
+            map_npy(tmp_path / "x.npy")
+        with pytest.raises(TaskError, match=r"no \.png files in class folders"):
+            find_class_folders(tmp_path / "images", [".png"])
+        assert guess_segmentation(tmp_path) is None
+
+    check_in_child(check)
 
 
 def test_a_run_whose_network_is_larger_than_its_weights_is_not_built(tmp_path, limited_memory):
