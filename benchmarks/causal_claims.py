@@ -31,16 +31,16 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from importance_statistics import (
+    compare_with_permutations,
+    correlate_heads,
+    count_effective_heads,
+    find_half_rise,
+    measure_gini,
+)
 from scipy.special import logit
 from scipy.stats import spearmanr
 
-from neural.analysis.confidence_intervals import (
-    MIN_SEEDS,
-    SeedEstimate,
-    estimate_mean,
-    estimate_share,
-)
-from neural.analysis.correlation import SIGNIFICANCE_LEVEL, SMALL_CORRELATION
 from neural.capture.head_importance import HeadImportance, measure_head_importance
 from neural.capture.intervene import intervene, record_head_outputs
 from neural.capture.interventions import HeadOutputs, patch, replace_by_mean
@@ -49,13 +49,6 @@ from neural.findings.head_necessity import decide_necessity, load_roles
 from neural.findings.head_roles import (
     ROLE_THRESHOLDS,
     find_head_roles,
-)
-from neural.findings.importance_statistics import (
-    compare_with_permutations,
-    correlate_heads,
-    count_effective_heads,
-    find_half_rise,
-    measure_gini,
 )
 from neural.findings.run_loading import load_measure
 from neural.runs.importance_file import (
@@ -66,6 +59,13 @@ from neural.runs.importance_file import (
     save_importance_step,
 )
 from neural.runs.run import Run
+from neural.stats.correlation import SIGNIFICANCE_LEVEL, SMALL_CORRELATION
+from neural.stats.means import (
+    MIN_SEEDS,
+    SeedEstimate,
+    estimate_mean,
+    estimate_share,
+)
 from neural.tasks import registry as tasks
 from neural.tasks.segmentation.collate import collate_examples, make_examples
 from neural.tasks.segmentation.evaluation_data import load_task_documents

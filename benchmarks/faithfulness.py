@@ -36,7 +36,6 @@ import torch
 from torch.nn.functional import cross_entropy
 
 import neural
-from neural.analysis.confidence_intervals import estimate_mean
 from neural.capture.faithfulness import draw_replacements, measure_faithfulness
 from neural.data.sources.handbook import read_handbook
 from neural.interpret.explanations import (
@@ -46,6 +45,7 @@ from neural.interpret.explanations import (
     score_variants,
 )
 from neural.interpret.subject import load_subject
+from neural.stats.means import estimate_mean
 from neural.tasks.language_model.presets import write_program
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "attribution.md"

@@ -34,11 +34,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "examples/induction"))
 
 from repeat_symbols import COPIES, generate_repeats
 
-from neural.analysis.change_points import estimate_last_level, find_onset
 from neural.capture.token_classes import find_repeated_pairs
 from neural.findings.head_necessity import HeadIndex, load_necessity, load_roles
 from neural.findings.head_roles import format_head
 from neural.runs.run import Run
+from neural.stats.change_points import estimate_last_level, find_onset
 from neural.training.load_model import load_weights
 from neural.training.load_task import restore_task
 from neural.workflows.ablate import ablate

@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "neural"
 FILES = sorted(SOURCE.rglob("*.py"))
 ORDER = (
     "core",
+    "stats",
     "native",
     "language",
     "nn",
@@ -141,7 +142,7 @@ def test_there_are_no_import_cycles():
     assert done >= set(edges)
 
 
-@select("core", "native", "language")
+@select("core", "stats", "native", "language")
 def test_what_comes_before_nn_does_not_import_torch(file):
     assert not keep_torch(find_imports(parse(file)))
 

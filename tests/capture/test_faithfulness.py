@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from neural.analysis.confidence_intervals import estimate_mean
 from neural.capture.faithfulness import draw_replacements, measure_faithfulness
 from neural.capture.residual_stream import AttributionError
+from neural.stats.means import estimate_mean
 
 LENGTH = 6
 TOKENS = torch.zeros(LENGTH, dtype=torch.long)

@@ -7,7 +7,6 @@ import click
 import numpy as np
 import pytest
 
-from neural.analysis.confidence_intervals import SeedEstimate
 from neural.cli._formatting import (
     draw_plot,
     format_difference,
@@ -19,6 +18,7 @@ from neural.cli._formatting import (
 )
 from neural.core.escape import shorten
 from neural.core.page_section import PageSection
+from neural.stats.means import SeedEstimate
 
 
 def test_columns_are_aligned_and_lines_have_no_trailing_spaces():

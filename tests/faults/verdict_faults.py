@@ -3,7 +3,7 @@
 from tests.faults.fault import Fault
 
 CLAIMS = "tests/findings/test_focus_claims.py::"
-PAIRED = "tests/analysis/test_significance.py::"
+PAIRED = "tests/stats/test_comparisons.py::"
 SWEEP = "tests/workflows/test_sweep.py::"
 JUDGE = "tests/findings/test_sample_quality.py::"
 
@@ -24,14 +24,14 @@ VERDICT_FAULTS = (
     ),
     Fault(
         "many tests are taken for one",
-        "analysis/significance.py:adjust_p_values",
+        "stats/comparisons.py:adjust_p_values",
         "p_values[index] * (len(order) - position)",
         "p_values[index]",
         (CLAIMS + "test_many_claims_share_one_error_rate",),
     ),
     Fault(
         "a selected setting was not selected",
-        "analysis/significance.py:compare_pairs",
+        "stats/comparisons.py:compare_pairs",
         "min(1.0, number_of_pairs * p)",
         "p",
         (PAIRED + "test_a_selected_baseline_counts_every_pair",),

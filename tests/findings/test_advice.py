@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from neural.analysis.confidence_intervals import estimate_mean
 from neural.findings.advice import MAX_ADVICE, advise
 from neural.findings.check import AnalysisCheck, DiagnosticCheck, Finding, Symptom
 from neural.findings.checks import registry
 from neural.findings.checks.undertrained import Undertrained, measure_late_fall
 from neural.findings.findings import RUN_KINDS, analyze_runs, format_runs_report
+from neural.stats.means import estimate_mean
 from tests.findings.synthetic_runs import write_synthetic_run
 from tests.validity.fake_run import FakeRun
 

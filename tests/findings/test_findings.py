@@ -7,8 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neural.analysis.confidence_intervals import SeedEstimate
-from neural.analysis.correlation import Curve
 from neural.findings.check import decide_above, decide_below
 from neural.findings.checks import registry
 from neural.findings.checks.specialisation import find_curve_onset
@@ -20,6 +18,8 @@ from neural.findings.run_loading import (
     split_layer_halves,
 )
 from neural.runs.run import Run
+from neural.stats.correlation import Curve
+from neural.stats.means import SeedEstimate
 from tests.findings.synthetic_runs import create_head_divergence, write_seeds, write_synthetic_run
 
 SNAPSHOTS, LAYERS, HEADS = 11, 4, 3

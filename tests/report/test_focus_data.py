@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 
-from neural.analysis.confidence_intervals import estimate_mean
 from neural.findings.focus_results import FocusResult
 from neural.report.focus_data import (
     MAX_SHOWN_STEPS,
@@ -17,6 +16,7 @@ from neural.report.focus_data import (
 )
 from neural.report.run_report import build_page_data
 from neural.runs.run import Run
+from neural.stats.means import estimate_mean
 from neural.tasks.focus.paradigms import registry
 from tests.focus_runs import CLASSES, STEPS, create_weights, write_focus_run, write_sweep
 

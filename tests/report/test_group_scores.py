@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from neural.analysis.cross_validation import estimate_fold_mean
 from neural.report.group_scores import (
     build_cross_validation,
     compare_with_best,
@@ -14,6 +13,7 @@ from neural.report.group_scores import (
     rank_groups,
 )
 from neural.report.headline import describe_scores
+from neural.stats.folds import estimate_fold_mean
 from tests.findings.synthetic_runs import write_synthetic_run
 from tests.report.experiments import write_group
 

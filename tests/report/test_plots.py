@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from neural.analysis.correlation import Curve
 from neural.findings.run_loading import MissingDataError
 from neural.report.plots import average_curves, draw_plots
+from neural.stats.correlation import Curve
 from tests.findings.synthetic_runs import write_synthetic_run
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from neural.tasks.language_model.block_means import estimate_mean_by_blocks
+from neural.stats.blocks import estimate_mean_by_blocks
 
 
 def create_series(draw, count, slow, share):

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from neural.analysis.correlation import Curve, correlate
+from neural.stats.correlation import Curve, correlate
 
 STEPS, REPEATS = 60, 60
 STEP_NUMBERS = np.arange(1, STEPS + 1) * 25

@@ -7,7 +7,7 @@ sets, which are independent of each other.
 import numpy as np
 import pytest
 
-from neural.analysis.cross_validation import compare_folds, estimate_fold_mean
+from neural.stats.folds import compare_folds, estimate_fold_mean
 
 DATA_SETS = 300
 SHAPES = [(100, 5, 5), (60, 5, 3), (50, 10, 5)]

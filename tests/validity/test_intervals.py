@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neural.analysis.confidence_intervals import estimate_mean, estimate_share
+from neural.stats.means import estimate_mean, estimate_share
 
 REPEATS = 4_000
 """The coverage is known to ±.007."""

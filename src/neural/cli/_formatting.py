@@ -22,9 +22,9 @@ from neural.core.table import format_number, is_numeric
 if TYPE_CHECKING:
     import numpy as np
 
-    from neural.analysis.confidence_intervals import SeedEstimate
     from neural.core.page_section import PageSection
     from neural.core.result import Result
+    from neural.stats.means import SeedEstimate
 
 STATE_COLOURS = {
     "running": "cyan",

@@ -87,8 +87,8 @@ def _group_to_dict(group: FindingGroup) -> dict[str, Any]:
 
 
 def _format_group(group: FindingGroup) -> list[str]:
-    from neural.analysis.confidence_intervals import MIN_SEEDS
     from neural.findings.run_loading import get_seed
+    from neural.stats.means import MIN_SEEDS
 
     runs, findings = group.runs, group.findings
     seeds = ", ".join(str(seed) for seed in (get_seed(run) for run in runs) if seed is not None)
@@ -137,8 +137,8 @@ def _format_group(group: FindingGroup) -> list[str]:
 
 def _format_run(run: Run) -> str:
     """Name, state and steps of a run, and its best validation."""
-    from neural.analysis.confidence_intervals import format_number
     from neural.findings.run_summary import find_best_validation
+    from neural.stats.means import format_number
 
     best = find_best_validation(run)
     best_text = (

@@ -301,7 +301,7 @@ def _format_groups(letters: Sequence[str], groups: list[dict[str, Any]]) -> list
 
 
 def _format_verdict(comparison: dict[str, Any]) -> str:
-    from neural.analysis.confidence_intervals import SeedEstimate
+    from neural.stats.means import SeedEstimate
 
     value, low, high = (
         math.nan if comparison[key] is None else comparison[key] for key in ("value", "low", "high")
@@ -315,7 +315,7 @@ def _format_windows(letters: Sequence[str], comparisons: list[dict[str, Any] | N
 
     `comparisons` has an entry per run; None where there is nothing to compare.
     """
-    from neural.analysis.confidence_intervals import format_number
+    from neural.stats.means import format_number
 
     compared = [
         (letter, comparison)

@@ -205,7 +205,7 @@ def _format_warnings(groups: FocusGroups) -> list[str]:
 
 def _format_verdicts(verdicts: Sequence[ClaimVerdict]) -> list[str]:
     """Claim by claim, a verdict for each number of segments m with its evidence."""
-    from neural.analysis.significance import format_p_value
+    from neural.stats.comparisons import format_p_value
 
     lines: list[str] = []
     last_claim = ""

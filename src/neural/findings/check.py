@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from neural.analysis.confidence_intervals import MIN_SEEDS, SeedEstimate, estimate_mean
-from neural.analysis.correlation import Curve, correlate
 from neural.findings.head_roles import format_head
 from neural.findings.record import Record
 from neural.findings.run_loading import (
@@ -27,6 +25,8 @@ from neural.findings.run_loading import (
     select_one_per_seed,
 )
 from neural.language.declaration import RegistryEntry
+from neural.stats.correlation import Curve, correlate
+from neural.stats.means import MIN_SEEDS, SeedEstimate, estimate_mean
 
 Supported = Literal["yes", "no", "undecided"]
 FindingKind = Literal["claim", "warning", "note"]
@@ -369,7 +369,7 @@ class CorrelationCheck(AnalysisCheck):
     """Base class of checks whether two curves are related beyond the trend that all seeds share.
 
     The number is from −2 to 2: the Spearman correlation of the two curves of a seed, minus that of
-    the first curve of one seed with the second curve of another (analysis/correlation.py).
+    the first curve of one seed with the second curve of another (stats/correlation.py).
     """
 
     unit: ClassVar[str] = "difference of two correlations, from −2 to 2"

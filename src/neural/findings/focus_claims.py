@@ -28,13 +28,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from neural.analysis.confidence_intervals import (
-    MIN_SEEDS,
-    SeedEstimate,
-    estimate_mean,
-    format_number,
+from neural.findings.focus_results import (
+    FocusGroups,
+    FocusResult,
+    TimeToReach,
+    estimate_time_to_reach,
+    list_segment_counts,
+    pair_by_seed,
 )
-from neural.analysis.significance import (
+from neural.stats.comparisons import (
     NO_TEST,
     SIGNIFICANCE_LEVEL,
     OneSidedPValues,
@@ -43,13 +45,11 @@ from neural.analysis.significance import (
     min_deciding_pairs,
     rank_test,
 )
-from neural.findings.focus_results import (
-    FocusGroups,
-    FocusResult,
-    TimeToReach,
-    estimate_time_to_reach,
-    list_segment_counts,
-    pair_by_seed,
+from neural.stats.means import (
+    MIN_SEEDS,
+    SeedEstimate,
+    estimate_mean,
+    format_number,
 )
 
 SAIF_TOLERANCE = 0.02

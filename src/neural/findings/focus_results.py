@@ -21,13 +21,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from neural.analysis.confidence_intervals import SeedEstimate, estimate_mean, format_number
 from neural.core.errors import TaskError
 from neural.core.files import open_atomic
 from neural.core.json_values import parse_json
 from neural.data.numpy_files import load_npz
 from neural.runs.errors import RunError
 from neural.runs.run import Run
+from neural.stats.means import SeedEstimate, estimate_mean, format_number
 
 TARGET_ACCURACY = 0.9
 """Validation accuracy that counts as reached target in `steps_to_target`."""

@@ -29,13 +29,13 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from neural.analysis.change_points import MAD_TO_STD, estimate_last_level, find_onset
-from neural.analysis.significance import SIGNIFICANCE_LEVEL, adjust_p_values
 from neural.core.statistical_distributions import student_t_cdf
 from neural.findings.head_roles import ROLES_OF_NO_PATTERN, assign_head_roles, find_head_roles
 from neural.findings.record import Record
 from neural.findings.run_loading import MissingDataError
 from neural.runs.importance_file import IMPORTANCE_FILE, ImportanceRecord, load_importance
+from neural.stats.change_points import MAD_TO_STD, estimate_last_level, find_onset
+from neural.stats.comparisons import SIGNIFICANCE_LEVEL, adjust_p_values
 
 MIN_LEARNED_SHARE = 0.01
 """Smallest relevant change of the loss, as a share of what the model has learned.

@@ -8,7 +8,7 @@ visible keys.
 Each role has a score from 0 to 1 for every snapshot, layer and head, and a threshold; ROLES defines
 them. A head has a role at the end if the last level of its score, which is the mean since its last
 jump, reaches the threshold. The last value alone is not used: noise may lift it over the threshold
-(analysis/change_points.py).
+(stats/change_points.py).
 
 The scores of the first four roles are measures, recorded at every snapshot. Those of the last three
 are computed from maps. A training stores the maps of the first probe example only, so there they
@@ -30,11 +30,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from neural.analysis.change_points import estimate_last_level, find_onset
 from neural.capture.map_encoding import add_map_location, decode_real_rows, to_shares
 from neural.findings.record import Record
 from neural.findings.run_loading import MissingDataError, finite_mean, load_measure
 from neural.runs.run_reader import ROLES_PREFIX
+from neural.stats.change_points import estimate_last_level, find_onset
 
 
 class RoleDefinition(NamedTuple):

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neural.analysis.confidence_intervals import estimate_mean
+from neural.stats.means import estimate_mean
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from neural.analysis.change_points import estimate_curve_noise
+from neural.stats.change_points import estimate_curve_noise
 
 PhaseName = Literal["rapid", "steady", "plateau", "dip", "recovery", "best", "after"]
 RAPID_SLOPE_RATIO = 1.5

@@ -18,14 +18,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from neural.analysis.correlation import Curve
 from neural.core.errors import NeuralError
 from neural.core.registry import UnknownNameError
 from neural.findings.phases import MIN_RELATIVE_RISE, MIN_SCORES_FOR_NOISE, find_phases
 from neural.findings.record import WATCHED_TASK, Record
 from neural.runs.errors import RunError
+from neural.stats.blocks import estimate_mean_by_blocks
+from neural.stats.correlation import Curve
 from neural.tasks import registry as tasks
-from neural.tasks.language_model.block_means import estimate_mean_by_blocks
 from neural.tasks.language_model.task import WINDOW_LOSSES
 from neural.tasks.task import Task
 

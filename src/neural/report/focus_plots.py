@@ -20,7 +20,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from neural.analysis.correlation import Curve
 from neural.findings.focus_results import (
     FocusGroups,
     FocusResult,
@@ -30,6 +29,7 @@ from neural.findings.focus_results import (
 from neural.findings.run_loading import MissingDataError, load_scalar_curve
 from neural.report.plots import PLOT_STYLE, average_curves, save_figure
 from neural.runs.run import Run
+from neural.stats.correlation import Curve
 
 CURVE_LABELS = {
     "valid/accuracy": "accuracy",

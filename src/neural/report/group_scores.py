@@ -2,7 +2,7 @@
 
 A group is runs of one setting. Its runs are repetitions with other seeds, or the folds of a
 cross-validation. Intervals over seeds are those of `estimate_mean`; intervals over folds know that
-folds share data (analysis/cross_validation.py).
+folds share data (stats/folds.py).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from neural.analysis.confidence_intervals import SeedEstimate, estimate_mean
-from neural.analysis.cross_validation import average_seeds, compare_folds, estimate_fold_mean
-from neural.analysis.significance import PairedComparison, compare_pairs
 from neural.data.splits import Fold
 from neural.findings.run_loading import get_monitored_metric, get_seed
 from neural.findings.run_summary import find_best_validation
 from neural.runs.run import Run
+from neural.stats.comparisons import PairedComparison, compare_pairs
+from neural.stats.folds import average_seeds, compare_folds, estimate_fold_mean
+from neural.stats.means import SeedEstimate, estimate_mean
 
 
 @dataclass(frozen=True, kw_only=True)

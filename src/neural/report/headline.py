@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from neural.analysis.confidence_intervals import MIN_SEEDS, format_number
 from neural.findings.check import FigureData, Finding, ViewLink
 from neural.findings.findings import FindingList
 from neural.findings.run_summary import get_current_step
@@ -28,6 +27,7 @@ from neural.report.group_scores import (
     rank_groups,
 )
 from neural.runs.run import Run
+from neural.stats.means import MIN_SEEDS, format_number
 
 MAX_LISTED_GROUPS = 4
 """Groups listed in a sentence; further ones are only counted."""

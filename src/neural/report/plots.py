@@ -26,7 +26,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neural.analysis.correlation import Curve
 from neural.core.files import open_atomic
 from neural.findings.run_loading import (
     MissingDataError,
@@ -36,6 +35,7 @@ from neural.findings.run_loading import (
     load_scalar_curve,
 )
 from neural.runs.run import Run
+from neural.stats.correlation import Curve
 
 ExperimentGroups = Mapping[str, Sequence[Run]]
 """Runs by experiment label; those of one label differ only by their seed."""

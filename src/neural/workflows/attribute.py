@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neural.analysis.confidence_intervals import estimate_mean
 from neural.capture.attribution import AttentionTracing, LogitAttribution, trace_attention
 from neural.capture.faithfulness import (
     RANDOM_ORDERS,
@@ -51,6 +50,7 @@ from neural.interpret.objectives import ScoredModel, embed
 from neural.interpret.subject import MODEL_ERRORS, Subject, load_subject
 from neural.nn.lazy_torch import torch
 from neural.runs.find import DEFAULT_RUNS_DIR
+from neural.stats.means import estimate_mean
 from neural.workflows.attribution_result import Answer, AttributionResult, Faithfulness
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from neural.analysis.confidence_intervals import SeedEstimate
 from neural.capture.attribution import LogitAttribution
 from neural.capture.faithfulness import ExampleFaithfulness
 from neural.capture.logit_lens import LensRow
@@ -18,6 +17,7 @@ from neural.core.result import Result
 from neural.core.table import Column, Table
 from neural.data.text_encoding import VISIBLE_WHITESPACE
 from neural.interpret.explanations import METHODS
+from neural.stats.means import SeedEstimate
 
 MAX_SHOWN_TOKENS = 40
 """Source positions that are listed; of more, those with the highest scores."""

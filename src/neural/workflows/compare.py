@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from neural.analysis.confidence_intervals import SeedEstimate
-from neural.analysis.significance import compare_pairs, decide_verdict
 from neural.core.statistical_distributions import student_t_quantile
 from neural.findings.run_loading import get_monitored_metric
 from neural.findings.run_summary import (
@@ -26,7 +24,9 @@ from neural.findings.run_summary import (
 )
 from neural.runs.errors import RunError
 from neural.runs.run import Run
-from neural.tasks.language_model.block_means import estimate_mean_by_blocks
+from neural.stats.blocks import estimate_mean_by_blocks
+from neural.stats.comparisons import compare_pairs, decide_verdict
+from neural.stats.means import SeedEstimate
 from neural.tasks.language_model.task import WINDOW_LOSSES
 
 SEED_KEYS = ("name", "training.seed", "split_seed")

@@ -21,7 +21,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from neural.analysis.significance import format_p_value
 from neural.core.errors import TaskError
 from neural.core.files import write_atomically
 from neural.findings.focus_checks import find_focus_warnings
@@ -43,6 +42,7 @@ from neural.nn.lazy_torch import torch
 from neural.runs.checkpoint import EMA_PREFIX, select_weights
 from neural.runs.errors import RunError
 from neural.runs.run import Run
+from neural.stats.comparisons import format_p_value
 from neural.tasks.focus import metrics
 from neural.tasks.focus.task import Focus
 from neural.training.load_task import load_task, restore_task

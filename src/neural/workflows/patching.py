@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from neural.analysis.confidence_intervals import estimate_mean, format_number
 from neural.capture.blocks import find_blocks, patch_residual, record_residual
 from neural.capture.intervene import intervene, record_head_outputs
 from neural.capture.interventions import (
@@ -53,6 +52,7 @@ from neural.interpret.objectives import ScoredModel
 from neural.interpret.subject import Subject, load_subject
 from neural.nn.lazy_torch import torch
 from neural.runs.find import DEFAULT_RUNS_DIR
+from neural.stats.means import estimate_mean, format_number
 from neural.workflows.patching_pairs import TokenPair, read_pairs, tokenize_pairs
 from neural.workflows.patching_result import (
     PatchingResult,

@@ -22,8 +22,6 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from neural.analysis.confidence_intervals import MIN_SEEDS
-from neural.analysis.correlation import MIN_SHARED_STEPS
 from neural.core import yaml_positions
 from neural.core.diagnostics import DiagnosticCollector, SourceText
 from neural.core.errors import TaskError
@@ -33,6 +31,8 @@ from neural.core.settings import Settings, dump_settings, read_settings
 from neural.core.settings_errors import SettingsConflictError
 from neural.core.settings_fields import ValueDescription
 from neural.runs.errors import RunError
+from neural.stats.correlation import MIN_SHARED_STEPS
+from neural.stats.means import MIN_SEEDS
 from neural.tasks.task import Task
 from neural.training.engine import count_steps
 from neural.training.load_task import load_task, read_source

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neural.analysis.confidence_intervals import SeedEstimate, estimate_mean, format_number
 from neural.core.files import write_atomically
 from neural.core.html_document import (
     Html,
@@ -34,6 +33,7 @@ from neural.findings.run_summary import find_best_validation
 from neural.findings.sample_quality import REAL_TEXT_KEY, SAMPLES_KEY
 from neural.runs.errors import translate_errors
 from neural.runs.run import Run
+from neural.stats.means import SeedEstimate, estimate_mean, format_number
 from neural.workflows.sweep import Sweep
 
 PLOTS_FOLDER = "plots"

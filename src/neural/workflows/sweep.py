@@ -46,8 +46,8 @@ from neural.workflows.sweep_trials import FOLD_KEY, Trial, reseed_trials
 from neural.workflows.train import TrainRequest
 
 if TYPE_CHECKING:
-    from neural.analysis.confidence_intervals import SeedEstimate
-    from neural.analysis.significance import PairedComparison, SelectionBias
+    from neural.stats.comparisons import PairedComparison, SelectionBias
+    from neural.stats.means import SeedEstimate
 
 TRIALS_FILE = SWEEP_MARKER
 TABLE_VERSION = 3
@@ -140,7 +140,7 @@ class GridPoint:
         if self.failed_seeds:
             return math.nan
         if self.fold_count is not None:
-            from neural.analysis.cross_validation import average_seeds, compute_standard_error
+            from neural.stats.folds import average_seeds, compute_standard_error
 
             fold_means = average_seeds(self.scores_by_fold())
             return compute_standard_error(list(fold_means.values()), self.fold_count)
@@ -155,7 +155,7 @@ class GridPoint:
 
         There is no interval if a seed failed: the mean of the others says nothing about all.
         """
-        from neural.analysis.confidence_intervals import SeedEstimate, estimate_mean
+        from neural.stats.means import SeedEstimate, estimate_mean
 
         if self.failed_seeds:
             return SeedEstimate(
@@ -163,7 +163,7 @@ class GridPoint:
             )
         if self.fold_count is None:
             return estimate_mean(self.scores)
-        from neural.analysis.cross_validation import average_seeds, estimate_fold_mean
+        from neural.stats.folds import average_seeds, estimate_fold_mean
 
         fold_means = average_seeds(self.scores_by_fold())
         return estimate_fold_mean(list(fold_means.values()), self.fold_count)
@@ -324,11 +324,11 @@ class Sweep:
         `is_selected` is a stricter test, because the best point was selected by the same scores.
         """
         # imports scipy, which listing a sweep does not need
-        from neural.analysis.significance import compare_pairs
+        from neural.stats.comparisons import compare_pairs
 
         _, larger_is_better = self.selection_metric()
         if self.fold_count is not None:
-            from neural.analysis.cross_validation import compare_folds
+            from neural.stats.folds import compare_folds
 
             by_fold = [point.scores_by_fold() for point in points]
             return compare_folds(
@@ -344,7 +344,7 @@ class Sweep:
 
         None if there was nothing to select from: fewer than two points with scores.
         """
-        from neural.analysis.significance import estimate_selection_bias
+        from neural.stats.comparisons import estimate_selection_bias
 
         point_scores = [point.scores_by_seed for point in points if point.scores]
         return estimate_selection_bias(point_scores) if len(point_scores) > 1 else None
@@ -361,7 +361,7 @@ class Sweep:
         Each has an interval that is corrected for folds that share training examples. The key
         `last` has the ranking metric at the last validation. Empty without folds.
         """
-        from neural.analysis.cross_validation import average_seeds, estimate_fold_mean
+        from neural.stats.folds import average_seeds, estimate_fold_mean
 
         fold_count = self.fold_count
         values: dict[str, dict[Hashable, dict[Hashable, float]]] = {}
@@ -414,7 +414,7 @@ class Sweep:
 
     def summarize_confirmation(self) -> Confirmation | None:
         """Results of the fresh seeds; None until a trial of both settings ended with one."""
-        from neural.analysis.significance import compare_pairs
+        from neural.stats.comparisons import compare_pairs
 
         rows = [row for row in self.rows if row.is_confirmation]
         points = _group_points(rows, use_last_score=True)
@@ -423,7 +423,7 @@ class Sweep:
         metric, larger_is_better = self.selection_metric()
         selected, runner_up = points
         if self.fold_count is not None:
-            from neural.analysis.cross_validation import compare_folds
+            from neural.stats.folds import compare_folds
 
             (comparison,) = compare_folds(
                 [runner_up.scores_by_fold()],

@@ -5,7 +5,6 @@ import base64
 import numpy as np
 import pytest
 
-from neural.analysis.significance import format_p_value
 from neural.findings.focus_claims import FOCUS_CLAIMS, evaluate_claims
 from neural.findings.focus_results import FocusResult, group_results
 from neural.report.headlines.focus import (
@@ -15,6 +14,7 @@ from neural.report.headlines.focus import (
     rank_paradigms,
     write_sentence,
 )
+from neural.stats.comparisons import format_p_value
 
 SEED_STD, OWN_STD = 0.01, 0.008
 """Standard deviations of the effect of a seed on all paradigms, and on one of them."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from neural.analysis.correlation import Curve, align_curves
 from neural.findings.check import CorrelationCheck
 from neural.findings.record import Record
 from neural.findings.run_loading import finite_mean, load_measure, load_scalar_curve
 from neural.findings.sample_quality import REAL_TEXT_KEY
+from neural.stats.correlation import Curve, align_curves
 
 QUALITY_METRIC = "generation/distance_from_real"
 """Distance of generated from real text, in bits per character; 0 is best."""
@@ -26,7 +26,7 @@ class BalancedEntropy(CorrelationCheck):
     The balance of a head is 1 if its entropy is half of the maximum, and 0 if its entropy is 0 or
     the maximum; it is averaged over heads. The number, from −2 to 2, is the correlation of the
     balance with the distance from real text, beyond the trend that all seeds share
-    (analysis/correlation.py). Better text has a smaller distance, so the claim predicts a negative
+    (stats/correlation.py). Better text has a smaller distance, so the claim predicts a negative
     number.
     """
 

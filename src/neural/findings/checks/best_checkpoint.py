@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from neural.analysis.confidence_intervals import format_number
 from neural.findings.check import DiagnosticCheck, Importance, Symptom
 from neural.findings.checks.overfitting import Overfitting
 from neural.findings.figure_data import build_curve
@@ -22,6 +21,7 @@ from neural.findings.phases import (
 )
 from neural.findings.record import Record
 from neural.findings.run_loading import estimate_loss_change_error, load_monitored_score
+from neural.stats.means import format_number
 
 MIN_SCORES = 4
 """With fewer validations, a difference between the best and the last says little."""

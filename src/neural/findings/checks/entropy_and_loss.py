@@ -11,7 +11,7 @@ class EntropyAndLoss(LossCorrelationCheck):
     """Tests whether the validation loss is related to the entropy of the attention weights.
 
     The entropy is averaged over layers and heads. The number, from −2 to 2, is their correlation
-    over training steps, beyond the trend that all seeds share (analysis/correlation.py).
+    over training steps, beyond the trend that all seeds share (stats/correlation.py).
     """
 
     code: ClassVar[str] = "EVO007"

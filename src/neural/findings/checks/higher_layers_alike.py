@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import ClassVar
 
-from neural.analysis.confidence_intervals import estimate_mean
 from neural.findings.check import AnalysisCheck, Finding, decide_above
 from neural.findings.layer_divergence import compare_at_equal_distance, load_last_excess
 from neural.findings.record import Record
 from neural.findings.run_loading import split_layer_halves
+from neural.stats.means import estimate_mean
 
 
 class HigherLayersAlike(AnalysisCheck):

@@ -12,12 +12,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from neural.analysis.change_points import estimate_last_level, find_onset
 from neural.findings.check import DiagnosticCheck, FindingKind, Symptom
 from neural.findings.figure_data import build_curve
 from neural.findings.layer_divergence import load_excess_curves
 from neural.findings.record import Record
 from neural.findings.run_loading import finite_mean, is_capture, is_single_capture
+from neural.stats.change_points import estimate_last_level, find_onset
 
 MIN_EXCESS = 0.05
 """Excess that a layer must reach at the end; otherwise it has not specialised."""
@@ -27,7 +27,7 @@ class LayersSpecialised(DiagnosticCheck):
     """Reports the layers that specialised, and when.
 
     The number is the mean step at which they did, as a share of the training. The excess of a layer
-    over time is split into levels: intervals of constant mean (analysis/change_points.py). A layer
+    over time is split into levels: intervals of constant mean (stats/change_points.py). A layer
     specialised at the step since which all its levels are at least half as high as the last one.
     """
 

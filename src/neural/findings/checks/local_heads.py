@@ -12,10 +12,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from neural.analysis.confidence_intervals import estimate_share
 from neural.findings.check import AnalysisCheck, Finding
 from neural.findings.record import Record
 from neural.findings.run_loading import has_learned, load_measure
+from neural.stats.means import estimate_share
 
 MAX_LOCAL_SPAN = 3.0
 """Largest `span90` of a local head."""

@@ -13,8 +13,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from neural.analysis.confidence_intervals import format_number
-from neural.analysis.correlation import Curve
 from neural.findings.check import DiagnosticCheck, Importance, Symptom
 from neural.findings.figure_data import build_curve
 from neural.findings.phases import estimate_noise_threshold
@@ -24,6 +22,8 @@ from neural.findings.run_loading import (
     estimate_loss_change_error,
     load_scalar_curve,
 )
+from neural.stats.correlation import Curve
+from neural.stats.means import format_number
 
 MIN_VALIDATIONS = 4
 """With fewer validations, a rise says little."""

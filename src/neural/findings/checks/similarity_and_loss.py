@@ -12,7 +12,7 @@ class SimilarityAndLoss(LossCorrelationCheck):
 
     It is the Jensen–Shannon divergence of the attention of two layers, averaged over all pairs of
     layers. The number, from −2 to 2, is the correlation of loss and divergence over training steps,
-    beyond the trend that all seeds share (analysis/correlation.py). More divergence is less
+    beyond the trend that all seeds share (stats/correlation.py). More divergence is less
     similarity, so the correlation of the loss with the similarity has the opposite sign.
     """
 

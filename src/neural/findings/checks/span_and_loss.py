@@ -12,7 +12,7 @@ class SpanAndLoss(LossCorrelationCheck):
 
     The span of a head is its mean distance between query and key, weighted by attention; it is
     averaged over heads. The number, from −2 to 2, is the correlation of loss and span over training
-    steps, beyond the trend that all seeds share (analysis/correlation.py).
+    steps, beyond the trend that all seeds share (stats/correlation.py).
     """
 
     code: ClassVar[str] = "EVO006"

@@ -11,10 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from neural.analysis.confidence_intervals import estimate_mean, format_number
 from neural.findings.check import AnalysisCheck, Finding, decide_above
 from neural.findings.record import Record
 from neural.findings.run_loading import finite_mean, load_measure, split_layer_halves
+from neural.stats.means import estimate_mean, format_number
 
 
 class SpansWiden(AnalysisCheck):

@@ -14,13 +14,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from neural.analysis.change_points import has_level_shift
-from neural.analysis.confidence_intervals import estimate_mean
-from neural.analysis.correlation import Curve
 from neural.findings.check import AnalysisCheck, FigureData, Finding
 from neural.findings.layer_divergence import load_excess_curves
 from neural.findings.record import Record
 from neural.findings.run_loading import finite_mean
+from neural.stats.change_points import has_level_shift
+from neural.stats.correlation import Curve
+from neural.stats.means import estimate_mean
 
 EARLIEST_ONSET, LATEST_ONSET = 0.2, 0.6
 """An onset between these shares of the training counts as "about two fifths"."""

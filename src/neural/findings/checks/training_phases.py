@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from neural.analysis.confidence_intervals import format_number
 from neural.findings.check import DiagnosticCheck, FigureData, Finding, FindingKind, Symptom
 from neural.findings.phases import find_phases, name_phase
 from neural.findings.record import Record
@@ -17,6 +16,7 @@ from neural.findings.run_loading import (
     get_seed,
     load_monitored_score,
 )
+from neural.stats.means import format_number
 
 
 class TrainingPhases(DiagnosticCheck):

@@ -2,7 +2,7 @@
 
 The fall is the slope of a straight line through the validations of the last quarter of the steps.
 It counts if it exceeds its standard error, which comes from the noise of the curve
-(analysis/change_points.py) and from the standard error of the validation loss.
+(stats/change_points.py) and from the standard error of the validation loss.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from neural.analysis.change_points import estimate_curve_noise
-from neural.analysis.confidence_intervals import format_number
 from neural.findings.check import DiagnosticCheck, Importance, Symptom
 from neural.findings.figure_data import build_curve
 from neural.findings.phases import MIN_SCORES_FOR_NOISE
 from neural.findings.record import Record
 from neural.findings.run_loading import LOSS_METRIC, estimate_loss_change_error, load_loss_curve
+from neural.stats.change_points import estimate_curve_noise
+from neural.stats.means import format_number
 
 LAST_SHARE = 0.25
 """Share of the steps, at the end, in which the loss must still fall."""

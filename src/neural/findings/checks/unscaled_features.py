@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from neural.analysis.confidence_intervals import format_number
 from neural.findings.check import DiagnosticCheck, Importance, Symptom
 from neural.findings.record import Record
 from neural.findings.run_loading import MissingDataError
+from neural.stats.means import format_number
 
 FEATURE_SCALES_KEY = "data/feature_scales"
 MAX_SCALE = 10.0

@@ -27,8 +27,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from neural.analysis.confidence_intervals import MIN_SEEDS, SeedEstimate, estimate_mean
-from neural.analysis.significance import SIGNIFICANCE_LEVEL, format_p_value, mean_test
 from neural.findings.check import FigureData, ViewLink
 from neural.findings.focus_claims import evaluate_superiority
 from neural.findings.focus_results import (
@@ -47,6 +45,8 @@ from neural.report.focus_data import (
     name_paradigm,
 )
 from neural.report.headline import ExperimentGroup, Headline, HeadlineWriter
+from neural.stats.comparisons import SIGNIFICANCE_LEVEL, format_p_value, mean_test
+from neural.stats.means import MIN_SEEDS, SeedEstimate, estimate_mean
 
 MAX_LISTED_PARADIGMS = 4
 """Paradigms in a sentence; further ones are only counted."""

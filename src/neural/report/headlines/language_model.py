@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from neural.analysis.confidence_intervals import format_number
 from neural.findings.check import FigureData, ViewLink
 from neural.findings.run_loading import LOSS_METRIC
 from neural.findings.sample_quality import SAMPLES_KEY
@@ -31,6 +30,7 @@ from neural.report.role_counts import (
     link_clearest_head,
 )
 from neural.runs.run import Run
+from neural.stats.means import format_number
 
 MAX_SAMPLE_LENGTH = 240
 """Characters of a sample on a card."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from neural.analysis.confidence_intervals import format_number
 from neural.findings.check import ViewLink
 from neural.report.group_scores import GroupScore, load_group_score
 from neural.report.headline import (
@@ -20,6 +19,7 @@ from neural.report.headline import (
     describe_states,
 )
 from neural.report.role_counts import count_head_roles, describe_roles
+from neural.stats.means import format_number
 
 ACCURACY, ABSOLUTE_ERROR = ("valid/accuracy", True), ("valid/mae", False)
 """The metrics of classification and of regression, and whether larger is better."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from neural.analysis.confidence_intervals import format_number
 from neural.report.headline import ExperimentGroup, Headline, HeadlineWriter
 from neural.report.role_counts import (
     build_role_grid,
@@ -13,6 +12,7 @@ from neural.report.role_counts import (
     link_clearest_head,
 )
 from neural.runs.run import Run
+from neural.stats.means import format_number
 
 LOSS_NAMES = ("valid/loss", "train/loss")
 """Losses in the order of preference."""

@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neural.analysis.correlation import Curve
 from neural.core.names import suggest_name
 from neural.findings.run_loading import (
     MissingDataError,
@@ -20,6 +19,7 @@ from neural.report.attention_snapshot import FigureError
 from neural.report.paper_figure import FigureKind, FigureRequest
 from neural.report.plots import average_curves
 from neural.runs.run import Run
+from neural.stats.correlation import Curve
 
 DEFAULT_METRICS = ("train/loss", "valid/loss")
 MEASURE_PREFIX = "attention/"

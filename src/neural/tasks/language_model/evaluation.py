@@ -1,7 +1,7 @@
 """Evaluate a language model on held-out or other text, beside unigram and bigram models.
 
 Scores are means over windows of the text. Neighbouring windows are correlated, so intervals come
-from long blocks of windows (block_means.py). A lift is the loss of a baseline minus that of the run
+from long blocks of windows (stats/blocks.py). A lift is the loss of a baseline minus that of the run
 in the same windows.
 """
 
@@ -21,7 +21,7 @@ from neural.core.page_section import PageSection
 from neural.core.result import Result
 from neural.core.statistical_distributions import student_t_quantile
 from neural.core.table import Table, tabulate_scores
-from neural.tasks.language_model.block_means import estimate_mean_by_blocks
+from neural.stats.blocks import estimate_mean_by_blocks
 from neural.tasks.language_model.corpus import EncodedText, Vocabulary, encode_text, find_text
 from neural.tasks.language_model.ngram_baselines import NgramBaselines
 from neural.tasks.language_model.ngram_overlap import (
@@ -48,7 +48,7 @@ class LossEstimate:
 
     value: float
     low: float
-    """NaN with fewer than 32 windows (block_means.py)."""
+    """NaN with fewer than 32 windows (stats/blocks.py)."""
     high: float
 
     @classmethod

@@ -28,6 +28,7 @@ from neural.language.network import Network
 from neural.language.shapes import format_shape
 from neural.nn.build import accepts_any_length, build
 from neural.nn.lazy_torch import functional, torch
+from neural.stats.blocks import estimate_mean_by_blocks
 from neural.tasks._program_task import (
     ProgramTask,
     check_program,
@@ -36,7 +37,6 @@ from neural.tasks._program_task import (
     resolve_loss,
 )
 from neural.tasks._text_generator import TextGenerator, load_text_generator
-from neural.tasks.language_model.block_means import estimate_mean_by_blocks
 from neural.tasks.language_model.corpus import (
     EncodedText,
     TextCorpus,
@@ -327,7 +327,7 @@ class LanguageModel(ProgramTask):
         """Mean loss over fixed windows in nats and bits, without label smoothing.
 
         `valid/standard_error` (nats) is computed from blocks of windows, because neighbouring
-        windows are correlated (block_means.py). The losses of the single windows are for paired
+        windows are correlated (stats/blocks.py). The losses of the single windows are for paired
         comparisons of two runs.
         """
         if not len(self.validation_starts):

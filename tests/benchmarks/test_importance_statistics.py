@@ -4,15 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
-
-from neural.findings.importance_statistics import (
+from importance_statistics import (
     compare_with_permutations,
     correlate_heads,
     count_effective_heads,
     find_half_rise,
     measure_gini,
 )
+from scipy.stats import spearmanr
 
 
 def test_the_overall_correlation_is_spearmans():

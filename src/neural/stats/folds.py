@@ -13,13 +13,13 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from neural.analysis.confidence_intervals import (
+from neural.core.statistical_distributions import student_t_cdf, student_t_quantile
+from neural.stats.comparisons import SIGNIFICANCE_LEVEL, PairedComparison, decide_verdict
+from neural.stats.means import (
     INTERVAL_ALPHA,
     ROUNDING_TOLERANCE,
     SeedEstimate,
 )
-from neural.analysis.significance import SIGNIFICANCE_LEVEL, PairedComparison, decide_verdict
-from neural.core.statistical_distributions import student_t_cdf, student_t_quantile
 
 FoldScores = Mapping[Hashable, Mapping[Hashable, float]]
 """Scores by fold, then by the seed of the training."""

@@ -40,13 +40,13 @@ from typing import Literal
 
 import numpy as np
 
-from neural.analysis.confidence_intervals import (
+from neural.core.ranks import rank_values
+from neural.stats.means import (
     MIN_SEEDS,
     SeedEstimate,
     estimate_mean,
     format_number,
 )
-from neural.core.ranks import rank_values
 
 MAX_PERMUTATIONS = 10_000
 """Permutations that are tested; if there are more, this many are drawn at random."""

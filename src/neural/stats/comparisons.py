@@ -23,16 +23,16 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from neural.analysis.confidence_intervals import (
+from neural.core.ranks import rank_values
+from neural.core.statistical_distributions import gamma_quantile, normal_cdf, student_t_cdf
+from neural.stats.correlation import MIN_SHARED_STEPS, Curve, correlate
+from neural.stats.means import (
     MIN_SEEDS,
     ROUNDING_TOLERANCE,
     SeedEstimate,
     estimate_mean,
     format_number,
 )
-from neural.analysis.correlation import MIN_SHARED_STEPS, Curve, correlate
-from neural.core.ranks import rank_values
-from neural.core.statistical_distributions import gamma_quantile, normal_cdf, student_t_cdf
 
 ComparisonVerdict = Literal["better", "worse", "undecided"]
 SeedScores = Mapping[Hashable, float]

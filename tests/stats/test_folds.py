@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from neural.analysis.cross_validation import (
+from neural.stats.folds import (
     average_seeds,
     compare_folds,
     compute_standard_error,

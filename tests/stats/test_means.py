@@ -2,7 +2,7 @@
 
 import math
 
-from neural.analysis.confidence_intervals import SeedEstimate, estimate_mean, format_number
+from neural.stats.means import SeedEstimate, estimate_mean, format_number
 
 
 def test_the_value_is_the_mean_and_lies_inside_the_interval():

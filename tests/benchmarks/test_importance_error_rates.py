@@ -1,17 +1,17 @@
-"""Error rates, power and bias of findings/importance_statistics.py, on simulated heads.
+"""Error rates, power and bias of benchmarks/importance_statistics.py, on simulated heads.
 
 Models have 3 layers of 8 heads, as in benchmarks/causal_claims.py, and studies five of them.
 """
 
 import numpy as np
 import pytest
-
-from neural.analysis.confidence_intervals import estimate_mean
-from neural.findings.importance_statistics import (
+from importance_statistics import (
     compare_with_permutations,
     correlate_heads,
     find_half_rise,
 )
+
+from neural.stats.means import estimate_mean
 
 MODELS, LAYERS, HEADS = 5, 3, 8
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from neural.analysis.confidence_intervals import estimate_mean
-from neural.analysis.significance import (
+from neural.stats.comparisons import (
     adjust_p_values,
     compare_pairs,
     decide_verdict,
@@ -21,6 +20,7 @@ from neural.analysis.significance import (
     min_deciding_pairs,
     rank_test,
 )
+from neural.stats.means import estimate_mean
 
 
 def compare_one(scores, baseline, *, larger_is_better=False):

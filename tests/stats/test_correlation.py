@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from neural.analysis.confidence_intervals import SeedEstimate
-from neural.analysis.correlation import (
+from neural.core.ranks import rank_values
+from neural.findings.check import CorrelationCheck
+from neural.findings.checks import registry
+from neural.stats.correlation import (
     Association,
     Curve,
     align_curves,
@@ -18,9 +20,7 @@ from neural.analysis.correlation import (
     permutation_test,
     spearman,
 )
-from neural.core.ranks import rank_values
-from neural.findings.check import CorrelationCheck
-from neural.findings.checks import registry
+from neural.stats.means import SeedEstimate
 
 
 def create_curves(

@@ -9,7 +9,7 @@
 Layers differ in many ways at once: heads of the first layer may both have a low entropy and matter
 much, without any relation between the two. So correlations are also computed within layers, and the
 test permutes heads within layers only. Error rates and power are simulated in
-tests/validity/test_importance_statistics.py.
+tests/benchmarks/test_importance_error_rates.py.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neural.analysis.confidence_intervals import ROUNDING_TOLERANCE
 from neural.core.isotonic_regression import fit_isotonic
 from neural.core.ranks import rank_values
 from neural.findings.run_loading import finite_mean
+from neural.stats.means import ROUNDING_TOLERANCE
 
 DEFAULT_PERMUTATIONS = 2000
 MIN_HEADS = 3
