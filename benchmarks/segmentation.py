@@ -41,14 +41,10 @@ from features import generate_text
 from measures import read_peak_memory
 
 from neural.optim.catalogue import CATALOGUE
+from neural.stats.jackknife import ConfidenceInterval, JackknifeEstimate
 from neural.tasks.segmentation.baselines import registry as baselines
 from neural.tasks.segmentation.boundary_encoding import boundaries_to_words
 from neural.tasks.segmentation.collection import compose_documents, load_documents
-from neural.tasks.segmentation.confidence_intervals import (
-    ConfidenceInterval,
-    JackknifeEstimate,
-    SourceClusters,
-)
 from neural.tasks.segmentation.decoding import decode_boundaries
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.feature_cache import compute_features_batch
@@ -61,6 +57,7 @@ from neural.tasks.segmentation.metrics.pk import Pk
 from neural.tasks.segmentation.pipeline import load_shipped_pipeline
 from neural.tasks.segmentation.score_table import estimate_lift, estimate_scores, run_baselines
 from neural.tasks.segmentation.settings import SegmentationSettings
+from neural.tasks.segmentation.source_clusters import SourceClusters
 from neural.tasks.segmentation.task import Segmentation
 from neural.training.engine import fit
 from neural.training.load_model import load_best_model

@@ -39,7 +39,6 @@ from chunkers import list_missing, run_chunkers
 from neural.tasks.segmentation.baselines import registry as baselines
 from neural.tasks.segmentation.calibration_error import compute_reliability
 from neural.tasks.segmentation.collection import load_documents
-from neural.tasks.segmentation.confidence_intervals import SourceClusters
 from neural.tasks.segmentation.document import SegmentationDocument
 from neural.tasks.segmentation.pipeline import (
     SegmentationPipeline,
@@ -48,6 +47,7 @@ from neural.tasks.segmentation.pipeline import (
 )
 from neural.tasks.segmentation.score_table import run_baselines, score_segmenters
 from neural.tasks.segmentation.smooth_calibration_error import estimate_smooth_error
+from neural.tasks.segmentation.source_clusters import SourceClusters
 
 GOALS = {
     "choi: Pk": 0.05,

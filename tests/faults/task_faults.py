@@ -53,12 +53,11 @@ TASK_FAULTS = (
     ),
     Fault(
         "intervals forget that documents share sources",
-        "tasks/segmentation/confidence_intervals.py:JackknifeEstimate.standard_error",
+        "stats/jackknife.py:JackknifeEstimate.standard_error",
         "by_sources * self.source_share",
         "0.0",
         (
-            CUTTING
-            + "test_confidence_intervals_jackknife.py::test_sources_that_differ_widen_the_interval_and_equal_ones_do_not",
+            "tests/stats/test_jackknife.py::test_sources_that_differ_widen_the_interval_and_equal_ones_do_not",
         ),
     ),
     Fault(

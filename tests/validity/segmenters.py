@@ -8,12 +8,12 @@ from functools import cache
 import numpy as np
 from scipy.special import expit
 
-from neural.tasks.segmentation.confidence_intervals import SourceClusters
 from neural.tasks.segmentation.metrics.boundary_f1 import BoundaryF1
 from neural.tasks.segmentation.metrics.boundary_similarity import BoundarySimilarity
 from neural.tasks.segmentation.metrics.pk import Pk
 from neural.tasks.segmentation.metrics.window_diff import WindowDiff
 from neural.tasks.segmentation.score_table import estimate_scores
+from neural.tasks.segmentation.source_clusters import SourceClusters
 
 METRICS = {
     "boundary_f1": BoundaryF1(),

@@ -26,13 +26,13 @@ from neural.tasks.segmentation.calibration_selection import (
     choose_calibration,
     flatten_documents,
 )
-from neural.tasks.segmentation.confidence_intervals import SourceClusters
 from neural.tasks.segmentation.evaluation_data import (
     EvaluationData,
     encode_labels,
     load_evaluation_data,
 )
 from neural.tasks.segmentation.pipeline import SegmentationPipeline, pipeline_from_run
+from neural.tasks.segmentation.source_clusters import SourceClusters
 from neural.training.trained_run import TrainedRunFolder
 
 DIAGRAM_TITLES = {"boundary": "P(a segment begins)", "label": "confidence in the label"}

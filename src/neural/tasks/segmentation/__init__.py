@@ -27,5 +27,5 @@ calibration_error.py (ECE, reliability diagrams).
 
 Evaluation: evaluation_data.py (held-out documents), evaluation.py (`neural evaluate`), metric.py
 and metrics/ (one file each), baseline.py and baselines/ (one file each), score_table.py (scores of
-the model and of all baselines), confidence_intervals.py (jackknife over documents).
+the model and of all baselines), source_clusters.py (sources that documents share).
 """

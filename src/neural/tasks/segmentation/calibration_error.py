@@ -16,7 +16,7 @@ Arrays have one entry per element (a sentence or line of a document): `p` is the
 probability, `hits` is 1 where the predicted event occurred and else 0, `documents` is the index of
 its document. A source is a text that several documents contain parts of. Elements of one document
 or source are correlated, so intervals are computed by leaving out documents and sources (jackknife,
-confidence_intervals.py). An intersection is the set of elements of one document from one source.
+stats/jackknife.py). An intersection is the set of elements of one document from one source.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any, Literal
 import numpy as np
 
 from neural.core.statistical_distributions import normal_quantile, student_t_quantile
-from neural.tasks.segmentation.confidence_intervals import (
+from neural.stats.jackknife import (
     ConfidenceInterval,
     GroupSums,
     IdArray,

@@ -10,7 +10,7 @@ frequencies. Scores are margins, (n,), the log-odds that a segment begins at eac
 or line), or class logits, (n, C). The method `none` is the model's own probabilities.
 
 Sources are texts that several documents contain parts of; elements of one document or source are
-correlated, which the confidence intervals account for (confidence_intervals.py).
+correlated, which the confidence intervals account for (stats/jackknife.py).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 from neural.core.errors import TaskError, describe_os_error
 from neural.core.files import read_small_file, write_atomically
 from neural.core.json_values import parse_json
+from neural.stats.jackknife import ConfidenceInterval
 from neural.tasks.segmentation.calibration import registry
 from neural.tasks.segmentation.calibration_error import (
     CalibrationScores,
@@ -38,7 +39,6 @@ from neural.tasks.segmentation.calibration_error import (
     simulate_perfect_model,
 )
 from neural.tasks.segmentation.calibrator import Calibrator
-from neural.tasks.segmentation.confidence_intervals import ConfidenceInterval, SourceClusters
 from neural.tasks.segmentation.probability import (
     check_scores,
     check_targets,
@@ -46,6 +46,7 @@ from neural.tasks.segmentation.probability import (
     element_log_losses,
     scores_to_probabilities,
 )
+from neural.tasks.segmentation.source_clusters import SourceClusters
 
 DEFAULT_FOLDS = 5
 """Number of folds of the cross-validation."""

@@ -17,7 +17,7 @@ from neural.core.errors import TaskError
 from neural.core.page_section import PageSection
 from neural.core.result import Result
 from neural.core.table import Table, tabulate_scores
-from neural.tasks.segmentation.confidence_intervals import ConfidenceInterval, SourceClusters
+from neural.stats.jackknife import ConfidenceInterval
 from neural.tasks.segmentation.evaluation_data import (
     EvaluationData,
     encode_labels,
@@ -36,6 +36,7 @@ from neural.tasks.segmentation.smooth_calibration_error import (
     SmoothCalibrationError,
     estimate_smooth_error,
 )
+from neural.tasks.segmentation.source_clusters import SourceClusters
 from neural.tasks.task import TrainedRun
 
 SCORE_COLUMNS = {

@@ -7,7 +7,7 @@ its positions.
 
 So the score without one document is computed from a difference of sums, without counting again.
 Confidence intervals need that for every document and every source, a text that several documents
-contain parts of (jackknife, confidence_intervals.py).
+contain parts of (stats/jackknife.py).
 """
 
 from __future__ import annotations

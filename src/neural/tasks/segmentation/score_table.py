@@ -7,7 +7,7 @@ A segmenter is the model or a baseline (an untrained method); a score is a value
 `truths` and `predictions` have one boolean array per document: True at the elements (sentences or
 lines) where a segment begins.
 
-Intervals are computed by the jackknife (confidence_intervals.py), which leaves out one document at
+Intervals are computed by the jackknife (stats/jackknife.py), which leaves out one document at
 a time, or one source: a text that several documents contain parts of. The influence of a document
 on a score is the score minus the score without the document.
 
@@ -27,20 +27,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neural.tasks.segmentation.baselines import registry as baseline_registry
-from neural.tasks.segmentation.boundary_encoding import Boundaries
-from neural.tasks.segmentation.confidence_intervals import (
+from neural.stats.jackknife import (
     ConfidenceInterval,
     FloatArray,
     GroupSums,
     IdArray,
     JackknifeEstimate,
     RowGrouping,
-    SourceClusters,
     jackknife,
 )
+from neural.tasks.segmentation.baselines import registry as baseline_registry
+from neural.tasks.segmentation.boundary_encoding import Boundaries
 from neural.tasks.segmentation.metric import SegmentationMetric
 from neural.tasks.segmentation.metrics import registry as metric_registry
+from neural.tasks.segmentation.source_clusters import SourceClusters
 
 DEFAULT_RESAMPLES = 2_000
 """Number of bootstrap resamples for the selection of the best baseline."""

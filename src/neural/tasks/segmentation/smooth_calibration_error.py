@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from neural.stats.jackknife import ConfidenceInterval
 from neural.tasks.segmentation.calibration_error import DEFAULT_BINS, DEGREES_PER_CLUSTER
-from neural.tasks.segmentation.confidence_intervals import ConfidenceInterval
 from neural.tasks.segmentation.probability import equal_mass_edges
 
 GRID_CELLS = 512

@@ -28,6 +28,7 @@ from neural.data.targets import (
     Targets,
 )
 from neural.nn.lazy_torch import torch
+from neural.stats.jackknife import ConfidenceInterval, JackknifeEstimate
 from neural.tasks.segmentation.calibration_error import (
     CalibrationErrors,
     ReliabilityDiagram,
@@ -35,7 +36,6 @@ from neural.tasks.segmentation.calibration_error import (
     estimate_calibration_errors,
     simulate_perfect_model,
 )
-from neural.tasks.segmentation.confidence_intervals import ConfidenceInterval, JackknifeEstimate
 from neural.tasks.segmentation.probability import compute_confidence
 from neural.tasks.supervised.baselines import (
     MAX_TRAINING_NUMBERS,

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from neural.core.ranks import rank_values
 from neural.core.statistical_distributions import normal_quantile
-from neural.tasks.segmentation.confidence_intervals import (
+from neural.stats.jackknife import (
     ALPHA,
     ConfidenceInterval,
     GroupSums,

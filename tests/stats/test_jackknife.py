@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from neural.tasks.segmentation.confidence_intervals import (
+from neural.stats.jackknife import (
     ConfidenceInterval,
     GroupSums,
     JackknifeEstimate,

@@ -3,8 +3,8 @@
 import numpy as np
 
 from neural.tasks.segmentation.collection import compose_documents
-from neural.tasks.segmentation.confidence_intervals import SourceClusters
 from neural.tasks.segmentation.document import join_segments
+from neural.tasks.segmentation.source_clusters import SourceClusters
 
 TEXTS = [
     [f"Sentence {sentence} of the text that has the number {text}." for sentence in range(20)]
