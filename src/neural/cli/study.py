@@ -212,13 +212,9 @@ def _print_plan(study: Study, workers: int | None, *, as_json: bool) -> int:
     """Print a table with a row per number of seeds: training time and detectable effects."""
     import json
 
-    from neural.stats.comparisons import (
-        TARGET_POWER,
-        estimate_correlation_power,
-        find_smallest_effect,
-    )
     from neural.stats.correlation import MIN_SHARED_STEPS
     from neural.stats.means import MIN_SEEDS
+    from neural.stats.power import TARGET_POWER, estimate_correlation_power, find_smallest_effect
     from neural.training.engine import count_steps
     from neural.workflows.training_time import estimate_parallel_time
 

@@ -46,8 +46,9 @@ from neural.workflows.sweep_trials import FOLD_KEY, Trial, reseed_trials
 from neural.workflows.train import TrainRequest
 
 if TYPE_CHECKING:
-    from neural.stats.comparisons import PairedComparison, SelectionBias
+    from neural.stats.comparisons import PairedComparison
     from neural.stats.means import SeedEstimate
+    from neural.stats.power import SelectionBias
 
 TRIALS_FILE = SWEEP_MARKER
 TABLE_VERSION = 3
@@ -344,7 +345,7 @@ class Sweep:
 
         None if there was nothing to select from: fewer than two points with scores.
         """
-        from neural.stats.comparisons import estimate_selection_bias
+        from neural.stats.power import estimate_selection_bias
 
         point_scores = [point.scores_by_seed for point in points if point.scores]
         return estimate_selection_bias(point_scores) if len(point_scores) > 1 else None
